@@ -1,4 +1,4 @@
-/** Command-line options that select what `scaling` and `statements` measure. */
+/** Command-line options that select what `scaling`, `statements` and `peers` measure. */
 import { type StoreKind, storeKinds } from './filled-store.ts'
 import type { Shape } from './separate-processes.ts'
 

@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util'
 import { type BenchOptions, options, parseOptions } from './bench-options.ts'
 import { browser } from './browser.ts'
+import { deploying } from './deploying.ts'
 import { print } from './figures.ts'
 import { comparePeers } from './peers.ts'
 import { queueing } from './queueing.ts'
@@ -9,10 +10,18 @@ import { reloading } from './reloading.ts'
 import { scaling } from './scaling.ts'
 import { starting } from './starting.ts'
 import { statements } from './statements.ts'
+import { measureWorkflowsDocument } from './workflows-document.ts'
 
 type Benchmark = (options: BenchOptions) => Promise<void>
 
-const defaultBenchmarks: Record<string, Benchmark> = { starting, queueing, browser, reloading }
+const defaultBenchmarks: Record<string, Benchmark> = {
+  starting,
+  queueing,
+  browser,
+  reloading,
+  deploying,
+  document: measureWorkflowsDocument,
+}
 /** These take up to half an hour, and gigabytes of disk or packages of their own, so they run only when named. */
 const longBenchmarks: Record<string, Benchmark> = { peers: comparePeers, scaling, statements }
 const benchmarks = { ...defaultBenchmarks, ...longBenchmarks }

@@ -6,13 +6,12 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import autocannon from 'autocannon'
+import type { BenchOptions } from './bench-options.ts'
 import { median, percentile, print, table } from './figures.ts'
 import { Databases, hasRedis, type Subject, startPeer, startService, type Workers } from './peer-subjects.ts'
 import { cpuSeconds } from './separate-processes.ts'
 
 const connectionCounts = [1, 32, 64, 256]
-const rounds = 3
-const seconds = 2
 /** Callers of the service share its load, so that none reaches a limit. */
 const callers = 4
 const executedRuns = 2000
@@ -33,9 +32,12 @@ const peers = [
   { name: 'BullMQ', framework: 'Fastify', queue: 'BullMQ', store: 'Redis', executes: true },
 ] as const
 
-export async function comparePeers(): Promise<void> {
+export async function comparePeers({ rounds, seconds }: BenchOptions): Promise<void> {
   const directory = new URL('./peers/', import.meta.url).pathname
-  if (!existsSync(`${directory}node_modules`)) spawnSync('npm', ['ci'], { cwd: directory, stdio: 'inherit' })
+  if (!existsSync(`${directory}node_modules`)) {
+    const { status } = spawnSync('npm', ['install', '--no-audit', '--no-fund'], { cwd: directory, stdio: 'inherit' })
+    if (status !== 0) throw new Error(`npm install failed in ${directory}.`)
+  }
   if (!hasRedis()) print('BullMQ is left out: install redis-server, or set REDIS_SERVER to its path.\n')
   const databases = new Databases()
   const subjects: Subject[] = []
@@ -46,8 +48,11 @@ export async function comparePeers(): Promise<void> {
       if (peer.store !== 'Redis' || hasRedis()) subjects.push(await startPeer(databases, peer))
     }
     for (const subject of subjects) await queue(subject, 32, 2)
-    for (const connections of connectionCounts) await compareQueueing(subjects, connections)
-    await compareExecution(subjects.filter(({ startWorkers }) => startWorkers))
+    for (const connections of connectionCounts) await compareQueueing(subjects, { connections, rounds, seconds })
+    await compareExecution(
+      subjects.filter(({ startWorkers }) => startWorkers),
+      rounds,
+    )
   } finally {
     for (const subject of subjects) await subject.stop()
     await databases.close()
@@ -60,7 +65,11 @@ interface QueueSample {
   databaseMicroseconds: number
 }
 
-async function compareQueueing(subjects: Subject[], connections: number): Promise<void> {
+interface QueueLoad extends Pick<BenchOptions, 'rounds' | 'seconds'> {
+  connections: number
+}
+
+async function compareQueueing(subjects: Subject[], { connections, rounds, seconds }: QueueLoad): Promise<void> {
   const samples = new Map<Subject, QueueSample[]>(subjects.map((subject) => [subject, []]))
   for (let round = 0; round < rounds; round += 1) {
     for (const subject of subjects) {
@@ -116,7 +125,7 @@ interface ExecutionSample {
   latencies: number[]
 }
 
-async function compareExecution(subjects: Subject[]): Promise<void> {
+async function compareExecution(subjects: Subject[], rounds: number): Promise<void> {
   const samples = new Map<Subject, ExecutionSample[]>(subjects.map((subject) => [subject, []]))
   for (let round = 0; round < rounds; round += 1) {
     for (const subject of subjects) samples.get(subject)?.push(await execute(subject))

@@ -2,22 +2,26 @@
  * A server process that queues a run by `PUT`: the service's Execution API, or a server to compare it with. All of them
  * insert the same two rows through the same group commit, with an fsync before the response.
  */
+import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import express from 'express'
+import express, { type Express } from 'express'
 import { pino } from 'pino'
 import { v7 as uuid } from 'uuid'
+import { listen } from '../src/contract/listener.ts'
 import { mountDocument } from '../src/contract/mount.ts'
 import { Accounts } from '../src/domain/accounts/accounts.ts'
 import { apiKeyRealm, type Principal } from '../src/domain/api-keys/api-key.ts'
 import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
+import { RunTokens } from '../src/domain/api-keys/run-tokens.ts'
 import { operator } from '../src/domain/audit-log/audit-log.ts'
+import { buildSnapshot } from '../src/domain/deployments/build-snapshot.ts'
+import { snapshotId } from '../src/domain/deployments/snapshot.ts'
 import { domainProblemTypes } from '../src/domain/problems.ts'
 import { RunArtifacts } from '../src/domain/runs/artifacts.ts'
 import { insertRuns, type NewRun } from '../src/domain/runs/enqueue-batcher.ts'
 import { RunFeed } from '../src/domain/runs/run-feed.ts'
 import { Runs } from '../src/domain/runs/runs.ts'
-import { describeWorkflows } from '../src/domain/workflows/describe-workflows.ts'
 import { Workflows } from '../src/domain/workflows/workflows.ts'
 import type { Document } from '../src/openapi/document.ts'
 import { executionContract, knownScopes } from '../src/openapi/served-documents.ts'
@@ -60,6 +64,7 @@ async function insert(store: Store, variables: unknown): Promise<object> {
     persist_context: null,
     waits_for_context: 0,
     trace_context: null,
+    deployment_id: null,
   }
   await store.write((tx) => insertRuns(tx, [run]))
   store.notify('queue')
@@ -109,16 +114,21 @@ const servers: Record<string, () => RequestListener | Promise<RequestListener>> 
 async function service(document: Document, more: object): Promise<RequestListener> {
   createKeyFile(keyFilePath(directory))
   const encryption = new Encryption(new KeyFile(keyFilePath(directory)))
-  const workflows = new Workflows(await describeWorkflows(new URL('./workflows', import.meta.url).pathname))
+  const snapshot = await buildSnapshot(new URL('./workflows', import.meta.url).pathname)
+  const served = new Workflows(snapshot.workflows, snapshotId(snapshot, null))
+  const workflows = { current: () => served }
   const artifacts = new RunArtifacts(store, 30)
   const cursors = new Cursors(encryption)
+  const feed = new RunFeed(store)
+  const executionUrl = () => ''
   const runs = new Runs({ store, workflows, encryption, cursors, artifacts })
+  const runTokens = new RunTokens(encryption, apiKeys)
   return mountDocument({
     name: 'execution',
     realm: apiKeyRealm,
     problemTypes: domainProblemTypes,
     document,
-    handlers: { ...executionApi({ runs, artifacts, workflows, cursors, feed: new RunFeed(store) }), ...more },
+    handlers: { ...executionApi({ runs, artifacts, workflows, cursors, feed, executionUrl, runTokens }), ...more },
     authenticate: (value) => apiKeys.authenticate(value),
     isUnavailable: (error) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
@@ -126,9 +136,18 @@ async function service(document: Document, more: object): Promise<RequestListene
   })
 }
 
-const listener = await servers[kind]?.()
-const server = createServer(listener).listen(0, '127.0.0.1', () => {
-  process.send?.({ port: (server.address() as AddressInfo).port, key: key.value })
-})
+const handler = await servers[kind]?.()
+process.send?.({ port: await open(handler as RequestListener), key: key.value })
 process.on('message', () => process.send?.({ cpu: process.cpuUsage() }))
 process.on('disconnect', () => process.exit())
+
+/** The service has its own listener, with its limits and checks. */
+async function open(handler: RequestListener | Express): Promise<number> {
+  if (kind.startsWith('service')) {
+    const { url } = await listen(handler as Express, { host: '127.0.0.1', port: 0, name: 'the port' })
+    return Number(new URL(url).port)
+  }
+  const server = createServer(handler).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}

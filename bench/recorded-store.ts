@@ -54,10 +54,10 @@ export class RecordedStore {
     }
     const { all } = tx
     tx.query = recordQueries(tx.query, record)
-    tx.all = async <Row extends object>(sql: string, values: readonly Value[]) => {
+    tx.all = async <Row extends object>(statement: { sql: string } | string, values: readonly Value[]) => {
       const startedAt = performance.now()
-      const rows = await all<Row>(sql, values)
-      record(sql, values, startedAt)
+      const rows = await all<Row>(statement, values)
+      record(typeof statement === 'string' ? statement : statement.sql, values, startedAt)
       return rows
     }
     return tx

@@ -1,6 +1,8 @@
 /** Actions of callers, workers and maintenance on a store, run through the service's own code. */
+
 import { randomUUID } from 'node:crypto'
 import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
+import { buildSnapshot } from '../src/domain/deployments/build-snapshot.ts'
 import { RunArtifacts } from '../src/domain/runs/artifacts.ts'
 import { queueDepth } from '../src/domain/runs/queue-depth.ts'
 import { RunFeed } from '../src/domain/runs/run-feed.ts'
@@ -8,7 +10,6 @@ import { readHistory } from '../src/domain/runs/run-history.ts'
 import { RunQueue } from '../src/domain/runs/run-queue.ts'
 import { RunStatistics } from '../src/domain/runs/run-statistics.ts'
 import { Runs } from '../src/domain/runs/runs.ts'
-import { describeWorkflows } from '../src/domain/workflows/describe-workflows.ts'
 import { Workflows } from '../src/domain/workflows/workflows.ts'
 import { Maintenance } from '../src/maintenance/maintenance.ts'
 import { knownScopes } from '../src/openapi/served-documents.ts'
@@ -16,6 +17,7 @@ import { Cursors } from '../src/storage/cursors.ts'
 import { Encryption } from '../src/storage/encryption.ts'
 import { FixedKeys } from '../src/storage/encryption-keys.ts'
 import type { Store } from '../src/storage/store.ts'
+import { claimableOf } from '../test/support/claims.ts'
 
 export type Actions = Record<string, () => Promise<unknown>>
 
@@ -30,9 +32,16 @@ export async function createActions(store: Store, apiKey: string): Promise<Actio
   const { accountId } = (await new ApiKeys(store, knownScopes()).authenticate(apiKey, undefined))?.principal ?? {}
   if (accountId === undefined) throw new Error('The API key is not in the store.')
   const encryption = new Encryption(new FixedKeys([Buffer.alloc(32, 1)]))
-  const workflows = new Workflows(await describeWorkflows(new URL('./workflows', import.meta.url).pathname))
+  const snapshot = await buildSnapshot(new URL('./workflows', import.meta.url).pathname)
+  const workflows = new Workflows(snapshot.workflows)
   const artifacts = new RunArtifacts(store, 30)
-  const runs = new Runs({ store, workflows, encryption, cursors: new Cursors(encryption), artifacts })
+  const runs = new Runs({
+    store,
+    workflows: { current: () => workflows },
+    encryption,
+    cursors: new Cursors(encryption),
+    artifacts,
+  })
   return {
     ...(await callerActions(store, runs, { accountId, apiKey })),
     ...workerActions(store, runs, workflows, accountId),
@@ -82,7 +91,7 @@ function workerActions(store: Store, runs: Runs, workflows: Workflows, accountId
   const report = { at: Date.now(), type: 'log' as const, data: { level: 'info', message: 'A line of the workflow.' } }
   return {
     'claim, report and complete 4 runs': async () => {
-      const claims = await queue.claim(workerId, workflows.list(), claimCount, 15)
+      const claims = await queue.claim(workerId, claimableOf(workflows), claimCount, 15)
       if (claims.length < claimCount) throw new Error('Too few runs were claimed.')
       await Promise.all(claims.map((claim) => queue.report(claim, [report])))
       await queue.renew(workerId, claims, 15)

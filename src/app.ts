@@ -13,10 +13,14 @@ import { StorageUsage } from './domain/accounts/storage-usage.ts'
 import { Users } from './domain/accounts/users.ts'
 import { ApiKeys } from './domain/api-keys/api-keys.ts'
 import { RateLimit } from './domain/api-keys/rate-limit.ts'
+import { RunTokens } from './domain/api-keys/run-tokens.ts'
 import { AuditLog } from './domain/audit-log/audit-log.ts'
 import { Refusals } from './domain/audit-log/refusals.ts'
 import { BrowserContexts } from './domain/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from './domain/browser-contexts/context-versions.ts'
+import { buildSnapshot } from './domain/deployments/build-snapshot.ts'
+import { deployDirectory } from './domain/deployments/deploy-directory.ts'
+import { Deployments } from './domain/deployments/deployments.ts'
 import { openEncryption, openStore, retryAtStart } from './domain/installation.ts'
 import { RunArtifacts } from './domain/runs/artifacts.ts'
 import { RunFeed } from './domain/runs/run-feed.ts'
@@ -24,10 +28,8 @@ import type { RunObserver } from './domain/runs/run-state.ts'
 import { RunStatistics } from './domain/runs/run-statistics.ts'
 import { Runs } from './domain/runs/runs.ts'
 import { Workers } from './domain/runs/workers.ts'
-import { describeWorkflows } from './domain/workflows/describe-workflows.ts'
 import { executorIdentity } from './domain/workflows/executor-identity.ts'
-import { loadSecondsMax, type Workflow } from './domain/workflows/workflow.ts'
-import { Workflows } from './domain/workflows/workflows.ts'
+import type { Workflow } from './domain/workflows/workflow.ts'
 import { retentionFrom } from './maintenance/retention.ts'
 import { knownScopes } from './openapi/served-documents.ts'
 import { Cursors } from './storage/cursors.ts'
@@ -46,6 +48,7 @@ export interface Service extends Addresses {
   /** The link to sign up as the installation's owner, until one has signed up. Works once. */
   welcomeUrl: string | undefined
   managementUrl: string
+  /** The installation's workflows when the service started. */
   workflows: readonly Workflow[]
   /** Where this process itself listens; the public address of a surface may differ. */
   listening: ReadonlyMap<Surface, string>
@@ -58,34 +61,47 @@ export interface Service extends Addresses {
  * Serves the surfaces of the given roles and the management address; resolves when they accept requests.
  *
  * @param command the module that runs a worker when started with the argument `worker`.
+ * @param build builds the snapshot of WORKFLOWS_DIR.
  */
 export async function startService(
   config: Config,
   log: Logger,
   command: string,
   roles: ReadonlySet<Role> = readRoles([]),
+  build: typeof buildSnapshot = buildSnapshot,
 ): Promise<Service> {
   // A process without workers may run as any user.
   const identity = roles.has('worker') || process.getuid?.() === 0 ? executorIdentity(config) : undefined
-  const [{ listenOnSurfaces }, workflows, untraced, tracing] = await Promise.all([
+  const { WORKFLOWS_DIR: directory } = config
+  const building = directory === undefined ? undefined : build(directory, { identity })
+  // Awaited below. If the store cannot be opened, that is the error to report.
+  building?.catch(() => {})
+  const [{ listenOnSurfaces }, untraced, tracing] = await Promise.all([
     // Loaded on demand: a worker process needs neither Express nor the dashboard.
     import('./surfaces/serve-surfaces.ts'),
-    describeWorkflows(config.WORKFLOWS_DIR, loadSecondsMax, identity),
     openStore(config),
     openTracing(config, log),
   ])
   const store = tracing ? tracedStore(untraced) : untraced
   const metrics = new Metrics('service', untraced)
   const encryption = await openEncryption(config, store)
-  const domain = createDomain({ config, store, workflows, encryption, observer: metrics.runs, log })
+  const deployments = new Deployments(store, (err) => log.warn({ err }, 'reading deployments failed; retrying'))
+  const domain = createDomain({ config, store, workflows: deployments, encryption, observer: metrics.runs, log })
   const { accounts, links } = domain
   const firstAccount = await retryAtStart(() => accounts.createFirst())
+  const warm = () => deployments.warm().catch((err: unknown) => log.warn({ err }, 'compiling schemas failed'))
+  deployments.onChange(() => {
+    metrics.initializeWorkflows(deployments.listAll())
+    void warm()
+  })
+  const logDeployment = building && (await deployDirectory(deployments, directory ?? '', building, log))
+  await retryAtStart(() => deployments.open())
+  await warm()
   const welcomeToken = roles.has('dashboard') ? await retryAtStart(() => links.createFirstWelcomeLink()) : undefined
   const worker = roles.has('worker') ? new WorkerProcess(command, log) : undefined
   const readiness = new Readiness(store, log)
   const ready = () => readiness.check()
-  addInstallationMetrics(metrics, { config, store, workflows: () => workflows, ready })
-  metrics.initializeWorkflows(workflows)
+  addInstallationMetrics(metrics, { config, store, workflows: () => deployments.listAll(), ready })
   const onUnavailable = (err: unknown) => log.warn({ err }, 'shared rate limit failed; counting in this process alone')
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, onUnavailable) : undefined
@@ -101,6 +117,7 @@ export async function startService(
     management,
     log,
   })
+  logDeployment?.()
   domain.maintenance.start()
   worker?.start()
   readiness.start()
@@ -109,7 +126,7 @@ export async function startService(
     ...listeners.addresses,
     welcomeUrl: welcomeToken && `${listeners.addresses.dashboardUrl}/links/${welcomeToken}`,
     managementUrl: listeners.management.url,
-    workflows,
+    workflows: deployments.installation.list(),
     listening: new Map([...listeners.surfaces].map(([name, { url }]) => [name, url])),
     firstAccount,
     async stop() {
@@ -119,6 +136,7 @@ export async function startService(
       for (const listener of serving) listener.drain()
       await delay(config.DRAIN_SECONDS * 1000)
       domain.feed.close()
+      deployments.close()
       const stopped = serving.map((listener) => listener.stop(config.SHUTDOWN_SECONDS))
       await Promise.all([...stopped, workerEnded, domain.maintenance.stop()])
       await domain.apiKeys.close()
@@ -133,18 +151,18 @@ export async function startService(
 interface DomainOptions {
   config: Config
   store: Store
-  workflows: readonly Workflow[]
+  workflows: Deployments
   encryption: Encryption
   observer: RunObserver
   log: Logger
 }
 
-function createDomain({ config, store, encryption, observer, log, ...options }: DomainOptions) {
+function createDomain({ config, store, workflows, encryption, observer, log }: DomainOptions) {
   const cursors = new Cursors(encryption)
   const refusals = new Refusals(store, log)
+  const apiKeys = new ApiKeys(store, knownScopes(), Date.now, refusals)
   const retention = retentionFrom(config)
   const artifacts = new RunArtifacts(store, retention.artifacts)
-  const workflows = new Workflows(options.workflows)
   const { ACCOUNT_CONCURRENCY: accountConcurrency, QUEUED_RUNS_MAX: queuedRunsMax } = config
   const usage = new StorageUsage(store, config.STORAGE_QUOTA_MB)
   return {
@@ -157,7 +175,8 @@ function createDomain({ config, store, encryption, observer, log, ...options }: 
     secondFactors: new SecondFactors(store, encryption),
     auditLog: new AuditLog(store),
     refusals,
-    apiKeys: new ApiKeys(store, knownScopes(), Date.now, refusals),
+    apiKeys,
+    runTokens: new RunTokens(encryption, apiKeys),
     runs: new Runs({
       store,
       workflows,
@@ -207,14 +226,13 @@ export async function startWorker(
   if (tracing) observers.push((claim) => new AttemptSpans(claim))
   const settings = { ...workerSettings(config), observer: metrics.runs, observers }
   const worker = createWorker(store, encryption, settings, log, onFatal)
-  let workflows: readonly Workflow[] = []
   const readiness = new Readiness(store, log)
   const ready = () => readiness.check()
-  if (isManaged) addInstallationMetrics(metrics, { config, store, workflows: () => workflows, ready })
+  if (isManaged) addInstallationMetrics(metrics, { config, store, workflows: () => worker.workflows(), ready })
   // Before the worker starts, so that a worker whose port is in use does not register.
   const listener = isManaged ? await listenForManagement(config, { metrics: () => metrics.text(), ready }) : undefined
-  workflows = await worker.start()
-  metrics.initializeWorkflows(workflows)
+  await worker.start()
+  metrics.initializeWorkflows(worker.workflows())
   readiness.start()
   return {
     managementUrl: listener?.url,
@@ -251,6 +269,7 @@ export interface Administration {
   users: Users
   links: SignInLinks
   apiKeys: ApiKeys
+  deployments: Deployments
   close(): Promise<void>
 }
 
@@ -261,13 +280,18 @@ export async function openAdministration(config: Config): Promise<Administration
   const store = await openStore(config)
   const accounts = new Accounts(store)
   const apiKeys = new ApiKeys(store, knownScopes())
+  const deployments = new Deployments(store)
   const close = async () => {
     await apiKeys.close()
     await store.close()
   }
-  await retryAtStart(() => accounts.createFirst()).catch(async (error: unknown) => {
+  const prepare = async () => {
+    await retryAtStart(() => accounts.createFirst())
+    await retryAtStart(() => deployments.refresh())
+  }
+  await prepare().catch(async (error: unknown) => {
     await close()
     throw error
   })
-  return { accounts, users: new Users(store), links: new SignInLinks(store), apiKeys, close }
+  return { accounts, users: new Users(store), links: new SignInLinks(store), apiKeys, deployments, close }
 }

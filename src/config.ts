@@ -80,6 +80,20 @@ export const settings = {
       throw new ConfigError(`${name} contains "${invalid}": set it to host names without scheme and port.`)
     },
   },
+  CORS_ORIGINS: {
+    description:
+      'Origins, separated by commas, whose pages may call the APIs from a browser, such as `https://app.example.com`.',
+    default: undefined,
+    read: (text: string, name: string): readonly string[] | undefined => {
+      const origins = text.split(',').map((origin) => origin.trim())
+      const isOrigin = (origin: string) => /^https?:/.test(origin) && URL.parse(origin)?.origin === origin
+      const invalid = origins.find((origin) => origin !== '' && !isOrigin(origin))
+      if (invalid === undefined) return origins.filter((origin) => origin !== '')
+      throw new ConfigError(
+        `${name} contains "${invalid}": set it to origins without a path, such as https://app.example.com.`,
+      )
+    },
+  },
   PROXY_HOPS: integer(
     'Number of proxies in front of the service whose `X-Forwarded-For` is trusted. With 0, all callers behind a proxy appear to have its address.',
     '0',
@@ -94,7 +108,7 @@ export const settings = {
   ),
   DATABASE_CONNECTIONS: integer('Maximum connections of a process to `DATABASE_URL`.', '10', 2, 1000),
   WORKFLOWS_DIR: {
-    description: 'Directory of the workflows. By default there are none.',
+    description: 'Directory of workflows that a start deploys. By default none.',
     default: undefined,
     read: (text: string): string | undefined => resolve(text),
   },

@@ -102,6 +102,38 @@ users
   .option(...accountOption)
   .action(async (options) => (await import('./commands/accounts.ts')).removeSecondFactor(options))
 
+const workflows = program
+  .command('workflows')
+  .description('deploy, list and roll back workflows, and make projects for them')
+
+workflows
+  .command('deploy')
+  .description('check a directory of workflows and serve it; the service may be running')
+  .argument('[directory]', 'by default WORKFLOWS_DIR')
+  .option('--account <id>', 'the account that alone sees them; by default all accounts see them')
+  .option(...jsonOption)
+  .action(async (directory, options) => (await import('./commands/workflows.ts')).deployWorkflows(directory, options))
+
+workflows
+  .command('list')
+  .description('list the workflows that are deployed')
+  .option('--account <id>', 'those that this account sees; by default all')
+  .option(...jsonOption)
+  .action(async (options) => (await import('./commands/workflows.ts')).listWorkflows(options))
+
+workflows
+  .command('rollback')
+  .description('serve the deployment before the current one again; the service may be running')
+  .option('--account <id>', "the account's deployment; by default that of all accounts")
+  .option(...jsonOption)
+  .action(async (options) => (await import('./commands/workflows.ts')).rollbackWorkflows(options))
+
+workflows
+  .command('init')
+  .description('make a project for workflows: one workflow, its test, and what it takes to run both')
+  .argument('<directory>', 'a new or an empty directory')
+  .action(async (directory) => (await import('./commands/project/init.ts')).initProject(directory))
+
 program
   .command('rotate-encryption-key')
   .description('re-encrypt all encrypted data with a new key; the service may be running')

@@ -49,6 +49,26 @@ export interface BrowserContextAlphaHandlers<Principal> {
    */
   deleteBrowserContext: Handler<operations['deleteBrowserContext'], never, Principal>
   /**
+   * List the versions of a browser context, newest first.
+   *
+   * Lists the stored versions in pages, newest first: the current one and earlier ones, up to the number that the
+   * operator keeps. An `empty` browser context has none. The `cookieDomains` of a page have at most 1 MiB in total, so a
+   * page may have fewer versions than `limit` although `nextCursor` is set.
+   *
+   * `GET /alpha/browser-contexts/{browserContextId}/versions` · scopes: browser-contexts:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  listBrowserContextVersions: Handler<operations['listBrowserContextVersions'], 'limit', Principal>
+  /**
+   * Restore a version of a browser context.
+   *
+   * Stores the state of an earlier version again, as the newest version. Repeating the call has no effect: restoring the
+   * current version, or the one that it was restored from, returns the current version and stores nothing. With
+   * `If-Match`, it replaces only the version that you have read, as putStorageState does.
+   *
+   * `POST /alpha/browser-contexts/{browserContextId}/versions/{version}/restore` · scopes: browser-contexts:write · responses: 200, 400, 401, 403, 404, 406, 409, 412, 429, 500, 503, 507
+   */
+  restoreBrowserContextVersion: Handler<operations['restoreBrowserContextVersion'], never, Principal>
+  /**
    * Read the storage state.
    *
    * Returns the cookies and storage of the current version, in the format of Playwright's `storageState` option. An
@@ -63,7 +83,8 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * Replace the storage state.
    *
    * Stores the body as the browser context's new version. It may be a file that Playwright's `storageState({ path })`
-   * wrote, of at most 5 MiB. The dashboard can restore the previous version for a while. With `If-Match`, the body
+   * wrote, of at most 5 MiB. restoreBrowserContextVersion can restore the previous version
+   * for a while. With `If-Match`, the body
    * replaces only the version that you have read: of several writers with the same `ETag`, one succeeds.
    *
    * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 204, 400, 401, 403, 404, 409, 412, 413, 415, 429, 500, 503, 507

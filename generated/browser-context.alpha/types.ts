@@ -63,6 +63,61 @@ export interface paths {
         patch: operations["updateBrowserContext"];
         trace?: never;
     };
+    "/alpha/browser-contexts/{browserContextId}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the versions of a browser context, newest first
+         * @description Lists the stored versions in pages, newest first: the current one and earlier ones, up to the number that the
+         *     operator keeps. An `empty` browser context has none. The `cookieDomains` of a page have at most 1 MiB in total, so a
+         *     page may have fewer versions than `limit` although `nextCursor` is set.
+         */
+        get: operations["listBrowserContextVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alpha/browser-contexts/{browserContextId}/versions/{version}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+                /**
+                 * @description The number of the version.
+                 * @example 1
+                 */
+                version: number;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore a version of a browser context
+         * @description Stores the state of an earlier version again, as the newest version. Repeating the call has no effect: restoring the
+         *     current version, or the one that it was restored from, returns the current version and stores nothing. With
+         *     `If-Match`, it replaces only the version that you have read, as putStorageState does.
+         */
+        post: operations["restoreBrowserContextVersion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/alpha/browser-contexts/{browserContextId}/storage-state": {
         parameters: {
             query?: never;
@@ -84,7 +139,8 @@ export interface paths {
         /**
          * Replace the storage state
          * @description Stores the body as the browser context's new version. It may be a file that Playwright's `storageState({ path })`
-         *     wrote, of at most 5 MiB. The dashboard can restore the previous version for a while. With `If-Match`, the body
+         *     wrote, of at most 5 MiB. restoreBrowserContextVersion can restore the previous version
+         *     for a while. With `If-Match`, the body
          *     replaces only the version that you have read: of several writers with the same `ETag`, one succeeds.
          */
         put: operations["putStorageState"];
@@ -187,6 +243,27 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description A stored version of a browser context, without its state. */
+        BrowserContextVersion: {
+            /** @description Its number. The first version of a browser context is 1; numbers are never reused. */
+            version: number;
+            /** @description Whether runs start with it. */
+            isCurrent: boolean;
+            /** @description The domains of its cookies, sorted, at most 100. A leading dot includes subdomains. */
+            cookieDomains: string[];
+            /** @description Size of its storage state as JSON. */
+            sizeBytes: number;
+            /** @description The run that stored it; `null` if a caller or a user of the dashboard did. */
+            runId: components["schemas"]["Uuid"] | null;
+            /** @description The number of the version whose state it has, if it was restored. */
+            restoredFrom: number | null;
+            createdAt: components["schemas"]["Timestamp"];
+        };
+        /** @description A page of versions, newest first. */
+        BrowserContextVersionPage: {
+            data: components["schemas"]["BrowserContextVersion"][];
+            nextCursor: components["schemas"]["NextCursor"];
+        };
         /** @description A page of browser contexts, newest first. */
         BrowserContextPage: {
             data: components["schemas"]["BrowserContext"][];
@@ -251,7 +328,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -300,7 +377,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -333,6 +410,60 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The current version is none of those in `If-Match`: another writer has replaced it. Nothing was stored. */
+        VersionChanged: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                /**
+                 * @description Identifies the current version of the storage state.
+                 * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
+                 */
+                ETag: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#version-changed",
+                 *       "title": "Version changed",
+                 *       "status": 412,
+                 *       "detail": "The storage state is no longer the version in If-Match. Read it again, apply your change to it, and send that with the new ETag. Nothing was stored.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
+                 *       "errors": [
+                 *         {
+                 *           "header": "If-Match",
+                 *           "detail": "names no current version"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The request is invalid; `errors` lists each validation error. Nothing was stored. */
         InvalidRequest: {
             headers: {
@@ -343,7 +474,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -392,7 +523,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -420,7 +551,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -455,7 +586,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -501,7 +632,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -540,7 +671,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -583,7 +714,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -631,7 +762,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -674,7 +805,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -720,7 +851,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -763,7 +894,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -838,7 +969,7 @@ export interface components {
         XRequestId: string;
         /**
          * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-         *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+         *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
          *     contract has changed.
          * @example 5f9a1c0e7b2d4836
          */
@@ -901,7 +1032,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -957,7 +1088,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1021,7 +1152,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1077,7 +1208,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1134,7 +1265,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1171,6 +1302,146 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listBrowserContextVersions: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of items on a page. A page of large items may have fewer.
+                 * @example 20
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
+                cursor?: components["parameters"]["CursorParameter"];
+            };
+            header?: never;
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of versions. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BrowserContextVersionPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    restoreBrowserContextVersion: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the version to replace, or several, or `*` for any version. Without it, the body replaces whatever
+                 *     version is current.
+                 * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+                /**
+                 * @description The number of the version.
+                 * @example 1
+                 */
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The current version, which is stored durably; the next run starts with it. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description Identifies the current version of the storage state.
+                     * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
+                     */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BrowserContextVersion"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["BrowserContextInUse"];
+            412: components["responses"]["VersionChanged"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageQuotaExceeded"];
+        };
+    };
     getStorageState: {
         parameters: {
             query?: never;
@@ -1199,7 +1470,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1238,7 +1509,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1308,7 +1579,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1340,60 +1611,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["BrowserContextInUse"];
-            /** @description The current version is none of those in `If-Match`: another writer has replaced it. Nothing was stored. */
-            412: {
-                headers: {
-                    /**
-                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
-                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
-                     */
-                    "X-Request-Id": string;
-                    /**
-                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
-                     *     contract has changed.
-                     * @example 5f9a1c0e7b2d4836
-                     */
-                    "X-Document-Hash": string;
-                    /**
-                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
-                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
-                     *     Absent if the operator has set no limit.
-                     * @example "api-key";r=5999;t=42
-                     */
-                    RateLimit?: string;
-                    /**
-                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
-                     *     if the operator has set no limit.
-                     * @example "api-key";q=6000;w=60
-                     */
-                    "RateLimit-Policy"?: string;
-                    /**
-                     * @description Identifies the current version of the storage state.
-                     * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
-                     */
-                    ETag: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "type": "/docs/errors#version-changed",
-                     *       "title": "Version changed",
-                     *       "status": 412,
-                     *       "detail": "The storage state is no longer the version in If-Match. Read it again, apply your change to it, and send that with the new ETag. Nothing was stored.",
-                     *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
-                     *       "errors": [
-                     *         {
-                     *           "header": "If-Match",
-                     *           "detail": "names no current version"
-                     *         }
-                     *       ]
-                     *     }
-                     */
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            412: components["responses"]["VersionChanged"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];

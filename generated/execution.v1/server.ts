@@ -56,8 +56,8 @@ export interface ExecutionV1Handlers<Principal> {
    * Server-sent events: first all past events of the run, then each new one as it happens. The stream ends after the
    * run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as `data`. The
    * service sends a comment after every 15 seconds without an event. To resume, send the last `id` that you received
-   * as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the API key. The
-   * stream ends within a second after the API key is deleted or expires.
+   * as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the header; use
+   * fetch. The stream ends within a second after the API key is deleted, or the key or token expires.
    *
    * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · responses: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503
    */
@@ -72,6 +72,17 @@ export interface ExecutionV1Handlers<Principal> {
    * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · responses: 200, 206, 400, 401, 403, 404, 406, 416, 429, 500, 503
    */
   getRunArtifact: Handler<operations['getRunArtifact'], never, Principal>
+  /**
+   * Create a token that reads one run.
+   *
+   * Creates a token with which a web page, for example, can read and follow one run: getRun, streamRunEvents and
+   * getRunArtifact accept it in place of the API key, for this run only. It expires after the given time, or earlier if
+   * the API key that created it is deleted or expires. It shares the rate limit of that key. The service does not store
+   * tokens: each call creates another one.
+   *
+   * `POST /v1/execution/run-tokens` · scopes: runs:read · responses: 201, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  createRunToken: Handler<operations['createRunToken'], never, Principal>
   /**
    * List workflows.
    *
@@ -88,4 +99,23 @@ export interface ExecutionV1Handlers<Principal> {
    * `GET /v1/execution/workflows/{workflowId}` · scopes: workflows:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getWorkflow: Handler<operations['getWorkflow'], never, Principal>
+  /**
+   * Get this document with an operation for each workflow.
+   *
+   * Returns this OpenAPI document with one more operation for each workflow that can be run, such as
+   * `PUT /v1/execution/queue-remote/count-words`, which is `queueRemoteRun` with the types of the workflow's variables
+   * and output. Generate a client from it, or its types. Its `servers` are the addresses of this service.
+   *
+   * The `operationId` of a workflow is `queue` and the words of its id, such as `queueCountWords`. `_` and 8 digits of
+   * the SHA-256 of the id are appended, as in `queueCountWords_2f1a90c4`, if the id has characters other than lower-case
+   * letters, digits and single hyphens, if one of its words begins with a digit, or if it begins with `remote`. Names
+   * therefore do not collide, and do not depend on other workflows. `x-workflow-id` has the id. A member of
+   * `variableData` that has a default is not required. Secrets in an output are `********`.
+   *
+   * The response may be several megabytes long. `ETag` identifies it: send it as `If-None-Match` to read the document only
+   * if it has changed.
+   *
+   * `GET /v1/execution/openapi.json` · scopes: workflows:read · responses: 200, 304, 400, 401, 403, 406, 429, 500, 503
+   */
+  getWorkflowsDocument: Handler<operations['getWorkflowsDocument'], never, Principal>
 }

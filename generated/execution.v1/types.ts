@@ -118,8 +118,8 @@ export interface paths {
          * @description Server-sent events: first all past events of the run, then each new one as it happens. The stream ends after the
          *     run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as `data`. The
          *     service sends a comment after every 15 seconds without an event. To resume, send the last `id` that you received
-         *     as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the API key. The
-         *     stream ends within a second after the API key is deleted or expires.
+         *     as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the header; use
+         *     fetch. The stream ends within a second after the API key is deleted, or the key or token expires.
          */
         get: operations["streamRunEvents"];
         put?: never;
@@ -151,6 +151,29 @@ export interface paths {
         get: operations["getRunArtifact"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/run-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a token that reads one run
+         * @description Creates a token with which a web page, for example, can read and follow one run: getRun, streamRunEvents and
+         *     getRunArtifact accept it in place of the API key, for this run only. It expires after the given time, or earlier if
+         *     the API key that created it is deleted or expires. It shares the rate limit of that key. The service does not store
+         *     tokens: each call creates another one.
+         */
+        post: operations["createRunToken"];
         delete?: never;
         options?: never;
         head?: never;
@@ -192,6 +215,37 @@ export interface paths {
          * @description Returns one workflow with the JSON Schema of its variables.
          */
         get: operations["getWorkflow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get this document with an operation for each workflow
+         * @description Returns this OpenAPI document with one more operation for each workflow that can be run, such as
+         *     `PUT /v1/execution/queue-remote/count-words`, which is `queueRemoteRun` with the types of the workflow's variables
+         *     and output. Generate a client from it, or its types. Its `servers` are the addresses of this service.
+         *
+         *     The `operationId` of a workflow is `queue` and the words of its id, such as `queueCountWords`. `_` and 8 digits of
+         *     the SHA-256 of the id are appended, as in `queueCountWords_2f1a90c4`, if the id has characters other than lower-case
+         *     letters, digits and single hyphens, if one of its words begins with a digit, or if it begins with `remote`. Names
+         *     therefore do not collide, and do not depend on other workflows. `x-workflow-id` has the id. A member of
+         *     `variableData` that has a default is not required. Secrets in an output are `********`.
+         *
+         *     The response may be several megabytes long. `ETag` identifies it: send it as `If-None-Match` to read the document only
+         *     if it has changed.
+         */
+        get: operations["getWorkflowsDocument"];
         put?: never;
         post?: never;
         delete?: never;
@@ -259,21 +313,35 @@ export interface components {
         Run: {
             id: components["schemas"]["Uuid"];
             workflowId: components["schemas"]["WorkflowId"];
-            /** @description The workflow's version when the run was queued, then that of its latest attempt. */
+            /** @description The workflow's version in the run's deployment. */
             workflowVersion: string;
+            /**
+             * @description The deployment of workflows that validated the run's variables. It executes every attempt of the run, also
+             *     after later deployments. `null` for runs that were queued before the service had deployments.
+             */
+            deploymentId: components["schemas"]["DeploymentId"] | null;
             status: components["schemas"]["RunStatus"];
             reason: components["schemas"]["RunReason"];
             /**
              * @description What a queued run waits for; `null` in every other status. `concurrencyLimit`: its workflow or account has
              *     reached its limit of concurrent runs. `browserContext`: another run has the lease of its browser context.
+             *     `deployment`: the worker that took the run could not get its deployment. The run is tried again, after a
+             *     growing delay of at most 300 seconds.
              */
-            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "browserContext") | null;
+            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "browserContext" | "deployment") | null;
+            /** @description Why the run waits for its deployment, as one sentence; `null` if it does not. */
+            waitingForDetail: string | null;
             /** @description Whether a caller has cancelled the run. A running one may need a moment to end. */
             cancelRequested: boolean;
             /** @description The priority that it was queued with. */
             priority: number;
             /** @description Number of attempts that have started. */
             attempts: number;
+            /**
+             * @description The latest 50 attempts, oldest first, each with the reason why it did not succeed. Earlier attempts are in the
+             *     run's events. Lists of runs omit this member, because it may be larger than the rest of the run.
+             */
+            attemptHistory?: components["schemas"]["RunAttempt"][];
             /**
              * @description The variables that it was queued with, and the schema's defaults. Values that the schema marks `writeOnly`
              *     are `********`.
@@ -311,6 +379,39 @@ export interface components {
             /** @description The error's message, with secret values masked. A longer message is truncated and ends in `…`. */
             message: string;
         };
+        /** @description One attempt of a run. */
+        RunAttempt: {
+            /** @description Counts the attempts of the run from 1. */
+            number: number;
+            startedAt: components["schemas"]["Timestamp"];
+            /** @description When its outcome was stored; `null` while it runs. */
+            finishedAt: components["schemas"]["Timestamp"] | null;
+            /**
+             * @description How it ended; `null` while it runs. `workerStopped`: its worker was shut down. `workerLost`: its worker
+             *     ended unexpectedly, or could not reach the store in time.
+             */
+            outcome: ("succeeded" | "failed" | "timedOut" | "cancelled" | "workerStopped" | "workerLost") | null;
+            /** @description Why it failed; `null` if it did not. */
+            error: components["schemas"]["AttemptError"] | null;
+        };
+        /**
+         * @description Why an attempt failed, timed out or lost its worker. When the workflow's process ended instead of throwing an
+         *     error, `name` is `ProcessExit`, `ProcessKilled`, `HeapLimit` or `MemoryLimit`.
+         */
+        AttemptError: {
+            /** @description The error's class, such as `TypeError`. A longer name is truncated and ends in `…`. */
+            name: string;
+            /** @description The error's message, with secret values masked. A longer message is truncated and ends in `…`. */
+            message: string;
+            /**
+             * @description Where the error was thrown, one line for each call of the workflow's own source, innermost first, with paths
+             *     relative to the directory of workflows and secret values masked. The causes of the error follow. A longer
+             *     stack is truncated and ends in `…`. `null` when no line of the workflow's source is known.
+             */
+            stack: string | null;
+            /** @description The step that threw the error, or that was running when the attempt was ended; `null` if there is none. */
+            step: string | null;
+        };
         /** @description The progress that the workflow last reported. */
         RunProgress: {
             /** @description Percent done. */
@@ -334,6 +435,23 @@ export interface components {
          * @enum {string}
          */
         ArtifactMediaType: "application/octet-stream" | "application/json" | "application/pdf" | "application/zip" | "image/jpeg" | "image/png" | "image/webp" | "text/csv" | "text/plain";
+        /** @description The run, and how long the token is valid. */
+        CreateRunTokenRequest: {
+            runId: components["schemas"]["Uuid"];
+            /**
+             * @description Seconds until the token expires, at most an hour.
+             * @example 600
+             */
+            expiresInSeconds: number;
+        };
+        /** @description A token that reads one run. */
+        RunToken: {
+            /** @description The token: send it as `Authorization: Bearer <TOKEN>`. */
+            token: string;
+            runId: components["schemas"]["Uuid"];
+            /** @description When the token expires, unless its API key is deleted or expires before. */
+            expiresAt: components["schemas"]["Timestamp"];
+        };
         /** @description A page of runs, newest first. */
         RunPage: {
             data: components["schemas"]["Run"][];
@@ -341,7 +459,7 @@ export interface components {
         };
         /** @description An event of a run. `sequence` counts from 1 within the run, without gaps. */
         RunEvent: components["schemas"]["RunStatusEvent"] | components["schemas"]["RunLogEvent"] | components["schemas"]["RunProgressEvent"] | components["schemas"]["RunStepEvent"] | components["schemas"]["RunArtifactEvent"];
-        /** @description The run's status changed, or its cancellation was requested. */
+        /** @description The run's status changed, or its cancellation was requested. `error` is present when an attempt has ended with one. */
         RunStatusEvent: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -355,6 +473,7 @@ export interface components {
             /** @description Number of attempts that had started. */
             attempt: number;
             reason: components["schemas"]["RunReason"];
+            error?: components["schemas"]["AttemptError"];
         };
         /** @description A line of the run's log. */
         RunLogEvent: {
@@ -434,6 +553,8 @@ export interface components {
         Workflow: {
             id: components["schemas"]["WorkflowId"];
             version: string;
+            /** @description The deployment that validates and executes new runs of the workflow. */
+            deploymentId: components["schemas"]["DeploymentId"];
             title: string;
             description: string | null;
             /**
@@ -454,6 +575,35 @@ export interface components {
             concurrencyLimit: number | null;
             /** @description Whether its runs have a browser and accept a browser context. */
             usesBrowser: boolean;
+            /** @description Whether callers should use another workflow; the description says which. */
+            deprecated: boolean;
+        };
+        /** @description SHA-256 of the deployed workflows and everything that they import, in hexadecimal. */
+        DeploymentId: string;
+        /** @description An OpenAPI 3.1 document. */
+        WorkflowsDocument: {
+            /** @description The version of the OpenAPI Specification. */
+            openapi: string;
+            info: {
+                [key: string]: unknown;
+            };
+            /** @description The addresses of this service. */
+            servers: {
+                [key: string]: unknown;
+            }[];
+            /** @description The operations by path; those of workflows come last, sorted by id. */
+            paths: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description The schemas of a workflow are named by the `operationId`: `CountWords.Variables`, `CountWords.Output` and
+             *     `CountWords.Run`.
+             */
+            components: {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
         };
         /** @description How failed attempts are retried. After `n` failed attempts, the delay before the next one is `backoffSeconds × backoffFactor^(n − 1)`. */
         RetryPolicy: {
@@ -525,7 +675,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -574,7 +724,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -602,7 +752,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -637,7 +787,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -680,7 +830,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -723,7 +873,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -766,7 +916,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -809,7 +959,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -860,7 +1010,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -906,7 +1056,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -945,7 +1095,7 @@ export interface components {
                 "X-Request-Id": string;
                 /**
                  * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                  *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
@@ -1033,6 +1183,11 @@ export interface components {
          */
         IfRange: string;
         /**
+         * @description The `ETag` of the document that you have, or several, or `*` for any document.
+         * @example "5f9a1c0e7b2d4836"
+         */
+        DocumentIfNoneMatch: string;
+        /**
          * @description Maximum number of items on a page. A page of large items may have fewer.
          * @example 20
          */
@@ -1042,6 +1197,11 @@ export interface components {
     };
     requestBodies: never;
     headers: {
+        /**
+         * @description Identifies the content of the document.
+         * @example "5f9a1c0e7b2d4836"
+         */
+        DocumentETag: string;
         /**
          * @description The path of the new resource.
          * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
@@ -1089,7 +1249,7 @@ export interface components {
         XRequestId: string;
         /**
          * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-         *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+         *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
          *     contract has changed.
          * @example 5f9a1c0e7b2d4836
          */
@@ -1188,7 +1348,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1237,7 +1397,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1289,7 +1449,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1324,7 +1484,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1363,7 +1523,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1402,8 +1562,17 @@ export interface operations {
             query?: {
                 /** @description Only runs of this workflow. */
                 workflowId?: components["schemas"]["WorkflowId"];
-                /** @description Only runs in this status. */
-                status?: components["schemas"]["RunStatus"];
+                /**
+                 * @description Only runs in this status. Repeat the parameter for runs in any of several statuses:
+                 *     `status=failed&status=timedOut`.
+                 * @example [
+                 *       "failed",
+                 *       "timedOut"
+                 *     ]
+                 */
+                status?: components["schemas"]["RunStatus"][];
+                /** @description Only runs that were queued with this browser context, even if it has been deleted. */
+                browserContextId?: components["schemas"]["Uuid"];
                 /** @description Only runs created at or after this time. */
                 createdAfter?: components["schemas"]["Timestamp"];
                 /** @description Only runs created before this time. */
@@ -1432,7 +1601,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1487,7 +1656,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1543,7 +1712,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1579,7 +1748,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1639,7 +1808,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1701,7 +1870,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1740,7 +1909,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1809,7 +1978,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1871,7 +2040,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1943,7 +2112,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -1992,6 +2161,65 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    createRunToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateRunTokenRequest"];
+            };
+        };
+        responses: {
+            /** @description The token. */
+            201: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunToken"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listWorkflows: {
         parameters: {
             query?: {
@@ -2019,7 +2247,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -2074,7 +2302,7 @@ export interface operations {
                     "X-Request-Id": string;
                     /**
                      * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
                      *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
@@ -2102,6 +2330,106 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWorkflowsDocument: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the document that you have, or several, or `*` for any document.
+                 * @example "5f9a1c0e7b2d4836"
+                 */
+                "If-None-Match"?: components["parameters"]["DocumentIfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The document. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description Identifies the content of the document.
+                     * @example "5f9a1c0e7b2d4836"
+                     */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowsDocument"];
+                };
+            };
+            /** @description The document is one of those in `If-None-Match`. */
+            304: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description Identifies the content of the document.
+                     * @example "5f9a1c0e7b2d4836"
+                     */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];

@@ -10,6 +10,7 @@ import { createOperations } from './call.ts'
 import type { CallOptions, ClientOptions } from './options.ts'
 import { createList, type List } from './pages.ts'
 import { createRuns, type Runs } from './runs.ts'
+import type { AnyWorkflows, QueueRemoteRun, WorkflowTypes } from './typed-workflows.ts'
 
 /** The query of `listWorkflows`. `limit` is the page size; `cursor` is the page to start with. */
 export type WorkflowFilters = NonNullable<execution.operations['listWorkflows']['parameters']['query']>
@@ -24,10 +25,16 @@ export interface Workflows {
   list(filters?: WorkflowFilters, options?: CallOptions): List<execution.components['schemas']['Workflow']>
 }
 
-/** A client of the Execution API: a function for each operationId, and helpers of several requests. */
-export interface ExecutionClient extends ExecutionV1Operations {
+/**
+ * A client of the Execution API: a function for each operationId, and helpers of several requests. `Known` has the types of
+ * workflows; see `createExecutionClient`.
+ */
+export interface ExecutionClient<Known extends WorkflowTypes<Known> = AnyWorkflows>
+  extends Omit<ExecutionV1Operations, 'queueRemoteRun'> {
+  /** Queue a remote run of a workflow, and respond as soon as it is stored. */
+  queueRemoteRun: QueueRemoteRun<Known>
   /** List all runs, follow a run, wait until it finishes. */
-  readonly runs: Runs
+  readonly runs: Runs<Known>
   /** List all workflows. */
   readonly workflows: Workflows
 }
@@ -39,16 +46,22 @@ export interface ExecutionClient extends ExecutionV1Operations {
  * const client = createExecutionClient({ baseUrl: 'http://127.0.0.1:3001', apiKey })
  * const { data: run, error } = await client.runs.queueAndWait('count-words', { path: 'README.md' })
  *
+ * @typeParam Known The `Workflows` of the file that `npx execution-service-client types` writes. With it, ids, variables
+ * and outputs of workflows are checked; without it, a client accepts any.
  * @throws {TypeError} if `baseUrl` is empty, or `apiKey` cannot be the value of an API key.
  */
-export function createExecutionClient(options: ClientOptions): ExecutionClient {
+export function createExecutionClient<Known extends WorkflowTypes<Known> = AnyWorkflows>(
+  options: ClientOptions,
+): ExecutionClient<Known> {
   const operations = createOperations(executionV1Operations, options)
   const list: Workflows['list'] = (filters = {}, callOptions = {}) =>
     createList((cursor) => {
       const query = { ...filters, ...(cursor !== undefined && { cursor }) }
       return operations.listWorkflows({ ...callOptions, params: { query } })
     })
-  return { ...operations, runs: createRuns(operations, options), workflows: { list } }
+  const client: ExecutionClient = { ...operations, runs: createRuns(operations, options), workflows: { list } }
+  // Types of workflows do not exist at run time: the service validates.
+  return client as unknown as ExecutionClient<Known>
 }
 
 /** The query of `listBrowserContexts`. `limit` is the page size; `cursor` is the page to start with; `name` finds one. */

@@ -5,7 +5,10 @@ import type { HeadersOptions } from 'openapi-fetch'
 export interface ClientOptions extends LimitOptions {
   /** Base address of the API, without a path: `https://execution.example.com`, or `http://127.0.0.1:3001` locally. */
   baseUrl: string
-  /** An API key from the dashboard's tab "API Keys". Sent with every request to `baseUrl`. */
+  /**
+   * An API key from the dashboard's tab "API Keys", or a token of `createRunToken`, for the run that it reads. Sent with
+   * every request to `baseUrl`.
+   */
   apiKey: string
   /** Replaces the global `fetch`, for example to log requests or to use a proxy. */
   fetch?: ((request: Request) => Promise<Response>) | undefined

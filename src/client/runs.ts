@@ -7,12 +7,19 @@ import { type CallOptions, type ClientOptions, preferredWaitSecondsMax } from '.
 import { createList, type List } from './pages.ts'
 import { aborted, ProblemError, timedOut } from './problem.ts'
 import { type TimeLimit, timeLimit } from './time-limit.ts'
+import type { AnyWorkflows, RunOf, VariablesOf, WorkflowIdOf, WorkflowTypes } from './typed-workflows.ts'
 
 type Run = components['schemas']['Run']
 type RunEvent = components['schemas']['RunEvent']
 
+type RunStatus = components['schemas']['RunStatus']
+type ListRunsQuery = NonNullable<operations['listRuns']['parameters']['query']>
+
 /** The query of `listRuns`. `limit` is the page size; `cursor` is the page to start with. */
-export type RunFilters = NonNullable<operations['listRuns']['parameters']['query']>
+export interface RunFilters extends Omit<ListRunsQuery, 'status'> {
+  /** One status, or several for runs in any of them. */
+  status?: RunStatus | RunStatus[]
+}
 
 /** The query of `queueRemoteRun`. */
 export type QueueOptions = NonNullable<operations['queueRemoteRun']['parameters']['query']>
@@ -31,7 +38,8 @@ export interface QueueAndWaitOptions extends QueueOptions, WaitOptions {
   idempotencyKey?: string | undefined
 }
 
-export interface Runs {
+/** `Known` has the types of workflows; see `createExecutionClient`. */
+export interface Runs<Known extends WorkflowTypes<Known> = AnyWorkflows> {
   /**
    * Lists all runs that match the filters, newest first, over all pages.
    *
@@ -64,11 +72,11 @@ export interface Runs {
    * @example
    * const { data: run, error } = await client.runs.queueAndWait('count-words', { path: 'README.md' })
    */
-  queueAndWait(
-    workflowId: string,
-    variableData: Record<string, unknown>,
+  queueAndWait<Id extends WorkflowIdOf<Known>>(
+    workflowId: Id,
+    variableData: VariablesOf<Known, Id>,
     options?: QueueAndWaitOptions,
-  ): Promise<Result<Run>>
+  ): Promise<Result<RunOf<Known, Id>>>
 }
 
 /** The service is asked to respond this long before the caller's time limit, so that the run's id arrives in time. */
@@ -83,9 +91,10 @@ export function createRuns(operations: ExecutionV1Operations, client: ClientOpti
     return read()
   }
   return {
-    list: (filters = {}, options = {}) =>
+    list: ({ status, ...filters } = {}, options = {}) =>
       createList((cursor) => {
-        const query = { ...filters, ...(cursor !== undefined && { cursor }) }
+        const statuses = status === undefined ? {} : { status: [status].flat() }
+        const query = { ...filters, ...statuses, ...(cursor !== undefined && { cursor }) }
         return operations.listRuns({ ...options, params: { query } })
       }),
     wait: (runId, options = {}) => withTimeLimit(options, { runId }, (limit) => waitUntilFinished(runId, limit)),

@@ -1,10 +1,10 @@
 /** `start` and `worker`: serve, or execute runs, until a stop signal. */
 import { fileURLToPath } from 'node:url'
 import { type Service, startService, startWorker } from '../app.ts'
-import { type Config, readConfig } from '../config.ts'
+import { type Config, environmentWithoutSecrets, readConfig } from '../config.ts'
+import { exampleVariables } from '../domain/workflows/example-values.ts'
 import { keyFilePath } from '../storage/key-file.ts'
 import { queueCommand } from '../surfaces/dashboard/workflows/curl-commands.ts'
-import { exampleVariables } from '../surfaces/dashboard/workflows/example-variables.ts'
 import { type Addresses, type Role, readRoles, type Surface, surfaces } from '../surfaces/roles.ts'
 import { openLog } from '../telemetry/log.ts'
 import { findBrowser } from '../worker/browser/find-browser.ts'
@@ -53,7 +53,10 @@ export async function worker({ isManaged = false } = {}): Promise<void> {
     process.exit(1)
   }
   // A warning only: runs without a browser still work.
-  if (config.BROWSER_PATH) findBrowser(config.BROWSER_PATH).catch((error: Error) => log.warn(error.message))
+  if (config.BROWSER_PATH) {
+    const environment = environmentWithoutSecrets(process.env)
+    findBrowser(config.BROWSER_PATH, environment).catch((error: Error) => log.warn(error.message))
+  }
   const starting = startWorker(config, log, { isManaged, onFatal })
   onStopSignal(async () => {
     await (await starting).stop()
@@ -100,7 +103,7 @@ function welcome(service: Service, served: readonly Surface[], config: Config): 
 }
 
 const noWorkflows =
-  'No workflows are served: set WORKFLOWS_DIR to a directory of workflows, such as examples/workflows, and restart.'
+  'No workflows are served: deploy a directory, for example with `npm run cli -- workflows deploy examples/workflows`.'
 
 function exampleCommand({ executionUrl, workflows: [workflow] }: Service): string {
   if (!workflow) return noWorkflows

@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import type { Operation } from '../openapi/served-operations.ts'
 import type { Body } from './body.ts'
 import type { CredentialReader } from './credential.ts'
+import type { CrossOrigin } from './cross-origin.ts'
 import type { ServerSentEvent } from './handler.ts'
 import { type ParameterReader, type Parameters, readHeaders } from './parameters.ts'
 import type { ProblemDetail, ProblemTypes } from './problem.ts'
@@ -50,6 +51,8 @@ export interface ExchangeContext<P> {
   problemTypes: ProblemTypes
   /** `Strict-Transport-Security` of every response (RFC 6797), for a document that is served by https. */
   strictTransportSecurity?: string | undefined
+  /** Set if pages of other origins may call the surface. */
+  crossOrigin?: CrossOrigin | undefined
   /** The fields of the principal that are logged. */
   describe?(principal: P): Record<string, string>
   /** Called once for each exchange; `operationId` is empty when the path is not documented. */

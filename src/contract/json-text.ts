@@ -23,6 +23,15 @@ export class JsonText<Value = unknown> {
   }
 }
 
+/** A whole response as JSON in UTF-8, which many requests share. It must match the document; it is not validated. */
+export class EncodedJson {
+  readonly bytes: Uint8Array
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes
+  }
+}
+
 /** Like `JSON.stringify`, with the text of each `JsonText` in its place. */
 export function stringify(value: unknown): string {
   // Another caller of `JSON.stringify`, or one that threw, may have left texts of another response.

@@ -4,6 +4,7 @@ import { type Document, resolve, type Schema } from '../openapi/document.ts'
 import { type Operation, readOperations } from '../openapi/served-operations.ts'
 import { closeComponents, closeSchema } from './closed-schemas.ts'
 import { credentialReader } from './credential.ts'
+import { crossOriginOf } from './cross-origin.ts'
 import type { ExchangeContext, HandlerResponse, ServedOperation, UntypedHandler } from './exchange.ts'
 import { documentHashLocal } from './listener.ts'
 import { parameterReader } from './parameters.ts'
@@ -13,6 +14,7 @@ import { requestValidations } from './request-validation.ts'
 import { internalError, problemResponse, rateLimited, unavailable } from './response.ts'
 import { responseValidation, schemaCompiler } from './response-validation.ts'
 import { type Fallback, fail, findOperation, type StageOptions, serveOperation, startExchange } from './stages.ts'
+import { warmUp } from './warm-up.ts'
 
 /** Handlers by operationId, whose principal is `P`; the generated `…Handlers<P>` types them. */
 export type HandlersFor<H, P> = {
@@ -23,7 +25,7 @@ export type HandlersFor<H, P> = {
     : never
 }
 
-interface MountOptions<P, H> extends Omit<ExchangeContext<P>, 'problemTypes'>, StageOptions<P> {
+interface MountOptions<P, H> extends Omit<ExchangeContext<P>, 'problemTypes' | 'crossOrigin'>, StageOptions<P> {
   /** Names the surface in errors at start. */
   name: string
   /** An OpenAPI 3.1 document, bundled into one object. */
@@ -33,6 +35,10 @@ interface MountOptions<P, H> extends Omit<ExchangeContext<P>, 'problemTypes'>, S
   problemTypes?: ExchangeContext<P>['problemTypes']
   /** The protection space in `WWW-Authenticate` (RFC 9110, section 11.5). */
   realm: string
+  /** The origins whose pages may call the surface from a browser. */
+  origins?: readonly string[] | undefined
+  /** Operations whose first request must not wait for the compilation of their validation. */
+  warm?: readonly (keyof H)[]
   /** Runs before all stages, for tracing. */
   before?: RequestHandler | undefined
   /** Called for paths that the document lacks, which are 404 by default. */
@@ -49,15 +55,19 @@ export async function mountDocument<P, H extends object>(options: MountOptions<P
     const handlers = options.handlers as Record<string, UntypedHandler>
     requireHandlers(operations, handlers)
     if (options.limitRate || options.tenants) requireRateLimit(operations)
-    const { proxyHops = 0, fallback } = options
+    const { proxyHops = 0, fallback, origins = [] } = options
+    const crossOrigin = origins.length > 0 ? crossOriginOf(document, origins) : undefined
+    const problemTypes = { ...httpProblemTypes, ...options.problemTypes }
     // express-openapi-validator matches paths by these settings.
     const app = express().enable('strict routing').enable('case sensitive routing')
     app.disable('x-powered-by').disable('etag').set('trust proxy', proxyHops)
     app.locals[documentHashLocal] = options.documentHash
     if (options.before) app.use(options.before)
-    app.use(startExchange({ ...options, problemTypes: { ...httpProblemTypes, ...options.problemTypes } }))
-    app.use(findOperation(createPathLookup(operations), serve(document, operations, handlers, options.realm), fallback))
+    app.use(startExchange({ ...options, problemTypes, crossOrigin }))
+    const served = serve(document, operations, handlers, options.realm)
+    app.use(findOperation(createPathLookup(operations), served, fallback))
     app.use(serveOperation(options), fail(options.isUnavailable))
+    await warmUp([...served.values()].filter(({ operation }) => options.warm?.includes(operation.id as keyof H)))
     return app
   } catch (error) {
     throw new Error(`The document of ${options.name} cannot be served. ${(error as Error).message}`, { cause: error })

@@ -1,7 +1,8 @@
 /** Sends responses and server-sent events after comparing them with the document, and ends their exchanges. */
+import { crossOriginHeaders } from './cross-origin.ts'
 import { clientClosed, type Exchange, type HandlerResponse } from './exchange.ts'
 import type { ServerSentEvent } from './handler.ts'
-import { stringify } from './json-text.ts'
+import { EncodedJson, stringify } from './json-text.ts'
 import { type HttpProblemKind, httpProblemTypes, type ProblemDetail, problemBody } from './problem.ts'
 
 /** Seconds to wait before retrying a request that failed because the store was unavailable. */
@@ -39,6 +40,15 @@ export interface RateLimitStatus {
   resetSeconds: number
   /** Whether this request is refused. */
   isExceeded: boolean
+}
+
+/** As of draft-ietf-httpapi-ratelimit-headers-10. */
+export function rateLimitHeaders(status: RateLimitStatus) {
+  const { policy, requestsMax, windowSeconds, remaining, resetSeconds } = status
+  return {
+    RateLimit: `"${policy}";r=${remaining};t=${resetSeconds}`,
+    'RateLimit-Policy': `"${policy}";q=${requestsMax};w=${windowSeconds}`,
+  }
 }
 
 export function rateLimited({ requestsMax, windowSeconds, resetSeconds }: RateLimitStatus): HandlerResponse {
@@ -80,7 +90,7 @@ function sendContent(exchange: Exchange, response: HandlerResponse, { mediaType,
   if (mediaType === undefined) {
     raw.writeHead(response.status, headers).end()
   } else {
-    const content = response.bytes ?? (mediaType === 'text/plain' ? (body as string) : stringify(body))
+    const content = response.bytes ?? (mediaType === 'text/plain' ? (body as string) : formatJson(body))
     const bytes = Buffer.byteLength(content)
     headers.push('Content-Length', String(bytes))
     raw.writeHead(response.status, headers)
@@ -92,9 +102,13 @@ function sendContent(exchange: Exchange, response: HandlerResponse, { mediaType,
   exchange.end(response.status)
 }
 
+function formatJson(body: unknown): string | Uint8Array {
+  return body instanceof EncodedJson ? body.bytes : stringify(body)
+}
+
 /** Alternating names and values, which Node writes without another conversion. */
 function headerList(
-  { requestId, context, rateLimit }: Exchange,
+  { request, requestId, context, rateLimit }: Exchange,
   { status, headers }: HandlerResponse,
   mediaType: string | undefined,
 ) {
@@ -102,12 +116,11 @@ function headerList(
   const list = ['X-Request-Id', requestId, 'Cache-Control', 'no-store']
   if (context.documentHash) list.push('X-Document-Hash', context.documentHash)
   if (context.strictTransportSecurity) list.push('Strict-Transport-Security', context.strictTransportSecurity)
+  if (context.crossOrigin) list.push(...crossOriginHeaders(context.crossOrigin, request.headers.origin))
   // A 401 says nothing about the key, not even that it was valid until now.
   if (rateLimit && status !== 401 && headers?.RateLimit === undefined) {
-    // As of draft-ietf-httpapi-ratelimit-headers-10.
-    const { policy, requestsMax, windowSeconds, remaining, resetSeconds } = rateLimit
-    list.push('RateLimit', `"${policy}";r=${remaining};t=${resetSeconds}`)
-    list.push('RateLimit-Policy', `"${policy}";q=${requestsMax};w=${windowSeconds}`)
+    const { RateLimit, 'RateLimit-Policy': policy } = rateLimitHeaders(rateLimit)
+    list.push('RateLimit', RateLimit, 'RateLimit-Policy', policy)
   }
   if (mediaType) list.push('Content-Type', mediaType)
   if (headers?.['X-Content-Type-Options'] === undefined) list.push('X-Content-Type-Options', 'nosniff')

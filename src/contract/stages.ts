@@ -5,6 +5,7 @@
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express'
 import type { Operation } from '../openapi/served-operations.ts'
 import { ClientGone, readBody } from './body.ts'
+import { isPreflight, preflightResponse } from './cross-origin.ts'
 import {
   clientClosed,
   Exchange,
@@ -18,15 +19,24 @@ import { CredentialRevoked, Problem, problemType } from './problem.ts'
 import { internalError, type RateLimitStatus, rateLimited, send, unavailable } from './response.ts'
 import type { TenantLimits } from './tenant-limits.ts'
 
+export interface Authenticated<P> {
+  principal: P
+  /** `null` permits everything. */
+  scopes: readonly string[] | null
+  /** The credential permits only requests whose path parameters have these values. */
+  only?: Readonly<Record<string, string>> | undefined
+}
+
 /**
- * Returns the principal of a credential; `undefined` when it is invalid. Scopes of `null` permit everything.
+ * Returns the principal of a credential; `undefined` when it is invalid or of none of the security schemes.
  *
  * @param client address and user agent of the client; omitted when a running request is checked again.
  */
 export type Authenticate<P> = (
   credential: string,
+  schemeNames: readonly string[],
   client?: string,
-) => Promise<{ principal: P; scopes: readonly string[] | null } | undefined>
+) => Promise<Authenticated<P> | undefined>
 
 /** Counts a request of the principal. `client` is as in `Authenticate`. */
 export type LimitRate<P> = (principal: P, client: string) => Promise<RateLimitStatus>
@@ -59,6 +69,9 @@ export function findOperation(
       if (!handler) throw new Problem({ kind: 'not-found', detail: 'There is no such path.' })
       return serveFallback(exchange, handler, next)
     }
+    const { crossOrigin } = exchange.context
+    if (crossOrigin && isPreflight(crossOrigin, request.method, request.headers))
+      return send(exchange, preflightResponse(match.operations))
     const operation = match.operations.get(request.method)
     if (!operation) {
       const allowed = [...match.operations.keys()].join(', ')
@@ -123,8 +136,8 @@ export function serveOperation<P>(options: StageOptions<P>): RequestHandler {
     exchange.parameters = served.readParameters(exchange.pathValues, splitUrl(request).search)
     await served.validateRequest(request, response, exchange.parameters, exchange.body)
     const stillAuthenticated = async () => {
-      const caller = await options.authenticate(exchange.credential)
-      return caller !== undefined && permits(caller.scopes, operation, request)
+      const caller = await options.authenticate(exchange.credential, operation.schemeNames)
+      return caller !== undefined && permits(caller, served, exchange)
     }
     send(exchange, await served.run(new HandlerRequest(exchange, operation, stillAuthenticated)))
     exchange.tenant?.endTurn()
@@ -144,7 +157,7 @@ async function authenticate<P>(
   const { credential, operation, refusals } = served
   const value = credential.read(request)
   const client = describeClient(request, options.proxyHops ?? 0)
-  const caller = value && (await options.authenticate(value, client))
+  const caller = value && (await options.authenticate(value, operation.schemeNames, client))
   if (!value || !caller) return unauthorized(served)
   exchange.credential = value
   exchange.principal = caller.principal
@@ -154,7 +167,7 @@ async function authenticate<P>(
   }
   const { tenants } = options
   exchange.tenant = tenants?.limits.begin(tenants.nameOf(caller.principal), exchange.response)
-  return permits(caller.scopes, operation, request) ? undefined : { status: 403, text: refusals[403] }
+  return permits(caller, served, exchange) ? undefined : { status: 403, text: refusals[403] }
 }
 
 function unauthorized({ credential, refusals }: ServedOperation): HandlerResponse {
@@ -171,11 +184,16 @@ function describeClient(request: Request, proxyHops: number): string {
 }
 
 function permits(
-  scopes: readonly string[] | null,
-  { scopes: needed, parameters }: Operation,
-  request: Request,
+  { scopes, only }: Authenticated<unknown>,
+  { operation, readParameters }: ServedOperation,
+  { request, pathValues }: Exchange,
 ): boolean {
+  if (only) {
+    const { path } = readParameters(pathValues, '')
+    if (Object.entries(only).some(([name, value]) => String(path[name]).toLowerCase() !== value)) return false
+  }
   if (scopes === null) return true
+  const { scopes: needed, parameters } = operation
   const ofParameters = parameters.filter((it) => it.scopes.length > 0)
   const query = new URLSearchParams(ofParameters.length > 0 ? splitUrl(request).search : '')
   const all = [...needed, ...ofParameters.flatMap((it) => (query.has(it.name) ? it.scopes : []))]

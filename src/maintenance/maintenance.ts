@@ -1,9 +1,16 @@
 /** Time-driven changes: delays end, runs expire, leases of lost workers expire, and expired data is purged. */
 import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contexts/context-erasure.ts'
+import { supersededDeployments } from '../domain/deployments/superseded-deployments.ts'
 import { RunArtifacts } from '../domain/runs/artifacts.ts'
 import { completeAttempt, resumeForFreeContexts } from '../domain/runs/attempts.ts'
-import { type FinishedRun, noRetry, type RunObserver, toFinishedRun } from '../domain/runs/run-state.ts'
+import {
+  type FailedAttempt,
+  type FinishedRun,
+  noRetry,
+  type RunObserver,
+  toFinishedRun,
+} from '../domain/runs/run-state.ts'
 import { appendStatus } from '../domain/runs/runs.sql.ts'
 import { hasDeadWorkers, removeDeadWorkers } from '../domain/runs/workers.ts'
 import { type Store, statement, type Transaction } from '../storage/store.ts'
@@ -67,6 +74,7 @@ export class Maintenance {
       new RunArtifacts(store, retention.artifacts, now).expired,
       expiredRuns(retention.runs, now),
       expiredAuditLogEntries(retention.auditLog, now),
+      supersededDeployments(retention.runs, now),
       unfinishedVersions(now),
       unfinishedErasures(now),
     ]
@@ -102,7 +110,8 @@ export class Maintenance {
     const now = this.#now()
     if (await this.#isAnythingDue(now)) {
       const options = { concurrent: true, exclusive: 'maintenance' } as const
-      const { finished, leasesExpired } = await this.#store.write((tx) => this.#run(tx, now), options)
+      const { finished, failed, leasesExpired } = await this.#store.write((tx) => this.#run(tx, now), options)
+      for (const attempt of failed) this.#observer?.attemptFailed?.(attempt)
       for (const run of finished) this.#observer?.finished(run)
       if (leasesExpired > 0) this.#observer?.leasesExpired(leasesExpired)
       this.#store.notify('queue')
@@ -140,16 +149,18 @@ export class Maintenance {
   async #run(tx: Transaction, now: number) {
     // Before delays end: a run whose delay ends no sooner than its expiry must expire.
     const finished = await this.#expireRuns(tx, now)
+    const failed: FailedAttempt[] = []
     const lost = await tx.all(tx.statements.lockLostRuns, [now])
     for (const row of lost) {
-      const failed = await completeAttempt(tx, row, { kind: 'workerLost' }, noRetry, now)
-      if (failed) finished.push(failed)
+      const ended = await completeAttempt(tx, row, { kind: 'workerLost' }, noRetry, now)
+      if (ended.finished) finished.push(ended.finished)
+      if (ended.failed) failed.push(ended.failed)
     }
     await tx.all(endDelays, [now])
     await tx.all(deleteExpiredKeys, [now])
     await resumeForFreeContexts(tx)
     await removeDeadWorkers(tx, now)
-    return { finished, leasesExpired: lost.length }
+    return { finished, failed, leasesExpired: lost.length }
   }
 
   async #expireRuns(tx: Transaction, now: number): Promise<FinishedRun[]> {

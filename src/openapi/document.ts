@@ -168,7 +168,10 @@ function pointersWithin(document: PartialDocument, isWithin: (path: Path) => boo
   return found
 }
 
-/** Identifies a document by its content, so that a client notices when the service follows another one. */
-export function documentHash(text: string): string {
-  return hash('sha256', text, 'hex').slice(0, 16)
+/**
+ * Identifies a document by its content, so that a client notices when the service follows another one. Without `servers`:
+ * what a service serves has its own address there.
+ */
+export function documentHash(document: Document): string {
+  return hash('sha256', JSON.stringify({ ...document, servers: undefined }), 'hex').slice(0, 16)
 }

@@ -12,7 +12,8 @@ export interface Contract {
 /** Reads the file every time, so that a development server sees its changes. */
 export function readContract(name: DocumentName): Contract {
   const text = readFileSync(new URL(`../../generated/${name}/document.json`, import.meta.url), 'utf8')
-  return { document: JSON.parse(text), text, documentHash: documentHash(text) }
+  const document: Document = JSON.parse(text)
+  return { document, text, documentHash: documentHash(document) }
 }
 
 export const executionContract = readContract('execution.v1')

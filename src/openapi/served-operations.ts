@@ -38,6 +38,8 @@ export interface Operation {
   path: string
   parameters: Parameter[]
   scheme: SecurityScheme
+  /** Names of all security schemes whose credentials it takes; all of them are sent as `scheme` says. */
+  schemeNames: string[]
   scopes: string[]
   body: { required: boolean; mediaTypes: string[]; schemas: Schema[]; bytesMax: number } | undefined
   responses: Map<number, Response>
@@ -103,24 +105,35 @@ function scopesOf(parameters: ParameterObject[]): string[] {
   return parameters.flatMap(({ 'x-required-scopes': scopes = [] }) => scopes)
 }
 
-/** @param ofParameters scopes that are in the second requirement, since OpenAPI has no security of parameters. */
+/**
+ * The first requirement, and the names of further schemes without scopes, whose tokens are sent in the same place.
+ *
+ * @param ofParameters scopes that are in the second requirement, since OpenAPI has no security of parameters.
+ */
 function readSecurity(
   document: Document,
   id: string,
   requirements: Record<string, string[]>[],
   ofParameters: string[],
 ) {
-  const [requirement, another, ...others] = requirements.flatMap((it) => Object.entries(it))
+  const entries = requirements.flatMap((it) => Object.entries(it))
+  const schemeOf = (name: string) => resolve<Schema | undefined>(document, document.components?.securitySchemes?.[name])
+  const isBearer = (name: string) => schemeOf(name)?.type === 'http' && schemeOf(name)?.scheme === 'bearer'
+  const [firstName = ''] = entries[0] ?? []
+  const isToken = ([name, scopes]: [string, string[]]) =>
+    name !== firstName && scopes.length === 0 && isBearer(name) && isBearer(firstName)
+  const [requirement, another, ...others] = entries.filter((it) => !isToken(it))
   if (!requirement || others.length > 0 || (another && ofParameters.length === 0))
     throw new Error(`${id} must have exactly one security requirement.`)
   const [name, scopes] = requirement
   const expected = ofParameters.length > 0 ? [name, [...scopes, ...ofParameters]] : undefined
   if (JSON.stringify(another) !== JSON.stringify(expected))
     throw new Error(`${id} must have a second security requirement with the scopes of its parameters.`)
-  const scheme = resolve<Schema | undefined>(document, document.components?.securitySchemes?.[name])
-  if (scheme?.type === 'http' && scheme.scheme === 'bearer') return { scopes, scheme: { type: 'bearer' } as const }
+  const scheme = schemeOf(name)
+  const schemeNames = [...new Set(entries.map(([each]) => each))]
+  if (isBearer(name)) return { scopes, schemeNames, scheme: { type: 'bearer' } as const }
   if (scheme?.type === 'apiKey' && scheme.in === 'header' && typeof scheme.name === 'string')
-    return { scopes, scheme: { type: 'header', name: scheme.name } as const }
+    return { scopes, schemeNames, scheme: { type: 'header', name: scheme.name } as const }
   throw new Error(`The security scheme ${name} of ${id} is neither bearer nor a key in a header.`)
 }
 

@@ -3,6 +3,9 @@ import { type Statement, statement } from './store.ts'
 
 const ready = "status = 'queued' AND delayed = 0 AND waits_for_context = 0"
 
+/** The condition of the indexes of finished runs: redundant with a status, but SQLite compares conditions literally. */
+export const finished = "status <> 'queued' AND status <> 'running'"
+
 type CountByWorkflow = { workflow_id: string; count: number }
 
 type CountByWorkflowAndAccount = CountByWorkflow & { account_id: string }
@@ -53,11 +56,15 @@ export const runCountStatements = {
 
 /** Counts an account's runs in a range of ids, by status. Its values are repeated for each status. */
 export function countByStatus(statuses: readonly string[]): Statement<Record<string, number>> {
-  const counts = statuses.map((status) => `${count(status, 'AND id > ? AND id <= ?')} AS "${status}"`)
+  // Few runs are running. Concatenation hides their ids, by which SQLite would read all runs of the range.
+  const id = (status: string) => (status === 'running' ? "(id || '')" : 'id')
+  const range = (status: string) => `AND ${id(status)} > ? AND ${id(status)} <= ?`
+  const counts = statuses.map((status) => `${count(status, range(status))} AS "${status}"`)
   return statement(`SELECT ${counts}`)
 }
 
 /** A value: the number of an account's runs of a status. */
 function count(status: string, condition = ''): string {
-  return `(SELECT COUNT(*) FROM runs WHERE account_id = ? AND status = '${status}' ${condition})`
+  const isFinished = status === 'queued' || status === 'running' ? '' : `AND ${finished}`
+  return `(SELECT COUNT(*) FROM runs WHERE account_id = ? AND status = '${status}' ${isFinished} ${condition})`
 }

@@ -42,7 +42,7 @@ export interface Commit {
 }
 
 /** Subjects of notifications. A notification has no payload: the listener reads the store. */
-export const topics = ['queue', 'runs', 'cancellations'] as const
+export const topics = ['queue', 'runs', 'cancellations', 'deployments'] as const
 export type Topic = (typeof topics)[number]
 
 export interface WriteOptions {
@@ -56,6 +56,11 @@ export interface WriteOptions {
    * executes it in one round trip, and does not isolate it from other writes.
    */
   oneStatement?: boolean
+  /**
+   * Lets the write resolve before it is durable, for SQLite only. Later writes that are durable include it, and without
+   * one it becomes durable within 20 ms. A power cut before that undoes it, and ends every process that has seen it.
+   */
+  durableLater?: boolean
   /** Runs a concurrent transaction one at a time with those that name the same lock. */
   exclusive?: 'claim' | 'maintenance'
   /** Number of callers' writes that the work contains, for metrics; default 1. Read after the commit. */
@@ -68,7 +73,8 @@ export interface Store {
   /** Reads committed data. */
   read: Transaction
   /**
-   * Runs `work` in a transaction that is isolated from every other write, and resolves once it is durable (fsync).
+   * Runs `work` in a transaction that is isolated from every other write, and resolves once it is durable (fsync), unless
+   * `durableLater` is set.
    * Several calls may share one commit; a call whose work throws is rolled back alone. The work awaits only its own
    * statements. It may be retried after a conflict, so its only effects are its statements and its result.
    *

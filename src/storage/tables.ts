@@ -25,6 +25,8 @@ export interface Tables {
   audit_log: AuditLogTable
   workers: WorkersTable
   storage_usage: StorageUsageTable
+  deployments: DeploymentsTable
+  deployment_activations: DeploymentActivationsTable
   encryption_check: EncryptionCheckTable
 }
 
@@ -98,6 +100,10 @@ export interface RunsTable {
   failures: number
   /** Number of attempts that ended because their worker was lost. */
   losses: number
+  /** When the latest attempt started. `null` before the first one, and for attempts of versions that did not store it. */
+  attempt_started_at: Milliseconds | null
+  /** The attempts that ended without success, oldest first: `[startedAt, sequence]` with the sequence number of the event. */
+  attempt_ends: Json | null
   /** The variables, with every secret masked. */
   variables: Json
   /** The secrets by JSON Pointer, encrypted. */
@@ -106,6 +112,9 @@ export interface RunsTable {
   error: Json | null
   progress: Json | null
   cancel_requested: Flag
+  /** Who cancelled it: an API key or a user of the dashboard. */
+  cancelled_by_key_id: string | null
+  cancelled_by_user_id: string | null
   created_at: Milliseconds
   /** 1 while the run is queued and `available_at` is in the future. Keeps such runs out of the queue's partial index. */
   delayed: Flag
@@ -122,6 +131,10 @@ export interface RunsTable {
   waits_for_context: Flag
   /** The caller's `traceparent` (W3C Trace Context); `null` without tracing. */
   trace_context: string | null
+  /** The deployment that validated the run and executes it; `null` for runs queued before there were deployments. */
+  deployment_id: string | null
+  /** Why the run's worker could not get its deployment the last time; `null` if that never happened. */
+  deployment_problem: Json | null
 }
 
 export interface RunEventsTable {
@@ -269,6 +282,31 @@ export interface StorageUsageTable {
   account_id: string
   /** As last measured. */
   bytes: number
+}
+
+export interface DeploymentsTable {
+  /** SHA-256 of the content and the account, in hexadecimal. */
+  id: string
+  /** The account that alone sees its workflows; `null` for all accounts of the installation. */
+  account_id: string | null
+  created_at: Milliseconds
+  /** The definitions, without their code. */
+  workflows: Json
+  /** Size of the files before compression. */
+  size_bytes: number
+  /** The files, compressed. */
+  files: Uint8Array
+}
+
+export interface DeploymentActivationsTable {
+  /** Increases in the order of commits. */
+  id: Generated<number>
+  account_id: string | null
+  deployment_id: string
+  kind: 'deploy' | 'rollback'
+  /** The directory that was deployed, where packages with native code are found; `null` for a rollback. */
+  directory: string | null
+  at: Milliseconds
 }
 
 export interface EncryptionCheckTable {

@@ -11,6 +11,8 @@ export const browserContextScopes = {
   getBrowserContext: 'browser-contexts:read',
   updateBrowserContext: 'browser-contexts:write',
   deleteBrowserContext: 'browser-contexts:write',
+  listBrowserContextVersions: 'browser-contexts:read',
+  restoreBrowserContextVersion: 'browser-contexts:write',
   getStorageState: 'browser-contexts:state',
   putStorageState: 'browser-contexts:state',
 } satisfies Record<keyof BrowserContextAlphaHandlers<Principal>, string>

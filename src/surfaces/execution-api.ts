@@ -10,6 +10,7 @@ type Handlers = ExecutionV1Handlers<Principal>
 export const executionScopes = {
   queueRemoteRun: 'runs:write',
   listRuns: 'runs:read',
+  createRunToken: 'runs:read',
   getRun: 'runs:read',
   deleteRun: 'runs:write',
   cancelRun: 'runs:write',
@@ -17,6 +18,7 @@ export const executionScopes = {
   getRunArtifact: 'runs:read',
   listWorkflows: 'workflows:read',
   getWorkflow: 'workflows:read',
+  getWorkflowsDocument: 'workflows:read',
 } satisfies Record<keyof Handlers, string>
 
 export type ExecutionApiDependencies = RunDependencies & WorkflowDependencies

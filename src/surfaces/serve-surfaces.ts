@@ -5,9 +5,11 @@ import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import { type Listener, listen, urlOf } from '../contract/listener.ts'
 import { mountDocument } from '../contract/mount.ts'
+import type { Authenticate, Fallback } from '../contract/stages.ts'
 import { TenantLimits } from '../contract/tenant-limits.ts'
 import { apiKeyRealm, type Principal } from '../domain/api-keys/api-key.ts'
 import type { RateLimit } from '../domain/api-keys/rate-limit.ts'
+import { RunTokens, runTokenScheme } from '../domain/api-keys/run-tokens.ts'
 import type { BrowserContextDependencies } from '../domain/browser-contexts/browser-context-operations.ts'
 import { domainProblemTypes } from '../domain/problems.ts'
 import { browserContextContract, executionContract } from '../openapi/served-documents.ts'
@@ -34,7 +36,7 @@ export interface SurfaceDependencies {
   config: Config
   store: Store
   encryption: Encryption
-  domain: ExecutionApiDependencies & BrowserContextDependencies & DashboardDomain
+  domain: Omit<ExecutionApiDependencies, 'executionUrl'> & BrowserContextDependencies & DashboardDomain
   metrics: SurfaceMetrics
   isTraced: boolean
   rateLimit: RateLimit | undefined
@@ -106,7 +108,13 @@ async function createApps(
   const options = apiOptions(dependencies, docs)
   const create: Record<Surface, () => Express | Promise<Express>> = {
     dashboard: () => createDashboard(dependencies, docs, addresses),
-    execution: () => mountDocument({ ...options('execution'), ...executionContract, handlers: executionApi(domain) }),
+    execution: () => {
+      const handlers = executionApi({ ...domain, executionUrl: () => addresses.executionUrl })
+      const shared = options('execution')
+      const fallback = executionFallback(dependencies, shared)
+      const warm = ['queueRemoteRun', 'getRun'] as const
+      return mountDocument({ ...shared, ...executionContract, handlers, fallback, warm })
+    },
     'browser-context': () =>
       mountDocument({ ...options('browser-context'), ...browserContextContract, handlers: browserContextApi(domain) }),
   }
@@ -122,16 +130,29 @@ function apiOptions(dependencies: Shared, docs: RequestHandler) {
     problemTypes: domainProblemTypes,
     fallback: docsFallback(docs, checkHost(config, name)),
     strictTransportSecurity: isSecure(config, name) ? transportSecurity : undefined,
-    authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
+    authenticate: authenticate(domain),
     ...(rateLimit && { limitRate: metrics.admit(name, limitRate(domain, rateLimit)) }),
     tenants: { limits: tenantLimits, nameOf: ({ accountId }: Principal) => accountId },
     proxyHops: config.PROXY_HOPS,
+    origins: config.CORS_ORIGINS,
     isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
-    describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
+    describe: ({ accountId, apiKeyId, runId }: Principal) => ({
+      accountId,
+      apiKeyId,
+      ...(runId && { tokenOf: runId }),
+    }),
     observe: metrics.observe(name),
     before: isTraced ? apiRequestSpans(name) : undefined,
     log,
   })
+}
+
+/** An API key, or a run token where the operation takes one. */
+function authenticate({ apiKeys, runTokens }: SurfaceDependencies['domain']): Authenticate<Principal> {
+  return async (value, schemeNames, from) => {
+    if (!RunTokens.looksLike(value)) return apiKeys.authenticate(value, from)
+    return schemeNames.includes(runTokenScheme) ? runTokens.authenticate(value, from) : undefined
+  }
 }
 
 /** The docs of an API's host. Requests for its operations need a key, so that their Host does not matter. */
@@ -139,6 +160,22 @@ function docsFallback(docs: RequestHandler, check: RequestHandler) {
   const serve: RequestHandler = (request, response, next) =>
     check(request, response, (error?: unknown) => (error ? next(error) : docs(request, response, next)))
   return (path: string) => (isDocsPath(path) ? serve : undefined)
+}
+
+const mcpPath = '/mcp'
+
+/** What the Execution API's host serves in addition to its operations and the docs. */
+function executionFallback(
+  { config, domain, tenantLimits }: Shared,
+  { fallback, limitRate }: Pick<ReturnType<ReturnType<typeof apiOptions>>, 'fallback' | 'limitRate'>,
+): Fallback {
+  const options = { ...domain, limitRate, tenantLimits, checkHost: checkHost(config, 'execution') }
+  const mcp: RequestHandler = async (request, response, next) => {
+    // Loaded by the first request: the SDK takes 41 MB and 0.25 s.
+    const { mcpHandler } = await import('./mcp/mcp-handler.ts')
+    return mcpHandler(options)(request, response, next)
+  }
+  return (path) => (path === mcpPath ? mcp : fallback(path))
 }
 
 function limitRate({ apiKeys, refusals }: DashboardDomain, rateLimit: RateLimit) {

@@ -1,15 +1,18 @@
 /**
- * `npm run dev`: runs the service and restarts it when code, a document, a workflow or a guide is saved. Updates
- * generated/ when a document is saved.
+ * `npm run dev`: runs the service, deploys workflows when one is saved, and restarts the service when code, a document or
+ * a guide is saved. Updates generated/ when a document is saved.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { type FSWatcher, readdirSync, watch } from 'node:fs'
-import { join, relative } from 'node:path'
+import { join, relative, resolve, sep } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { exitOnError } from '../commands/output.ts'
 import { onStopSignal } from '../commands/stop-signal.ts'
-import { readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config.ts'
+import { operator } from '../domain/audit-log/audit-log.ts'
+import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
+import { WorkflowError } from '../domain/workflows/workflow.ts'
 import { DocumentError } from './generate/bundle.ts'
 import { generate } from './generate/generate.ts'
 
@@ -89,8 +92,26 @@ async function updateGenerated(): Promise<number | undefined> {
   }
 }
 
+/** Makes the saved workflows current while the service runs. An invalid one changes nothing. */
+async function deploy(config: Config, directory: string): Promise<void> {
+  try {
+    const snapshot = await buildSnapshot(directory)
+    // Loaded at the first deployment: the service has started by then.
+    const { openAdministration } = await import('../app.ts')
+    const { deployments, close } = await openAdministration(config)
+    const deploying = deployments.deploy(snapshot, { accountId: null, by: operator, directory })
+    const { deployment, activated } = await deploying.finally(close)
+    if (activated) say(`Deployed ${deployment.id.slice(0, 12)}: ${deployment.workflows.length} workflows.`)
+  } catch (error) {
+    say(`Not deployed: ${error instanceof WorkflowError ? error.message : (error as Error).stack}`)
+  }
+}
+
 async function dev(): Promise<void> {
-  const { WORKFLOWS_DIR } = readConfig(process.env)
+  const config = readConfig(process.env)
+  const { WORKFLOWS_DIR } = config
+  const isWorkflow = (file: string) =>
+    WORKFLOWS_DIR !== undefined && `${resolve(file)}${sep}`.startsWith(WORKFLOWS_DIR + sep)
   const roots = ['src', 'openapi', 'docs/guides', 'docs/samples', ...(WORKFLOWS_DIR ? [WORKFLOWS_DIR] : [])]
   watchFolders(roots)
   onStopSignal(stopService)
@@ -99,6 +120,11 @@ async function dev(): Promise<void> {
   for (;;) {
     const files = await takeChanges()
     watchFolders(roots)
+    // A service that has exited starts again, which deploys.
+    if (WORKFLOWS_DIR !== undefined && service && files.every(isWorkflow)) {
+      await deploy(config, WORKFLOWS_DIR)
+      continue
+    }
     if (files.some((file) => file.startsWith('openapi/')) && (await updateGenerated()) === undefined) continue
     say(`Restarting: ${files.slice(0, 3).join(', ')}${files.length > 3 ? ` and ${files.length - 3} more` : ''}`)
     await stopService()

@@ -1,48 +1,45 @@
 /** One attempt of a run, from its claim to its outcome. */
 import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
-import { ArtifactError, artifactWritesMax, type NewArtifact } from '../domain/runs/artifacts.ts'
-import type { Claim, Claimable } from '../domain/runs/attempts.ts'
-import { parseOutput, stepBytesOfRunMax, stepsMax, toRunError } from '../domain/runs/reported-values.ts'
+import { ArtifactError, artifactWritesMax, type NewArtifact } from '../domain/runs/artifact-limits.ts'
+import type { Claim } from '../domain/runs/attempts.ts'
 import type { Report } from '../domain/runs/run.ts'
 import { secretsAad, stepAad } from '../domain/runs/run.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
-import type { Outcome, RunStatus } from '../domain/runs/run-state.ts'
+import type { Outcome, RetryPolicy, RunStatus } from '../domain/runs/run-state.ts'
 import { createRedactor, insertSecrets, type Secrets } from '../domain/workflows/secrets.ts'
+import type { Workflow } from '../domain/workflows/workflow.ts'
 import type { Workflows } from '../domain/workflows/workflows.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Transaction } from '../storage/store.ts'
 import { AttemptBrowser, type AttemptBrowserDependencies } from './attempt-browser.ts'
 import type { AttemptEnd, AttemptObserver, ObservedStep } from './attempt-observer.ts'
+import { abortMessages, type Interruption, interruptedOutcome, type LastEvent, toOutcome } from './attempt-outcome.ts'
+import { AttemptSteps } from './attempt-steps.ts'
 import type { AttemptChannel, ExecutorEvent, ExecutorProcess } from './executor-process.ts'
 import { Reporter, retryUntilAvailable } from './reporter.ts'
 
-/** Why an attempt is ended from outside. */
-type Interruption = 'timeLimit' | 'cancelled' | 'workerStopped' | 'leaseLost'
-
-const abortMessages: Record<Interruption, string> = {
-  timeLimit: "The attempt reached the workflow's time limit.",
-  cancelled: 'The run was cancelled.',
-  workerStopped: 'The worker is stopping.',
-  leaseLost: "The worker lost the run's lease.",
-}
-
-type EndEvent = Extract<ExecutorEvent, { type: 'returned' | 'threw' | 'exited' }>
 type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type: Type }>
 
 export interface AttemptDependencies {
   queue: RunQueue
   encryption: Encryption
-  workflows: Workflows
   /** Time between a workflow's AbortSignal and the end of its process. */
   abortGraceSeconds: number
   browser: AttemptBrowserDependencies
   usage: StorageUsage
 }
 
+/** The process and the definitions of the deployment that executes the run. */
+export interface Execution {
+  executor: ExecutorProcess
+  deploymentId: string
+  workflows: Workflows
+}
+
 export class Attempt {
   readonly #dependencies: AttemptDependencies
   readonly #claim: Claim
-  readonly #executor: ExecutorProcess
+  readonly #execution: Execution
   readonly #reporter: Reporter
   readonly #redact: <Value>(value: Value) => Value
   readonly #secrets: Secrets
@@ -52,9 +49,10 @@ export class Attempt {
   #channel: AttemptChannel | undefined
   #artifactWrites = 0
   #isSavingArtifact = false
-  /** Steps that this attempt or an earlier one has finished. */
-  readonly #stepNames: Set<string>
-  #stepBytes = 0
+  readonly #steps: AttemptSteps
+  /** The step that was running when the attempt was interrupted. */
+  #interruptedStep: string | null = null
+  #timeLimitSeconds = 0
   #interruption: Interruption | undefined
   #end: (outcome: Outcome | 'leaseLost') => void = () => {}
   /** Whether the executor may run another attempt. */
@@ -65,14 +63,14 @@ export class Attempt {
   constructor(
     dependencies: AttemptDependencies,
     claim: Claim,
-    executor: ExecutorProcess,
+    execution: Execution,
     observer: Required<AttemptObserver>,
   ) {
     this.#dependencies = dependencies
     this.#observer = observer
     this.#claim = claim
-    this.#executor = executor
-    this.#stepNames = new Set(claim.steps.map(({ name }) => name))
+    this.#execution = execution
+    this.#steps = new AttemptSteps(claim.steps)
     this.#secrets = this.#decryptSecrets()
     this.#redact = createRedactor(this.#secrets)
     this.#browser = new AttemptBrowser(dependencies.browser, claim, this.#secrets)
@@ -87,9 +85,9 @@ export class Attempt {
    * @param onReturned called when the executor is not needed any more, before the outcome is stored.
    */
   async execute(onReturned: () => void): Promise<boolean> {
-    const workflow = this.#dependencies.workflows.get(this.#claim.workflowId)
-    if (!workflow) throw new Error(`A run of workflow ${this.#claim.workflowId} was claimed without its definition.`)
-    const outcome = await this.#run(workflow.timeLimitSeconds)
+    const workflow = this.#execution.workflows.get(this.#claim.workflowId)
+    if (!workflow) throw new Error(`The deployment of this run has no workflow ${this.#claim.workflowId}.`)
+    const outcome = await this.#run(workflow)
     for (const timer of this.#timers) clearTimeout(timer)
     this.#browser.release()
     onReturned()
@@ -103,15 +101,17 @@ export class Attempt {
     // A second cause does not extend the grace period of the first.
     if (this.#interruption) return
     this.#interruption = why
+    this.#interruptedStep = this.#steps.running
     if (why === 'leaseLost') return this.#end('leaseLost')
     this.#channel?.abort(abortMessages[why])
     const grace = () => this.#end(this.#interruptedOutcome(why))
     this.#timers.push(setTimeout(grace, this.#dependencies.abortGraceSeconds * 1000))
   }
 
-  #run(timeLimitSeconds: number): Promise<Outcome | 'leaseLost'> {
+  #run({ timeLimitSeconds, usesBrowser }: Workflow): Promise<Outcome | 'leaseLost'> {
     return new Promise((resolve) => {
       this.#end = resolve
+      this.#timeLimitSeconds = timeLimitSeconds
       const { workflowId, runId, attempt: runAttempt, variables, contextLease, persistContext } = this.#claim
       const steps = this.#claim.steps.map(({ name, value }) => [name, this.#decryptStep(name, value)])
       const start = {
@@ -121,8 +121,9 @@ export class Attempt {
         variables: insertSecrets(variables, this.#secrets),
         steps: Object.fromEntries(steps),
         captureState: contextLease ? persistContext : ('never' as const),
+        usesBrowser,
       }
-      this.#channel = this.#executor.start(start, (event) => this.#onEvent(event))
+      this.#channel = this.#execution.executor.start(start, (event) => this.#onEvent(event))
       this.#observer.started()
       this.#timers.push(setTimeout(() => this.interrupt('timeLimit'), timeLimitSeconds * 1000))
     })
@@ -138,7 +139,7 @@ export class Attempt {
         this.#observeStep(event.name, event.state)
         return this.#reporter.add('step', { name: event.name, state: event.state })
       case 'stepFinished':
-        this.#countStep(event)
+        this.#steps.addFinished(event.name, event.value)
         return void this.#saveStep(event).catch(() => this.interrupt('leaseLost'))
       case 'artifact':
         if (this.#isSavingArtifact) throw new Error('The executor sends one artifact at a time.')
@@ -157,42 +158,20 @@ export class Attempt {
 
   #observeStep(name: string, state: ObservedStep['state'], at = Date.now()): void {
     this.#observer.step({ name: this.#browser.redact(name), state, at })
-  }
-
-  /** The executor checks the same. A process that writes to its channel itself is ended. */
-  #countStep({ name, value }: EventOf<'stepFinished'>): void {
-    this.#stepBytes += Buffer.byteLength(value)
-    const isWithinLimits = this.#stepNames.size < stepsMax && this.#stepBytes <= stepBytesOfRunMax
-    if (this.#stepNames.has(name) || !isWithinLimits) throw new Error('The step is finished, or exceeds a limit.')
-    this.#stepNames.add(name)
+    this.#steps.observe(name, state)
   }
 
   /** The outcome of an attempt that was not interrupted. */
-  #outcome(event: EndEvent): Outcome {
-    if (event.type === 'threw') return this.#failed(event.reason, event.name, event.message)
-    if (event.type === 'exited') return this.#failed('workflowExited', event.name, event.message)
-    this.reusable = event.reusable
-    try {
-      const checked = this.#dependencies.workflows.checkOutput(this.#claim.workflowId, parseOutput(event.output))
-      if ('masked' in checked) return { kind: 'succeeded', output: this.#redact(checked.masked) }
-      const errors = checked.errors.map(({ pointer, detail }) => `${pointer || 'the output'} ${detail}`).join('; ')
-      return this.#failed('outputInvalid', 'OutputInvalid', `The output does not match its schema: ${errors}`)
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error
-      return this.#failed('outputInvalid', 'OutputInvalid', error.message)
-    }
-  }
-
-  #failed(reason: 'workflowFailed' | 'workflowExited' | 'outputInvalid', name: string, message: string): Outcome {
-    return { kind: 'failed', reason, error: toRunError(this.#browser.redact({ name, message })) }
+  #outcome(event: LastEvent): Outcome {
+    if (event.type === 'returned') this.reusable = event.reusable
+    const redact = { output: this.#redact, error: <Value>(value: Value) => this.#browser.redact(value) }
+    return toOutcome(event, this.#execution.workflows, this.#claim.workflowId, redact, this.#steps.running)
   }
 
   /** A stopping worker keeps a result that arrives within the grace period. */
-  #interruptedOutcome(why: Interruption, event?: EndEvent): Outcome | 'leaseLost' {
-    if (why === 'leaseLost') return 'leaseLost'
-    if (why === 'timeLimit') return { kind: 'timedOut' }
-    if (why === 'cancelled') return { kind: 'cancelled' }
-    return event?.type === 'returned' ? this.#outcome(event) : { kind: 'workerStopped' }
+  #interruptedOutcome(why: Interruption, event?: LastEvent): Outcome | 'leaseLost' {
+    if (why === 'workerStopped' && event?.type === 'returned') return this.#outcome(event)
+    return interruptedOutcome(why, this.#timeLimitSeconds, this.#browser.redact(this.#interruptedStep))
   }
 
   async #saveStep({ name, value }: EventOf<'stepFinished'>): Promise<void> {
@@ -239,7 +218,7 @@ export class Attempt {
     }
   }
 
-  async #complete(ended: Outcome, retry: Claimable['retry']): Promise<boolean> {
+  async #complete(ended: Outcome, retry: RetryPolicy): Promise<boolean> {
     const context = await retryUntilAvailable(() => this.#browser.save(ended))
     const mask = (list: readonly Report[]) => list.map(({ at, type, data }) => this.#reporter.report(type, data, at))
     const reports = [...(await this.#reporter.take()), ...mask(context.reports)]

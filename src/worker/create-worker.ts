@@ -4,6 +4,7 @@ import { v7 as uuid } from 'uuid'
 import type { Config } from '../config.ts'
 import { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
+import { Deployments } from '../domain/deployments/deployments.ts'
 import { RunQueue } from '../domain/runs/run-queue.ts'
 import type { RunObserver } from '../domain/runs/run-state.ts'
 import { Workers } from '../domain/runs/workers.ts'
@@ -15,11 +16,15 @@ import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
 import type { ObserveAttempt } from './attempt-observer.ts'
 import { BrowserHost, type BrowserOptions } from './browser/browser-host.ts'
+import { DeploymentFiles } from './deployment-files.ts'
 import { ExecutorPool } from './executor-pool.ts'
+import { PinnedExecutors } from './pinned-executors.ts'
 import { Worker, type WorkerSettings } from './worker.ts'
+import { WorkerDeployments } from './worker-deployments.ts'
 
 export interface WorkerOptions extends Omit<WorkerSettings, 'id'> {
-  workflowsDirectory: string
+  /** Where packages with native code that deployments need are searched; they are deployed without such packages. */
+  workflowsDirectory?: string | undefined
   memoryMegabytesMax: number
   /** The user that executors run as, if not the worker's. */
   identity?: Identity
@@ -37,7 +42,7 @@ export interface WorkerOptions extends Omit<WorkerSettings, 'id'> {
 
 export function workerSettings(config: Config): WorkerOptions {
   return {
-    workflowsDirectory: config.WORKFLOWS_DIR ?? '',
+    workflowsDirectory: config.WORKFLOWS_DIR,
     slots: config.WORKER_SLOTS,
     leaseSeconds: config.LEASE_SECONDS,
     abortGraceSeconds: config.ABORT_GRACE_SECONDS,
@@ -65,15 +70,25 @@ export function createWorker(
   const id = uuid()
   const log = parentLog.child({ workerId: id })
   const usage = new StorageUsage(store, options.storageQuotaMegabytes ?? 0, { measures: false })
+  const pool = new ExecutorPool({ memoryMegabytesMax, loadSecondsMax, identity }, slots)
+  const onError = (error: unknown) => log.warn({ err: error }, 'reading deployments failed; retrying')
+  const deployments = new Deployments(store, onError)
+  const deployed = new WorkerDeployments({
+    deployments,
+    files: new DeploymentFiles(identity),
+    directory: workflowsDirectory,
+    onRemoved: (deploymentId) => pool.discard(deploymentId),
+  })
   const dependencies = {
     store,
-    queue: new RunQueue(store, { accountConcurrency, ...(observer && { observer }) }),
+    deployments,
+    queue: new RunQueue(store, { accountConcurrency, observer: withFailureLog(log, observer) }),
     workers: new Workers(store),
     maintenance: createMaintenance(store, options.retention, log, observer, usage),
     usage,
     encryption,
     contextVersions: new ContextVersions(store, encryption, options.contextVersionsKept),
-    executors: new ExecutorPool({ workflowsDirectory, memoryMegabytesMax, loadSecondsMax, identity }, slots),
+    executors: new PinnedExecutors({ deployments, deployed, pool, log }),
     browser: new BrowserHost(options.browser, log),
     observers,
     log,
@@ -90,5 +105,17 @@ export function createMaintenance(
   usage?: StorageUsage,
 ): Maintenance {
   const onError = (error: unknown) => log.warn({ err: error }, 'maintenance failed; retrying')
-  return new Maintenance(store, retention, onError, Date.now, observer, usage)
+  return new Maintenance(store, retention, onError, Date.now, withFailureLog(log, observer), usage)
+}
+
+/** Logs each attempt that failed, timed out or lost its worker. Its message and stack are in the run only. */
+function withFailureLog(log: Logger, observer?: RunObserver): RunObserver {
+  return {
+    finished: (run) => observer?.finished(run),
+    leasesExpired: (count) => observer?.leasesExpired(count),
+    attemptFailed(attempt) {
+      log.warn(attempt, 'attempt failed')
+      observer?.attemptFailed?.(attempt)
+    },
+  }
 }

@@ -4,17 +4,19 @@ import type { Duplex, Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../config.ts'
 import type { Identity } from '../domain/workflows/executor-identity.ts'
-import { loadExitError, loadTimeoutError, type Workflow, WorkflowError } from '../domain/workflows/workflow.ts'
 import { readLines } from './bounded-lines.ts'
 import { type AttemptMessage, channelDescriptor, messageBytesMax, parseMessage, type ToExecutor } from './messages.ts'
+import { HeapReport, type ProcessEnd } from './process-end.ts'
 import { memoryBytes, runtimeMegabytes } from './process-memory.ts'
 import type { Mark, ProcessReaper } from './process-reaper.ts'
 
 /** A message from the attempt, or the reason why its process has ended. */
-export type ExecutorEvent = AttemptMessage | { type: 'exited'; name: string; message: string }
+export type ExecutorEvent =
+  | Exclude<AttemptMessage, { type: 'crashed' }>
+  | { type: 'exited'; name: string; message: string; stack: string | null }
 
 /** The worker's reply to a message of the attempt. */
-export type Reply = WithoutAttempt<Exclude<ToExecutor, { type: 'start' | 'abort' }>>
+export type Reply = WithoutAttempt<Exclude<ToExecutor, { type: 'load' | 'start' | 'abort' }>>
 
 /** Sends to one attempt only: after its end, messages are dropped instead of reaching the next attempt. */
 export interface AttemptChannel {
@@ -24,8 +26,24 @@ export interface AttemptChannel {
 
 type WithoutAttempt<Message> = Message extends unknown ? Omit<Message, 'attempt'> : never
 
+/** Modules of one deployment, which an executor loads before its first attempt. */
+export interface ModulesToLoad {
+  directory: string
+  /** Paths in the directory, by workflow. */
+  modules: Record<string, string>
+}
+
+/** A module ended the process or did not load in time. */
+export class LoadError extends Error {
+  readonly end: ProcessEnd
+
+  constructor(end: ProcessEnd) {
+    super(end.message)
+    this.end = end
+  }
+}
+
 export interface ExecutorOptions {
-  workflowsDirectory: string
   memoryMegabytesMax: number
   loadSecondsMax: number
   /** The user that executors run as, if not the worker's. */
@@ -33,19 +51,23 @@ export interface ExecutorOptions {
 }
 
 const memoryCheckMilliseconds = 500
+/** What a module leaves running ends its process sooner, if it does. */
+const earlyMilliseconds = 1000
 /** A longer line of output cannot be masked in part. */
 const outputLineBytesMax = 1024 * 1024
 /** Descendants that are not killed may keep the output open. */
 const closeMillisecondsMax = 2000
 
 export class ExecutorProcess {
-  readonly ready: Promise<Workflow[]>
+  /** Rejects with a LoadError because of a module, with another error if no process can be started. */
+  readonly ready: Promise<void>
   /** The account whose runs it executes. A process serves one account, so that nothing of another remains in it. */
   accountId: string | undefined
   readonly #child: ChildProcess
   readonly #channel: Duplex
   readonly #mark: Mark
   readonly #memoryMegabytesMax: number
+  readonly #heapReport = new HeapReport()
   #attempt = 0
   #onEvent: ((event: ExecutorEvent) => void) | undefined
   #memoryTimer: NodeJS.Timeout | undefined
@@ -53,13 +75,15 @@ export class ExecutorProcess {
   #mayHaveDescendants = false
   /** Another group may get its number now. */
   #hasEnded = false
+  #readyAt = 0
+  #endedAt = 0
 
-  constructor(options: ExecutorOptions, reaper: ProcessReaper) {
-    const { workflowsDirectory, memoryMegabytesMax, loadSecondsMax, identity } = options
+  constructor(options: ExecutorOptions, { directory, modules }: ModulesToLoad, reaper: ProcessReaper) {
+    const { memoryMegabytesMax, loadSecondsMax, identity } = options
     const module = fileURLToPath(new URL('./executor.ts', import.meta.url))
     this.#mark = reaper.mark()
     this.#memoryMegabytesMax = memoryMegabytesMax
-    this.#child = spawn(process.execPath, [`--max-old-space-size=${memoryMegabytesMax}`, module, workflowsDirectory], {
+    this.#child = spawn(process.execPath, [`--max-old-space-size=${memoryMegabytesMax}`, module, directory], {
       ...identity,
       env: { ...environmentWithoutSecrets(process.env), ...this.#mark.environment },
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
@@ -73,11 +97,21 @@ export class ExecutorProcess {
     this.#channel.on('error', () => {})
     // A process without its channel is of no use. Its exit code is kept if it is exiting.
     this.#channel.once('close', () => this.#killDescendants())
-    this.ready = this.#untilReady(workflowsDirectory, loadSecondsMax)
+    this.ready = this.#untilReady(loadSecondsMax)
     // An idle process that nothing awaits may fail without an unhandled rejection.
     this.ready.catch(() => {})
     this.#captureOutput(this.#child.stdout, 'info')
     this.#captureOutput(this.#child.stderr, 'warn')
+    this.#send({ type: 'load', modules })
+  }
+
+  /**
+   * Whether code ended the process before or soon after its first attempt began: probably what a module does when it is
+   * loaded. Not the kernel, or the worker, which use SIGKILL.
+   */
+  get endedEarly(): boolean {
+    const endedByCode = this.#child.exitCode !== null || this.#child.signalCode === 'SIGABRT'
+    return endedByCode && (this.#attempt === 0 || this.#endedAt - this.#readyAt < earlyMilliseconds)
   }
 
   get alive(): boolean {
@@ -119,10 +153,10 @@ export class ExecutorProcess {
   }
 
   /** Ends an attempt whose process has ended or must end. */
-  #fail(name: string, message: string): void {
+  #fail(end: ProcessEnd & { stack?: string | null }): void {
     const onEvent = this.#onEvent
     this.kill()
-    onEvent?.({ type: 'exited', name, message })
+    onEvent?.({ type: 'exited', stack: null, ...end })
   }
 
   #checkMemory(): void {
@@ -130,28 +164,30 @@ export class ExecutorProcess {
     const max = this.#memoryMegabytesMax + runtimeMegabytes
     if (megabytes <= max) return
     const limit = `WORKFLOW_MEMORY_MB allows ${this.#memoryMegabytesMax}, and ${runtimeMegabytes} for Node.js`
-    this.#fail('MemoryLimit', `The run's processes used ${megabytes} MB of memory; ${limit}.`)
+    this.#fail({ name: 'MemoryLimit', message: `The run's processes used ${megabytes} MB of memory; ${limit}.` })
   }
 
   #send(message: ToExecutor): void {
     if (this.alive) this.#channel.write(`${JSON.stringify(message)}\n`)
   }
 
-  #untilReady(directory: string, secondsMax: number): Promise<Workflow[]> {
+  #untilReady(secondsMax: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined
-    const ready = new Promise<Workflow[]>((resolve, reject) => {
+    const ready = new Promise<void>((resolve, reject) => {
       const onInvalid = () => {
-        reject(loadExitError(directory, 'it wrote an invalid message to the worker'))
-        this.#fail('InvalidMessage', "The workflow's process wrote an invalid message to its worker and was ended.")
+        const message = "The workflow's process wrote an invalid message to its worker and was ended."
+        reject(new LoadError({ name: 'InvalidMessage', message }))
+        this.#fail({ name: 'InvalidMessage', message })
       }
       const onLine = (line: string, complete: boolean) => {
         // The process was killed while it wrote.
         if (!complete) return
         try {
           const message = parseMessage(line)
-          if (message.type === 'ready') resolve(JSON.parse(message.workflows))
-          else if (message.type === 'loadFailed') reject(new WorkflowError(message.message))
-          else if (message.attempt === this.#attempt) this.#receive(message)
+          if (message.type === 'ready') {
+            this.#readyAt = performance.now()
+            resolve()
+          } else if (message.attempt === this.#attempt) this.#receive(message)
         } catch {
           onInvalid()
         }
@@ -161,6 +197,7 @@ export class ExecutorProcess {
       this.#child.once('exit', () => {
         this.#killDescendants()
         this.#hasEnded = true
+        this.#endedAt = performance.now()
         const destroyStreams = () => {
           for (const stream of this.#child.stdio) stream?.destroy()
         }
@@ -168,12 +205,13 @@ export class ExecutorProcess {
       })
       // `exit` may be emitted before the last message or line of output.
       this.#child.once('close', (code, signal) => {
-        const how = signal ? `signal ${signal}` : `exit code ${code}`
-        reject(loadExitError(directory, how))
-        this.#fail('ProcessExit', `The workflow's process ended (${how}).`)
+        const end = this.#heapReport.describeEnd(code, signal, this.#memoryMegabytesMax)
+        reject(new LoadError({ ...end, message: end.message.replace(/\.$/, ' while its module loaded.') }))
+        this.#fail(end)
       })
       timer = setTimeout(() => {
-        reject(loadTimeoutError(directory, secondsMax))
+        const message = `The workflow's module did not load within ${secondsMax} seconds.`
+        reject(new LoadError({ name: 'LoadTimeout', message }))
         this.kill()
       }, secondsMax * 1000)
     })
@@ -181,6 +219,10 @@ export class ExecutorProcess {
   }
 
   #receive(message: AttemptMessage): void {
+    if (message.type === 'crashed') {
+      const { name, message: text, stack } = message
+      return this.#fail({ name, message: `Uncaught: ${text}`, stack })
+    }
     const isLast = message.type === 'returned' || message.type === 'threw'
     if (isLast) clearInterval(this.#memoryTimer)
     if (message.type === 'returned') this.#mayHaveDescendants = !message.reusable
@@ -191,6 +233,9 @@ export class ExecutorProcess {
   #captureOutput(stream: Readable | null, level: 'info' | 'warn'): void {
     const log = (message: string) => this.#onEvent?.({ type: 'log', level, message })
     const onTooLong = () => log(`[a line of more than ${outputLineBytesMax} bytes was dropped]`)
-    if (stream) readLines(stream, outputLineBytesMax, log, onTooLong)
+    const onLine = (line: string) => {
+      if (level === 'info' || !this.#heapReport.has(line)) log(line)
+    }
+    if (stream) readLines(stream, outputLineBytesMax, onLine, onTooLong)
   }
 }

@@ -1,17 +1,20 @@
-/** The executor process: loads the workflows and executes one attempt at a time, isolated from the worker. */
+/** The executor process: loads workflows of one deployment and executes one attempt at a time, isolated from the worker. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { Socket } from 'node:net'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { reportsMax } from '../domain/runs/reported-values.ts'
-import { type LoadedWorkflow, loadWorkflows } from '../domain/workflows/load-workflows.ts'
-import { WorkflowError } from '../domain/workflows/workflow.ts'
 import { readLines } from './bounded-lines.ts'
+import { captureConsole, executeWorkflow } from './execute-workflow.ts'
+import { type LoadedModule, loadModules } from './load-modules.ts'
 import { type AttemptMessage, channelDescriptor, type FromExecutor, type ToExecutor } from './messages.ts'
 import { hasStartedProcesses } from './process-memory.ts'
 import { RunningAttempt, type Start } from './run-context.ts'
-import { describeError, formatSafely, toJson, toText } from './workflow-values.ts'
+import { mapStacks } from './source-maps.ts'
+import { describeError } from './workflow-values.ts'
+
+const directory = process.argv[2] ?? ''
 
 let current: RunningAttempt | undefined
 /** The attempt that started the running code, which may go on after the attempt returned. */
@@ -32,43 +35,23 @@ function sendFrom(attempt: number, message: AttemptMessage): void {
   send({ ...message, attempt })
 }
 
-async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
+async function execute(workflow: LoadedModule, start: Start): Promise<void> {
   const { attempt } = start
   const running = new RunningAttempt(start, (message) => sendFrom(attempt, message))
   current = running
   reportCount = 0
   const resourcesBefore = process.getActiveResourcesInfo().length
-  try {
-    const returned = await attemptStorage.run(attempt, async () => workflow.run(running.context(workflow.usesBrowser)))
-    const output = toOutput(returned)
-    const state = await running.browser.end(true)
+  const run = () =>
+    attemptStorage.run(attempt, async () => {
+      if ('error' in workflow) throw workflow.error
+      return workflow.run(running.context(start.usesBrowser))
+    })
+  const settle = async () => {
     // Lets a floating promise that rejects now end this process, and not the next attempt.
     await nextTick()
-    sendFrom(attempt, { type: 'returned', output, reusable: isReusable(resourcesBefore), state })
-  } catch (error) {
-    const state = await running.browser.end(false)
-    const reason = error instanceof OutputInvalid ? 'outputInvalid' : 'workflowFailed'
-    const cause = running.browser.crashed ? browserEnded(error) : error
-    sendFrom(attempt, { type: 'threw', reason, ...describeError(cause), state })
+    return isReusable(resourcesBefore)
   }
-}
-
-class OutputInvalid extends Error {
-  override name = 'OutputInvalid'
-}
-
-function toOutput(value: unknown): string {
-  try {
-    return toJson(value, 'The output')
-  } catch (error) {
-    throw new OutputInvalid((error as Error).message)
-  }
-}
-
-/** Playwright's own error then depends on the call in progress and may name calls that the workflow did not make. */
-function browserEnded(error: unknown): Error {
-  const message = `The browser ended while the run used it: ${describeError(error).message}`
-  return Object.assign(new Error(message), { name: 'BrowserEnded' })
+  sendFrom(attempt, await executeWorkflow(running, run, settle, directory))
 }
 
 /** A larger process is replaced instead of reused. */
@@ -79,31 +62,45 @@ function isReusable(resourcesBefore: number): boolean {
   return process.memoryUsage.rss() < reusableBytesMax
 }
 
-/** Sends console output to the run's log. */
-function captureConsole(): void {
-  const levels = { log: 'info', info: 'info', debug: 'info', warn: 'warn', error: 'error', trace: 'info' } as const
-  for (const [method, level] of Object.entries(levels)) {
-    const write = (...values: unknown[]) => {
-      const attempt = attemptStorage.getStore()
-      if (attempt !== undefined) sendFrom(attempt, { type: 'log', level, message: toText(formatSafely(...values)) })
-    }
-    Object.assign(console, { [method]: write })
-  }
+/** Sends console output to the log of the run whose code wrote it. */
+function logConsole(): void {
+  captureConsole((level, toMessage) => {
+    const attempt = attemptStorage.getStore()
+    if (attempt !== undefined) sendFrom(attempt, { type: 'log', level, message: toMessage() })
+    return true
+  })
 }
 
-function listen(workflows: Map<string, LoadedWorkflow>): void {
+/** The loaded workflows by ID. */
+let workflows: ReadonlyMap<string, LoadedModule> = new Map()
+
+function listen(): void {
+  const load = async (modules: Record<string, string>) => {
+    workflows = await loadModules(directory, modules)
+    reportUncaught()
+    send({ type: 'ready' })
+  }
   const onLine = (line: string) => {
     const message: ToExecutor = JSON.parse(line)
-    if (message.type === 'start') {
-      const workflow = workflows.get(message.workflowId)
-      if (workflow) return void execute(workflow, message)
-      const missing = new Error(`There is no workflow ${message.workflowId}.`)
-      const threw = { type: 'threw', reason: 'workflowFailed', ...describeError(missing), state: undefined } as const
-      return sendFrom(message.attempt, threw)
-    }
-    if (message.attempt === current?.attempt) current.onMessage(message)
+    if (message.type === 'load') void load(message.modules)
+    else if (message.type === 'start') {
+      const missing = { error: new Error(`There is no workflow ${message.workflowId}.`) }
+      void execute(workflows.get(message.workflowId) ?? missing, message)
+    } else if (message.attempt === current?.attempt) current.onMessage(message)
   }
   readLines(channel, Number.POSITIVE_INFINITY, onLine, () => {})
+}
+
+/** Node.js would print the error and exit, and the run would show neither its message nor where it was thrown. */
+function reportUncaught(): void {
+  process.on('uncaughtException', (error) => {
+    // The workflow handles such errors itself.
+    if (process.listenerCount('uncaughtException') > 1) return
+    const attempt = attemptStorage.getStore() ?? current?.attempt
+    if (attempt === undefined) process.exit(1)
+    const crashed: AttemptMessage = { type: 'crashed', ...describeError(error, directory) }
+    channel.write(`${JSON.stringify({ ...crashed, attempt })}\n`, () => process.exit(1))
+  })
 }
 
 /** When memory is short, the kernel ends this process and those that it starts before the service's own. */
@@ -115,7 +112,7 @@ function offerToKernel(): void {
   }
 }
 
-async function main(directory: string): Promise<void> {
+async function main(): Promise<void> {
   // The worker has ended. This kills the process group, which this process leads.
   channel.once('close', () => process.kill(-process.pid, 'SIGKILL'))
   channel.on('error', () => {})
@@ -123,19 +120,14 @@ async function main(directory: string): Promise<void> {
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
   offerToKernel()
-  captureConsole()
+  logConsole()
   // Node opens these lazily. Opened by an attempt, they would count as resources that it leaked.
   void [process.stdout, process.stderr]
-  try {
-    const workflows = await loadWorkflows(directory)
-    listen(workflows)
-    send({ type: 'ready', workflows: JSON.stringify([...workflows.values()]) })
-    // Node writes its compile cache at a normal exit, which this process never has.
-    flushCompileCache()
-  } catch (error) {
-    if (!(error instanceof WorkflowError)) throw error
-    send({ type: 'loadFailed', message: error.message })
-  }
+  mapStacks(directory)
+  // Node writes its compile cache at a normal exit, which this process never has. Before it has compiled modules of the
+  // deployment, whose directory is another one after each start of the worker: their entries would accumulate.
+  flushCompileCache()
+  listen()
 }
 
-await main(process.argv[2] ?? '')
+await main()

@@ -4,6 +4,8 @@ import type { BrowserEndpoint } from './browser/browser-host.ts'
 
 /** `attempt` counts the attempts of one process, so that late messages of an earlier attempt are ignored. */
 export type ToExecutor =
+  /** The first message. Paths of modules in the deployment's directory, by workflow. */
+  | { type: 'load'; modules: Record<string, string> }
   | {
       type: 'start'
       attempt: number
@@ -14,6 +16,8 @@ export type ToExecutor =
       /** Results of finished steps by name, as JSON. */
       steps: Record<string, string>
       captureState: CaptureState
+      /** Whether the workflow's definition asks for a browser. */
+      usesBrowser: boolean
     }
   | { type: 'abort'; attempt: number; reason: string }
   | { type: 'stepSaved'; attempt: number; name: string }
@@ -23,10 +27,8 @@ export type ToExecutor =
   | { type: 'browserUnavailable'; attempt: number; message: string }
 
 export type FromExecutor =
-  /** The loaded workflows as JSON. */
-  | { type: 'ready'; workflows: string }
-  | { type: 'loadFailed'; message: string }
-  | ({ attempt: number } & AttemptMessage)
+  /** The workflows are loaded, or have failed to load. */
+  { type: 'ready' } | ({ attempt: number } & AttemptMessage)
 
 /** Sent by an executing attempt. Values are JSON text. */
 export type AttemptMessage =
@@ -44,8 +46,13 @@ export type AttemptMessage =
       reason: 'workflowFailed' | 'outputInvalid'
       name: string
       message: string
+      stack: string | null
+      /** The step that threw the error. */
+      step: string | null
       state: CapturedState
     }
+  /** Code that the workflow left behind threw an error that nothing handles, which ends the process. */
+  | { type: 'crashed'; name: string; message: string; stack: string | null }
 
 /** When an attempt sends its browser's storage state: when it succeeds, when it ends, or never. */
 export type CaptureState = 'never' | 'onSuccess' | 'always'
@@ -67,6 +74,7 @@ type MembersOf<Message> = { [Member in Exclude<keyof Message, 'type'>]-?: Check 
 type Shapes = { [Type in FromExecutor['type']]: MembersOf<Extract<FromExecutor, { type: Type }>> }
 
 const isText: Check = (value) => typeof value === 'string'
+const isTextOrNull: Check = (value) => value === null || isText(value)
 const isNumber: Check = (value) => typeof value === 'number'
 const isOneOf =
   (...values: unknown[]): Check =>
@@ -84,16 +92,24 @@ const isState: Check = (value) => {
 
 const attempt = isNumber
 const shapes: Shapes = {
-  ready: { workflows: isText },
-  loadFailed: { message: isText },
+  ready: {},
   log: { attempt, level: isLogLevel, message: isText },
-  progress: { attempt, percent: isNumber, message: (value) => value === null || isText(value) },
+  progress: { attempt, percent: isNumber, message: isTextOrNull },
   step: { attempt, name: isName, state: isOneOf('started', 'failed', 'reused') },
   stepFinished: { attempt, name: isName, value: isJson },
   artifact: { attempt, id: isNumber, name: isText, mediaType: isText, content: isText },
   browserRequested: { attempt },
+  crashed: { attempt, name: isText, message: isText, stack: isTextOrNull },
   returned: { attempt, output: isJson, reusable: isOneOf(true, false), state: isState },
-  threw: { attempt, reason: isOneOf('workflowFailed', 'outputInvalid'), name: isText, message: isText, state: isState },
+  threw: {
+    attempt,
+    reason: isOneOf('workflowFailed', 'outputInvalid'),
+    name: isText,
+    message: isText,
+    stack: isTextOrNull,
+    step: isTextOrNull,
+    state: isState,
+  },
 }
 
 const checksByType = new Map<unknown, [string, Check][]>(

@@ -1,7 +1,7 @@
 /** Collects an attempt's reports for 20 ms and writes them in one transaction, in order and with secrets masked. */
 
 import type { Lease } from '../domain/runs/attempts.ts'
-import { boundEventData, reportLengthMax, reportsMax } from '../domain/runs/reported-values.ts'
+import { boundEventData, ReportLimit } from '../domain/runs/reported-values.ts'
 import type { Report } from '../domain/runs/run.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
 import { StoreUnavailable } from '../storage/store.ts'
@@ -15,8 +15,7 @@ export class Reporter {
   readonly #redact: <Value>(value: Value) => Value
   readonly #onLeaseLost: () => void
   #batch: Report[] = []
-  #count = 0
-  #length = 0
+  readonly #limit = new ReportLimit()
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
 
@@ -29,12 +28,9 @@ export class Reporter {
 
   /** Adds a report to the next batch. */
   add(type: Report['type'], data: Record<string, unknown>): void {
-    if (this.#count === reportsMax) return
-    this.#count += 1
-    this.#length += String(data.message ?? data.name).length
-    if (this.#length > reportLengthMax) this.#count = reportsMax
-    const isLast = this.#count === reportsMax
-    this.#batch.push(isLast ? this.report('log', tooMany) : this.report(type, data))
+    const bounded = this.#limit.next(type, data)
+    if (!bounded) return
+    this.#batch.push(this.report(bounded.type, bounded.data))
     this.#timer ??= setTimeout(() => this.#flush(), batchMilliseconds)
   }
 
@@ -61,9 +57,6 @@ export class Reporter {
     this.#writing = this.#writing.then(write).catch(() => this.#onLeaseLost())
   }
 }
-
-const limits = `${reportsMax} events or ${reportLengthMax} characters`
-const tooMany = { level: 'warn', message: `The attempt reported more than ${limits}; the rest is dropped.` }
 
 const retryMilliseconds = 250
 

@@ -46,11 +46,13 @@ export class RunBrowser {
   }
 
   provide(endpoint: BrowserEndpoint, storageState: string | undefined): void {
+    this.provideOpened((options) => openBrowser(endpoint, storageState, options))
+  }
+
+  provideOpened(open: (options: BrowserContextOptions) => Promise<OpenBrowser>): void {
     // The attempt is ending: a browser opened now would not be closed.
     if (this.#closing) return
-    this.#pending?.resolve(
-      openBrowser(endpoint, storageState, this.#options).then((opened) => this.#captureBeforeClose(opened)),
-    )
+    this.#pending?.resolve(open(this.#options).then((opened) => this.#captureBeforeClose(opened)))
   }
 
   fail(message: string): void {

@@ -1,7 +1,8 @@
 /** The `RunContext` that a workflow's `run` function gets, in the executor: each call becomes a message to the worker. */
-import { checkArtifact } from '../domain/runs/artifacts.ts'
+import { checkArtifact } from '../domain/runs/artifact-limits.ts'
 import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../domain/runs/reported-values.ts'
 import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../domain/workflows/define-workflow.ts'
+import { withCauses } from './error-stack.ts'
 import { type AttemptMessage, isName, type ToExecutor } from './messages.ts'
 import { RunBrowser } from './run-browser.ts'
 import { toJson, toText } from './workflow-values.ts'
@@ -15,6 +16,8 @@ export class RunningAttempt {
   readonly #start: Start
   readonly #send: (message: AttemptMessage) => void
   readonly #steps = new Set<string>()
+  /** The steps that have thrown, by what they threw. */
+  readonly #failedSteps = new Map<unknown, string>()
   /** Steps and artifacts that the worker has not stored yet. */
   readonly #pending = new Map<string | number, PromiseWithResolvers<void>>()
   #artifacts = 0
@@ -30,7 +33,7 @@ export class RunningAttempt {
     this.browser = new RunBrowser(() => send({ type: 'browserRequested' }), this.abort.signal, start.captureState)
   }
 
-  onMessage(message: Exclude<ToExecutor, Start>): void {
+  onMessage(message: Exclude<ToExecutor, Start | { type: 'load' }>): void {
     switch (message.type) {
       case 'abort':
         return this.abort.abort(new Error(message.reason))
@@ -83,6 +86,8 @@ export class RunningAttempt {
     // The async wrapper turns a synchronous throw into a rejection.
     const value = await (async () => fn())().catch((error: unknown) => {
       this.#send({ type: 'step', name, state: 'failed' })
+      // A step inside another one is closer to the cause.
+      if (!this.#failedSteps.has(error)) this.#failedSteps.set(error, name)
       throw error
     })
     const json = toJson(value, `The result of step "${name}"`)
@@ -97,6 +102,15 @@ export class RunningAttempt {
     await saved
     // The value that a later attempt would get, so that the first attempt behaves the same.
     return JSON.parse(json)
+  }
+
+  /** The step that threw the error, or a cause of it. */
+  failedStep(error: unknown): string | null {
+    for (const cause of withCauses(error)) {
+      const step = this.#failedSteps.get(cause)
+      if (step !== undefined) return step
+    }
+    return null
   }
 
   #addStep(name: string): void {

@@ -1,23 +1,25 @@
-/** Claims runs while it has free slots, renews its leases, and returns unfinished runs to the queue when it stops. */
-import { hostname } from 'node:os'
+/**
+ * Claims runs while it has free slots, executes each by its own deployment, and returns unfinished runs to the queue when
+ * it stops.
+ */
 import type { Logger } from 'pino'
 import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import type { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
-import type { Claim, Lease } from '../domain/runs/attempts.ts'
+import type { Deployments } from '../domain/deployments/deployments.ts'
+import type { Claim, Claimable } from '../domain/runs/attempts.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
-import { noRetry } from '../domain/runs/run-state.ts'
+import { noRetry, type Outcome } from '../domain/runs/run-state.ts'
 import type { Workers } from '../domain/runs/workers.ts'
-import type { Workflow } from '../domain/workflows/workflow.ts'
-import { Workflows } from '../domain/workflows/workflows.ts'
 import type { Maintenance } from '../maintenance/maintenance.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
-import { Attempt, type AttemptDependencies } from './attempt.ts'
-import { type AttemptObserver, type ObserveAttempt, observeWithAll } from './attempt-observer.ts'
+import { Attempt, type AttemptDependencies, type Execution } from './attempt.ts'
+import { type AttemptEnd, type AttemptObserver, type ObserveAttempt, observeWithAll } from './attempt-observer.ts'
 import type { BrowserHost } from './browser/browser-host.ts'
-import type { ExecutorPool } from './executor-pool.ts'
-import type { ExecutorProcess } from './executor-process.ts'
+import { DeploymentUnavailable } from './deployment-files.ts'
+import { type PinnedExecutors, WorkflowNotLoaded } from './pinned-executors.ts'
 import { retryUntilAvailable } from './reporter.ts'
+import { WorkerLeases } from './worker-leases.ts'
 
 interface WorkerDependencies {
   store: Store
@@ -27,7 +29,8 @@ interface WorkerDependencies {
   encryption: Encryption
   contextVersions: ContextVersions
   usage: StorageUsage
-  executors: ExecutorPool
+  deployments: Deployments
+  executors: PinnedExecutors
   browser: BrowserHost
   observers: readonly ObserveAttempt[]
   log: Logger
@@ -49,81 +52,68 @@ export class Worker {
   readonly #settings: WorkerSettings
   readonly #queue: RunQueue
   readonly #log: Logger
-  readonly #startedAt = Date.now()
-  /** Attempts that have an executor, by run and attempt number. */
-  readonly #attempts = new Map<string, Attempt>()
-  /** Leases on cancelled runs. Their attempts may not have an executor yet. */
-  readonly #cancelled = new Set<string>()
+  readonly #leases: WorkerLeases
   /** Claims whose attempts are not completed, each with a promise of its completion. */
   readonly #claims = new Map<Claim, Promise<unknown>>()
   /** Claims that take a slot: those that have, or wait for, an executor. */
   readonly #executing = new Set<Claim>()
   #attemptDependencies: AttemptDependencies | undefined
   #unsubscribe: (() => void)[] = []
-  #heartbeatTimer: NodeJS.Timeout | undefined
   #claiming: Promise<void> | undefined
   #isClaiming = false
   #claimAgain = false
   #stopping = false
-  /** The grace period of a stop is over: attempts that begin now are interrupted at once. */
-  #interrupting = false
 
   constructor(dependencies: WorkerDependencies, settings: WorkerSettings) {
     this.#dependencies = dependencies
     this.#settings = settings
     this.#queue = dependencies.queue
     this.#log = dependencies.log
+    this.#leases = new WorkerLeases(dependencies, settings, () => [...this.#claims.keys()])
   }
 
-  /** Resolves with the loaded workflows once the worker claims runs. */
-  async start(): Promise<readonly Workflow[]> {
+  /** Resolves once the worker claims runs. It needs no deployment: those that follow serve within a second. */
+  async start(): Promise<void> {
     const { store, encryption, contextVersions: versions, browser: host, maintenance, usage } = this.#dependencies
-    const workflows = await this.#loadWorkflows()
-    const { abortGraceSeconds, leaseSeconds, slots } = this.#settings
+    const { deployments, executors } = this.#dependencies
+    const { abortGraceSeconds, slots } = this.#settings
     const browser = { host, versions, usage }
-    this.#attemptDependencies = { queue: this.#queue, encryption, workflows, abortGraceSeconds, browser, usage }
+    this.#attemptDependencies = { queue: this.#queue, encryption, abortGraceSeconds, browser, usage }
+    await executors.open(() => this.#wake())
     this.#unsubscribe = [
       store.listen('queue', () => this.#wake()),
-      store.listen('cancellations', () => this.#interruptCancelled()),
+      store.listen('cancellations', () => {
+        if (this.#claims.size > 0 || this.#isClaiming) void this.#leases.interruptCancelled()
+      }),
     ]
     maintenance.start()
-    void this.#heartbeat()
-    this.#heartbeatTimer = setInterval(() => this.#renew(), (leaseSeconds * 1000) / 3)
+    this.#leases.open()
     this.#wake()
-    this.#log.info({ workflows: workflows.list().map(({ id }) => id), slots }, 'worker ready')
-    return workflows.list()
+    const workflows = new Set(deployments.listAll().map(({ id }) => id))
+    this.#log.info({ workflows: [...workflows], slots }, 'worker ready')
+  }
+
+  /** The workflows whose runs it claims now, for metrics. */
+  workflows(): readonly Claimable[] {
+    return this.#dependencies.deployments.listAll()
   }
 
   /** Claims no more runs, lets attempts finish for `graceSeconds`, and returns the others to the queue. */
   async stop(graceSeconds: number): Promise<void> {
-    const { workers, maintenance, executors, browser } = this.#dependencies
+    const { maintenance, executors, browser } = this.#dependencies
     this.#stopping = true
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
+    executors.drain()
     await maintenance.stop()
     await this.#claiming
-    const timer = setTimeout(() => {
-      this.#interrupting = true
-      for (const attempt of this.#attempts.values()) attempt.interrupt('workerStopped')
-    }, graceSeconds * 1000)
+    const timer = setTimeout(() => this.#leases.interruptAll(), graceSeconds * 1000)
     await Promise.all(this.#claims.values())
     clearTimeout(timer)
-    clearInterval(this.#heartbeatTimer)
-    executors.close()
+    this.#leases.stopRenewing()
+    await executors.close()
     await browser.close()
-    await workers.leave(this.#settings.id).catch((error: unknown) => {
-      this.#log.warn({ err: error }, 'worker sign-off failed; it counts as alive until its lease ends')
-    })
+    await this.#leases.signOff()
     this.#log.info('worker stopped')
-  }
-
-  async #loadWorkflows(): Promise<Workflows> {
-    const { executors } = this.#dependencies
-    try {
-      return new Workflows(await executors.open())
-    } catch (error) {
-      executors.close()
-      throw error
-    }
   }
 
   #wake(): void {
@@ -137,10 +127,10 @@ export class Worker {
     const { id, slots, leaseSeconds } = this.#settings
     while (this.#claimAgain && !this.#stopping && dependencies) {
       this.#claimAgain = false
-      const free = slots - this.#executing.size
-      if (free === 0) break
+      const free = () => slots - this.#executing.size
+      if (free() === 0) break
       try {
-        const claims = await this.#queue.claim(id, dependencies.workflows.list(), free, leaseSeconds)
+        const claims = await this.#queue.claim(id, this.#dependencies.deployments.claimable(), free, leaseSeconds)
         for (const claim of claims) this.#begin(claim, dependencies)
       } catch (error) {
         this.#log.warn({ err: error }, 'claiming runs failed; retrying at the next notification')
@@ -163,8 +153,7 @@ export class Worker {
       .then(async (completed) => completed || this.#release(claim))
       .catch((error: unknown) => log.error({ err: error }, 'attempt could not be ended'))
       .finally(() => {
-        this.#attempts.delete(keyOf(claim))
-        this.#cancelled.delete(keyOf(claim))
+        this.#leases.forget(claim)
         this.#claims.delete(claim)
       })
     this.#claims.set(claim, ended)
@@ -176,26 +165,42 @@ export class Worker {
     dependencies: AttemptDependencies,
     observer: Required<AttemptObserver>,
   ): Promise<boolean> {
-    let executor: ExecutorProcess | undefined
+    const { executors } = this.#dependencies
+    let execution: Execution | undefined
     let attempt: Attempt | undefined
+    let end: AttemptEnd
     // Before the outcome is stored, so that the claim of the next run shares its commit.
     const freeSlot = () => {
       if (!this.#executing.delete(claim)) return
-      if (executor) this.#dependencies.executors.release(executor, attempt?.reusable ?? false)
+      if (execution) executors.release(execution, attempt?.reusable ?? false)
       this.#wake()
     }
     try {
-      executor = await this.#acquireExecutor(claim)
-      attempt = new Attempt(dependencies, claim, executor, observer)
-      this.#attempts.set(keyOf(claim), attempt)
+      execution = await executors.acquire(claim).catch((error: unknown) => this.#replace(claim, error))
+      attempt = new Attempt(dependencies, claim, execution, observer)
       const executed = attempt.execute(freeSlot)
-      if (this.#interrupting) attempt.interrupt('workerStopped')
-      if (this.#cancelled.has(keyOf(claim))) attempt.interrupt('cancelled')
-      return await executed
+      this.#leases.watch(claim, attempt)
+      return await executed.finally(() => {
+        end = attempt?.end
+      })
+    } catch (error) {
+      if (error instanceof DeploymentUnavailable) return await this.#handBack(claim, error)
+      if (!(error instanceof WorkflowNotLoaded)) throw error
+      const outcome: Outcome = { kind: 'failed', reason: 'workflowExited', error: error.end }
+      end = outcome
+      return await retryUntilAvailable(() => this.#queue.complete(claim, outcome, error.retry))
     } finally {
       freeSlot()
-      observer.ended(attempt?.end)
+      this.#leases.unwatch(claim)
+      observer.ended(end)
     }
+  }
+
+  /** Another worker may be able to execute the run, or this one later. */
+  #handBack(claim: Claim, error: DeploymentUnavailable): Promise<boolean> {
+    const { runId, workflowId, deploymentId } = claim
+    this.#log.warn({ runId, workflowId, deploymentId, err: error }, 'deployment unavailable; run returned to the queue')
+    return retryUntilAvailable(() => this.#queue.handBack(claim, error.message))
   }
 
   /** Ends an attempt without outcome, so that its run need not wait for the lease to expire. A lost lease stays lost. */
@@ -203,59 +208,15 @@ export class Worker {
     return retryUntilAvailable(() => this.#queue.complete(claim, { kind: 'workerLost' }, noRetry))
   }
 
-  async #acquireExecutor(claim: Claim): Promise<ExecutorProcess> {
+  /** Without processes, the worker cannot execute any run: it returns this one, and its own process must be replaced. */
+  async #replace(claim: Claim, error: unknown): Promise<never> {
+    if (error instanceof DeploymentUnavailable || error instanceof WorkflowNotLoaded) throw error
+    this.#stopping = true
     try {
-      return await this.#dependencies.executors.acquire(claim.accountId)
-    } catch (error) {
-      this.#stopping = true
-      try {
-        await this.#queue.complete(claim, { kind: 'workerStopped' }, noRetry)
-      } finally {
-        this.#dependencies.onFatal(error)
-      }
-      throw error
+      await this.#queue.complete(claim, { kind: 'workerStopped' }, noRetry)
+    } finally {
+      this.#dependencies.onFatal(error)
     }
+    throw error
   }
-
-  /** Extends this worker's entry in the list of workers, which is informational: runs depend on their leases only. */
-  async #heartbeat(): Promise<void> {
-    const { id, slots, leaseSeconds } = this.#settings
-    const worker = { id, host: hostname(), slots, startedAt: this.#startedAt }
-    await this.#dependencies.workers.announce(worker, leaseSeconds).catch((error: unknown) => {
-      this.#log.warn({ err: error }, 'worker heartbeat failed; retrying')
-    })
-  }
-
-  async #renew(): Promise<void> {
-    // Not awaited, so that it shares a commit with the renewal.
-    void this.#heartbeat()
-    if (this.#claims.size === 0) return
-    // Attempts claimed during the renewal are not in its result.
-    const before = [...this.#attempts]
-    try {
-      const leases = [...this.#claims.keys()]
-      const { id, leaseSeconds } = this.#settings
-      const renewed = new Set((await this.#queue.renew(id, leases, leaseSeconds)).map(keyOf))
-      for (const [key, attempt] of before) if (!renewed.has(key)) attempt.interrupt('leaseLost')
-      await this.#interruptCancelled()
-    } catch (error) {
-      this.#log.warn({ err: error }, 'lease renewal failed; retrying')
-    }
-  }
-
-  async #interruptCancelled(): Promise<void> {
-    if (this.#claims.size === 0 && !this.#isClaiming) return
-    try {
-      for (const lease of await this.#queue.cancelRequested(this.#settings.id)) {
-        this.#cancelled.add(keyOf(lease))
-        this.#attempts.get(keyOf(lease))?.interrupt('cancelled')
-      }
-    } catch (error) {
-      this.#log.warn({ err: error }, 'reading cancellations failed; retrying')
-    }
-  }
-}
-
-function keyOf({ runId, attempt }: Lease): string {
-  return `${runId}/${attempt}`
 }

@@ -1,6 +1,7 @@
 /** Converts what a workflow logs, throws and returns to bounded text, in the executor. None of it can be trusted. */
 import { format, stripVTControlCharacters } from 'node:util'
 import { jsonBytesMax } from '../domain/runs/reported-values.ts'
+import { authorFrames, withCauses } from './error-stack.ts'
 
 /** The worker truncates messages after masking their secrets. A longer text could end in a part of a secret. */
 const textLengthMax = 1024 * 1024
@@ -19,16 +20,40 @@ export function formatSafely(...values: unknown[]): string {
   }
 }
 
-export function describeError(error: unknown): { name: string; message: string } {
+export interface DescribedError {
+  name: string
+  message: string
+  stack: string | null
+}
+
+/** @param root the directory of workflows. */
+export function describeError(error: unknown, root: string): DescribedError {
   try {
     // Playwright colours its messages.
     if (error instanceof Error) {
-      return { name: toText(error.name), message: stripVTControlCharacters(toText(error.message)) }
+      const { name, message } = error
+      return { name: toText(name), message: plain(message), stack: describeStack(error, root) }
     }
   } catch {
     // A getter threw.
   }
-  return { name: 'Error', message: toText(error) }
+  return { name: 'Error', message: toText(error), stack: null }
+}
+
+function plain(text: string): string {
+  return stripVTControlCharacters(toText(text))
+}
+
+/** The author's frames of an error, then its causes with theirs; `null` when there is neither. */
+function describeStack(error: Error, root: string): string | null {
+  const [, ...causes] = withCauses(error)
+  const lines = authorFrames(error, root)
+  for (const cause of causes) {
+    const isError = cause instanceof Error
+    lines.push(`Caused by ${isError ? `${toText(cause.name)}: ${plain(cause.message)}` : toText(cause)}`)
+    if (isError) lines.push(...authorFrames(cause, root))
+  }
+  return lines.length === 0 ? null : toText(lines.join('\n'))
 }
 
 /**
@@ -51,6 +76,6 @@ function stringify(value: unknown, subject: string): string {
   try {
     return JSON.stringify(value ?? null) ?? 'null'
   } catch (error) {
-    throw new TypeError(`${subject} is not JSON: ${describeError(error).message}`)
+    throw new TypeError(`${subject} is not JSON: ${describeError(error, '').message}`)
   }
 }

@@ -26,7 +26,7 @@ async function onlyOnPath(test: TestContext, programs: Record<string, string>): 
 test('an installed Chrome is preferred to an installed Chromium', async (test) => {
   const programs = { chromium, 'google-chrome': 'echo "Google Chrome 153.0.1.2 "' }
   const directory = await onlyOnPath(test, programs)
-  expect(await findBrowser(undefined)).toEqual({
+  expect(await findBrowser(undefined, process.env)).toEqual({
     from: 'system',
     executable: join(directory, 'google-chrome'),
     version: 'Google Chrome 153.0.1.2',
@@ -42,7 +42,7 @@ test('installed programs that print no version of Chromium or do not run are ski
   }
   const directory = await onlyOnPath(test, programs)
   mkdirSync(join(directory, 'chromium'))
-  const found = await findBrowser(undefined).catch((error) => error)
+  const found = await findBrowser(undefined, process.env).catch((error) => error)
   // The npm package has a browser for some machines only.
   expect(found instanceof BrowserMissing || found.from === 'npm').toBe(true)
 })
@@ -50,7 +50,11 @@ test('installed programs that print no version of Chromium or do not run are ski
 test('a configured browser is preferred to an installed one', async (test) => {
   const directory = await onlyOnPath(test, { chromium, mine: 'echo "Chromium 99.0"' })
   const executable = join(directory, 'mine')
-  expect(await findBrowser(executable)).toMatchObject({ from: 'BROWSER_PATH', executable, version: 'Chromium 99.0' })
+  expect(await findBrowser(executable, process.env)).toMatchObject({
+    from: 'BROWSER_PATH',
+    executable,
+    version: 'Chromium 99.0',
+  })
 })
 
 test.for([
@@ -60,7 +64,7 @@ test.for([
 ] as const)('a configured browser that %s is an error, and no other is tried', async ([, name, reason], test) => {
   const directory = await onlyOnPath(test, { chromium, stub, other: 'echo "curl 8.5.0"' })
   const path = join(directory, name)
-  await expect(findBrowser(path)).rejects.toThrow(
+  await expect(findBrowser(path, process.env)).rejects.toThrow(
     new BrowserMissing(
       `BROWSER_PATH is "${path}", which does not run (${reason}): set it to the executable of Chrome or Chromium.`,
     ),
@@ -71,7 +75,10 @@ test.runIf(process.platform === 'linux' && process.arch === 'x64')(
   'without an installed browser, the one of the npm package runs',
   async (test) => {
     await onlyOnPath(test, {})
-    expect(await findBrowser(undefined)).toMatchObject({ from: 'npm', version: expect.stringMatching(/^Chromium \d/) })
+    expect(await findBrowser(undefined, process.env)).toMatchObject({
+      from: 'npm',
+      version: expect.stringMatching(/^Chromium \d/),
+    })
   },
 )
 
@@ -80,7 +87,7 @@ test('without any browser, the error says what to install', async (test) => {
   cpSync(fileURLToPath(new URL('../../src', import.meta.url)), join(directory, 'src'), { recursive: true })
   writeFileSync(join(directory, 'package.json'), '{ "type": "module" }')
   const script = `import { findBrowser } from ${JSON.stringify(join(directory, 'src/worker/browser/find-browser.ts'))}
-    await findBrowser(undefined).catch((error) => console.log(error.constructor.name, error.message))`
+    await findBrowser(undefined, process.env).catch((error) => console.log(error.constructor.name, error.message))`
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
     env: { PATH: directory },
   })

@@ -219,7 +219,7 @@ describe('workflows', () => {
   })
 
   test.for([
-    ['that do not load', 'export default {', 'broken.ts failed to load'],
+    ['that do not load', 'export default {', 'broken.ts:1 has a syntax error'],
     ['that are none', 'export default 7', 'broken.ts is not a valid workflow: its default export'],
     [
       'whose schema is not valid',

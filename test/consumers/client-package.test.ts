@@ -1,11 +1,11 @@
 /** The published client: built, packed, installed into an empty project, compiled, and run on Node and in a browser. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -87,17 +87,46 @@ test.for<[what: string, file: string, options: object]>([
 const names = 'createBrowserContextClient, createExecutionClient, ProblemError, problemTypes, unwrap'
 
 /** Declarations that the examples rely on. */
-const prelude = `import { ${names}, type BrowserContextClient, type ExecutionClient } from 'execution-service-client'
+const prelude = `import type { Workflows } from './workflows.ts'
+import { ${names}, type BrowserContextClient, type ExecutionClient } from 'execution-service-client'
 declare const client: ExecutionClient
 declare const contexts: BrowserContextClient
 declare const runId: string
 declare const contextId: string
 `
 
+const countWords = `import { defineWorkflow } from 'execution-service/workflow'
+export default defineWorkflow({
+  id: 'count-words',
+  version: '1.0.0',
+  title: 'Count',
+  variables: { type: 'object', additionalProperties: false, required: ['path'], properties: { path: { type: 'string' } } },
+  output: { type: 'object', required: ['words'], properties: { words: { type: 'integer' } } },
+  run: () => ({ words: 1 }),
+})
+`
+
+test('its command writes the types of a directory, once openapi-typescript is installed', async () => {
+  await mkdir(join(project.directory, 'workflows'))
+  await writeFile(join(project.directory, 'workflows/count-words.ts'), countWords)
+  const bin = join(project.directory, 'node_modules/.bin/execution-service-client')
+  const writeTypes = () =>
+    promisify(execFile)(process.execPath, [bin, 'types', '--workflows', 'workflows', '--out', 'workflows.ts'], {
+      cwd: project.directory,
+    })
+  expect((await writeTypes().catch((error) => error)).stderr).toBe(
+    'openapi-typescript is not installed: run `npm install --save-dev openapi-typescript`.\n',
+  )
+  const installed = (root: string) => join(root, 'node_modules/openapi-typescript')
+  await symlink(resolve(installed('.')), installed(project.directory))
+  expect((await writeTypes()).stdout).toBe('wrote: workflows.ts (1 workflow)\n')
+})
+
 test('the examples in the README and the guide of the client compile', async () => {
   const texts = ['src/client/README.md', 'docs/guides/client.md'].map((path) => readFileSync(path, 'utf8'))
   const blocks = texts.flatMap((text) => [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = '']) => code))
   expect(blocks.length).toBeGreaterThan(10)
+  expect(existsSync(join(project.directory, 'workflows.ts')), 'the test before this one writes it').toBe(true)
   const imported = blocks.flatMap((code) => [...code.matchAll(/^import \{ (.+) \} from '(.+)'$/gm)])
   for (const [, found = '', from] of imported) {
     expect(from).toBe('execution-service-client')
@@ -168,7 +197,9 @@ async function startOrigin(script: string, test: { onTestFinished(act: () => voi
 
 test('the package imports only openapi-fetch, and nothing of Node', () => {
   const files = readdirSync(project.packageDirectory, { recursive: true, encoding: 'utf8' })
-  const code = files.filter((file) => /\.(js|d\.ts)$/.test(file))
+  // The command that writes types is a program of Node.
+  const ofCommand = /^src\/(openapi\/|client\/(types-command|workflow-type-file)\.)/
+  const code = files.filter((file) => /\.(js|d\.ts)$/.test(file) && !ofCommand.test(file))
   expect(code).toEqual(
     expect.arrayContaining(['src/client/index.js', 'src/client/index.d.ts', 'generated/execution.v1/client.js']),
   )

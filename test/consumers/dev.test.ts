@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { readConfig } from '../../src/config.ts'
 import { type Dev, startDev } from '../support/dev.ts'
-import { until } from '../support/service.ts'
+import { openAdministration, until } from '../support/service.ts'
 
 let dev: Dev
 beforeAll(async () => {
@@ -45,27 +46,35 @@ test('a saved document updates generated/ and is served', async () => {
   }
 })
 
-test.for([
-  [
-    'a module with a syntax error',
-    problems,
-    'export class Problem',
-    'export klass Problem',
-    /src\/contract\/problem\.ts:\d+(.|\n)*SyntaxError/,
-  ],
-  [
-    'a workflow that does not load',
-    'examples/workflows/count-words.ts',
-    'export default',
-    'export',
-    /count-words\.ts failed to load: /,
-  ],
-] as const)('%s stops the service with its error until the next save', async ([, file, from, to, error]) => {
+test('a module with a syntax error stops the service with its error until the next save', async () => {
   const before = dev.lines.length
-  await dev.waitForLine(() => dev.replace(file, from, to), /^The service exited \(exit code 1\)\. It starts again/)
-  expect(dev.lines.slice(before).join('\n')).toMatch(error)
-  dev.replace(file, to, from)
+  const save = () => dev.replace(problems, 'export class Problem', 'export klass Problem')
+  await dev.waitForLine(save, /^The service exited \(exit code 1\)\. It starts again/)
+  expect(dev.lines.slice(before).join('\n')).toMatch(/src\/contract\/problem\.ts:\d+(.|\n)*SyntaxError/)
+  dev.replace(problems, 'export klass Problem', 'export class Problem')
   await untilServed('/v1/execution/flows')
+})
+
+test('a saved workflow is deployed without a restart, and an invalid one is reported while the last one stays', async () => {
+  const { createAccount, close } = await openAdministration(readConfig({ DATA_DIR: join(dev.directory, 'data') }))
+  const { key } = await createAccount().finally(close)
+  const version = async () => {
+    const headers = { authorization: `Bearer ${key}` }
+    const response = await fetch(`${dev.executionUrl()}/v1/execution/workflows/count-words`, { headers })
+    return ((await response.json()) as { version: string }).version
+  }
+  const workflow = 'examples/workflows/count-words.ts'
+  const before = dev.lines.length
+  await dev.waitForLine(() => dev.replace(workflow, "version: '1.0.0'", "version: '1.1.0'"), /^Deployed [0-9a-f]{12}: /)
+  await until('the saved version is served', async () => (await version()) === '1.1.0')
+  const refused = await dev.waitForLine(() => dev.replace(workflow, 'export default', 'export defalt'), /^Not deployed/)
+  expect(refused).toMatch(/^Not deployed: examples\/workflows\/count-words\.ts:\d+ has a syntax error: /)
+  expect(await version()).toBe('1.1.0')
+  const fix = () =>
+    dev.write(workflow, dev.read(workflow).replace('export defalt', 'export default').replace('1.1.0', '1.2.0'))
+  await dev.waitForLine(fix, /^Deployed/)
+  await until('the fixed version is served', async () => (await version()) === '1.2.0')
+  expect(dev.lines.slice(before).filter((line) => line.startsWith('Restarting'))).toEqual([])
 })
 
 test('an invalid document is reported with its line, and the service goes on', async () => {

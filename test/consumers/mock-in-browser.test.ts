@@ -31,7 +31,7 @@ beforeEach(async (context) => {
 })
 
 const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
-const path = { workflowId: 'count-words', runId: id, browserContextId: id, artifactName: 'shot.png' }
+const path = { workflowId: 'count-words', runId: id, browserContextId: id, artifactName: 'shot.png', version: '1' }
 
 /** Fetches with credentials from a script of the page. */
 function fetchInPage(url: string, init: { method: string; headers: object; body?: unknown }) {

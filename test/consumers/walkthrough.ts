@@ -77,7 +77,10 @@ export function insertBlock(
   const lines = text.split('\n')
   const isLine = (wanted: string) => (each: string) => each.trim() === wanted.trim()
   const from = after === undefined ? 0 : lines.findIndex(isLine(after))
-  const indexes = lines.flatMap((each, index) => (index >= from && isLine(line)(each) ? [index] : []))
+  const matches = lines.flatMap((each, index) => (index >= from && isLine(line)(each) ? [index] : []))
+  // `paths:` is the one that is not indented.
+  const exact = matches.filter((index) => lines[index] === line)
+  const indexes = exact.length === 1 ? exact : matches
   const [lineIndex] = indexes
   if (from < 0 || lineIndex === undefined || (after === undefined && indexes.length > 1)) {
     throw new Error(`${file} has this line ${indexes.length} times: ${line}`)

@@ -138,7 +138,11 @@ export const equivalentDocuments: [string, (it: Part) => void][] = [
       delete securitySchemes.bearerApiKey
       for (const item of Object.values<Part>(it.paths)) {
         for (const operation of Object.values<Part>(item)) {
-          if (operation.security) operation.security = [{ key: operation.security[0].bearerApiKey }]
+          for (const requirement of operation.security ?? []) {
+            if (!requirement.bearerApiKey) continue
+            requirement.key = requirement.bearerApiKey
+            delete requirement.bearerApiKey
+          }
         }
       }
     },

@@ -1,7 +1,7 @@
 /** Modified copies of the two documents, and the form of the tables of changes. */
 import { readFileSync } from 'node:fs'
+import type { Kind } from '../../src/openapi/compare/place.ts'
 import type { DocumentName } from '../../src/openapi/document.ts'
-import type { Kind } from '../../src/tools/contract-checks/compare/place.ts'
 
 /** Any part of a document. */
 // biome-ignore lint/suspicious/noExplicitAny: tests write anywhere, also what does not fit the types.

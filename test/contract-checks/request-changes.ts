@@ -6,6 +6,7 @@ import {
   changed,
   deprecated,
   type ExpectedChange,
+  type Part,
   parameterOf,
   queue,
   run,
@@ -56,6 +57,22 @@ export const parameterChanges: ExpectedChange[] = [
       it.paths['/v1/execution/runs/{id}'].parameters = [{ ...parameterOf(it, 'RunId'), name: 'id' }]
     },
   ),
+  added(
+    'a query parameter can be repeated',
+    /Query parameter `workflowId` of `listRuns` can be given several times/,
+    (it) => {
+      const workflowId = it.paths[runs].get.parameters.find((each: Part) => each.name === 'workflowId')
+      workflowId.schema = { type: 'array', minItems: 1, items: workflowId.schema }
+    },
+  ),
+  breaking('a query parameter must be repeated', /must be `array` instead of `string`/, (it) => {
+    const workflowId = it.paths[runs].get.parameters.find((each: Part) => each.name === 'workflowId')
+    workflowId.schema = { type: 'array', minItems: 2, items: workflowId.schema }
+  }),
+  breaking('a repeated query parameter accepts fewer values', /can no longer be `queued`/, (it) => {
+    const status = it.paths[runs].get.parameters.find((each: Part) => each.name === 'status')
+    status.schema.items = { type: 'string', enum: ['failed'] }
+  }),
   breaking('a required query parameter is added', /`listRuns` requires the new query parameter `of`/, (it) => {
     it.paths[runs].get.parameters.push({ name: 'of', in: 'query', required: true, schema: {} })
   }),

@@ -46,6 +46,8 @@ interface Options {
   observe?(operationId: string, method: string, status: number, seconds: number): void
   limits?: ListenOptions['limits']
   tenantLimits?: TenantLimits
+  origins?: readonly string[]
+  warm?: readonly never[]
 }
 
 export interface Served {
@@ -82,6 +84,8 @@ export async function mount(options: Options = {}) {
     isUnavailable: (error) => error instanceof Down,
     describe: ({ name }) => ({ reader: name }),
     log,
+    origins: options.origins,
+    warm: options.warm ?? [],
     ...(options.observe && { observe: options.observe }),
     ...(options.tenantLimits && { tenants: { limits: options.tenantLimits, nameOf: ({ name }) => name } }),
   })

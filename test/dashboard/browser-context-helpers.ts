@@ -1,7 +1,9 @@
 /** Helpers for tests of browser contexts: storage states, uploads, and runs that lease a context. */
+
 import { fileURLToPath } from 'node:url'
 import type { BrowserContext } from '../../src/domain/browser-contexts/browser-contexts.ts'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
+import { claimableOf } from '../support/claims.ts'
 import { type DashboardService, inputValue, type SignedInUser, startDashboardService } from '../support/dashboard.ts'
 import type { Environment } from '../support/service-storage.ts'
 
@@ -63,7 +65,7 @@ export async function queueFromForm({ visitor }: SignedInUser, fields: Record<st
 export function claim({ domain }: DashboardService): Promise<Claim[]> {
   const retry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
   const workflow = { id: 'browse', version: '1.0.0', concurrencyLimit: null, retry, usesBrowser: true }
-  return domain.queue.claim('worker', [workflow], 10, 60)
+  return domain.queue.claim('worker', claimableOf([workflow]), 10, 60)
 }
 
 /** Makes a run lease the context. Returns the claim. */

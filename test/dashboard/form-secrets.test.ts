@@ -1,9 +1,9 @@
 /** Hiding submitted secrets in a form that is shown again, and example variables. */
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
+import { draftVariables, exampleVariables } from '../../src/domain/workflows/example-values.ts'
 import { mask } from '../../src/domain/workflows/secrets.ts'
 import { queueCommand } from '../../src/surfaces/dashboard/workflows/curl-commands.ts'
-import { draftVariables, exampleVariables } from '../../src/surfaces/dashboard/workflows/example-variables.ts'
 import { hideSecretValues, readFormValues } from '../../src/surfaces/dashboard/workflows/form-values.ts'
 import {
   findSecretPlaces,

@@ -3,8 +3,9 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { RunEvent } from '../../src/domain/runs/run.ts'
 import { formatDuration } from '../../src/surfaces/dashboard/format.ts'
 import { lastOfBursts } from '../../src/surfaces/dashboard/runs/change-streams.ts'
-import { parseAttempts } from '../../src/surfaces/dashboard/runs/run-attempts.ts'
+import { parseAttempts, type Step } from '../../src/surfaces/dashboard/runs/run-attempts.ts'
 import { parseRunFilter, toListRequest, toRunQuery } from '../../src/surfaces/dashboard/runs/run-filter.ts'
+import { countSteps, groupSteps } from '../../src/surfaces/dashboard/runs/run-steps.ts'
 
 function createEvents(...entries: [type: RunEvent['type'], data: Record<string, unknown>][]): RunEvent[] {
   return entries.map(([type, data], index) => ({ sequence: index + 1, at: (index + 1) * 100, type, data }))
@@ -23,7 +24,39 @@ function attempts(...entries: [RunEvent['type'], object][]) {
   return parseAttempts(createEvents(...(entries as [RunEvent['type'], Record<string, unknown>][])))
 }
 
+describe('steps', () => {
+  const steps = (...names: string[]) =>
+    names.map((name): Step => ({ name, state: 'finished', startedAt: 0, endedAt: 1 }))
+
+  test('that differ in a number are a group, if there are five', () => {
+    const pages = ['page 1', 'page 2', 'page 3', 'page 4', 'page 10']
+    const grouped = groupSteps(steps('sign in', ...pages, 'a 1', 'a 2', 'a 3', 'a 4', 'b 1', 'sign out', 'sign out'))
+    expect(grouped.map((group) => group.map(({ name }) => name))).toEqual([
+      ...[['sign in'], pages, ['a 1'], ['a 2'], ['a 3'], ['a 4'], ['b 1'], ['sign out'], ['sign out']],
+    ])
+  })
+
+  test('are counted by state', () => {
+    expect(countSteps(steps('a'))).toBe('1 step: 1 finished')
+    const running: Step = { name: 'c', state: 'running', startedAt: 0, endedAt: null }
+    expect(countSteps([...steps('a', 'b'), running])).toBe('3 steps: 1 running, 2 finished')
+  })
+})
+
 describe('parsing attempts', () => {
+  test('leaves out a claim that was handed back, whose number the next one has', () => {
+    const [first, second, ...others] = attempts(
+      status('running', 1),
+      status('queued', 0),
+      status('running', 1),
+      status('queued', 1, 'attemptFailed'),
+      status('running', 2),
+      status('queued', 1),
+    )
+    expect([second, ...others]).toEqual([undefined])
+    expect(first).toMatchObject({ startedAt: 300, endedAt: 400, next: 'queued' })
+  })
+
   test('assigns steps to the attempt between its statuses', () => {
     const [first, second, ...others] = attempts(
       status('queued', 0),
@@ -45,6 +78,7 @@ describe('parsing attempts', () => {
       endedAt: 800,
       next: 'queued',
       reason: 'attemptFailed',
+      error: null,
       steps: [
         { name: 'read', state: 'finished', startedAt: 300, endedAt: 500 },
         { name: 'write', state: 'failed', startedAt: 600, endedAt: 700 },
@@ -55,6 +89,16 @@ describe('parsing attempts', () => {
       { name: 'read', state: 'reused', startedAt: 1000, endedAt: 1000 },
       { name: 'write', state: 'running', startedAt: 1100, endedAt: null },
     ])
+  })
+
+  test('keeps the error of each attempt', () => {
+    const error = { name: 'TypeError', message: 'No.', stack: 'at run (a.ts:1:2)', step: 'read' }
+    const failed = (number: number): [RunEvent['type'], object] => [
+      'status',
+      { status: 'queued', attempt: number, reason: 'attemptFailed', error: { ...error, message: `No ${number}.` } },
+    ]
+    const parsed = attempts(status('running', 1), failed(1), status('running', 2), failed(2), status('running', 3))
+    expect(parsed.map((attempt) => attempt.error?.message)).toEqual(['No 1.', 'No 2.', undefined])
   })
 
   test('returns none for a run that never started', () => {

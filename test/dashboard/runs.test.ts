@@ -29,7 +29,7 @@ describe('the list of runs', () => {
     const { text } = await ada.visitor.get('/runs')
     expect(text).toContain(`href="/runs/${ownId}"`)
     expect(text).not.toContain(otherId)
-    expect(pageText({ text })).toMatch(/Queued starts .* Greet somebody greet · …\w{8} .* test/)
+    expect(pageText({ text })).toMatch(/Queued Greet somebody …\w{8} starts .* test/)
     expect(text).toContain('id="runs" data-live="/runs/changes"')
   })
 
@@ -93,7 +93,10 @@ describe('the page of a run', () => {
     const id = await queue(user, 'betray', { token: 'hunter2hunter2', fails: false })
     const text = await waitForPage(user, id, 'Succeeded Say a secret')
     expect(text).toMatch(/Attempt 1 Failed .* The workflow failed\. The run is retried\./)
-    expect(text).toMatch(/Attempt 2 Succeeded .* remember .* reused/)
+    const attempt =
+      /Error The secrets are \*{8} and undefined\. Stack at run \(betray\.ts:\d+:\d+\) Caused by Error: The secrets/
+    expect(text).toMatch(attempt)
+    expect(text).toMatch(/Attempt 2 Succeeded .* 1 step: 1 reused .* remember .* reused/)
     expect(text).toContain('"token": "********"')
     expect(text).toContain('The secrets are ********')
     expect(text).toContain('"said"')
@@ -101,6 +104,9 @@ describe('the page of a run', () => {
     const { text: source } = await user.visitor.get(`/runs/${id}`)
     expect(source).not.toContain('hunter2')
     expect(source).not.toContain('data-live')
+    expect(source).toContain(`<title>Succeeded · Say a secret …${id.slice(-8)} · execution-service</title>`)
+    expect(source).toMatch(/<link rel="icon" href="[^"]*\/icon-good\.svg"/)
+    expect(source).toMatch(/<div id="run-status" role="status" aria-live="polite">\s*<span class="badge good">/)
   })
 
   test('shows why a run failed', async () => {
@@ -190,7 +196,15 @@ describe('cancelling', () => {
     expect(await page(user, `/runs/${id}`)).toContain('Queued Greet somebody')
     const response = await user.visitor.post(`/runs/${id}/cancel`)
     expect([response.status, response.headers.location]).toEqual([303, `/runs/${id}`])
-    expect(await page(user, `/runs/${id}`)).toMatch(/Cancelled Greet somebody .* Cancelled by a user or an API key\./)
+    expect(await page(user, `/runs/${id}`)).toMatch(/Cancelled Greet somebody .* Cancelled by Ada\./)
+  })
+
+  test('by an API key is shown with the name of the key', async () => {
+    const user = await newUser(service)
+    const id = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60')
+    const headers = { Authorization: `Bearer ${user.key}` }
+    await fetch(`${service.executionUrl}/v1/execution/runs/${id}/cancel`, { method: 'POST', headers })
+    expect(await page(user, `/runs/${id}`)).toContain('Cancelled by key test')
   })
 
   test('stops a running run', async () => {

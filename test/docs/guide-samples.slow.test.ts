@@ -1,4 +1,4 @@
-/** The TypeScript samples of the guide to writing workflows compile, and its test passes. */
+/** The TypeScript samples of the guides for authors of workflows compile, and their tests pass. */
 import { execFile } from 'node:child_process'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,8 +7,12 @@ import ts from 'typescript'
 import { expect, test } from 'vitest'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
-const guide = readFileSync('docs/guides/writing-workflows.md', 'utf8')
-const blocks = [...guide.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = '']) => code)
+const blocks = blocksOf('writing-workflows')
+
+function blocksOf(guide: string): string[] {
+  const text = readFileSync(`docs/guides/${guide}.md`, 'utf8')
+  return [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = '']) => code)
+}
 
 /** Blocks that begin with a file name are modules; the others are options of a workflow. */
 function moduleFor(block: string, index: number): { file: string; code: string } {
@@ -33,7 +37,54 @@ export const used = [setTimeout, charge, notify]
   return { file: `sample-${index}.ts`, code }
 }
 
-test('the samples compile, and the sample test passes', async (context) => {
+/** The workflows that the samples of the guide to projects test. */
+const tested = {
+  'order.ts': `import { defineWorkflow } from 'execution-service/workflow'
+export default defineWorkflow({
+  id: 'order', version: '1.0.0', title: 'Order', retry: { maxAttempts: 2 },
+  variables: { type: 'object', required: ['orderId'], properties: { orderId: { type: 'integer' } } },
+  output: { type: 'object', required: ['charged'], properties: { charged: { type: 'number' } } },
+  async run({ step }) {
+    const { amount } = await step('charge', () => ({ amount: 12 }))
+    await step('notify', () => {})
+    return { charged: amount }
+  },
+})
+`,
+  'watch.ts': `import { defineWorkflow } from 'execution-service/workflow'
+export default defineWorkflow({
+  id: 'watch', version: '1.0.0', title: 'Watch', output: {}, timeLimitSeconds: 3600,
+  variables: { type: 'object', required: ['url'], properties: { url: { type: 'string' } } },
+  async run() {
+    for (;;) await new Promise((resolve) => setTimeout(resolve, 60_000))
+  },
+})
+`,
+  'page-title.ts': `import { defineWorkflow } from 'execution-service/workflow'
+export default defineWorkflow({
+  id: 'page-title', version: '1.0.0', title: 'Page title', output: {}, browser: true,
+  variables: { type: 'object', required: ['url'], properties: { url: { type: 'string' } } },
+  async run({ variables: { url }, browser }) {
+    const page = await (await browser()).newPage()
+    await page.goto(url)
+    return page.title()
+  },
+})
+`,
+}
+
+/** The samples of the guide to projects, as one module of tests. */
+function projectTests(): { file: string; code: string }[] {
+  const [first = '', ...others] = blocksOf('your-own-project')
+  const bodies = others.map((block) =>
+    block.startsWith('test(') ? block : `test('sample', async () => {\n${block}})\n`,
+  )
+  const imports = `import watch from './watch.ts'\nimport pageTitle from './page-title.ts'\nconst url = 'http://127.0.0.1'\n`
+  const tests = { file: 'order.test.ts', code: [imports, first, ...bodies].join('\n') }
+  return [...Object.entries(tested).map(([file, code]) => ({ file, code })), tests]
+}
+
+test('the samples compile, and the sample tests pass', async (context) => {
   const directory = temporaryDirectory()
   context.onTestFinished(() => removeDirectory(directory))
   const workflows = join(directory, 'workflows')
@@ -43,7 +94,7 @@ test('the samples compile, and the sample test passes', async (context) => {
   symlinkSync(process.cwd(), join(directory, 'node_modules/execution-service'))
   for (const name of ['typebox', '@types'])
     symlinkSync(join(process.cwd(), 'node_modules', name), join(directory, 'node_modules', name))
-  const modules = blocks.map(moduleFor)
+  const modules = [...blocks.map(moduleFor), ...projectTests()]
   expect(modules.length).toBeGreaterThan(7)
   for (const { file, code } of modules) writeFileSync(join(workflows, file), code)
 
@@ -72,5 +123,5 @@ test('the samples compile, and the sample test passes', async (context) => {
     cwd: workflows,
     env: { PATH: process.env.PATH },
   })
-  expect(stdout).toContain('pass 1')
+  expect(stdout).toContain('pass 5')
 })

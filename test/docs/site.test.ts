@@ -53,7 +53,7 @@ test('every link of llms.txt and of a guide in Markdown leads to an existing fil
   expect(links.filter((address) => !address.startsWith('https://') && !files.has(address))).toEqual([])
 })
 
-test('each document is served byte for byte as generated, and as YAML with the same content', async () => {
+test('without other addresses, each document is byte for byte as generated, and as YAML with the same content', async () => {
   for (const { file, document } of contracts) {
     const json = (await site()).get(`${file}.json`)?.content ?? new Uint8Array()
     expect(readFileSync(`generated/${file}/document.json`).equals(json)).toBe(true)

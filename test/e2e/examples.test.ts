@@ -17,19 +17,19 @@ import { RunArtifacts } from '../../src/domain/runs/artifacts.ts'
 import type { Run, RunEvent } from '../../src/domain/runs/run.ts'
 import { RunFeed } from '../../src/domain/runs/run-feed.ts'
 import { Runs } from '../../src/domain/runs/runs.ts'
-import { describeWorkflows } from '../../src/domain/workflows/describe-workflows.ts'
-import { Workflows } from '../../src/domain/workflows/workflows.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { FixedKeys, keyBytes } from '../../src/storage/encryption-keys.ts'
 import { createWorker } from '../../src/worker/create-worker.ts'
 import type { Worker } from '../../src/worker/worker.ts'
-import { retention } from '../support/domain.ts'
+import { deploySnapshot, retention } from '../support/domain.ts'
 import { newStorage } from '../support/service-storage.ts'
+import { buildOnce } from '../support/snapshots.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
 const workflowsDirectory = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
-const workflows = await describeWorkflows(workflowsDirectory)
+const snapshot = await buildOnce(workflowsDirectory)
+const { workflows } = snapshot
 
 /** The directory of the examples. Executors inherit both variables. */
 const filesDirectory = await mkdtemp(join(tmpdir(), 'examples-'))
@@ -52,10 +52,11 @@ async function openStorage() {
   const { dataDirectory: directory, settings, remove } = await newStorage()
   const store = await openStore(readConfig(settings))
   const encryption = new Encryption(new FixedKeys([randomBytes(keyBytes)]))
+  const deployed = await deploySnapshot(store, snapshot, workflowsDirectory)
   const startWorker = async (): Promise<Worker> => {
     const limits = { slots: 2, leaseSeconds: 15, abortGraceSeconds: 10, memoryMegabytesMax: 256 }
     const browser = { path: process.env.BROWSER_PATH, cdpUrl: undefined }
-    const options = { workflowsDirectory, ...limits, browser, contextVersionsKept: 5, retention }
+    const options = { ...limits, browser, contextVersionsKept: 5, retention }
     const failed = (error: unknown) => {
       throw error
     }
@@ -67,15 +68,15 @@ async function openStorage() {
     await store.close()
     await remove()
   }
-  return { directory, store, encryption, startWorker, close }
+  return { directory, store, encryption, registry: { current: () => deployed }, startWorker, close }
 }
 
 /** A new account, with functions that queue and follow its runs. */
-async function newAccount({ store, encryption, directory }: OpenStorage) {
+async function newAccount({ store, encryption, directory, registry }: OpenStorage) {
   const account = await new Accounts(store).create({ name: 'Test', scopesEnabled: false })
   const artifacts = new RunArtifacts(store, 30)
   const cursors = new Cursors(encryption)
-  const runs = new Runs({ store, encryption, cursors, artifacts, workflows: new Workflows(workflows) })
+  const runs = new Runs({ store, encryption, cursors, artifacts, workflows: registry })
   const feed = new RunFeed(store)
   onTestFinished(() => feed.close())
 

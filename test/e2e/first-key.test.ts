@@ -35,10 +35,16 @@ test('the first link leads to an owner, a key, and a run that finishes on the li
   await page.getByRole('link', { name: 'Runs', exact: true }).click()
   await page.locator(`a[href="/runs/${id}"]`).first().click()
   await page.locator('.badge', { hasText: 'running' }).first().waitFor()
+  const status = await page.getByRole('status').filter({ hasText: 'Running' }).elementHandle()
+  expect(await page.title()).toMatch(/^Running · Hold/)
   await page.evaluate(() => Object.assign(globalThis, { isSamePage: true }))
   writeFileSync(file, '')
   await page.locator('.badge', { hasText: 'succeeded' }).first().waitFor()
   expect(await page.evaluate(() => 'isSamePage' in globalThis)).toBe(true)
+  // Assistive technology announces changes only in an element that stays.
+  expect(await status?.innerText()).toBe('Succeeded')
+  expect(await page.title()).toMatch(/^Succeeded · Hold/)
+  expect(await page.locator('link[rel=icon]').getAttribute('href')).toMatch(/icon-good\.svg$/)
   expect(await page.getByRole('main').innerText()).toContain('Released')
   expect(await browserErrors(page)).toEqual([])
 

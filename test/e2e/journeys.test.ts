@@ -30,7 +30,7 @@ describe('a caller', () => {
     }
     expect(seen).toEqual(['queued', 'running', 'Holding', 'Released', 'succeeded'])
     expect(await read(client, run)).toMatchObject({ status: 'succeeded', output: 'released', attempts: 1 })
-    const listed = await client.listRuns({ params: { query: { status: 'succeeded' } } })
+    const listed = await client.listRuns({ params: { query: { status: ['succeeded', 'failed'] } } })
     expect(listed.data?.data.map(({ id }) => id)).toEqual([run.id])
   })
 

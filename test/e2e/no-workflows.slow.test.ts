@@ -10,6 +10,6 @@ test('without WORKFLOWS_DIR the service starts, has no workflows, and says what 
   const { client } = await callerOf(installation, service)
   expect((await client.listWorkflows()).data?.data).toEqual([])
   const sentence =
-    'No workflows are served: set WORKFLOWS_DIR to a directory of workflows, such as examples/workflows, and restart.'
+    'No workflows are served: deploy a directory, for example with `npm run cli -- workflows deploy examples/workflows`.'
   expect(service.output().split(sentence)).toHaveLength(3)
 })

@@ -74,6 +74,8 @@ describe('Prism reports', () => {
     const downloaded = await client.getRunArtifact({ params: { path: artifact }, parseAs: 'arrayBuffer' })
     const [finishedId, queuedId] = [finished.data?.id ?? '', queued.data?.id ?? '']
     for (const runId of [finishedId, queuedId]) await client.getRun({ params: { path: { runId } } })
+    await client.getWorkflowsDocument()
+    await client.createRunToken({ body: { runId: queuedId, expiresInSeconds: 60 } })
     await client.cancelRun({ params: { path: { runId: queuedId } } })
     await client.streamRunEvents({ params: { path: { runId: finishedId } }, parseAs: 'text' })
     await client.streamRunEvents({ params: { path: { runId: finishedId }, header: { 'Last-Event-ID': '99' } } })
@@ -86,7 +88,7 @@ describe('Prism reports', () => {
 
     expect(takeViolations()).toEqual([])
     expect(Buffer.from(downloaded.data ?? new ArrayBuffer()).toString()).toBe('Hello')
-    expect(statuses).toEqual([200, 200, 200, 200, 202, 200, 200, 200, 200, 200, 200, 204, 200, 200, 204])
+    expect(statuses).toEqual([200, 200, 200, 200, 202, 200, 200, 200, 200, 200, 201, 200, 200, 204, 200, 200, 204])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })
 
@@ -102,13 +104,16 @@ describe('Prism reports', () => {
     await client.getBrowserContext({ params })
     await client.putStorageState({ params, body: state })
     expect((await client.getStorageState({ params })).data).toEqual(state)
+    await client.listBrowserContextVersions({ params })
+    const version = { path: { ...params.path, version: 1 } }
+    await client.restoreBrowserContextVersion({ params: version })
     await client.updateBrowserContext({ params, body: { name: 'Shop' } })
     const page = await client.listBrowserContexts({ params: { query: { limit: 1 } } })
     await client.listBrowserContexts({ params: { query: { limit: 1, cursor: page.data?.nextCursor ?? '' } } })
     await client.deleteBrowserContext({ params })
 
     expect(takeViolations()).toEqual([])
-    expect(statuses).toEqual([201, 201, 200, 204, 200, 200, 200, 200, 204])
+    expect(statuses).toEqual([201, 201, 200, 204, 200, 200, 200, 200, 200, 200, 204])
     expect([...called].sort()).toEqual(operationIds('browserContext').sort())
   })
 

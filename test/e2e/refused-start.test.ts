@@ -22,12 +22,16 @@ describe.concurrent('the service', () => {
     context.onTestFinished(() => removeDirectory(directory))
     writeFileSync(join(directory, 'broken.ts'), "throw new Error('No such luck')\n")
     const sentence = await refusedWith({ WORKFLOWS_DIR: directory })
-    expect(sentence).toMatch(/broken\.ts failed to load: Error: No such luck\.$/)
+    expect(sentence).toMatch(/broken\.ts:1 failed to load: Error: No such luck\.$/)
   })
 
   test.each<[what: string, changes: Record<string, string>, sentence: string | RegExp]>([
     ['an invalid port', { EXECUTION_PORT: 'http' }, /^EXECUTION_PORT is "http": set it to a whole number/],
-    ['a missing directory of workflows', { WORKFLOWS_DIR: '/nonexistent' }, /^WORKFLOWS_DIR \(\/nonexistent\) /],
+    [
+      'a missing directory of workflows',
+      { WORKFLOWS_DIR: '/nonexistent' },
+      /^The directory of workflows \(\/nonexistent\) cannot be read: /,
+    ],
     // Root cannot be refused access, and others cannot start its processes.
     [
       'an executor user that cannot run workflows',

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, type TestContext, test, vi } from 'vitest'
-import { createTemporaryDirectory } from '../../src/worker/browser/temporary-directory.ts'
+import { createTemporaryDirectory } from '../../src/worker/temporary-directory.ts'
 import {
   browserProgram,
   contextCount,
@@ -99,7 +99,7 @@ test('a symbolic link with the name of a browser directory is not followed', asy
   const link = join(temporary, 'execution-service-browser-link')
   symlinkSync(target, link)
   for (const path of [link, target]) lutimesSync(path, 0, 0)
-  await createTemporaryDirectory('test').remove()
+  await createTemporaryDirectory('browser', 'test').remove()
   expect(readdirSync(target)).toEqual([])
   expect(existsSync(link)).toBe(true)
 })

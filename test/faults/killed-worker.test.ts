@@ -1,12 +1,13 @@
 /** A worker that is killed leaves nothing behind, also when no other starts: no executor, no browser, no file. */
 import { readFileSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
-import { describeWorkflows } from '../../src/domain/workflows/describe-workflows.ts'
 import { findHostProcess } from '../support/browser-host.ts'
-import { newAccount, openDomain, queueRun } from '../support/domain.ts'
+import { queueRun } from '../support/domain.ts'
 import { findMarkedProcesses, waitForProcessEnd } from '../support/processes.ts'
+import { writtenSnapshot } from '../support/snapshots.ts'
+import { sqlite } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
-import { moduleText, startWorkerProcess, writeModules } from '../support/worker.ts'
+import { openInstallation, startWorkerProcess } from '../support/worker.ts'
 
 /** Opens a page, starts a process in a group of its own, writes its process id, and does not end. */
 const run = `async run({ variables, browser }) {
@@ -19,15 +20,13 @@ const run = `async run({ variables, browser }) {
 }`
 
 test.for([1, 2, 3])('every process of a killed worker ends (round %i)', async (_, test) => {
-  const workflowsDirectory = await writeModules(test, {
-    'browse.js': `import { spawn } from 'node:child_process'
-      import { appendFileSync } from 'node:fs'
-      ${moduleText('browse', `browser: true, ${run}`)}`,
-  })
-  const domain = await openDomain(test, { workflows: await describeWorkflows(workflowsDirectory) })
-  const { principal } = await newAccount(domain)
-  const worker = await startWorkerProcess(test, domain, { WORKFLOWS_DIR: workflowsDirectory })
-  const file = `${workflowsDirectory}/pids`
+  const module = `import { spawn } from 'node:child_process'
+    import { appendFileSync } from 'node:fs'
+    export default { ${run} }`
+  const snapshot = writtenSnapshot({ browse: { usesBrowser: true, module } })
+  const { domain, principal, file: exchanged } = await openInstallation(test, sqlite, snapshot)
+  const worker = await startWorkerProcess(test, domain)
+  const file = exchanged('pids')
   for (const blocks of [true, false]) {
     await queueRun(domain, principal, { workflowId: 'browse', variables: { file, blocks } })
   }

@@ -41,7 +41,7 @@ export const promises: readonly Promised[] = [
   {
     id: 'P5',
     sentence: 'A run completes exactly once, even if an attempt starts more than once.',
-    faults: [fault('completes-once'), fault('kept-after-kill')],
+    faults: [fault('completes-once'), fault('killed-batches'), fault('kept-after-kill')],
     quick: ['test/worker/processes.test.ts', 'test/worker/lease.test.ts', 'test/storage/attempts.test.ts'],
   },
   {
@@ -101,7 +101,7 @@ export const promises: readonly Promised[] = [
     id: 'P14',
     sentence: 'A workflow that blocks its thread, leaks, throws or exits affects neither the API nor other runs.',
     faults: [fault('misbehaving-workflows')],
-    quick: ['test/worker/worker.test.ts', 'test/worker/loading.test.ts'],
+    quick: ['test/worker/worker.test.ts', 'test/worker/deployments.test.ts'],
   },
   {
     id: 'P15',
@@ -114,6 +114,12 @@ export const promises: readonly Promised[] = [
     sentence: 'A browser context never sees data of another.',
     faults: ['test/faults/doctor.test.ts', 'test/faults/browsing.test.ts'],
     quick: ['test/e2e/examples-browser.test.ts'],
+  },
+  {
+    id: 'P17',
+    sentence: 'A run is executed by the deployment that validated it, on every attempt, whatever is deployed since.',
+    faults: [fault('executed-as-deployed')],
+    quick: ['test/worker/deployments.test.ts', 'test/storage/deployments.test.ts'],
   },
   {
     id: 'P20',

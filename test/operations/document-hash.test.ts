@@ -20,8 +20,9 @@ const surfaces = [
 ]
 
 test.each(surfaces)('every response of $name has the hash of its document, and the client has the same', async (it) => {
-  const bytes = readFileSync(`generated/${it.name}/document.json`)
-  const expected = createHash('sha256').update(bytes).digest('hex').slice(0, 16)
+  const { servers, ...document } = JSON.parse(readFileSync(`generated/${it.name}/document.json`, 'utf8'))
+  expect(servers).toHaveLength(1)
+  const expected = createHash('sha256').update(JSON.stringify(document)).digest('hex').slice(0, 16)
   const nowhere = await fetch(`${it.address()}/nowhere`)
   expect([nowhere.status, nowhere.headers.get('x-document-hash')]).toEqual([404, expected])
   const { hostname, port } = new URL(it.address())

@@ -23,12 +23,15 @@ describeOperation(
           id: runId,
           workflowId: 'greet',
           workflowVersion: '1.0.0',
+          deploymentId: expect.stringMatching(/^[0-9a-f]{64}$/),
           status: 'queued',
           reason: null,
           waitingFor: 'delay',
+          waitingForDetail: null,
           cancelRequested: false,
           priority: -3,
           attempts: 0,
+          attemptHistory: [],
           variableData: { name: 'Ada', token: '********' },
           output: null,
           error: null,
@@ -92,6 +95,27 @@ describeOperation(
           attempts: 2,
           error: { name: 'Error', message: 'The secrets are ******** and undefined.' },
         })
+      })
+
+      test('returns why each attempt failed, also after one that succeeded, with secrets masked', async () => {
+        const account = await subject.service.createAccount()
+        const workflow = { path: { workflowId: 'betray' }, query: '', headers: { Prefer: 'wait=30' } }
+        const body = { variableData: { token: 'very secret', fails: false } }
+        const runId = await queueRun(subject.service, account, { ...workflow, body })
+        const { body: run } = await subject.call(account.key, { path: { runId } })
+        expect(run).toMatchObject({ status: 'succeeded', attempts: 2, error: null })
+        const message = 'The secrets are ******** and undefined.'
+        const frame = String.raw`at run \(betray\.ts:\d+:\d+\)`
+        const cause = message.replaceAll('*', String.raw`\*`)
+        const stack = expect.stringMatching(new RegExp(`^${frame}\nCaused by Error: ${cause}\n${frame}$`))
+        const error = { name: 'Error', message, stack, step: null }
+        expect(run.attemptHistory).toMatchObject([
+          { number: 1, startedAt: run.startedAt, outcome: 'failed', error },
+          { number: 2, finishedAt: run.finishedAt, outcome: 'succeeded', error: null },
+        ])
+        expect(Date.parse(run.attemptHistory[1].startedAt)).toBeGreaterThanOrEqual(
+          Date.parse(run.attemptHistory[0].finishedAt),
+        )
       })
 
       test('returns the artifacts and the browser context of a run', async () => {

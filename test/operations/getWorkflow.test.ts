@@ -19,6 +19,7 @@ describeOperation(
         expect(body).toEqual({
           id: 'betray',
           version: '1.0.0',
+          deploymentId: expect.stringMatching(/^[0-9a-f]{64}$/),
           title: 'Say a secret',
           description: null,
           variablesSchema: betray.variables,
@@ -27,6 +28,7 @@ describeOperation(
           timeLimitSeconds: 60,
           concurrencyLimit: null,
           usesBrowser: false,
+          deprecated: false,
         })
       })
 

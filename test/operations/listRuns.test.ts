@@ -5,7 +5,7 @@ import { describeOperation, type Subject } from './describe-operation.ts'
 import { testInternalError, testUnavailable } from './failure-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
 import { expectInvalid, testInvalidRequest, testNotAcceptable } from './request-tests.ts'
-import { queueRun, send } from './requests.ts'
+import { createContext, queueRun, send } from './requests.ts'
 
 /** The ids on each page, to the last page. */
 async function pages(subject: Subject, key: string, query: string): Promise<string[][]> {
@@ -36,12 +36,14 @@ describeOperation(
         expect((await subject.call(key)).body).toEqual({ data: [], nextCursor: null })
       })
 
-      test('lists runs newest first, as getRun returns them', async () => {
+      test('lists runs newest first, as getRun returns them but without the history of attempts', async () => {
         const { account, ids } = await severalRuns(subject, 3)
         const { body } = await subject.call(account.key)
         const one = await send(subject.service, 'getRun', account.key, { path: { runId: ids[0] as string } })
         expect(body.data.map(({ id }: { id: string }) => id)).toEqual(ids)
-        expect(body.data[0]).toEqual(one.body)
+        const { attemptHistory, ...members } = one.body
+        expect(attemptHistory).toEqual([])
+        expect(body.data[0]).toEqual(members)
         expect(body.nextCursor).toBeNull()
       })
 
@@ -84,6 +86,43 @@ describeOperation(
         expect(await listed('workflowId=greet&status=queued')).toEqual([ids[1]])
         expect(await listed('workflowId=no-such-workflow')).toEqual([])
         expect(await listed('status=running')).toEqual([])
+      })
+
+      test('filters by several statuses, in any order', async () => {
+        const { account, ids } = await severalRuns(subject, 3)
+        await send(subject.service, 'cancelRun', account.key, { path: { runId: ids[1] as string } }).expect(200)
+        const listed = async (query: string) => (await pages(subject, account.key, query)).flat()
+        expect(await listed('status=cancelled&status=queued&limit=2')).toEqual(ids)
+        expect(await listed('status=failed&status=cancelled')).toEqual([ids[1]])
+        const { body } = await subject.call(account.key, { query: 'limit=1&status=cancelled&status=queued' })
+        const query = `limit=2&status=queued&status=cancelled&cursor=${body.nextCursor}`
+        const next = await subject.call(account.key, { query })
+        expect(next.body.data.map(({ id }: { id: string }) => id)).toEqual(ids.slice(1))
+      })
+
+      test('filters by browser context, also after it was deleted', async () => {
+        const account = await subject.service.createAccount()
+        const [one, two] = [
+          await createContext(subject.service, account),
+          await createContext(subject.service, account),
+        ] as const
+        await queueRun(subject.service, account)
+        const queue = async (browserContextId: string) => {
+          const runId = await queueRun(subject.service, account)
+          await subject.service.change('UPDATE runs SET browser_context_id = ? WHERE id = ?', browserContextId, runId)
+          return runId
+        }
+        const ids = [await queue(one), await queue(two), await queue(one)] as const
+        await send(subject.service, 'cancelRun', account.key, { path: { runId: ids[0] } }).expect(200)
+        const listed = async (key: string, query: string) => (await pages(subject, key, query)).flat()
+        expect(await listed(account.key, `browserContextId=${one}&limit=1`)).toEqual([ids[2], ids[0]])
+        expect(await listed(account.key, `browserContextId=${two.toUpperCase()}`)).toEqual([ids[1]])
+        expect(await listed(account.key, `browserContextId=${one}&status=cancelled`)).toEqual([ids[0]])
+        expect(await listed(account.key, `browserContextId=${one}&workflowId=hold`)).toEqual([])
+        await send(subject.service, 'deleteBrowserContext', account.key, { path: { browserContextId: two } })
+        expect(await listed(account.key, `browserContextId=${two}`)).toEqual([ids[1]])
+        const other = await subject.service.createAccount()
+        expect(await listed(other.key, `browserContextId=${one}`)).toEqual([])
       })
 
       test('filters by time: createdAfter is inclusive, createdBefore exclusive', async () => {

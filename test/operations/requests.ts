@@ -34,6 +34,9 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     await queueRun(service, account)
     return {}
   },
+  createRunToken: async (service, account) => ({
+    body: { runId: await queueRun(service, account), expiresInSeconds: 600 },
+  }),
   getRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
   deleteRun: async (service, account) => {
     const runId = await queueRun(service, account)
@@ -54,6 +57,7 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   },
   listWorkflows: async () => ({}),
   getWorkflow: async () => ({ path: { workflowId: 'greet' } }),
+  getWorkflowsDocument: async () => ({}),
   listBrowserContexts: async (service, account) => {
     await createContext(service, account)
     return {}
@@ -69,6 +73,15 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   deleteBrowserContext: async (service, account) => ({
     path: { browserContextId: await createContext(service, account) },
   }),
+  listBrowserContextVersions: async (service, account) => ({
+    path: { browserContextId: await createContext(service, account) },
+  }),
+  restoreBrowserContextVersion: async (service, account) => {
+    const browserContextId = await createContext(service, account)
+    for (const domain of ['first.example', 'second.example'])
+      await putState(service, account, browserContextId, storageStateFor(domain))
+    return { path: { browserContextId, version: '1' } }
+  },
   getStorageState: async (service, account) => ({
     path: { browserContextId: await createContext(service, account) },
   }),
@@ -153,6 +166,17 @@ export function storageStateFor(...domains: string[]) {
   const kept = { path: '/', expires: -1, httpOnly: true, secure: true, sameSite: 'Lax' }
   const cookies = domains.map((domain, index) => ({ name: `session-${index}`, value: 'ü "7f3a"', domain, ...kept }))
   return { cookies, origins: [] }
+}
+
+/** Stores the state as the context's next version. */
+export async function putState(
+  service: Service,
+  account: TestAccount,
+  browserContextId: string,
+  body: unknown,
+): Promise<void> {
+  const { status, text } = await send(service, 'putStorageState', account.key, { path: { browserContextId }, body })
+  if (status !== 204) throw new Error(`Storing a state failed: ${status} ${text}`)
 }
 
 export async function createContext(service: Service, account: TestAccount, name?: string): Promise<string> {

@@ -91,9 +91,10 @@ export async function createBase(service: TestService, operation: DocumentedOper
   const { id, surface, method, path: template } = operation
   // An earlier request may have used the name.
   await service.change('UPDATE browser_contexts SET name = id')
-  const { path: sent, headers } = await validRequest(service, id, caller.account)
+  const { path: sent, headers, body: sentBody } = await validRequest(service, id, caller.account)
   // The workflow of the documents' examples instead of the one that other tests use.
   const [path = '', query] = sent.replace('/greet', '/count-words').split('?')
+  if (id === 'createRunToken') await renameRun(service, sentBody, operation)
   const [body] = Object.values(operation.body ?? {}).map((example) => JSON.stringify(example))
   const names = [...template.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name as string)
   const values = new RegExp(`^${template.replaceAll(/\{[^}]+\}/g, '([^/]+)')}$`).exec(path)?.slice(1) ?? []
@@ -109,6 +110,14 @@ export async function createBase(service: TestService, operation: DocumentedOper
     credential: 'good',
     keys: caller.keys,
   }
+}
+
+/** The document's examples name a run, which exists in the mock. */
+async function renameRun({ change }: TestService, body: unknown, operation: DocumentedOperation): Promise<void> {
+  const [example] = Object.values(operation.body ?? {}) as { runId: string }[]
+  const { runId } = JSON.parse(String(body)) as { runId: string }
+  await change('DELETE FROM runs WHERE id = ?', example?.runId ?? '')
+  await change('UPDATE runs SET id = ? WHERE id = ?', example?.runId ?? '', runId)
 }
 
 /** Opening a connection for each request took a third of the time. */

@@ -59,7 +59,8 @@ const byFormat: Record<string, string[]> = {
 
 /** Not percent-encoded. */
 export function parameterValues(surface: Surface, parameter: { schema: Json }): Value<string>[] {
-  const schema = schemaOf(surface, parameter.schema)
+  const listOrValue = schemaOf(surface, parameter.schema)
+  const schema = listOrValue.type === 'array' ? schemaOf(surface, listOrValue.items as Json) : listOrValue
   const formatted = (byFormat[String(schema.format)] ?? []).map(
     (text): Value<unknown> => [`with the value ${text}`, text],
   )

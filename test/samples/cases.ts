@@ -117,6 +117,10 @@ const cases: Record<OperationId, Case> = {
       expectAll(output, shownIds(execution, ids))
     },
   },
+  createRunToken: {
+    prepare: (setup) => queue(setup, 'greet', { name: 'Ada' }, '?delaySeconds=1000'),
+    check: (_, output) => expect(output).toMatch(/rt_[A-Za-z0-9_-]{91}/),
+  },
   getRun: {
     onlyReads: true,
     async prepare(setup) {
@@ -163,6 +167,11 @@ const cases: Record<OperationId, Case> = {
   getWorkflow: {
     check: (_, output) => expectAll(output, ['How many of the most frequent words to return.', 'maximum']),
   },
+  getWorkflowsDocument: {
+    onlyReads: true,
+    check: (_, output) =>
+      expectAll(output, ['/v1/execution/queue-remote/count-words', '/v1/execution/queue-remote/greet']),
+  },
   listBrowserContexts: {
     onlyReads: true,
     async prepare(setup) {
@@ -199,6 +208,22 @@ const cases: Record<OperationId, Case> = {
     prepare: createContext,
     async check(execution) {
       expect((await execution.caller.browserContext('GET', contextPath(execution))).status).toBe(404)
+    },
+  },
+  listBrowserContextVersions: {
+    onlyReads: true,
+    prepare: createContextWithState,
+    check: (_, output) => expectAll(output, ['1', '127.0.0.1']),
+  },
+  restoreBrowserContextVersion: {
+    async prepare(setup) {
+      await createContextWithState(setup)
+      const empty = { cookies: [], origins: [] }
+      expect((await setup.caller.browserContext('PUT', statePath(setup), empty)).status).toBe(204)
+    },
+    async check(execution) {
+      const { body } = await execution.caller.browserContext('GET', statePath(execution))
+      expect(body).toEqual(JSON.parse(storageState))
     },
   },
   getStorageState: {

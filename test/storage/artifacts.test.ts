@@ -1,6 +1,6 @@
 /** Artifacts: names, limits, access and retention. */
 import { describe, expect, test, vi } from 'vitest'
-import { ArtifactError, artifactBytesMax } from '../../src/domain/runs/artifacts.ts'
+import { ArtifactError, artifactBytesMax } from '../../src/domain/runs/artifact-limits.ts'
 import { claimOne, createManualClock, leaseSeconds, noRetry } from '../support/claims.ts'
 import { newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'

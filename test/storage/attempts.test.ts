@@ -1,10 +1,20 @@
 /** Attempts: retries, outcomes, stored steps, and the events that record them. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import type { Claim } from '../../src/domain/runs/attempts.ts'
 import type { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import type { RunStatus } from '../../src/domain/runs/run-state.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
-import { claimAll, claimOne, createManualClock, failedAttempt, noRetry, statusHistory } from '../support/claims.ts'
+import {
+  claimAll,
+  claimOne,
+  createManualClock,
+  failedAttempt,
+  leaseSeconds,
+  noRetry,
+  statusHistory,
+} from '../support/claims.ts'
 import { newAccount, openDomain, queueRun } from '../support/domain.ts'
+import { sqlText } from '../support/run-rows.ts'
 import { stores } from '../support/store-kinds.ts'
 
 const { error } = failedAttempt
@@ -48,6 +58,71 @@ describe.each(stores)('runs ($name)', (kind) => {
       await domain.queue.complete(await claimOne(domain), { kind: 'succeeded', output: { words: 3 } }, noRetry)
       const finished = { status: 'succeeded', reason: null, output: { words: 3 }, error: null, attempts: 2 }
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(finished)
+    })
+
+    test('stays in the history of its run with its outcome and error', async (test) => {
+      const clock = createManualClock()
+      const domain = await openDomain(test, { kind, now: clock.now })
+      const { principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal)
+      const again = { ...noRetry, maxAttempts: 2, backoffSeconds: 0 }
+      const thrown = { ...error, stack: 'at run (talk.ts:3:5)', step: 'speak' }
+      const times: number[] = []
+      const attempt = async (end: (claim: Claim) => Promise<unknown>) => {
+        clock.advance(1)
+        const claim = await claimOne(domain)
+        times.push(clock.now())
+        clock.advance(1)
+        await end(claim)
+        times.push(clock.now())
+      }
+      await attempt((claim) => domain.queue.complete(claim, { ...failedAttempt, error: thrown }, again))
+      await attempt((claim) => domain.queue.complete(claim, { kind: 'workerStopped' }, again))
+      await attempt(() => {
+        clock.advance(leaseSeconds)
+        return domain.maintenance.once()
+      })
+      const running = await claimOne(domain)
+      times.push(clock.now())
+      const history = async () => (await domain.runs.get(principal.accountId, run.id))?.attemptHistory
+      const workerLost = { name: 'WorkerLost', message: expect.any(String), stack: null, step: null }
+      const ended = [
+        { number: 1, startedAt: times[0], finishedAt: times[1], outcome: 'failed', error: thrown },
+        { number: 2, startedAt: times[2], finishedAt: times[3], outcome: 'workerStopped', error: null },
+        { number: 3, startedAt: times[4], finishedAt: times[5], outcome: 'workerLost', error: workerLost },
+      ]
+      const last = { number: 4, startedAt: times[6], finishedAt: null, outcome: null, error: null }
+      expect(await history()).toEqual([...ended, last])
+      await domain.queue.complete(running, { kind: 'succeeded', output: null }, again)
+      expect(await history()).toEqual([...ended, { ...last, finishedAt: clock.now(), outcome: 'succeeded' }])
+      expect((await domain.runs.list(principal.accountId, { limit: 1 }))?.runs[0]?.attemptHistory).toBeUndefined()
+      const events = await eventsAfter(domain.store.read, run.id, 0, 100)
+      expect(events.map(({ data }) => data.error)).toContainEqual(thrown)
+    })
+
+    test('that succeeds at once writes nothing for the history', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal)
+      await domain.queue.complete(await claimOne(domain), { kind: 'succeeded', output: null }, noRetry)
+      expect(await domain.store.read.all('SELECT attempt_ends FROM runs', [])).toEqual([{ attempt_ends: null }])
+      const all = vi.spyOn(domain.store.read, 'all')
+      const read = await domain.runs.get(principal.accountId, run.id)
+      expect(all.mock.calls.map(([sql]) => sqlText(sql)).join()).not.toContain('run_events')
+      const { startedAt, finishedAt } = read ?? {}
+      expect(read?.attemptHistory).toEqual([{ number: 1, startedAt, finishedAt, outcome: 'succeeded', error: null }])
+    })
+
+    test('beyond the fiftieth before the latest one is in the events only', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal)
+      for (let count = 0; count < 52; count += 1) {
+        await domain.queue.complete(await claimOne(domain), { kind: 'workerStopped' }, noRetry)
+      }
+      await claimOne(domain)
+      const history = (await domain.runs.get(principal.accountId, run.id))?.attemptHistory
+      expect(history?.map(({ number }) => number)).toEqual(Array.from({ length: 50 }, (_, index) => index + 4))
     })
 
     test('whose error has a name that is no text is read with a text', async (test) => {

@@ -1,4 +1,5 @@
 /** Re-encryption covers every encrypted value, and does not undo concurrent changes. */
+
 import { hash, randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
@@ -8,6 +9,7 @@ import { reencrypt } from '../../src/storage/encrypted-columns.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { FixedKeys, keyBytes } from '../../src/storage/encryption-keys.ts'
 import type { Store, Transaction } from '../../src/storage/store.ts'
+import { claimableOf } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 
@@ -50,7 +52,7 @@ describe.each(stores)('re-encryption ($name)', (kind) => {
     const { store, principal, rotated, newKeyOnly } = domain
     await queueMany(domain, principal, 150)
     await queueRun(domain, principal)
-    const [claim] = await domain.queue.claim('worker', [withSecret], 1, 15)
+    const [claim] = await domain.queue.claim('worker', claimableOf([withSecret]), 1, 15)
     if (!claim) throw new Error('No run was claimed.')
     for (const name of ['first', 'second']) {
       await domain.queue.finishStep(claim, name, () => domain.encryption.encrypt(name, stepAad(claim.runId, name)), [])
@@ -175,6 +177,7 @@ describe.each(stores)('re-encryption ($name)', (kind) => {
 const unencrypted = [
   'api_keys.hash',
   'artifacts.content',
+  'deployments.files',
   'idempotency_keys.fingerprint',
   'recovery_codes.hash',
   'sessions.hash',

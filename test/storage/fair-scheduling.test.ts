@@ -1,8 +1,11 @@
 /** Fair scheduling: what an account can rely on, whatever other accounts have queued. */
 import { describe, expect, test } from 'vitest'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import { Deployments } from '../../src/domain/deployments/deployments.ts'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
-import { claimAll, claimOne, leaseSeconds, noRetry } from '../support/claims.ts'
+import { claimAll, claimableOf, claimOne, leaseSeconds, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
+import { writtenSnapshot } from '../support/snapshots.ts'
 import { stores } from '../support/store-kinds.ts'
 
 /** With two accounts that have a run of each, more queue heads than one snapshot has. */
@@ -53,6 +56,22 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
     expect(accountsOf(claims).filter((each) => each === other.accountId)).toHaveLength(3)
   })
 
+  test('counts the runs of a workflow that an account has deployed for itself apart from others of the same id', async (test) => {
+    const snapshot = writtenSnapshot({ limited: { module: '', concurrencyLimit: 1 } })
+    const domain = await openDomain(test, { kind, snapshot })
+    const [shared, other, own] = [await newAccount(domain), await newAccount(domain), await newAccount(domain)]
+    const deployments = await new Deployments(domain.store).open()
+    test.onTestFinished(() => deployments.close())
+    await deployments.deploy(snapshot, { accountId: own.accountId, by: operator, directory: '/' })
+    for (const { principal } of [shared, shared, other, own, own]) {
+      await queueRun(domain, principal, { workflowId: 'limited' })
+    }
+    const claims = await domain.queue.claim('worker', deployments.claimable(), 10, leaseSeconds)
+    expect(accountsOf(claims).filter((each) => each === own.accountId)).toHaveLength(1)
+    expect(accountsOf(claims).filter((each) => each !== own.accountId)).toHaveLength(1)
+    expect(await domain.queue.claim('worker', deployments.claimable(), 10, leaseSeconds)).toEqual([])
+  })
+
   test('never exceeds the concurrency limit of an account in two processes, and shows it as waitingFor', async (test) => {
     const accountConcurrency = 2
     const domain = await openDomain(test, { kind, accountConcurrency })
@@ -85,7 +104,7 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
     const behind = await queueRun(domain, last.principal, { workflowId: 'own' })
     // In the account that the first snapshot cuts off.
     const within = await queueRun(domain, second.principal, { workflowId: 'own' })
-    const claims = await domain.queue.claim('worker', [own], 10, leaseSeconds)
+    const claims = await domain.queue.claim('worker', claimableOf([own]), 10, leaseSeconds)
     expect(claims.map(({ runId }) => runId).sort()).toEqual([behind.id, within.id].sort())
   })
 })

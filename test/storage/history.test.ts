@@ -1,7 +1,7 @@
 /** A run's history for a page: complete for few events, the latest ones for many. */
 import { describe, expect, test, vi } from 'vitest'
 import type { Report, RunEvent } from '../../src/domain/runs/run.ts'
-import { noRetry } from '../support/claims.ts'
+import { claimableOf, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { sqlText } from '../support/run-rows.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
@@ -23,7 +23,7 @@ async function openWithRun(test: Test, kind: StoreKind, reports: Report[]) {
   const domain = await openDomain(test, { kind })
   const { accountId, principal } = await newAccount(domain)
   const { id } = await queueRun(domain, principal)
-  const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
+  const [claim] = await domain.queue.claim('worker', claimableOf(domain.workflows), 1, 15)
   if (claim) await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry, reports)
   return { domain, accountId, id }
 }
@@ -94,7 +94,7 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     const domain = await openDomain(test, { kind })
     const { accountId, principal } = await newAccount(domain)
     const { id } = await queueRun(domain, principal)
-    const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
+    const [claim] = await domain.queue.claim('worker', claimableOf(domain.workflows), 1, 15)
     if (!claim) throw new Error('The run was not claimed.')
     const read = domain.store.read.all
     const reading = vi.spyOn(domain.store.read, 'all').mockImplementation(async (sql, values) => {

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
 import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
-import { claimOne, createManualClock, noRetry } from '../support/claims.ts'
+import { claimableOf, claimOne, createManualClock, noRetry } from '../support/claims.ts'
 import {
   type Domain,
   newAccount,
@@ -35,7 +35,7 @@ async function openAt(test: Test, kind: StoreKind) {
 }
 
 async function claimIds({ queue, workflows }: Domain) {
-  const claims = await queue.claim('worker', workflows.list(), 10, 15)
+  const claims = await queue.claim('worker', claimableOf(workflows), 10, 15)
   return claims.map(({ runId }) => runId)
 }
 
@@ -97,7 +97,7 @@ describe.each(stores)('maintenance ($name)', (kind) => {
   test('does not expire a run that has started, even when it is queued again', async (test) => {
     const { domain, principal, until } = await openAt(test, kind)
     const run = await queueRun(domain, principal, { expiresInSeconds: 10 })
-    const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 100)
+    const [claim] = await domain.queue.claim('worker', claimableOf(domain.workflows), 1, 100)
     await until(run.createdAt + 20_000)
     expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'running' })
     const retry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 1 }

@@ -14,7 +14,10 @@ import { newAccount, openDomain, queueRun, retention, type Test, workflow } from
 import { sqlText } from '../support/run-rows.ts'
 import { type StoreKind, sqlite, stores } from '../support/store-kinds.ts'
 
-const unlimited = { ofWorkflow: (_id: string) => Number.POSITIVE_INFINITY, ofAccount: Number.POSITIVE_INFINITY }
+const unlimited = {
+  ofWorkflow: (_run: { workflow_id: string }) => Number.POSITIVE_INFINITY,
+  ofAccount: Number.POSITIVE_INFINITY,
+}
 const workflows = [workflow(), workflow({ id: 'other' })]
 
 async function openAt(test: Test, kind: StoreKind) {
@@ -49,7 +52,10 @@ async function openObserved(test: Test, kind: StoreKind) {
     queue: new RunQueue(store, { now: clock.now, observer }),
     maintenance: new Maintenance(store, retention, fail, clock.now, observer),
     runs: new Runs(
-      { store, workflows: domain.workflows, encryption, cursors: new Cursors(encryption), artifacts, observer },
+      {
+        ...{ store, encryption, cursors: new Cursors(encryption), artifacts, observer },
+        workflows: { current: () => domain.workflows },
+      },
       clock.now,
     ),
   }
@@ -84,7 +90,8 @@ describe.each(stores)('the queue depth ($name)', (kind) => {
       const { waiting } = await queueDepth(domain.store.read, { ...unlimited, ...limits })
       return Object.fromEntries(waiting.map((each) => [each.workflowId, each.waitingFor]))
     }
-    const ofWorkflow = (id: string) => (id === 'anything' ? 1 : Number.POSITIVE_INFINITY)
+    const ofWorkflow = ({ workflow_id }: { workflow_id: string }) =>
+      workflow_id === 'anything' ? 1 : Number.POSITIVE_INFINITY
     expect(await waitingFor({})).toEqual({ anything: 'worker', other: 'worker' })
     expect(await waitingFor({ ofWorkflow })).toEqual({ anything: 'concurrencyLimit', other: 'worker' })
     expect(await waitingFor({ ofAccount: 1 })).toEqual({ anything: 'worker', other: 'concurrencyLimit' })

@@ -5,6 +5,7 @@ import { lossesMax } from '../../src/domain/runs/run-state.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import {
   claimAll,
+  claimableOf,
   claimOne,
   createManualClock,
   failedAttempt,
@@ -35,7 +36,7 @@ describe.each(stores)('the queue ($name)', (kind) => {
     const domain = await openDomain(test, { kind, workflows: [workflow(), workflow({ id: 'missing' })] })
     const { principal } = await newAccount(domain)
     const run = await queueRun(domain, principal, { workflowId: 'missing' })
-    expect(await domain.queue.claim('worker', [workflow()], 10, leaseSeconds)).toEqual([])
+    expect(await domain.queue.claim('worker', claimableOf([workflow()]), 10, leaseSeconds)).toEqual([])
     expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'queued', waitingFor: 'worker' })
   })
 
@@ -51,16 +52,35 @@ describe.each(stores)('the queue ($name)', (kind) => {
     expect(claimed.sort()).toEqual(queued.map(({ id }) => id).sort())
   })
 
-  test("records the worker's workflow version and the start of the first attempt", async (test) => {
+  test('fills slots that become free while a claim waits for its transaction', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const { principal } = await newAccount(domain)
+    await Promise.all(Array.from({ length: 5 }, () => queueRun(domain, principal)))
+    let commits = 0
+    domain.store.observe(() => {
+      commits += 1
+    })
+    let isWaiting = false
+    const write = domain.store.write.bind(domain.store)
+    domain.store.write = (work, options) => {
+      isWaiting = true
+      return write(work, options)
+    }
+    const free = () => (isWaiting ? 3 : 1)
+    expect(await domain.queue.claim('worker', claimableOf(domain.workflows), free, leaseSeconds)).toHaveLength(3)
+    expect(commits).toBe(1)
+  })
+
+  test("records the start of the first attempt, and keeps the version of the run's deployment", async (test) => {
     const clock = createManualClock()
     const domain = await openDomain(test, { kind, now: clock.now })
     const { principal } = await newAccount(domain)
     const run = await queueRun(domain, principal)
     clock.advance(10)
     const startedAt = clock.now()
-    const [claim] = await domain.queue.claim('worker', [workflow({ version: '2.0.0' })], 1, leaseSeconds)
+    const [claim] = await domain.queue.claim('worker', claimableOf([workflow({ version: '2.0.0' })]), 1, leaseSeconds)
     expect(claim).toMatchObject({ runId: run.id, attempt: 1, accountId: principal.accountId, workerId: 'worker' })
-    const started = { status: 'running', workflowVersion: '2.0.0', attempts: 1, startedAt, waitingFor: null }
+    const started = { status: 'running', workflowVersion: '1.0.0', attempts: 1, startedAt, waitingFor: null }
     expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(started)
     if (claim) await domain.queue.complete(claim, { kind: 'workerStopped' }, noRetry)
     clock.advance(10)

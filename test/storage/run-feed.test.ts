@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
 import type { RunEvent } from '../../src/domain/runs/run.ts'
 import { RunFeed } from '../../src/domain/runs/run-feed.ts'
-import { noRetry } from '../support/claims.ts'
+import { claimableOf, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
@@ -22,7 +22,7 @@ async function openTwo(test: Test, kind: StoreKind) {
 }
 
 async function claim({ queue, workflows }: Domain): Promise<Claim> {
-  const [claimed] = await queue.claim('worker', workflows.list(), 1, 15)
+  const [claimed] = await queue.claim('worker', claimableOf(workflows), 1, 15)
   if (!claimed) throw new Error('There was no run to claim.')
   return claimed
 }
@@ -66,7 +66,7 @@ describe.each(stores)('the run feed ($name)', (kind) => {
       return received
     }
     const following = runs.flatMap(({ id }) => [follow(id), follow(id), follow(id)])
-    const claims = await worker.queue.claim('worker', worker.workflows.list(), 10, 15)
+    const claims = await worker.queue.claim('worker', claimableOf(worker.workflows), 10, 15)
     const execute = async (each: Claim) => {
       for (let line = 0; line < 5; line += 1) await worker.queue.report(each, [log(String(line))])
       await worker.queue.complete(each, { kind: 'succeeded', output: null }, noRetry)
@@ -86,6 +86,15 @@ describe.each(stores)('the run feed ($name)', (kind) => {
     expect(received).toEqual(['4 two', '5 succeeded'])
     expect(await feed.hasEventsAfter(run.id, 4)).toBe(true)
     expect(await feed.hasEventsAfter(run.id, 5)).toBe(false)
+  })
+
+  test('ends after a while when the run has finished without an event after the given one', async (test) => {
+    const { domain, principal, feed } = await openTwo(test, kind)
+    const run = await queueRun(domain, principal)
+    await domain.runs.cancel(principal.accountId, run.id)
+    const received: string[] = []
+    for await (const event of feed.events(run.id, 2, 0.01, never)) received.push(describeEvent(event))
+    expect(received).toEqual([])
   })
 
   test('yields null when no event occurs for a while', async (test) => {

@@ -1,6 +1,8 @@
 /** Lists of runs: order, filters and pages. */
+
 import { describe, expect, test } from 'vitest'
 import type { ListRequest } from '../../src/domain/runs/run-reader.ts'
+import { claimableOf } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 
@@ -109,7 +111,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       const { accountId, principal } = await newAccount(domain)
       const ids: string[] = []
       for (let run = 0; run < 6; run += 1) ids.push((await queueRun(domain, principal, { priority: -run })).id)
-      await domain.queue.claim('worker', domain.workflows.list(), 2, 15)
+      await domain.queue.claim('worker', claimableOf(domain.workflows), 2, 15)
       for (const id of ids.slice(4)) await domain.runs.cancel(accountId, id)
       // Now two runs are running, two queued and two cancelled.
       const list = async (status: ListRequest['status'], filters: Partial<ListRequest> = {}) =>

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import type { QueueRequest } from '../../src/domain/runs/runs.ts'
-import { noRetry } from '../support/claims.ts'
+import { claimableOf, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
@@ -160,14 +160,14 @@ describe.each(stores)('runs ($name)', (kind) => {
       const ended = { status: 'cancelled', reason: 'cancelRequested', cancelRequested: true, waitingFor: null }
       expect(cancelled).toMatchObject(ended)
       expect(cancelled?.finishedAt).toEqual(expect.any(Number))
-      expect(await domain.queue.claim('worker', domain.workflows.list(), 1, 15)).toEqual([])
+      expect(await domain.queue.claim('worker', claimableOf(domain.workflows), 1, 15)).toEqual([])
     })
 
     test('asks the worker of a running run to stop, and overrides the outcome of the attempt', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
       const run = await queueRun(domain, principal)
-      const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
+      const [claim] = await domain.queue.claim('worker', claimableOf(domain.workflows), 1, 15)
       if (!claim) throw new Error('There was no run to claim.')
       expect(await domain.queue.cancelRequested('worker')).toEqual([])
       const cancelled = await domain.runs.cancel(accountId, run.id)
@@ -184,7 +184,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
       const [queued, finished] = [await queueRun(domain, principal), await queueRun(domain, principal, { priority: 1 })]
-      const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
+      const [claim] = await domain.queue.claim('worker', claimableOf(domain.workflows), 1, 15)
       if (claim) await domain.queue.complete(claim, { kind: 'succeeded', output: 7 }, noRetry)
       const first = await domain.runs.cancel(accountId, queued.id)
       expect(await domain.runs.cancel(accountId, queued.id)).toEqual(first)

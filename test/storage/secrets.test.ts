@@ -1,6 +1,8 @@
 /** Secret variables at rest: encrypted, and bound to their run. */
+
 import { describe, expect, test } from 'vitest'
 import { secretsAad } from '../../src/domain/runs/run.ts'
+import { claimableOf } from '../support/claims.ts'
 import { newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 
@@ -37,7 +39,7 @@ describe.each(stores)('secret variables ($name)', (kind) => {
     const domain = await openDomain(test, { kind, workflows: [withSecret] })
     const { principal } = await newAccount(domain)
     const run = await queueRun(domain, principal, { variables: { password: 'p', login: { codes: [1, 2] } } })
-    const [claim] = await domain.queue.claim('worker', [withSecret], 1, 15)
+    const [claim] = await domain.queue.claim('worker', claimableOf([withSecret]), 1, 15)
     const aad = secretsAad(principal.accountId, run.id)
     const secrets = JSON.parse(domain.encryption.decrypt(claim?.secrets ?? new Uint8Array(), aad))
     expect(secrets).toEqual({ '/password': 'p', '/login/codes/0': 1, '/login/codes/1': 2 })
@@ -57,7 +59,7 @@ describe.each(stores)('secret variables ($name)', (kind) => {
       for (const { id, secrets } of moved)
         await query.updateTable('runs').set({ secrets }).where('id', '=', id).execute()
     })
-    const claims = await domain.queue.claim('worker', [withSecret], 10, 15)
+    const claims = await domain.queue.claim('worker', claimableOf([withSecret]), 10, 15)
     expect(claims.map(({ runId }) => runId).sort()).toEqual(runs.map(({ id }) => id).sort())
     for (const { accountId, runId, secrets } of claims) {
       expect(() => domain.encryption.decrypt(secrets ?? new Uint8Array(), secretsAad(accountId, runId))).toThrow()
@@ -68,7 +70,7 @@ describe.each(stores)('secret variables ($name)', (kind) => {
     const domain = await openDomain(test, { kind, workflows: [withSecret] })
     const { principal } = await newAccount(domain)
     await queueRun(domain, principal, { variables: { other: 1 } })
-    const [claim] = await domain.queue.claim('worker', [withSecret], 1, 15)
+    const [claim] = await domain.queue.claim('worker', claimableOf([withSecret]), 1, 15)
     expect(claim).toMatchObject({ secrets: null, variables: { other: 1 } })
   })
 })

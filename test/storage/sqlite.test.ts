@@ -1,5 +1,6 @@
 /** SQLite only: settings, group commit, locks, a full disk and a damaged file. */
 import { chmodSync, mkdirSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,7 +8,7 @@ import { expect, test, vi } from 'vitest'
 import { createKeyFile } from '../../src/storage/key-file.ts'
 import { openSqliteStore, type SqliteOptions } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
-import { newDirectory, openStore, type Test } from '../support/domain.ts'
+import { newAccount, newDirectory, openDomain, openStore, queueRun, type Test } from '../support/domain.ts'
 import { recordFileCalls } from '../support/file-calls.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
@@ -38,12 +39,67 @@ function openWriter(test: Test, directory: string): DatabaseSync {
   return database
 }
 
+/** Its prototype is that of all file handles. */
+async function openFile(test: Test) {
+  const file = await open(new URL(import.meta.url))
+  test.onTestFinished(() => file.close())
+  return file
+}
+
 test('every commit waits for the disk', async (test) => {
   const { store } = await openStoreIn(test)
   const pragma = (name: string) => store.write((tx) => tx.all(`PRAGMA ${name}`, []))
   expect(await pragma('synchronous')).toEqual([{ synchronous: 2 }])
   expect(await pragma('journal_mode')).toEqual([{ journal_mode: 'wal' }])
   expect(await pragma('foreign_keys')).toEqual([{ foreign_keys: 1 }])
+})
+
+test('queueing a run writes its row, its id, and two entries of indexes', async (test) => {
+  const domain = await openDomain(test)
+  const { principal } = await newAccount(domain)
+  await queueRun(domain, principal)
+  await domain.store.scrub()
+  await queueRun(domain, principal)
+  // In a small store, each table and index is one page.
+  const [header, frame] = [32, 24 + 4096]
+  expect((statSync(join(domain.location, 'service.db-wal')).size - header) / frame).toBe(4)
+})
+
+test('a commit waits for the disk unless every write in it may be durable later', async (test) => {
+  const { store } = await openStoreIn(test)
+  const syncs = (durableLater: boolean) =>
+    store.write(async (tx) => (await tx.all<{ synchronous: number }>('PRAGMA synchronous', []))[0]?.synchronous, {
+      durableLater,
+    })
+  const [normal, full] = [1, 2]
+  expect(await Promise.all([syncs(true), syncs(true)])).toEqual([normal, normal])
+  expect(await Promise.all([syncs(true), syncs(false)])).toEqual([full, full])
+  expect(await syncs(true)).toBe(normal)
+  expect(await syncs(false)).toBe(full)
+})
+
+test('a write that may be durable later is synced soon, or together with the next write', async (test) => {
+  const { store } = await openStoreIn(test)
+  const sync = vi.spyOn(Object.getPrototypeOf(await openFile(test)), 'datasync')
+  await store.write(insert('first'), { durableLater: true })
+  await vi.waitFor(() => expect(sync).toHaveBeenCalledOnce(), waitLimits)
+  await store.write(insert('second'), { durableLater: true })
+  await store.write(insert('third'))
+  await delay(50)
+  expect(sync).toHaveBeenCalledOnce()
+})
+
+test('after a failed write, the log is moved into the file, since commits in it may not have reached the disk', async (test) => {
+  const { store, directory } = await openStoreIn(test)
+  const log = join(directory, 'service.db-wal')
+  for (const id of ['first', 'second', 'third', 'fourth']) await store.write(insert(id), { durableLater: true })
+  const sizeBefore = statSync(log).size
+  await store.write((tx) => tx.all('PRAGMA max_page_count = 1', []))
+  await expect(store.write(insert('large', 1_000_000))).rejects.toThrow(StoreUnavailable)
+  await store.write((tx) => tx.all('PRAGMA max_page_count = 1000000', []))
+  await store.write(insert('fifth'))
+  expect(statSync(log).size).toBeLessThan(sizeBefore)
+  expect(await ids(store)).toEqual(['fifth', 'first', 'fourth', 'second', 'third'])
 })
 
 test('the connection for reading rejects writes', async (test) => {
@@ -137,6 +193,20 @@ test("a write waits for another process's transaction without blocking the event
   expect(await ids(store)).toEqual(['ours', 'theirs'])
 })
 
+test("writes that arrive while another process's transaction delays one share its commit", async (test) => {
+  const { directory, store } = await openStoreIn(test)
+  const commits: number[] = []
+  store.observe(({ writes }) => commits.push(writes))
+  const other = openWriter(test, directory)
+  other.exec('BEGIN IMMEDIATE')
+  const writing = [store.write(insert('first'))]
+  await delay(10)
+  writing.push(store.write(insert('second')), store.write(insert('third')))
+  other.exec('COMMIT')
+  await Promise.all(writing)
+  expect(commits).toEqual([3])
+})
+
 test("a write fails when another process's transaction takes too long, and the next one succeeds", async (test) => {
   const { directory, store } = await openStoreIn(test, { lockWaitMillisecondsMax: 30 })
   const other = openWriter(test, directory)
@@ -146,6 +216,23 @@ test("a write fails when another process's transaction takes too long, and the n
   other.exec('ROLLBACK')
   await store.write(insert('c'))
   expect(await ids(store)).toEqual(['c'])
+})
+
+test('a notification reaches a listener in another process, and none after it has unsubscribed', async (test) => {
+  const { directory, store } = await openStoreIn(test)
+  const other = await openSqliteStore(directory, { fallbackNotifyMilliseconds: 3_600_000 })
+  test.onTestFinished(() => other.close())
+  const [first, second] = [vi.fn(), vi.fn()]
+  const unsubscribe = [store.listen('queue', first), store.listen('queue', second)]
+  unsubscribe[0]?.()
+  other.notify('queue')
+  await vi.waitFor(() => expect(second).toHaveBeenCalled(), waitLimits)
+  expect(first).not.toHaveBeenCalled()
+  unsubscribe[1]?.()
+  const again = vi.fn()
+  store.listen('queue', again)
+  other.notify('queue')
+  await vi.waitFor(() => expect(again).toHaveBeenCalled(), waitLimits)
 })
 
 test('a full disk fails and rolls back all writes of a commit, and writing resumes when there is space', async (test) => {

@@ -3,7 +3,7 @@ import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import { insertRuns } from '../../src/domain/runs/enqueue-batcher.ts'
 import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
-import { noRetry } from '../support/claims.ts'
+import { claimableOf, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { newRunRow } from '../support/run-rows.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
@@ -40,7 +40,7 @@ describe.each(stores)('run statistics ($name)', (kind) => {
     expect(await statistics.count(accountId)).toMatchObject(empty)
     const theirs = await newAccount(domain)
     await queueRun(domain, principal, { priority: 1 })
-    await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
+    await domain.queue.claim('worker', claimableOf(domain.workflows), 1, 15)
     await queueRun(domain, theirs.principal)
     await queueRun(domain, principal, { delaySeconds: 60 })
     const oldest = await queueRun(domain, principal)
@@ -48,7 +48,7 @@ describe.each(stores)('run statistics ($name)', (kind) => {
     const oldestReady = { id: oldest.id, workflowId: 'anything', createdAt: oldest.createdAt }
     expect(await statistics.count(accountId)).toMatchObject({ ready: 2, delayed: 1, running: 1, oldestReady })
     await domain.runs.cancel(accountId, oldest.id)
-    const claims = await domain.queue.claim('worker', domain.workflows.list(), 2, 15)
+    const claims = await domain.queue.claim('worker', claimableOf(domain.workflows), 2, 15)
     expect(claims.map((claim) => claim.accountId)).toContain(theirs.accountId)
     expect(await statistics.count(accountId)).toMatchObject({ ready: 0, delayed: 1, running: 2, oldestReady: null })
   })
@@ -82,13 +82,13 @@ describe.each(stores)('run statistics ($name)', (kind) => {
     const counted = async () => (await statistics.count(accountId)).hours[18]?.counts
     const workflows = domain.workflows.list()
     expect(await counted()).toEqual({ ...noRuns, queued: 3 })
-    const [claim, lost] = await domain.queue.claim('worker', workflows, 2, 15)
+    const [claim, lost] = await domain.queue.claim('worker', claimableOf(workflows), 2, 15)
     expect(await counted()).toEqual({ ...noRuns, queued: 1, running: 2 })
     if (claim) await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
     expect(await counted()).toEqual({ ...noRuns, queued: 1, running: 1, succeeded: 1 })
     if (lost) await domain.queue.complete(lost, { kind: 'workerStopped' }, noRetry)
     expect(await counted()).toEqual({ ...noRuns, queued: 2, succeeded: 1 })
-    for (const each of await domain.queue.claim('worker', workflows, 2, 15)) {
+    for (const each of await domain.queue.claim('worker', claimableOf(workflows), 2, 15)) {
       await domain.queue.complete(each, { kind: 'timedOut' }, noRetry)
     }
     expect(await counted()).toEqual({ ...noRuns, succeeded: 1, timedOut: 2 })

@@ -45,7 +45,7 @@ const flags = [
 /** Uses npm's browser, for the same layout and pictures everywhere, unless BROWSER_PATH names another. */
 export function testBrowser(): Promise<FoundBrowser> {
   const { BROWSER_PATH } = process.env
-  return BROWSER_PATH ? findBrowser(BROWSER_PATH) : findBundled()
+  return BROWSER_PATH ? findBrowser(BROWSER_PATH, process.env) : findBundled(process.env)
 }
 
 /** Starts a browser. The first start after an installation unpacks it, which takes some seconds; later ones take 0.1 s. */

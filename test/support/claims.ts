@@ -1,7 +1,9 @@
 /** Lets tests act as a worker on the queue, with a clock that they control. */
-import type { Claim } from '../../src/domain/runs/attempts.ts'
+import type { Claim, Claimable } from '../../src/domain/runs/attempts.ts'
+import type { ClaimableWorkflows } from '../../src/domain/runs/fair-scheduling.ts'
 import type { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
+import type { Workflows } from '../../src/domain/workflows/workflows.ts'
 import type { Domain } from './domain.ts'
 
 export const leaseSeconds = 15
@@ -29,12 +31,24 @@ export function createManualClock() {
   }
 }
 
+/** For a worker that claims runs of these workflows only, whatever is deployed. */
+export function claimableOf(workflows: Workflows | readonly Claimable[]): ClaimableWorkflows {
+  const listed = 'list' in workflows ? workflows.list() : workflows
+  const hasLimits = listed.some(({ concurrencyLimit }) => concurrencyLimit !== null)
+  return {
+    find: (_, workflowId) => listed.find(({ id }) => id === workflowId),
+    scopeOf: ({ workflow_id }) => workflow_id,
+    hasLimits,
+    load: async () => {},
+  }
+}
+
 export async function claimAll(queue: RunQueue, { workflows }: Domain, slots = 100): Promise<Claim[]> {
-  return queue.claim('worker', workflows.list(), slots, leaseSeconds)
+  return queue.claim('worker', claimableOf(workflows), slots, leaseSeconds)
 }
 
 export async function claimOne(domain: Domain, workerId = 'worker'): Promise<Claim> {
-  const [claim] = await domain.queue.claim(workerId, domain.workflows.list(), 1, leaseSeconds)
+  const [claim] = await domain.queue.claim(workerId, claimableOf(domain.workflows), 1, leaseSeconds)
   if (!claim) throw new Error('No run was claimed.')
   return claim
 }

@@ -17,9 +17,11 @@ import { openEncryption, openStore } from '../../src/domain/installation.ts'
 import { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
+import { readRoles } from '../../src/surfaces/roles.ts'
 import { sendRaw } from '../operations/raw-http.ts'
 import { type LogLine, serviceSettings } from './service.ts'
 import { type Environment, newStorage, type Storage } from './service-storage.ts'
+import { buildOnce } from './snapshots.ts'
 
 const noWorker = fileURLToPath(new URL('../operations/idle-worker.ts', import.meta.url))
 
@@ -43,7 +45,7 @@ export async function startDashboardService(settings: Environment = {}): Promise
   const config = readConfig({ ...serviceSettings(storage), ...settings })
   const log: LogLine[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
-  const service = await startService(config, logger, noWorker)
+  const service = await startService(config, logger, noWorker, readRoles([]), buildOnce)
   const domain = await openDomain(storage)
   return {
     ...service,

@@ -10,6 +10,8 @@ import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { BrowserContexts } from '../../src/domain/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
+import { Deployments } from '../../src/domain/deployments/deployments.ts'
+import type { Snapshot } from '../../src/domain/deployments/snapshot.ts'
 import { RunArtifacts } from '../../src/domain/runs/artifacts.ts'
 import { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import type { QueueRequest } from '../../src/domain/runs/runs.ts'
@@ -23,7 +25,10 @@ import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { FixedKeys } from '../../src/storage/encryption-keys.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { workflow } from './snapshots.ts'
 import { type StoreKind, sqlite } from './store-kinds.ts'
+
+export { workflow } from './snapshots.ts'
 
 /** The part of a test's context that helpers need: cleanup after the test. */
 export type Test = Pick<TestContext, 'onTestFinished'>
@@ -49,23 +54,6 @@ export async function openStore(test: Test, location: string, kind: StoreKind = 
   return store
 }
 
-/** Creates a workflow with any variables and output, except for `changes`. */
-export function workflow(changes: Partial<Workflow> = {}): Workflow {
-  return {
-    id: 'anything',
-    version: '1.0.0',
-    title: 'Anything',
-    description: null,
-    variables: { type: 'object' },
-    output: {},
-    retry: { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 },
-    timeLimitSeconds: 60,
-    concurrencyLimit: null,
-    usesBrowser: false,
-    ...changes,
-  }
-}
-
 /** The default retention. */
 export const retention: Retention = retentionFrom(readConfig({}))
 
@@ -74,6 +62,8 @@ export interface DomainOptions {
   /** Location of the store; default a new one. */
   location?: string
   workflows?: readonly Workflow[]
+  /** Deployed for the installation, instead of `workflows` that are in no deployment. */
+  snapshot?: Snapshot
   now?: () => number
   /** Number of versions kept of each browser context. */
   versionsKept?: number
@@ -96,6 +86,13 @@ function createWorkflows(listed: readonly Workflow[] | undefined): Workflows {
   return anything
 }
 
+/** Makes the snapshot current for the installation, and returns its workflows. */
+export async function deploySnapshot(store: Store, snapshot: Snapshot, directory = '/'): Promise<Workflows> {
+  const deployments = new Deployments(store)
+  const { deployment } = await deployments.deploy(snapshot, { accountId: null, by: operator, directory })
+  return new Workflows(deployment.workflows, deployment.id)
+}
+
 export type Domain = Awaited<ReturnType<typeof openDomain>>
 
 /** Opens the domain on a store. Two domains on one store behave like two processes of an installation. */
@@ -103,7 +100,9 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
   const { kind = sqlite, now = Date.now, accountConcurrency = 0, queuedRunsMax = 0 } = options
   const location = options.location ?? (await newStoreLocation(test, kind))
   const store = await openStore(test, location, kind)
-  const workflows = createWorkflows(options.workflows)
+  const workflows = options.snapshot
+    ? await deploySnapshot(store, options.snapshot)
+    : createWorkflows(options.workflows)
   const encryption = new Encryption(new FixedKeys(options.encryptionKeys ?? [hash('sha256', location, 'buffer')]))
   const cursors = new Cursors(encryption)
   const artifacts = new RunArtifacts(store, retention.artifacts, now)
@@ -123,7 +122,13 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     encryption,
     apiKeys,
     accounts: new Accounts(store),
-    runs: new Runs({ store, workflows, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax, usage }, now),
+    runs: new Runs(
+      {
+        ...{ store, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax, usage },
+        workflows: { current: () => workflows },
+      },
+      now,
+    ),
     artifacts,
     queue: new RunQueue(store, { now, accountConcurrency }),
     maintenance: new Maintenance(store, options.retention ?? retention, fail, now, undefined, usage),

@@ -23,6 +23,7 @@ export function newRunRow(accountId: string, changes: Partial<NewRun> = {}): New
     persist_context: null,
     waits_for_context: 0,
     trace_context: null,
+    deployment_id: null,
     ...changes,
   }
 }

@@ -83,6 +83,10 @@ function createRun(accountId: string, time: number, random: () => number): RunsT
     ...outcome,
     secrets: null,
     attempts: 1,
+    attempt_started_at: startedAt,
+    attempt_ends: null,
+    cancelled_by_key_id: null,
+    cancelled_by_user_id: null,
     failures: outcome.error === null ? 0 : 1,
     losses: 0,
     output: outcome.status === 'succeeded' ? '{}' : null,
@@ -92,6 +96,7 @@ function createRun(accountId: string, time: number, random: () => number): RunsT
     finished_at: finishedAt,
     worker_id: null,
     lease_expires_at: null,
+    deployment_problem: null,
   }
 }
 

@@ -9,7 +9,9 @@ import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { openStore } from '../../src/domain/installation.ts'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
 import type { Store, Value } from '../../src/storage/store.ts'
+import { readRoles } from '../../src/surfaces/roles.ts'
 import { type Environment, newStorage, type Storage } from './service-storage.ts'
+import { buildOnce } from './snapshots.ts'
 import { waitLimits } from './timeouts.ts'
 
 export { type Environment, removeDirectory, temporaryDirectory } from './service-storage.ts'
@@ -72,7 +74,7 @@ export async function startTestService({
   const config = readConfig({ ...process.env, ...settings })
   const log: LogLine[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
-  const service = await startService(config, logger, worker ? main : noWorker)
+  const service = await startService(config, logger, worker ? main : noWorker, readRoles([]), buildOnce)
   const { store, ...administration } = await openAdministration(config)
   return {
     ...storage,

@@ -6,24 +6,21 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { vi } from 'vitest'
+import type { Snapshot } from '../../src/domain/deployments/snapshot.ts'
 import type { Run } from '../../src/domain/runs/run.ts'
 import { isFinal } from '../../src/domain/runs/run-state.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
-import { describeWorkflows } from '../../src/domain/workflows/describe-workflows.ts'
-import type { Workflow } from '../../src/domain/workflows/workflow.ts'
 import { createWorker, type WorkerOptions } from '../../src/worker/create-worker.ts'
 import { type Domain, newAccount, newDirectory, openDomain, retention, type Test } from './domain.ts'
+import { snapshotOf } from './snapshots.ts'
 import { type StoreKind, sqlite } from './store-kinds.ts'
 import { waitLimits } from './timeouts.ts'
 
 const directory = fileURLToPath(new URL('../worker/workflows', import.meta.url))
 
-let described: Promise<Workflow[]> | undefined
-
-/** Opens a domain with these workflows, an account, and a directory for files that runs and tests exchange. */
-export async function openInstallation(test: Test, kind: StoreKind = sqlite) {
-  described ??= describeWorkflows(directory)
-  const domain = await openDomain(test, { kind, workflows: await described })
+/** Opens a domain with these workflows deployed, an account, and a directory for files that runs and tests exchange. */
+export async function openInstallation(test: Test, kind: StoreKind = sqlite, snapshot?: Snapshot) {
+  const domain = await openDomain(test, { kind, snapshot: snapshot ?? (await snapshotOf(directory)) })
   const { principal } = await newAccount(domain)
   const exchange = await newDirectory(test)
   return { domain, principal, file: (name: string) => join(exchange, name) }
@@ -42,14 +39,13 @@ export function moduleText(id: string, members = 'run: () => null'): string {
   return `export default { ${required}, ${members} }\n`
 }
 
-/** Starts a worker in this process. It is stopped with the test. */
+/** Starts a worker in this process, for whatever is deployed. It is stopped with the test. */
 export async function startWorker(
   test: Test,
   { store, encryption }: Pick<Domain, 'store' | 'encryption'>,
   changes: Partial<WorkerOptions> = {},
 ) {
   const options: WorkerOptions = {
-    workflowsDirectory: directory,
     slots: 2,
     leaseSeconds: 15,
     abortGraceSeconds: 0.2,
@@ -79,7 +75,6 @@ export async function startWorkerProcess(
   const env = {
     ...process.env,
     DATA_DIR: location,
-    WORKFLOWS_DIR: directory,
     LEASE_SECONDS: '3',
     ABORT_GRACE_SECONDS: '1',
     SHUTDOWN_SECONDS: '1',

@@ -7,7 +7,7 @@ import {
   artifactNamePattern,
   artifactsMax,
   checkArtifact,
-} from '../../src/domain/runs/artifacts.ts'
+} from '../../src/domain/runs/artifact-limits.ts'
 import { artifactMediaTypes } from '../../src/domain/workflows/define-workflow.ts'
 
 const { schemas } = JSON.parse(readFileSync('generated/execution.v1/document.json', 'utf8')).components

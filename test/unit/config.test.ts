@@ -9,6 +9,7 @@ test('every setting has a default or is optional', () => {
     HOST: '127.0.0.1',
     MANAGEMENT_HOST: undefined,
     ALLOWED_HOSTS: undefined,
+    CORS_ORIGINS: undefined,
     DASHBOARD_PORT: 3000,
     DASHBOARD_URL: undefined,
     PROXY_HOPS: 0,
@@ -64,6 +65,7 @@ test.each<[keyof typeof settings, string, unknown]>([
   ['MANAGEMENT_PORT', '65535', 65535],
   ['EXECUTION_URL', 'https://api.example.com/', 'https://api.example.com'],
   ['BROWSER_CONTEXT_URL', 'http://localhost:8080/contexts', 'http://localhost:8080/contexts'],
+  ['CORS_ORIGINS', 'https://a.example.com, http://localhost:5173,', ['https://a.example.com', 'http://localhost:5173']],
   ['DATA_DIR', 'some/where', resolve('some/where')],
   ['WORKFLOWS_DIR', '/workflows', '/workflows'],
   ['WORKER_SLOTS', '64', 64],
@@ -113,6 +115,20 @@ test.each(['c2hvcnQ=', key.toString('hex'), randomBytes(33).toString('base64'), 
     expect(read).toThrow(new ConfigError(sentence))
   },
 )
+
+test.each([
+  '*',
+  'null',
+  'app.example.com',
+  'https://a.example.com/',
+  'https://A.example.com',
+  'https://a.example.com:443',
+  'file:///',
+])('CORS_ORIGINS=%s is rejected: no page has this origin', (origin) => {
+  const fix = 'set it to origins without a path, such as https://app.example.com.'
+  const read = () => readConfig({ CORS_ORIGINS: `https://a.example.com, ${origin}` })
+  expect(read).toThrow(new ConfigError(`CORS_ORIGINS contains "${origin}": ${fix}`))
+})
 
 test('ENCRYPTION_KEY_PREVIOUS is a list of keys and requires ENCRYPTION_KEY', () => {
   const [ENCRYPTION_KEY, other] = [key.toString('base64'), randomBytes(32)]

@@ -4,8 +4,7 @@ import { parseMessage } from '../../src/worker/messages.ts'
 
 const attempt = 1
 const messages = [
-  { type: 'ready', workflows: '[]' },
-  { type: 'loadFailed', message: 'No.' },
+  { type: 'ready' },
   { type: 'log', attempt, level: 'warn', message: '' },
   { type: 'progress', attempt, percent: 50, message: null },
   { type: 'step', attempt, name: 'a', state: 'reused' },
@@ -13,7 +12,8 @@ const messages = [
   { type: 'artifact', attempt, id: 1, name: 'a', mediaType: 'text/plain', content: '' },
   { type: 'browserRequested', attempt },
   { type: 'returned', attempt, output: 'null', reusable: true, state: { tooLarge: 7 } },
-  { type: 'threw', attempt, reason: 'outputInvalid', name: 'Error', message: 'No.' },
+  { type: 'crashed', attempt, name: 'Error', message: 'No.', stack: 'at a.ts:1:2' },
+  { type: 'threw', attempt, reason: 'outputInvalid', name: 'Error', message: 'No.', stack: 'at a.ts:1:2', step: 'a' },
 ]
 
 test.each(messages)('$type is a message', (message) => {
@@ -23,8 +23,9 @@ test.each(messages)('$type is a message', (message) => {
 test.each(messages)('$type without one of its members, or with another type of it, is refused', (message) => {
   for (const member of Object.keys(message).filter((name) => name !== 'state')) {
     for (const value of [undefined, null, {}, [], true]) {
-      // A progress message may be null, and `reusable` true.
+      // A progress message, a stack and a step may be null, and `reusable` true.
       if ((message as Record<string, unknown>)[member] === value) continue
+      if (value === null && ['stack', 'step'].includes(member)) continue
       expect(() => parseMessage(JSON.stringify({ ...message, [member]: value }))).toThrow()
     }
   }

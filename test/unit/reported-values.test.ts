@@ -1,11 +1,14 @@
 /** The limits of what workflows report, as the contract has them. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { attemptsReadMax } from '../../src/domain/runs/attempt-history.ts'
 import {
   boundEventData,
   logLevels,
   messageLengthMax,
   nameLengthMax,
+  stackLengthMax,
+  toAttemptError,
   truncate,
 } from '../../src/domain/runs/reported-values.ts'
 
@@ -17,7 +20,19 @@ test('the contract and the service agree on the limits of what workflows report'
   expect(messages.map(({ maxLength }) => maxLength)).toEqual(Array(4).fill(messageLengthMax))
   const names = [RunError, RunStepEvent].map(({ properties }) => properties.name)
   expect(names.map(({ maxLength }) => maxLength)).toEqual([nameLengthMax, nameLengthMax])
+  const { name, message, stack, step } = schemas.AttemptError.properties
+  const lengths = [name, message, stack.oneOf[0], step.oneOf[0]].map(({ maxLength }) => maxLength)
+  expect(lengths).toEqual([nameLengthMax, messageLengthMax, stackLengthMax, nameLengthMax])
+  expect(schemas.Run.properties.attemptHistory.maxItems).toBe(attemptsReadMax)
   expect(RunLogEvent.properties.level.enum).toEqual(logLevels)
+})
+
+test('an error is stored within the limits', () => {
+  const error = { name: 7, message: null, stack: 'x'.repeat(8193), step: 'y'.repeat(201) }
+  const bounded = { name: '7', message: 'null', stack: `${'x'.repeat(8191)}…`, step: `${'y'.repeat(199)}…` }
+  expect(toAttemptError(error)).toEqual(bounded)
+  expect(toAttemptError({ name: 'Error', message: '', stack: {} })).toMatchObject({ stack: null, step: null })
+  expect(boundEventData('status', { attempt: 1, error })).toEqual({ attempt: 1, error: bounded })
 })
 
 test('a truncated text has the maximum length and is well-formed', () => {

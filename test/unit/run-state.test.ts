@@ -1,11 +1,11 @@
 /** The state machine of runs agrees with the contract, and decides what follows an attempt. */
 import { expect, test } from 'vitest'
 import {
-  type AttemptHistory,
   isFinal,
   lossesMax,
   nextState,
   type Outcome,
+  type RetryState,
   transitions,
 } from '../../src/domain/runs/run-state.ts'
 import { executionContract } from '../../src/openapi/served-documents.ts'
@@ -41,7 +41,7 @@ test('the statuses and the final statuses are those of the contract', () => {
   expect(statuses.filter(isFinal).sort()).toEqual(documented.sort())
 })
 
-const history: AttemptHistory = {
+const history: RetryState = {
   cancelRequested: false,
   failures: 0,
   losses: 0,

@@ -24,6 +24,7 @@ test('defaults are filled in', () => {
     timeLimitSeconds: 60,
     concurrencyLimit: null,
     usesBrowser: false,
+    deprecated: false,
   })
 })
 
@@ -40,7 +41,7 @@ test('the members of a definition are kept', () => {
     concurrencyLimit: 1,
   }
   const read = parseWorkflow('example.ts', { ...members, browser: true, run: () => null })
-  expect(read).toEqual({ ...members, usesBrowser: true })
+  expect(read).toEqual({ ...members, usesBrowser: true, deprecated: false })
   expect(parseWorkflow('example.ts', { ...definition, id: 'x'.repeat(128), retry: { maxAttempts: 2 } })).toMatchObject({
     retry: { maxAttempts: 2, backoffSeconds: 1, backoffFactor: 2 },
   })
@@ -76,8 +77,14 @@ test.each<[string, object]>([
   [limitRule, { concurrencyLimit: 0 }],
   [limitRule, { concurrencyLimit: 1.5 }],
   ['retry must be an object', { retry: 3 }],
-  ['browsers is not an option of defineWorkflow', { browsers: true }],
-  ['retry.attemptsMax is not an option of defineWorkflow', { retry: { attemptsMax: 3 } }],
+  [
+    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrencyLimit, browser, deprecated',
+    { browsers: true },
+  ],
+  [
+    'retry.attemptsMax is not an option of defineWorkflow: the options are retry.maxAttempts, retry.backoffSeconds, retry.backoffFactor',
+    { retry: { attemptsMax: 3 } },
+  ],
   [attemptsRule, { retry: { maxAttempts: 0 } }],
   [attemptsRule, { retry: { maxAttempts: 1.5 } }],
   ['retry.backoffSeconds must be at least 0', { retry: { backoffSeconds: -1 } }],

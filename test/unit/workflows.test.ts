@@ -262,7 +262,7 @@ test.each<[string, Parameters<typeof workflow>[0]]>([
   ['output', { output: { minimum: 'five' } }],
   ['output', { output: { patern: 'x' } }],
 ])('an invalid %s schema is rejected with one sentence', (member, change) => {
-  const load = () => new Workflows([workflow(change)])
+  const load = () => new Workflows([workflow(change)]).compile()
   expect(load).toThrow(WorkflowError)
   expect(load).toThrow(new RegExp(`^The ${member} schema of workflow "anything" is invalid: [^\\n]+\\.$`))
 })

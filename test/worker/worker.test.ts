@@ -1,18 +1,11 @@
 /** A worker executes runs, reports their events, and isolates them from each other. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
-import { describeWorkflows } from '../../src/domain/workflows/describe-workflows.ts'
-import { newAccount, openDomain, queueRun } from '../support/domain.ts'
+import { queueRun } from '../support/domain.ts'
 import { waitForProcessEnd } from '../support/processes.ts'
-import {
-  describeEvents,
-  moduleText,
-  openInstallation,
-  startWorker,
-  waitForRun,
-  waitForStart,
-  writeModules,
-} from '../support/worker.ts'
+import { writtenSnapshot } from '../support/snapshots.ts'
+import { sqlite } from '../support/store-kinds.ts'
+import { describeEvents, openInstallation, startWorker, waitForRun, waitForStart } from '../support/worker.ts'
 
 describe.concurrent('a worker', () => {
   test('executes a run, and reports its events in order', async (test) => {
@@ -201,11 +194,11 @@ describe.concurrent('a worker', () => {
     }
 
     test.for<[string, string, string]>([
-      ['exit', 'ProcessExit', "The workflow's process ended (exit code 0)."],
-      ['throwLater', 'ProcessExit', "The workflow's process ended (exit code 1)."],
-      ['rejectUnhandled', 'ProcessExit', "The workflow's process ended (exit code 1)."],
-      ['exhaust', 'ProcessExit', "The workflow's process ended (signal SIGABRT)."],
-      ['closeChannel', 'ProcessExit', "The workflow's process ended (signal SIGKILL)."],
+      ['exit', 'ProcessExit', "The workflow's process exited with code 0."],
+      ['throwLater', 'Error', 'Uncaught: thrown when unhandled'],
+      ['rejectUnhandled', 'Error', 'Uncaught: rejected when unhandled'],
+      ['exhaust', 'HeapLimit', 'The workflow reached the heap limit of 64 MB, which WORKFLOW_MEMORY_MB sets.'],
+      ['closeChannel', 'ProcessKilled', expect.stringContaining('was killed by SIGKILL')],
       [
         'writeToChannel',
         'InvalidMessage',
@@ -250,10 +243,9 @@ describe.concurrent('a worker', () => {
   test('accepts at most 100 artifacts per attempt, including replacements', async (test) => {
     const writes = "await Promise.allSettled(Array.from({ length: 101 }, (_, index) => artifact('a', `${index}`)))"
     const members = `run: async ({ artifact }) => (${writes}).flatMap(({ reason }) => reason ? [reason.message] : [])`
-    const workflowsDirectory = await writeModules(test, { 'write.js': moduleText('write', members) })
-    const domain = await openDomain(test, { workflows: await describeWorkflows(workflowsDirectory) })
-    const { principal } = await newAccount(domain)
-    await startWorker(test, domain, { workflowsDirectory })
+    const snapshot = writtenSnapshot({ write: { module: `export default { ${members} }` } })
+    const { domain, principal } = await openInstallation(test, sqlite, snapshot)
+    await startWorker(test, domain)
     const run = await waitForRun(domain, await queueRun(domain, principal, { workflowId: 'write' }))
     expect(run.output).toEqual(['An attempt may write artifacts 100 times, including replacements.'])
     expect(run.artifacts).toMatchObject([{ name: 'a', sizeBytes: 2 }])
@@ -262,10 +254,9 @@ describe.concurrent('a worker', () => {
   test('refuses an artifact of an account that has reached its storage quota', async (test) => {
     const write = (name: string) => `artifact('${name}', 'x'.repeat(1024 * 1024))`
     const members = `run: async ({ artifact }) => { await ${write('a')}; await ${write('b')} }`
-    const workflowsDirectory = await writeModules(test, { 'write.js': moduleText('write', members) })
-    const domain = await openDomain(test, { workflows: await describeWorkflows(workflowsDirectory) })
-    const { principal } = await newAccount(domain)
-    await startWorker(test, domain, { workflowsDirectory, storageQuotaMegabytes: 1 })
+    const snapshot = writtenSnapshot({ write: { module: `export default { ${members} }` } })
+    const { domain, principal } = await openInstallation(test, sqlite, snapshot)
+    await startWorker(test, domain, { storageQuotaMegabytes: 1 })
     const run = await waitForRun(domain, await queueRun(domain, principal, { workflowId: 'write' }))
     const message =
       'This account has reached its storage quota of 1 MB. Delete runs or browser contexts, or wait until their retention ends. The artifact was not stored.'

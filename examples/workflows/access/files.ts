@@ -1,10 +1,12 @@
 /** Confines the examples to the files of one directory, whatever path a caller sends. */
 import { realpath } from 'node:fs/promises'
 import { relative, resolve, sep } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
-/** `EXAMPLE_FILES_DIR`, by default `examples/files`. */
-const directory = resolve(process.env.EXAMPLE_FILES_DIR || fileURLToPath(new URL('../../files', import.meta.url)))
+/**
+ * `EXAMPLE_FILES_DIR`, by default `examples/files` in the directory in which the service was started. Not relative to this
+ * file: a deployment has modules only, and they are executed elsewhere.
+ */
+const directory = resolve(process.env.EXAMPLE_FILES_DIR || 'examples/files')
 
 /**
  * Returns the absolute path without symbolic links. A path outside is refused before the disk is read, so that errors do

@@ -1,9 +1,8 @@
 /** Checks the environment and the workflows that it names. */
 import { type Config, ConfigError, readConfig, settings } from '../../config.ts'
-import { describeWorkflows } from '../../domain/workflows/describe-workflows.ts'
+import { buildSnapshot, NoWorkflows } from '../../domain/deployments/build-snapshot.ts'
 import { executorIdentity } from '../../domain/workflows/executor-identity.ts'
 import { type Workflow, WorkflowError } from '../../domain/workflows/workflow.ts'
-import { Workflows } from '../../domain/workflows/workflows.ts'
 import { type Finding, fail, failWithMessage, ok, pluralize, shortMessage, warn } from './finding.ts'
 
 export interface ReadConfiguration {
@@ -52,8 +51,9 @@ export type LoadedWorkflows = { workflows: Workflow[] } | { error: string }
 
 export async function loadWorkflows(directory: string | undefined): Promise<LoadedWorkflows> {
   try {
-    return { workflows: new Workflows(await describeWorkflows(directory)).list() }
+    return { workflows: directory === undefined ? [] : (await buildSnapshot(directory)).workflows }
   } catch (error) {
+    if (error instanceof NoWorkflows) return { workflows: [] }
     if (error instanceof WorkflowError) return { error: shortMessage(error) }
     throw error
   }

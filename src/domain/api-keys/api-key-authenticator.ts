@@ -62,12 +62,27 @@ export class ApiKeyAuthenticator {
     return this.#endOfIteration
   }
 
+  /** Authenticates a token that was made with the key, as the key itself. The last caller of the key does not change. */
+  async authenticateToken(keyId: string, from: string | undefined): Promise<Caller | undefined> {
+    const key = await rows.findById(this.#store.read, keyId)
+    return this.#admit(key, undefined, from, true)
+  }
+
   async #lookUp(value: string, from: string | undefined): Promise<Caller | undefined> {
     const hash = hashKeyValue(value)
     const key = await rows.findByHash(this.#store.read, hash)
     // Its owner missed the deletion, or an attacker has the key.
-    if (!key)
-      return this.#refuse(from, await rows.findDeletedByHash(this.#store.read, hash), 'apiKey.usedAfterDeletion')
+    const deleted = key ? undefined : await rows.findDeletedByHash(this.#store.read, hash)
+    return this.#admit(key, deleted, from)
+  }
+
+  async #admit(
+    key: rows.KeyRow | undefined,
+    deleted: rows.RefusedKey | undefined,
+    from: string | undefined,
+    isToken = false,
+  ): Promise<Caller | undefined> {
+    if (!key) return this.#refuse(from, deleted, 'apiKey.usedAfterDeletion')
     if (key.expired_at !== null) return this.#refuse(from, key, 'apiKey.usedAfterExpiry')
     const now = this.#now()
     if (key.expires_at !== null && key.expires_at <= now) {
@@ -75,7 +90,7 @@ export class ApiKeyAuthenticator {
       await this.#store.write((tx) => rows.markExpired(tx, key.id, now))
       return this.#refuse(from, key, 'apiKey.usedAfterExpiry')
     }
-    this.#uses.set(key.id, { at: now, by: from ?? this.#uses.get(key.id)?.by ?? null })
+    this.#uses.set(key.id, { at: now, by: (isToken ? undefined : from) ?? this.#uses.get(key.id)?.by ?? null })
     const scopes = key.scopes === null ? null : (JSON.parse(key.scopes) as string[])
     return { principal: { accountId: key.account_id, apiKeyId: key.id }, scopes }
   }

@@ -30,6 +30,8 @@ export const apiKeyRealm = 'execution-service'
 export interface Principal {
   accountId: string
   apiKeyId: string
+  /** Set for a run token, which permits reading this run only. */
+  runId?: string
 }
 
 /** 122 random bits as a UUID of version 4 (RFC 9562, section 5.4). */

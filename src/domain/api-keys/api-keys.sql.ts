@@ -3,7 +3,7 @@ import type { Transaction } from '../../storage/store.ts'
 import type { ApiKeysTable } from '../../storage/tables.ts'
 import type { ApiKey } from './api-key.ts'
 
-type KeyRow = Pick<ApiKeysTable, 'id' | 'account_id' | 'name' | 'scopes' | 'expires_at' | 'expired_at'>
+export type KeyRow = Pick<ApiKeysTable, 'id' | 'account_id' | 'name' | 'scopes' | 'expires_at' | 'expired_at'>
 
 export type RefusedKey = Pick<ApiKeysTable, 'id' | 'account_id' | 'name'>
 
@@ -13,6 +13,12 @@ const findByHashSql =
 export async function findByHash(tx: Transaction, hash: Uint8Array): Promise<KeyRow | undefined> {
   const [row] = await tx.all<KeyRow>(findByHashSql, [hash])
   return row
+}
+
+/** Finds a key that is not deleted. */
+export async function findById({ query }: Transaction, id: string): Promise<KeyRow | undefined> {
+  const keys = query.selectFrom('api_keys').select(['id', 'account_id', 'name', 'scopes', 'expires_at', 'expired_at'])
+  return keys.where('id', '=', id).where('deleted_at', 'is', null).executeTakeFirst()
 }
 
 export async function findDeletedByHash({ query }: Transaction, hash: Uint8Array): Promise<RefusedKey | undefined> {

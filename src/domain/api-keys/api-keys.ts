@@ -54,6 +54,11 @@ export class ApiKeys {
     return this.#authenticator.authenticate(value, from)
   }
 
+  /** The caller of a token that was made with this key, while the key is valid. */
+  authenticateToken(keyId: string, from?: string): Promise<Caller | undefined> {
+    return this.#authenticator.authenticateToken(keyId, from)
+  }
+
   /** @throws {ApiKeyError} for an invalid name or scope, at a limit, for a repeated ID, or if the user was removed. */
   async create(key: NewApiKey, by: Actor): Promise<RevealedKey> {
     const draft = this.#draft({ ...key, name: parseKeyName(key.name) }, key.id)

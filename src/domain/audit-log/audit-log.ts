@@ -18,6 +18,8 @@ export const actions = {
   'browserContext.stateReplaced': 'replaced the state of a browser context',
   'browserContext.restored': 'restored a version of a browser context',
   'run.deleted': 'deleted a run',
+  'workflows.deployed': 'deployed workflows',
+  'workflows.rolledBack': 'rolled workflows back',
   'user.invited': 'invited a user',
   'user.invitationWithdrawn': 'revoked an invitation',
   'user.joined': 'joined the account',
@@ -81,23 +83,34 @@ export async function toActor({ query }: Transaction, by: Actor | ApiKeyUse): Pr
 }
 
 /** Records an action in the transaction that performs it. */
-export async function recordAudit({ query }: Transaction, accountId: string, entry: NewEntry): Promise<void> {
-  const { action, by, subject = null, details = {}, at = Date.now() } = entry
-  await query
-    .insertInto('audit_log')
-    .values({
-      id: uuid(),
-      account_id: accountId,
-      at,
-      action,
-      actor_kind: by.kind,
-      actor_id: by.id,
-      actor_name: by.name,
-      subject_id: subject?.id ?? null,
-      subject_name: subject?.name ?? null,
-      details: JSON.stringify(details),
-    })
-    .execute()
+export function recordAudit(tx: Transaction, accountId: string, entry: NewEntry): Promise<void> {
+  return recordAuditOfAccounts(tx, [accountId], entry)
+}
+
+/** PostgreSQL allows 65,535 values in a statement. */
+const entriesPerStatement = 500
+
+/** Records an action that affects several accounts, with few statements: nothing else is written meanwhile. */
+export async function recordAuditOfAccounts(
+  { query }: Transaction,
+  accountIds: readonly string[],
+  { action, by, subject = null, details = {}, at = Date.now() }: NewEntry,
+): Promise<void> {
+  const entry = {
+    at,
+    action,
+    actor_kind: by.kind,
+    actor_id: by.id,
+    actor_name: by.name,
+    subject_id: subject?.id ?? null,
+    subject_name: subject?.name ?? null,
+    details: JSON.stringify(details),
+  }
+  for (let start = 0; start < accountIds.length; start += entriesPerStatement) {
+    const accounts = accountIds.slice(start, start + entriesPerStatement)
+    const rows = accounts.map((accountId) => ({ ...entry, id: uuid(), account_id: accountId }))
+    await query.insertInto('audit_log').values(rows).execute()
+  }
 }
 
 export interface AuditFilter {

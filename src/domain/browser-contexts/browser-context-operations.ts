@@ -8,6 +8,7 @@ import type { Principal } from '../api-keys/api-key.ts'
 import { notFound } from '../problems.ts'
 import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
 import type { ContextInUse, ContextVersions, VersionChanged } from './context-versions.ts'
+import type { Version } from './version-list.ts'
 
 const nameTaken = {
   status: 409,
@@ -17,6 +18,8 @@ const nameTaken = {
     errors: [{ pointer: '/name', detail: 'is taken' }],
   },
 } as const
+
+const wrongCursor = invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
 
 export interface BrowserContextDependencies {
   browserContexts: BrowserContexts
@@ -30,7 +33,7 @@ export function browserContextOperations({
   return {
     async listBrowserContexts({ principal, query, reserve }) {
       const page = await contexts.list(principal.accountId, query, reserve)
-      if (!page) return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
+      if (!page) return wrongCursor
       return { status: 200, body: { data: page.contexts.map(toResponse), nextCursor: page.nextCursor } }
     },
 
@@ -58,6 +61,29 @@ export function browserContextOperations({
       return deleted ? { status: 204 } : notFound('browser context')
     },
 
+    async listBrowserContextVersions({ principal, path, query }) {
+      const page = await versions.listPage(principal.accountId, path.browserContextId, query)
+      if (!page) return notFound('browser context')
+      if (page === 'wrongCursor') return wrongCursor
+      return { status: 200, body: { data: page.versions.map(toVersionResponse), nextCursor: page.nextCursor } }
+    },
+
+    async restoreBrowserContextVersion({ principal: { accountId, apiKeyId }, path, header, reserve }) {
+      const { browserContextId, version } = path
+      const kept = await versions.list(accountId, browserContextId)
+      if (!kept) return notFound('browser context')
+      const current = kept.find(({ isCurrent }) => isCurrent)
+      // The call may be the repetition of one whose response was lost.
+      if (current && (current.number === version || current.restoredFrom === version)) return versionResponse(current)
+      await reserve(kept.find(({ number }) => number === version)?.sizeBytes ?? 0)
+      const options = { actor: { apiKeyId }, mayReplace: mayReplaceBy(header['If-Match']) }
+      const restored = await versions.restore(accountId, browserContextId, version, { apiKeyId }, options)
+      if (!restored) return notFound('version of the browser context')
+      if ('heldByRunId' in restored) return inUse(restored)
+      if ('currentVersionId' in restored) return versionChanged(restored)
+      return versionResponse(restored)
+    },
+
     async getStorageState({ principal: { accountId }, path: { browserContextId }, header, reserve }) {
       const known = header['If-None-Match']
       const found = await versions.findCurrent(accountId, browserContextId)
@@ -71,8 +97,7 @@ export function browserContextOperations({
     },
 
     async putStorageState({ principal: { accountId, apiKeyId }, path, header, body }) {
-      const expected = header['If-Match']
-      const mayReplace = expected === undefined ? undefined : (id: string) => matchesStrongly(expected, etagOf(id))
+      const mayReplace = mayReplaceBy(header['If-Match'])
       const state = JSON.stringify(body)
       const replaced = await versions.replace(accountId, path.browserContextId, state, { apiKeyId }, { mayReplace })
       if (!replaced) return notFound('browser context')
@@ -88,6 +113,10 @@ function etagOf(versionId: string): string {
   return `"${versionId}"`
 }
 
+function mayReplaceBy(ifMatch: string | undefined) {
+  return ifMatch === undefined ? undefined : (versionId: string) => matchesStrongly(ifMatch, etagOf(versionId))
+}
+
 function versionChanged({ currentVersionId }: VersionChanged) {
   const detail =
     'The storage state is no longer the version in If-Match. Read it again, apply your change to it, and send that with the new ETag. Nothing was stored.'
@@ -99,6 +128,23 @@ function versionChanged({ currentVersionId }: VersionChanged) {
 function inUse({ heldByRunId }: ContextInUse) {
   const detail = `Run ${heldByRunId} holds the browser context. Wait for its end, or cancel it. Nothing was stored.`
   return { status: 409, problem: { kind: 'browser-context-in-use', detail } } as const
+}
+
+function versionResponse(version: Version) {
+  return { status: 200 as const, headers: { ETag: etagOf(version.id) }, body: toVersionResponse(version) }
+}
+
+function toVersionResponse(version: Version): components['schemas']['BrowserContextVersion'] {
+  const { number, isCurrent, cookieDomains, sizeBytes, runId, restoredFrom, createdAt } = version
+  return {
+    version: number,
+    isCurrent,
+    cookieDomains,
+    sizeBytes,
+    runId,
+    restoredFrom,
+    createdAt: new Date(createdAt).toISOString(),
+  }
 }
 
 function toResponse(context: BrowserContext): components['schemas']['BrowserContext'] {

@@ -3,33 +3,26 @@
  * dies while writing leaves the previous version current.
  */
 import { v7 as uuid } from 'uuid'
+import { Cursors } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
-import type { BrowserContextVersionsTable } from '../../storage/tables.ts'
 import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
-import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
+import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import { type ContextRow, findContext, selectContexts, versionAad } from './browser-contexts.sql.ts'
 import type { ContextLease } from './context-lease.ts'
 import { emptyState, summarizeState } from './storage-state.ts'
+import {
+  findVersions,
+  listVersions,
+  metadataColumns,
+  toVersion,
+  type Version,
+  type VersionPage,
+} from './version-list.ts'
 
 /** The author of a version. */
 export type Writer = { runId: string } | { apiKeyId: string } | { userId: string }
-
-export interface Version {
-  id: string
-  number: number
-  /** Whether runs start with it. */
-  isCurrent: boolean
-  sizeBytes: number
-  cookieDomains: string[]
-  createdAt: number
-  runId: string | null
-  apiKeyId: string | null
-  userId: string | null
-  /** The number of the version that was restored. */
-  restoredFrom: number | null
-}
 
 /** A version that is stored but not committed. */
 export interface StagedVersion {
@@ -51,7 +44,7 @@ interface ReplaceOptions {
   /** The number of the version that is stored again. */
   restoredFrom?: number
   /** Recorded in the audit log; without one, nothing is recorded. */
-  actor?: Actor | undefined
+  actor?: Actor | ApiKeyUse | undefined
   /** Decides by the current version's id; by default, the state replaces any version. */
   mayReplace?: ((versionId: string) => boolean) | undefined
 }
@@ -62,6 +55,7 @@ const noVersionId = 'empty'
 export class ContextVersions {
   readonly #store: Store
   readonly #encryption: Encryption
+  readonly #cursors: Cursors
   readonly #versionsKept: number
   readonly #usage: StorageUsage | undefined
 
@@ -70,6 +64,7 @@ export class ContextVersions {
     this.#usage = usage
     this.#store = store
     this.#encryption = encryption
+    this.#cursors = new Cursors(encryption)
     this.#versionsKept = versionsKept
   }
 
@@ -99,15 +94,17 @@ export class ContextVersions {
   /** The stored versions, newest first; `undefined` if the account has no such context. */
   async list(accountId: string, contextId: string): Promise<Version[] | undefined> {
     const context = await findContext(this.#store.read, accountId, contextId)
-    if (!context) return undefined
-    const rows = await this.#store.read.query
-      .selectFrom('browser_context_versions')
-      .select(metadataColumns)
-      .where('browser_context_id', '=', context.id)
-      .where('version', 'is not', null)
-      .orderBy('version', 'desc')
-      .execute()
-    return rows.map((row) => ({ ...toVersion(row), isCurrent: row.id === context.version_id }))
+    return context && findVersions(this.#store.read, context)
+  }
+
+  /** A page of `list`; `undefined` if the account has no such context, `wrongCursor` for a cursor of another list. */
+  async listPage(
+    accountId: string,
+    contextId: string,
+    request: { limit: number; cursor?: string | undefined },
+  ): Promise<VersionPage | 'wrongCursor' | undefined> {
+    const context = await findContext(this.#store.read, accountId, contextId)
+    return context && listVersions(this.#store.read, this.#cursors, context, request)
   }
 
   /**
@@ -138,8 +135,14 @@ export class ContextVersions {
     })
   }
 
-  /** Stores an earlier version again as the newest. Returns `undefined` if there is no such context or version. */
-  async restore(accountId: string, contextId: string, number: number, writer: Writer, actor?: Actor) {
+  /** Stores a version again as the newest. Returns `undefined` if there is no such context or version. */
+  async restore(
+    accountId: string,
+    contextId: string,
+    number: number,
+    writer: Writer,
+    options: Omit<ReplaceOptions, 'restoredFrom'> = {},
+  ): Promise<Version | ContextInUse | VersionChanged | undefined> {
     const context = await findContext(this.#store.read, accountId, contextId)
     const versions = this.#store.read.query.selectFrom('browser_context_versions').select('id')
     const row = await versions
@@ -150,7 +153,7 @@ export class ContextVersions {
     const state = await this.#decrypt(context, row.id)
     // Newer versions may have displaced it.
     if (state === undefined) return undefined
-    return this.replace(accountId, contextId, state, writer, { restoredFrom: number, actor })
+    return this.replace(accountId, contextId, state, writer, { ...options, restoredFrom: number })
   }
 
   /** Stores and verifies the state without committing it. Returns `undefined` if there is no such context. */
@@ -248,38 +251,14 @@ function currentVersionId({ version_id }: { version_id: string | null }): string
   return version_id ?? noVersionId
 }
 
-async function recordVersion(tx: Transaction, { id, account_id, name }: ContextRow, version: Version, by: Actor) {
-  const { number, restoredFrom } = version
+async function recordVersion(
+  tx: Transaction,
+  { id, account_id, name }: ContextRow,
+  { number, restoredFrom }: Version,
+  actor: Actor | ApiKeyUse,
+) {
+  const by = await toActor(tx, actor)
   const details = { version: number, ...(restoredFrom !== null && { restoredFrom }) }
   const action = restoredFrom === null ? 'browserContext.stateReplaced' : 'browserContext.restored'
   await recordAudit(tx, account_id, { action, by, subject: { id, name }, details })
-}
-
-/** All columns but the state, which may be large. */
-const metadataColumns = [
-  'id',
-  'version',
-  'size_bytes',
-  'cookie_domains',
-  'created_at',
-  'run_id',
-  'api_key_id',
-  'user_id',
-  'restored_from',
-] as const
-
-type MetadataRow = Pick<BrowserContextVersionsTable, (typeof metadataColumns)[number]>
-
-function toVersion(row: MetadataRow): Omit<Version, 'isCurrent'> {
-  return {
-    id: row.id,
-    number: row.version ?? 0,
-    sizeBytes: row.size_bytes,
-    cookieDomains: JSON.parse(row.cookie_domains),
-    createdAt: row.created_at,
-    runId: row.run_id,
-    apiKeyId: row.api_key_id,
-    userId: row.user_id,
-    restoredFrom: row.restored_from,
-  }
 }

@@ -4,7 +4,8 @@ import type { Reserve } from '../../contract/tenant-limits.ts'
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
-import { type ArtifactMediaType, artifactMediaTypes } from '../workflows/define-workflow.ts'
+import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
+import { checkArtifact, checkArtifactsOfRun, type NewArtifact } from './artifact-limits.ts'
 import { deletedStatus } from './run-state.ts'
 
 export interface Artifact {
@@ -16,29 +17,10 @@ export interface Artifact {
   expiresAt: number
 }
 
-export const artifactBytesMax = 10 * 1024 * 1024
-/** Artifacts of one run. */
-export const artifactsMax = 20
-const artifactBytesOfRunMax = 50 * 1024 * 1024
-/** Artifacts that one attempt may write, replaced ones included: each write waits for the disk. */
-export const artifactWritesMax = 100
-
-/** The contract's ArtifactName: safe as a file name and in a URL. */
-export const artifactNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
-
 type SelectRange = (artifact: Artifact) => ByteRange | 'unsatisfiable' | undefined
 
 export interface ReadArtifact extends Artifact {
   range: ReturnType<SelectRange>
-  content: Uint8Array
-}
-
-/** An artifact that cannot be stored; the message says why. */
-export class ArtifactError extends Error {}
-
-export interface NewArtifact {
-  name: string
-  mediaType: ArtifactMediaType
   content: Uint8Array
 }
 
@@ -156,23 +138,6 @@ export class RunArtifacts {
   }
 }
 
-/** @throws {ArtifactError} for an artifact that no run may store. */
-export function checkArtifact({ name, mediaType, content }: NewArtifact): void {
-  if (!artifactNamePattern.test(name)) {
-    throw new ArtifactError(
-      `"${name}" is not a valid artifact name. Use up to 100 letters, digits, dots, underscores and hyphens, starting with a letter or digit.`,
-    )
-  }
-  if (!artifactMediaTypes.includes(mediaType)) {
-    throw new ArtifactError(
-      `"${mediaType}" is not a supported media type. Use one of ${artifactMediaTypes.join(', ')}.`,
-    )
-  }
-  if (content.length > artifactBytesMax) {
-    throw new ArtifactError(`${name} has ${content.length} bytes; an artifact may have at most ${artifactBytesMax}.`)
-  }
-}
-
 /** Stores the artifact; replaces one of the same name. @throws {ArtifactError} */
 export async function putArtifact(
   tx: Transaction,
@@ -184,9 +149,6 @@ export async function putArtifact(
   const { name, mediaType, content } = artifact
   const [others] = await tx.all(sumOthers, [runId, name])
   const { count = 0, bytes = 0 } = others ?? {}
-  if (count >= artifactsMax) throw new ArtifactError(`A run may have at most ${artifactsMax} artifacts.`)
-  if (bytes + content.length > artifactBytesOfRunMax) {
-    throw new ArtifactError(`The artifacts of a run may have at most ${artifactBytesOfRunMax} bytes in total.`)
-  }
+  checkArtifactsOfRun({ count, bytes: bytes + content.length })
   await tx.all(upsertArtifact, [runId, name, mediaType, content.length, at, attempt, content])
 }

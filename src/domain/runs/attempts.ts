@@ -12,9 +12,12 @@ import {
   recordContextUse,
   releaseContextLease,
 } from '../browser-contexts/context-lease.ts'
+import { addAttemptEnd, attemptError } from './attempt-history.ts'
 import type { PickedRuns } from './fair-scheduling.ts'
+import { toRunError } from './reported-values.ts'
 import type { PersistContext, Report } from './run.ts'
 import {
+  type FailedAttempt,
   type FinishedRun,
   type NextState,
   nextState,
@@ -22,14 +25,12 @@ import {
   type RetryPolicy,
   toFinishedRun,
 } from './run-state.ts'
-import { appendEvents, appendStatus } from './runs.sql.ts'
+import { appendEvents, appendStatus, statusReport } from './runs.sql.ts'
 
-/** A workflow of a worker, which claims runs of its workflows only. */
+/** What claiming a workflow's runs depends on. */
 export interface Claimable {
   id: string
-  version: string
   concurrencyLimit: number | null
-  retry: RetryPolicy
   /** Whether its runs may have a browser context. */
   usesBrowser: boolean
 }
@@ -46,6 +47,8 @@ export interface Lease {
 export interface Claim extends Lease {
   accountId: string
   workflowId: string
+  /** The deployment to which the run is pinned; `null` for runs from before there were deployments. */
+  deploymentId: string | null
   variables: Record<string, unknown>
   /** Encrypted. */
   secrets: Uint8Array | null
@@ -67,7 +70,7 @@ export interface Claim extends Lease {
  */
 export async function startWithContext(
   tx: Transaction,
-  { head, workflow }: PickedRuns,
+  { head }: PickedRuns,
   terms: ClaimTerms,
 ): Promise<Claim | undefined> {
   const { at, workerId, leaseExpiresAt } = terms
@@ -75,7 +78,7 @@ export async function startWithContext(
   if (!run?.claimable) return undefined
   const lease = await leaseContext(tx, run, at)
   if (lease === 'wait') return undefined
-  const [row] = await tx.all(tx.statements.claimRun, [workflow.version, at, workerId, leaseExpiresAt, head.id])
+  const [row] = await tx.all(tx.statements.claimRun, [at, at, workerId, leaseExpiresAt, head.id])
   if (!row) throw new Error(`Run ${head.id} could not be claimed although it was locked.`)
   await appendStatus(tx, row, 'running', null, at)
   const steps = row.attempts === 1 ? [] : await tx.all(tx.statements.findSteps, [row.id])
@@ -108,6 +111,7 @@ export function toClaim(row: ClaimedRun, workerId: string, contextLease: Context
     attempt: row.attempts,
     accountId: row.account_id,
     workflowId: row.workflow_id,
+    deploymentId: row.deployment_id,
     variables: JSON.parse(row.variables),
     secrets: row.secrets,
     steps: row.steps,
@@ -140,18 +144,28 @@ export function nextStateOfRow(
   return nextState(outcome, { cancelRequested: cancel_requested === 1, failures, losses, retry })
 }
 
-/** Ends the attempt of a locked run: the run finishes or is queued again. Returns it when it has finished. */
+/** What observers learn when an attempt has ended. */
+export interface EndedAttempt {
+  /** Unless it is queued again. */
+  finished: FinishedRun | undefined
+  /** If it failed. */
+  failed: FailedAttempt | undefined
+}
+
+/** Ends the attempt of a locked run: the run finishes or is queued again. */
 export async function completeAttempt(
   tx: Transaction,
   row: RunsTable,
   outcome: Outcome,
   retry: RetryPolicy,
   at: number,
-): Promise<FinishedRun | undefined> {
+): Promise<EndedAttempt> {
   const next = nextStateOfRow(row, outcome, retry)
   const isRetried = next.status === 'queued'
   const isDelayed = isRetried && next.delaySeconds > 0
   const hasOutput = next.status === 'succeeded' && outcome.kind === 'succeeded'
+  const error = attemptError(outcome)
+  await appendEvents(tx, row.id, [statusReport(row.attempts, next.status, next.reason, at, error)])
   await tx.all(tx.statements.completeAttempt, [
     next.status,
     next.reason,
@@ -161,16 +175,17 @@ export async function completeAttempt(
     isRetried ? null : at,
     isDelayed ? at + Math.round(next.delaySeconds * 1000) : row.available_at,
     hasOutput ? JSON.stringify(outcome.output) : row.output,
-    outcome.kind === 'failed' ? JSON.stringify(outcome.error) : hasOutput ? null : row.error,
+    outcome.kind === 'failed' ? JSON.stringify(toRunError(outcome.error)) : hasOutput ? null : row.error,
+    next.status === 'succeeded' ? row.attempt_ends : await addAttemptEnd(tx, row, at),
     row.id,
   ])
-  await appendStatus(tx, row, next.status, next.reason, at)
   // Only later attempts read the steps.
   if (!isRetried) await tx.all(tx.statements.deleteSteps, [row.id])
   if (row.browser_context_id !== null && (await releaseContextLease(tx, row.browser_context_id, row.id))) {
     await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id])
   }
-  return isRetried ? undefined : toFinishedRun(row, next, at)
+  const failed = error && { runId: row.id, workflowId: row.workflow_id, attempt: row.attempts, errorName: error.name }
+  return { finished: isRetried ? undefined : toFinishedRun(row, next, at), failed: failed ?? undefined }
 }
 
 /** Resumes the next run of each context that is free, and every run that waits for a deleted context. */

@@ -7,16 +7,28 @@ import { type QueueHead, queueHeadsMax } from '../../storage/queue-heads.ts'
 import type { ClaimedQueue } from '../../storage/run-statements.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { Claim, Claimable } from './attempts.ts'
-import { type ConcurrencyLimits, RunningCounts } from './concurrency-limits.ts'
+import { type ConcurrencyLimits, RunningCounts, type ScopeOf } from './concurrency-limits.ts'
+
+/** The workflows whose runs a worker claims. */
+export interface ClaimableWorkflows {
+  /** The definition whose concurrency limit applies; `undefined` if no run of this workflow can be executed. */
+  find(accountId: string, workflowId: string): Claimable | undefined
+  /** Identifies the runs that share the workflow's concurrency limit. */
+  readonly scopeOf: ScopeOf
+  /** Whether any of them has a concurrency limit. */
+  readonly hasLimits: boolean
+  /** Loads definitions that `find` does not have. */
+  load(heads: readonly QueueHead[]): Promise<void>
+}
 
 export interface Claimer {
-  workflows: readonly Claimable[]
+  workflows: ClaimableWorkflows
   /** How many runs of one account may run at the same time; 0 for no limit. */
   accountConcurrency: number
 }
 
 export function hasLimits({ workflows, accountConcurrency }: Claimer): boolean {
-  return accountConcurrency > 0 || workflows.some(({ concurrencyLimit }) => concurrencyLimit !== null)
+  return accountConcurrency > 0 || workflows.hasLimits
 }
 
 /** Runs to claim: the first of an account and workflow. */
@@ -30,8 +42,11 @@ export class FairSchedule {
   readonly #heads: readonly QueueHead[]
   readonly #running: RunningCounts
   readonly #claimer: Claimer
-  readonly #workflows: ReadonlyMap<string, Claimable>
   readonly #limits: ConcurrencyLimits
+  readonly #picks = new Map<QueueHead, PickedRuns>()
+  #picked = 0
+  /** Heads that can still be picked. */
+  readonly #candidates: Set<QueueHead>
   /** The accounts in the order of their turns. */
   readonly #turns = new Map<string, number>()
   /** The account after which the next snapshot starts; `undefined` when this one has all queue heads. */
@@ -41,11 +56,12 @@ export class FairSchedule {
 
   private constructor(heads: QueueHead[], running: RunningCounts, claimer: Claimer, accountsMax: number) {
     this.#heads = heads
+    this.#candidates = new Set(heads)
     this.#running = running
     this.#claimer = claimer
-    this.#workflows = new Map(claimer.workflows.map((workflow) => [workflow.id, workflow]))
     this.#limits = {
-      ofWorkflow: (id) => this.#workflows.get(id)?.concurrencyLimit ?? Number.POSITIVE_INFINITY,
+      ofWorkflow: ({ account_id, workflow_id }) =>
+        claimer.workflows.find(account_id, workflow_id)?.concurrencyLimit ?? Number.POSITIVE_INFINITY,
       ofAccount: claimer.accountConcurrency || Number.POSITIVE_INFINITY,
     }
     for (const { account_id } of heads) this.#turns.set(account_id, this.#turns.get(account_id) ?? this.#turns.size)
@@ -63,19 +79,25 @@ export class FairSchedule {
   ): Promise<FairSchedule> {
     const heads = await tx.all(tx.statements.queueHeads, [after, accountsMax, now])
     const isCounted = heads.length > 0 && hasLimits(claimer)
-    const running = isCounted ? await RunningCounts.read(tx) : new RunningCounts()
+    const running = isCounted ? await RunningCounts.read(tx, claimer.workflows.scopeOf) : new RunningCounts()
     if (!isCounted) for (const { account_id, running: count } of heads) running.byAccount.set(account_id, count)
     return new FairSchedule(heads, running, claimer, accountsMax)
   }
 
+  /** Outside of a transaction: what it reads never changes. */
+  async loadWorkflows(): Promise<void> {
+    await this.#claimer.workflows.load(this.#heads)
+  }
+
   /**
-   * Picks up to `slots` runs that can be claimed within the limits. Of an account with several queue heads, or of a
-   * browser context, only one: the run behind it decides what comes next, and is not in the snapshot.
+   * Picks up to `slots` runs that can be claimed within the limits, those of earlier calls included. Of an account with
+   * several queue heads, or of a browser context, only one: the run behind it decides what comes next, and is not in the
+   * snapshot.
    */
   pick(slots: number): PickedRuns[] {
-    const picks = new Map<QueueHead, PickedRuns>()
-    const candidates = new Set(this.#heads)
-    for (let count = 0; count < slots; count += 1) {
+    const picks = this.#picks
+    const candidates = this.#candidates
+    for (; this.#picked < slots; this.#picked += 1) {
       const best = this.#best(candidates)
       if (!best) break
       const { head, workflow } = best
@@ -85,7 +107,6 @@ export class FairSchedule {
         workflow,
         accountId,
         workflowId,
-        workflowVersion: workflow.version,
         countMax: 0,
       }
       pick.countMax += 1
@@ -100,8 +121,16 @@ export class FairSchedule {
   }
 
   /** Whether claiming the run must be exclusive: its limit is counted, or its browser context is leased. */
-  isExclusive({ head, workflow }: PickedRuns): boolean {
+  isExclusive({ head, workflow }: Pick<PickedRuns, 'head' | 'workflow'>): boolean {
     return head.has_context === 1 || workflow.concurrencyLimit !== null || this.#claimer.accountConcurrency > 0
+  }
+
+  /** Whether any run of the snapshot must be claimed exclusively. */
+  hasExclusive(): boolean {
+    return this.#heads.some((head) => {
+      const workflow = this.#claimer.workflows.find(head.account_id, head.workflow_id)
+      return workflow !== undefined && this.isExclusive({ head, workflow })
+    })
   }
 
   /** Whether there may be more runs to claim after these claims of the picks. */
@@ -117,7 +146,7 @@ export class FairSchedule {
   #best(heads: Iterable<QueueHead>): { head: QueueHead; workflow: Claimable } | undefined {
     let best: { head: QueueHead; workflow: Claimable } | undefined
     for (const head of heads) {
-      const workflow = this.#workflows.get(head.workflow_id)
+      const workflow = this.#claimer.workflows.find(head.account_id, head.workflow_id)
       if (!workflow || this.#running.isAtLimit(head, this.#limits)) continue
       if (!best || this.#isBefore(head, best.head)) best = { head, workflow }
     }

@@ -4,12 +4,14 @@
  */
 import { jsonDepthMax } from '../../contract/i-json.ts'
 import type { RunEvent, RunProgress } from './run.ts'
-import type { RunError } from './run-state.ts'
+import type { AttemptError, RunError } from './run-state.ts'
 
 /** Characters of the message of an error, log line or progress report. */
 export const messageLengthMax = 8192
 /** Characters of the name of a step or an error. */
 export const nameLengthMax = 200
+/** Characters of the stack of an error, with its causes. */
+export const stackLengthMax = 8192
 /** Bytes of an output as JSON, and of the result of a step. */
 export const jsonBytesMax = 1024 * 1024
 /** Results of all steps of a run. */
@@ -36,6 +38,20 @@ export function toRunError({ name, message }: { name: unknown; message: unknown 
   return { name: truncate(String(name), nameLengthMax), message: truncate(String(message), messageLengthMax) }
 }
 
+export function toAttemptError(error: {
+  name: unknown
+  message: unknown
+  stack?: unknown
+  step?: unknown
+}): AttemptError {
+  const { stack, step } = error
+  return {
+    ...toRunError(error),
+    stack: typeof stack === 'string' ? truncate(stack, stackLengthMax) : null,
+    step: typeof step === 'string' ? truncate(step, nameLengthMax) : null,
+  }
+}
+
 export function toRunProgress({ percent, message }: { percent: unknown; message: unknown }): RunProgress {
   const number = Number(percent)
   return {
@@ -51,8 +67,27 @@ export function boundEventData(type: RunEvent['type'], data: Record<string, unkn
     return { ...data, level, message: truncate(String(data.message), messageLengthMax) }
   }
   if (type === 'progress') return { ...data, ...toRunProgress(data as unknown as RunProgress) }
+  if (type === 'status' && data.error) return { ...data, error: toAttemptError(data.error as AttemptError) }
   return type === 'step' ? { ...data, name: truncate(String(data.name), nameLengthMax) } : data
 }
+
+/** Limits the number and length of the reports of one attempt. */
+export class ReportLimit {
+  #count = 0
+  #length = 0
+
+  /** The report, a warning in place of the first report above the limit, or undefined for the others. */
+  next(type: RunEvent['type'], data: Record<string, unknown>): Pick<RunEvent, 'type' | 'data'> | undefined {
+    if (this.#count === reportsMax) return undefined
+    this.#count += 1
+    this.#length += String(data.message ?? data.name).length
+    if (this.#length > reportLengthMax) this.#count = reportsMax
+    return this.#count === reportsMax ? { type: 'log', data: tooMany } : { type, data }
+  }
+}
+
+const limits = `${reportsMax} events or ${reportLengthMax} characters`
+const tooMany = { level: 'warn', message: `The attempt reported more than ${limits}; the rest is dropped.` }
 
 /** Parses the output of a workflow. @throws {RangeError} that says which limit it exceeds. */
 export function parseOutput(json: string): unknown {

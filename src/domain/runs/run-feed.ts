@@ -13,9 +13,9 @@ import type { Runs } from './runs.ts'
 const findStatus = statement<{ status: RunStatus }, [id: string]>(
   `SELECT status FROM runs WHERE id = ? AND status <> '${deletedStatus}'`,
 )
-/** Queueing a run writes no event. Several runs, since one that is committed later may have a lower id. */
+/** Queueing a run writes no event, unlike its start. Several runs, since one that is committed later may have a lower id. */
 const findNewestRuns = statement<{ id: string }, [accountId: string]>(
-  'SELECT id FROM runs WHERE account_id = ? ORDER BY id DESC LIMIT 20',
+  "SELECT id FROM runs WHERE account_id = ? AND status = 'queued' ORDER BY id DESC LIMIT 20",
 )
 
 /** An event has up to 32 KiB, and a stream whose reader is slow holds what it has read. */
@@ -31,7 +31,7 @@ export class RunFeed {
   readonly #store: Store
   /** By the id of the followed run or account. */
   readonly #followers = { run: new Map<string, Set<Follower>>(), account: new Map<string, Set<Follower>>() }
-  /** The ids of the newest runs of each followed account. */
+  /** The ids of the newest queued runs of each followed account. */
   readonly #newestRuns = new Map<string, string>()
   readonly #reads = new Map<string, Promise<RunEvent[]>>()
   readonly #changedRuns: ChangedRuns
@@ -121,7 +121,9 @@ export class RunFeed {
         quietPeriods = changed ? 0 : quietPeriods + 1
         if (changed || signal.aborted) continue
         const isChecked = quietPeriods % quietPeriodsPerCheck === 1
-        if (isChecked && (await this.#store.read.all(findStatus, [runId])).length === 0) return
+        const [run] = isChecked ? await this.#store.read.all(findStatus, [runId]) : [{ status: 'queued' as const }]
+        // It is purged, or a power cut has undone the claim whose event the follower had received.
+        if (!run || (isFinal(run.status) && !(await this.hasEventsAfter(runId, last)))) return
         yield null
       }
     } finally {

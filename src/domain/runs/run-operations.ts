@@ -1,23 +1,29 @@
 /** The Execution API's operations on runs: requests to domain calls, results to responses. */
 import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
-import type { components } from '../../../generated/execution.v1/types.ts'
 import { requestedRange } from '../../contract/conditional-requests.ts'
 import type { ServerSentEvent } from '../../contract/handler.ts'
-import { JsonText } from '../../contract/json-text.ts'
 import { preferredWait } from '../../contract/prefer.ts'
 import { CredentialRevoked, invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
+import type { RunTokens } from '../api-keys/run-tokens.ts'
 import { notFound } from '../problems.ts'
 import type { Artifact, RunArtifacts } from './artifacts.ts'
 import type { Run, RunEvent } from './run.ts'
 import type { RunFeed } from './run-feed.ts'
+import { toResponse } from './run-response.ts'
 import { isFinal } from './run-state.ts'
 import type { QueueResult, Runs } from './runs.ts'
 
-type RunResponse = components['schemas']['Run']
 type Operations = Pick<
   ExecutionV1Handlers<Principal>,
-  'queueRemoteRun' | 'listRuns' | 'getRun' | 'deleteRun' | 'cancelRun' | 'streamRunEvents' | 'getRunArtifact'
+  | 'queueRemoteRun'
+  | 'listRuns'
+  | 'createRunToken'
+  | 'getRun'
+  | 'deleteRun'
+  | 'cancelRun'
+  | 'streamRunEvents'
+  | 'getRunArtifact'
 >
 
 type WaitingRequest = Pick<Parameters<Operations['queueRemoteRun']>[0], 'signal' | 'reserve' | 'stillAuthenticated'>
@@ -32,9 +38,10 @@ export interface RunDependencies {
   runs: Runs
   artifacts: RunArtifacts
   feed: RunFeed
+  runTokens: RunTokens
 }
 
-export function runOperations({ runs, artifacts, feed }: RunDependencies): Operations {
+export function runOperations({ runs, artifacts, feed, runTokens }: RunDependencies): Operations {
   return {
     async queueRemoteRun(request) {
       const { principal, path, query, header, body } = request
@@ -74,6 +81,13 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
       return { status: 200, body: { data: page.runs.map(toResponse), nextCursor: page.nextCursor } }
     },
 
+    async createRunToken({ principal, body: { runId, expiresInSeconds } }) {
+      const run = await runs.get(principal.accountId, runId)
+      if (!run) return notFound('run')
+      const { token, expiresAt } = runTokens.create(principal, run.id, expiresInSeconds)
+      return { status: 201, body: { token, runId: run.id, expiresAt: new Date(expiresAt).toISOString() } }
+    },
+
     async getRun({ principal, path, reserve }) {
       const run = await runs.get(principal.accountId, path.runId, reserve)
       return run ? { status: 200, body: toResponse(run) } : notFound('run')
@@ -86,7 +100,7 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
     },
 
     async cancelRun({ principal, path }) {
-      const run = await runs.cancel(principal.accountId, path.runId)
+      const run = await runs.cancel(principal.accountId, path.runId, { apiKeyId: principal.apiKeyId })
       return run ? { status: 200, body: toResponse(run) } : notFound('run')
     },
 
@@ -226,28 +240,4 @@ async function* whileAuthenticated(
 
 function toEventData({ type, sequence, at, data }: RunEvent) {
   return { type, sequence, at: new Date(at).toISOString(), ...data }
-}
-
-/** The JSON text, which the response contains as it is. */
-const asSent = (json: string): never => new JsonText(json) as never
-
-function toResponse(run: Run): RunResponse {
-  const toTime = (at: number | null) => (at === null ? null : new Date(at).toISOString())
-  // Not `variables` and `output`, which are not enumerable.
-  const { accountId: _, apiKeyId: __, userId: ___, json, artifacts, ...members } = run
-  return {
-    ...members,
-    variableData: asSent(json.variables),
-    output: asSent(json.output),
-    artifacts: artifacts.map(({ createdAt, expiresAt, ...artifact }) => ({
-      ...artifact,
-      createdAt: new Date(createdAt).toISOString(),
-      expiresAt: new Date(expiresAt).toISOString(),
-    })),
-    createdAt: new Date(run.createdAt).toISOString(),
-    availableAt: toTime(run.availableAt),
-    expiresAt: toTime(run.expiresAt),
-    startedAt: toTime(run.startedAt),
-    finishedAt: toTime(run.finishedAt),
-  }
 }

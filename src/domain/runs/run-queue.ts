@@ -2,32 +2,33 @@
  * The queue as workers use it: claim runs under a lease, extend leases, report on attempts and complete them. Every
  * report names the attempt as its fencing token, so that a worker paused past its lease changes nothing.
  */
-import type { ClaimTerms, NewEvent } from '../../storage/run-statements.ts'
+import type { ClaimTerms } from '../../storage/run-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
-import { type NewArtifact, putArtifact } from './artifacts.ts'
+import type { NewArtifact } from './artifact-limits.ts'
+import { putArtifact } from './artifacts.ts'
 import {
   type Claim,
-  type Claimable,
   completeAttempt,
+  type EndedAttempt,
   type Lease,
-  lastProgress,
   nextStateOfRow,
   recordReports,
 } from './attempts.ts'
 import { Batcher } from './batcher.ts'
 import { type Batch, claimPicks, skippedMax } from './claim-picks.ts'
-import { type Claimer, FairSchedule, hasLimits } from './fair-scheduling.ts'
+import { type ClaimableWorkflows, type Claimer, FairSchedule, hasLimits } from './fair-scheduling.ts'
+import { handBack } from './hand-back.ts'
 import type { Report } from './run.ts'
 import {
   type FinishedRun,
+  noRetry,
   type Outcome,
   type RetryPolicy,
   type RunObserver,
   type RunStatus,
-  toFinishedRun,
 } from './run-state.ts'
-import { statusReport, toNewEvent } from './runs.sql.ts'
+import { finishSuccesses, type Success } from './successes.ts'
 
 export interface QueueOptions {
   /** How many runs of one account may run at the same time, over all workers; 0 for no limit. */
@@ -42,13 +43,6 @@ const accountsMore = 2
 const growth = 8
 /** At most this many of these in a row; the next claim resumes after the last account seen. */
 const blockedMax = 4
-
-/** A successful attempt to finish, and its last events. */
-interface Success {
-  lease: Lease
-  output: unknown
-  reports: readonly Report[]
-}
 
 export class RunQueue {
   readonly #store: Store
@@ -66,24 +60,33 @@ export class RunQueue {
     this.#accountConcurrency = accountConcurrency
     this.#now = now
     this.#observer = observer
-    this.#successes = new Batcher(store, (tx, successes) => this.#finish(tx, successes), { oneStatement: true })
+    this.#successes = new Batcher(store, (tx, successes) => finishSuccesses(tx, successes, this.#now()), {
+      oneStatement: true,
+    })
   }
 
-  /** Claims up to `slots` runs within the concurrency limits of workflows and accounts, by fair scheduling. */
+  /**
+   * Claims runs within the concurrency limits of workflows and accounts, by fair scheduling.
+   *
+   * @param slots the most runs to claim. A function is called again when the claim has its transaction, so that slots
+   * which became free during the wait for it are filled by the same commit.
+   */
   async claim(
     workerId: string,
-    workflows: readonly Claimable[],
-    slots: number,
+    workflows: ClaimableWorkflows,
+    slots: number | (() => number),
     leaseSeconds: number,
   ): Promise<Claim[]> {
+    const countMax = typeof slots === 'number' ? () => slots : slots
     const claimer = { workflows, accountConcurrency: this.#accountConcurrency }
     this.#hasLimits = hasLimits(claimer)
     const claims: Claim[] = []
     let blocked = 0
-    while (claims.length < slots && blocked < blockedMax) {
-      const accountsMax = (slots + accountsMore) * growth ** blocked
+    while (claims.length < countMax() && blocked < blockedMax) {
+      const accountsMax = (countMax() + accountsMore) * growth ** blocked
+      const left = () => countMax() - claims.length
       try {
-        const batch = await this.#claimBatch({ workerId, leaseSeconds }, claimer, slots - claims.length, accountsMax)
+        const batch = await this.#claimBatch({ workerId, leaseSeconds }, claimer, left, accountsMax)
         claims.push(...batch.claims)
         this.#lastAccount = batch.lastAccount ?? this.#lastAccount
         if (!batch.more) break
@@ -102,31 +105,34 @@ export class RunQueue {
   async #claimBatch(
     { workerId, leaseSeconds }: { workerId: string; leaseSeconds: number },
     claimer: Claimer,
-    slots: number,
+    slots: () => number,
     accountsMax: number,
   ): Promise<Batch> {
     const read = (tx: Transaction) =>
       FairSchedule.read(tx, claimer, { after: this.#lastAccount, accountsMax, now: this.#now() })
     // Most wake-ups find nothing; this read saves them a write.
     const schedule = await read(this.#store.read)
-    const picks = schedule.pick(slots)
+    await schedule.loadWorkflows()
+    const picks = schedule.pick(slots())
     if (picks.length === 0) {
       return { claims: [], skipped: 0, more: schedule.continueAfter !== undefined, lastAccount: schedule.continueAfter }
     }
     const terms = (): ClaimTerms => ({ workerId, at: this.#now(), leaseExpiresAt: this.#now() + leaseSeconds * 1000 })
     if (!picks.some((pick) => schedule.isExclusive(pick))) {
       // The snapshot may be stale: the statement claims what is ready now.
-      const claim = (tx: Transaction) => claimPicks(tx, schedule, picks, terms())
-      return this.#store.write(claim, { concurrent: true, oneStatement: true })
+      const growing = () => (schedule.hasExclusive() ? picks : schedule.pick(slots()))
+      const claim = (tx: Transaction) => claimPicks(tx, schedule, growing(), terms())
+      // If a power cut undoes the claim, the run is claimed again. Every report and outcome is durable together with it.
+      return this.#store.write(claim, { concurrent: true, oneStatement: true, durableLater: true })
     }
     // Two processes that count at the same time would exceed a limit.
     const claim = async (tx: Transaction) => {
       for (const total = { claims: [] as Claim[], skipped: 0 }; ; ) {
         const current = await read(tx)
-        const batch = await claimPicks(tx, current, current.pick(slots - total.claims.length), terms())
+        const batch = await claimPicks(tx, current, current.pick(slots() - total.claims.length), terms())
         total.claims.push(...batch.claims)
         total.skipped += batch.skipped
-        const isFull = total.claims.length === slots || total.skipped >= skippedMax
+        const isFull = total.claims.length >= slots() || total.skipped >= skippedMax
         if (batch.skipped === 0 || isFull) return { ...batch, ...total }
       }
     }
@@ -208,41 +214,34 @@ export class RunQueue {
         return true
       }
     }
-    let finished: FinishedRun | undefined
+    let ended: EndedAttempt | undefined
     const completed = await this.#withLease(lease, async (tx, row) => {
       const more = (await within?.(tx, nextStateOfRow(row, outcome, retry).status)) ?? []
       await recordReports(tx, lease, [...reports, ...more])
-      finished = await completeAttempt(tx, row, outcome, retry, this.#now())
+      ended = await completeAttempt(tx, row, outcome, retry, this.#now())
     })
-    if (completed && finished) this.#observer?.finished(finished)
+    if (completed && ended?.failed) this.#observer?.attemptFailed?.(ended.failed)
+    if (completed && ended?.finished) this.#observer?.finished(ended.finished)
     if (completed) this.#store.notify('queue')
     return completed
   }
 
   /**
-   * Finishes runs whose attempts succeeded and that nothing else depends on: most runs. Returns `undefined` for others,
-   * and for lost leases.
+   * Returns a run whose deployment the worker cannot get to the queue, with a growing delay and without counting the
+   * attempt. A cancelled run ends. False when the lease was lost.
+   *
+   * @param message why, in a sentence for callers.
    */
-  async #finish(tx: Transaction, successes: readonly Success[]): Promise<(FinishedRun | undefined)[]> {
-    const at = this.#now()
-    // Two attempts of a run may arrive together when the worker lost the lease of the first: only the last may count.
-    const last = new Map<string, Success>()
-    for (const success of successes) {
-      const other = last.get(success.lease.runId)
-      if (!other || other.lease.attempt < success.lease.attempt) last.set(success.lease.runId, success)
-    }
-    // In order, as all transactions lock runs, which prevents deadlocks.
-    const sorted = [...last.values()].sort((a, b) => (a.lease.runId < b.lease.runId ? -1 : 1))
-    const attempts = sorted.map(({ lease, output, reports }) => {
-      const { runId: id, attempt, workerId } = lease
-      return { id, attempt, workerId, finishedAt: at, output: JSON.stringify(output), progress: lastProgress(reports) }
+  async handBack(lease: Lease, message: string): Promise<boolean> {
+    let finished: FinishedRun | undefined
+    const isLeased = await this.#withLease(lease, async (tx, row) => {
+      const at = this.#now()
+      if (row.cancel_requested === 0) return handBack(tx, row, message, at)
+      finished = (await completeAttempt(tx, row, { kind: 'cancelled' }, noRetry, at)).finished
     })
-    const events = sorted.flatMap(({ lease, reports }): NewEvent[] =>
-      [...reports, statusReport(lease.attempt, 'succeeded', null, at)].map((each) => toNewEvent(lease.runId, each)),
-    )
-    const rows = await tx.statements.finishRuns(tx, attempts, events)
-    const byId = new Map(rows.map((row) => [row.id, toFinishedRun(row, { status: 'succeeded', reason: null }, at)]))
-    return successes.map((each) => (last.get(each.lease.runId) === each ? byId.get(each.lease.runId) : undefined))
+    if (finished) this.#observer?.finished(finished)
+    if (isLeased) this.#store.notify('queue')
+    return isLeased
   }
 
   async #withLease(

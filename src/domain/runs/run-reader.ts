@@ -5,18 +5,22 @@ import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
 import { findRuns, listRunSizes } from '../../storage/run-list.ts'
 import type { Store } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
-import type { Workflows } from '../workflows/workflows.ts'
+import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import type { RunArtifacts } from './artifacts.ts'
+import { historyBytes, type RunAttempt, readAttempts } from './attempt-history.ts'
 import { RunningCounts } from './concurrency-limits.ts'
 import { firstIdAt, type Run, sizeOf, toRun } from './run.ts'
 import { type History, readHistory } from './run-history.ts'
-import { isFinal, type RunStatus } from './run-state.ts'
+import { isFinal, type RunStatus, transitions } from './run-state.ts'
 import { findRun } from './runs.sql.ts'
+
+const allStatuses = Object.keys(transitions) as RunStatus[]
 
 export interface ListRequest {
   workflowId?: string | undefined
   /** Any of these. */
   status?: RunStatus | readonly RunStatus[] | undefined
+  browserContextId?: string | undefined
   createdAfter?: number | undefined
   createdBefore?: number | undefined
   limit: number
@@ -25,7 +29,7 @@ export interface ListRequest {
 
 export interface RunReaderDependencies {
   store: Store
-  workflows: Workflows
+  workflows: WorkflowRegistry
   cursors: Cursors
   artifacts: RunArtifacts
   /** How many runs of one account may run at the same time; 0 for no limit. */
@@ -42,14 +46,15 @@ export class RunReader {
   async get(accountId: string, id: string, reserve?: Reserve): Promise<Run | undefined> {
     const { read } = this.#dependencies.store
     let row = await findRun(read, accountId, id)
-    const reserved = row && reserve?.(sizeOf(row))
+    const reserved = row && reserve?.(sizeOf(row) + historyBytes(row))
     if (reserved) {
       // Do not keep the row in memory while waiting.
       row = undefined
       await reserved
       row = await findRun(read, accountId, id)
     }
-    const [run] = row ? await this.#toRuns([row]) : []
+    if (!row) return undefined
+    const [run] = await this.#toRuns([row], await readAttempts(read, row))
     return run
   }
 
@@ -83,14 +88,24 @@ export class RunReader {
   ): Promise<{ runs: Run[]; nextCursor: string | null } | undefined> {
     const { store, cursors } = this.#dependencies
     const { limit, cursor, workflowId, status, createdAfter, createdBefore } = request
+    const browserContextId = request.browserContextId?.toLowerCase()
     // Sorted, so that a cursor fits the same statuses in another order.
     const statuses = status === undefined ? undefined : [...new Set([status].flat())].sort()
-    const list = JSON.stringify(['runs', accountId, workflowId, statuses, createdAfter, createdBefore])
+    const list = JSON.stringify([
+      'runs',
+      accountId,
+      workflowId,
+      statuses,
+      createdAfter,
+      createdBefore,
+      browserContextId,
+    ])
     const after = cursor === undefined ? undefined : cursors.read(list, cursor)
     if (cursor !== undefined && after === undefined) return undefined
     const filter = {
       workflowId,
-      statuses: statuses?.map((each) => ({ status: each, isFinal: isFinal(each) })),
+      browserContextId,
+      statuses: statuses ?? allStatuses,
       from: createdAfter === undefined ? undefined : firstIdAt(createdAfter),
       before: [after, createdBefore === undefined ? undefined : firstIdAt(createdBefore)]
         .filter((id) => id !== undefined)
@@ -104,24 +119,27 @@ export class RunReader {
     return { runs: await this.#toRuns(rows), nextCursor: last ? cursors.write(list, last.id) : null }
   }
 
-  async #toRuns(rows: RunsTable[]): Promise<Run[]> {
+  /** @param attempts of the only row; lists have none, so that a page stays small. */
+  async #toRuns(rows: RunsTable[], attempts?: RunAttempt[]): Promise<Run[]> {
     const isAtLimit = await this.readLimits(rows)
     const started = rows.filter(({ attempts }) => attempts > 0).map(({ id }) => id)
     const artifacts = await this.#dependencies.artifacts.findByRun(started)
-    return rows.map((row) => toRun(row, isAtLimit, artifacts.get(row.id) ?? []))
+    return rows.map((row) => toRun(row, isAtLimit, artifacts.get(row.id) ?? [], attempts))
   }
 
-  /** Counts running runs only if a queued run among these has a concurrency limit. */
-  protected async readLimits(runs: readonly Pick<RunsTable, 'status' | 'workflow_id'>[]) {
-    const { workflows, store, accountConcurrency } = this.#dependencies
+  /** For runs of one account. Counts running runs only if a queued run among these has a concurrency limit. */
+  protected async readLimits(runs: readonly Pick<RunsTable, 'status' | 'workflow_id' | 'account_id'>[]) {
+    const { workflows: registry, store, accountConcurrency } = this.#dependencies
+    const workflows = registry.current(runs[0]?.account_id ?? '')
     const limits = {
-      ofWorkflow: (id: string) => workflows.get(id)?.concurrencyLimit ?? Number.POSITIVE_INFINITY,
+      ofWorkflow: ({ workflow_id }: { workflow_id: string }) =>
+        workflows.get(workflow_id)?.concurrencyLimit ?? Number.POSITIVE_INFINITY,
       ofAccount: accountConcurrency || Number.POSITIVE_INFINITY,
     }
     const hasLimit = runs.some(
-      (run) => run.status === 'queued' && Math.min(limits.ofAccount, limits.ofWorkflow(run.workflow_id)) < Infinity,
+      (run) => run.status === 'queued' && Math.min(limits.ofAccount, limits.ofWorkflow(run)) < Infinity,
     )
-    const running = hasLimit ? await RunningCounts.read(store.read) : undefined
+    const running = hasLimit ? await RunningCounts.read(store.read, registry.scopeOf) : undefined
     return (run: RunsTable) => running?.isAtLimit(run, limits) ?? false
   }
 }

@@ -16,6 +16,9 @@ export type RunStatus = keyof typeof transitions
 /** In the store only: a deleted run that is being erased. It is in no list, and is not found. */
 export const deletedStatus = 'deleted'
 
+/** In the store only: the reason of a queued run whose worker could not get its deployment. `waitingFor` shows it. */
+export const deploymentUnavailable = 'deploymentUnavailable'
+
 export type FailureReason = 'workflowFailed' | 'workflowExited' | 'outputInvalid' | 'contextNotSaved'
 
 export type RunReason =
@@ -33,8 +36,9 @@ export function isFinal(status: RunStatus): boolean {
 
 export type Outcome =
   | { kind: 'succeeded'; output: unknown }
-  | { kind: 'failed'; reason: FailureReason; error: RunError }
-  | { kind: 'timedOut' }
+  | { kind: 'failed'; reason: FailureReason; error: RunError & Partial<AttemptError> }
+  /** `step` is the one that was running. */
+  | { kind: 'timedOut'; limitSeconds?: number; step?: string | null }
   | { kind: 'cancelled' }
   /** The worker is stopping and returns the run to the queue. */
   | { kind: 'workerStopped' }
@@ -46,13 +50,22 @@ export interface RunError {
   message: string
 }
 
+/** Why an attempt did not succeed. */
+export interface AttemptError extends RunError {
+  /** The calls of the workflow's own source, a line each. */
+  stack: string | null
+  /** The step that failed, or that was running. */
+  step: string | null
+}
+
 export interface RetryPolicy {
   maxAttempts: number
   backoffSeconds: number
   backoffFactor: number
 }
 
-export interface AttemptHistory {
+/** What decides whether another attempt follows. */
+export interface RetryState {
   cancelRequested: boolean
   /** Failed attempts before this one. */
   failures: number
@@ -72,7 +85,7 @@ export const noRetry: RetryPolicy = { maxAttempts: 1, backoffSeconds: 0, backoff
 export const lossesMax = 5
 
 /** A cancelled run ends as cancelled, whatever the outcome of its attempt. */
-export function nextState(outcome: Outcome, { cancelRequested, failures, losses, retry }: AttemptHistory): NextState {
+export function nextState(outcome: Outcome, { cancelRequested, failures, losses, retry }: RetryState): NextState {
   if (cancelRequested || outcome.kind === 'cancelled') return { status: 'cancelled', reason: 'cancelRequested' }
   switch (outcome.kind) {
     case 'succeeded':
@@ -100,9 +113,19 @@ export interface FinishedRun {
   seconds: number | undefined
 }
 
+/** An attempt that failed, timed out or lost its worker. */
+export interface FailedAttempt {
+  runId: string
+  workflowId: string
+  attempt: number
+  /** With secrets masked. */
+  errorName: string
+}
+
 /** Called after the commit, for changes made by this process. Must not throw. */
 export interface RunObserver {
   finished(run: FinishedRun): void
+  attemptFailed?(attempt: FailedAttempt): void
   leasesExpired(count: number): void
 }
 

@@ -1,9 +1,11 @@
 /** The `Run` type, its conversion from a row, the time in a run's id, and the AAD of encrypted columns. */
+import { v7 as uuid } from 'uuid'
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import type { Artifact } from './artifacts.ts'
+import type { RunAttempt } from './attempt-history.ts'
 import { toRunError, toRunProgress } from './reported-values.ts'
-import type { RunError, RunReason, RunStatus } from './run-state.ts'
+import { deploymentUnavailable, type RunError, type RunReason, type RunStatus } from './run-state.ts'
 
 /** Times are milliseconds since 1970. */
 export interface Run {
@@ -14,12 +16,20 @@ export interface Run {
   userId: string | null
   workflowId: string
   workflowVersion: string
+  /** The deployment that validated the run and executes it; `null` for runs from before there were deployments. */
+  deploymentId: string | null
   status: RunStatus
   reason: RunReason | null
   waitingFor: WaitingFor | null
+  /** Why it waits for its deployment, as a sentence; `null` for everything else. */
+  waitingForDetail: string | null
   cancelRequested: boolean
+  /** The API key or the user that cancelled it; both `null` in runs that earlier versions cancelled. */
+  cancelledBy: { apiKeyId: string | null; userId: string | null }
   priority: number
   attempts: number
+  /** The latest attempts, oldest first; `undefined` in lists. */
+  attemptHistory: RunAttempt[] | undefined
   /** With every secret masked. Parsed at each access. */
   readonly variables: Record<string, unknown>
   /** Parsed at each access. */
@@ -38,7 +48,7 @@ export interface Run {
   finishedAt: number | null
 }
 
-export type WaitingFor = 'worker' | 'delay' | 'concurrencyLimit' | 'browserContext'
+export type WaitingFor = 'worker' | 'delay' | 'concurrencyLimit' | 'browserContext' | 'deployment'
 
 /** When the browser's cookies and storage become the browser context's new version. */
 export type PersistContext = 'never' | 'onSuccess' | 'always'
@@ -63,7 +73,13 @@ export type Report = Omit<RunEvent, 'sequence'>
 type IsAtLimit = (run: RunsTable) => boolean
 
 /** @param isAtLimit whether the run's workflow or account has reached its concurrency limit. */
-export function toRun(row: RunsTable, isAtLimit: IsAtLimit, artifacts: Artifact[]): Run {
+export function toRun(
+  row: RunsTable,
+  isAtLimit: IsAtLimit,
+  artifacts: Artifact[],
+  attemptHistory: RunAttempt[] | undefined,
+): Run {
+  const waiting = waitingFor(row, isAtLimit)
   const run: object = {
     __proto__: parsedOnAccess,
     id: row.id,
@@ -72,12 +88,16 @@ export function toRun(row: RunsTable, isAtLimit: IsAtLimit, artifacts: Artifact[
     userId: row.user_id,
     workflowId: row.workflow_id,
     workflowVersion: row.workflow_version,
+    deploymentId: row.deployment_id,
     status: row.status as RunStatus,
-    reason: row.reason as RunReason | null,
-    waitingFor: waitingFor(row, isAtLimit),
+    reason: waiting === 'deployment' ? null : (row.reason as RunReason | null),
+    waitingFor: waiting,
+    waitingForDetail: waiting === 'deployment' ? toDeploymentProblem(row).message : null,
     cancelRequested: row.cancel_requested === 1,
+    cancelledBy: { apiKeyId: row.cancelled_by_key_id, userId: row.cancelled_by_user_id },
     priority: row.priority,
     attempts: row.attempts,
+    attemptHistory,
     json: { variables: row.variables, output: row.output ?? 'null' },
     error: parseJson(row.error, toRunError),
     progress: parseJson(row.progress, toRunProgress),
@@ -103,6 +123,18 @@ const parsedOnAccess = {
   },
 }
 
+/** Why the run's worker could not get its deployment. */
+export interface DeploymentProblem {
+  /** A sentence for callers. */
+  message: string
+  /** How often workers have handed the run back. */
+  count: number
+}
+
+export function toDeploymentProblem({ deployment_problem: json }: RunsTable): DeploymentProblem {
+  return json === null ? { message: '', count: 0 } : JSON.parse(json)
+}
+
 /** The bytes of the columns that may be large. */
 export function sizeOf({ variables, output, error }: RunsTable): number {
   return variables.length + (output?.length ?? 0) + (error?.length ?? 0)
@@ -110,6 +142,7 @@ export function sizeOf({ variables, output, error }: RunsTable): number {
 
 function waitingFor(row: RunsTable, isAtLimit: IsAtLimit): WaitingFor | null {
   if (row.status !== 'queued') return null
+  if (row.reason === deploymentUnavailable) return 'deployment'
   if (row.delayed === 1) return 'delay'
   if (row.waits_for_context === 1) return 'browserContext'
   return isAtLimit(row) ? 'concurrencyLimit' : 'worker'
@@ -128,6 +161,29 @@ export function firstIdAt(milliseconds: number): string {
     .toString(16)
     .padStart(12, '0')
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
+}
+
+/** Random bytes for many ids: reading 16 bytes for each costs a system call, more than the rest of the id. */
+const randomBytes = new Uint8Array(16 * 256)
+let randomUsed = randomBytes.length
+let latestMilliseconds = 0
+let sequence = 0
+
+/** A version 7 UUID that is higher than those that this process has created before (RFC 9562, section 6.2, method 1). */
+export function createRunId(): string {
+  if (randomUsed === randomBytes.length) {
+    crypto.getRandomValues(randomBytes)
+    randomUsed = 0
+  }
+  const random = randomBytes.subarray(randomUsed, randomUsed + 16)
+  randomUsed += 16
+  const now = Date.now()
+  if (now > latestMilliseconds) {
+    latestMilliseconds = now
+    // 31 of the 32 bits of the sequence, so that it does not overflow within a millisecond.
+    sequence = (random[0] as number) * 0x800000 + (random[1] as number) * 0x8000 + (random[2] as number) * 0x80
+  } else sequence += 1
+  return uuid({ random, msecs: latestMilliseconds, seq: sequence })
 }
 
 /** The milliseconds in a run's id, so that `createdAt` agrees with filters by id to the millisecond. */

@@ -5,6 +5,7 @@ import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import { boundEventData } from './reported-values.ts'
 import { parseCreatedAt, type Report, type RunEvent } from './run.ts'
+import type { AttemptError } from './run-state.ts'
 
 export const findRun = (tx: Transaction, accountId: string, id: string) => find(tx, 'findRun', accountId, id)
 
@@ -45,8 +46,15 @@ export async function appendStatus(
   await appendEvents(tx, id, [statusReport(attempts, status, reason, at)])
 }
 
-export function statusReport(attempt: number, status: string, reason: string | null, at: number): Report {
-  return { at, type: 'status', data: { status, attempt, reason } }
+/** @param error why the attempt that this status ends has failed. */
+export function statusReport(
+  attempt: number,
+  status: string,
+  reason: string | null,
+  at: number,
+  error?: AttemptError | null,
+): Report {
+  return { at, type: 'status', data: { status, attempt, reason, ...(error && { error }) } }
 }
 
 /** The run's events after a sequence number, oldest first. */

@@ -1,7 +1,5 @@
 /** Queues, cancels and deletes runs for callers. Reading is inherited from `RunReader`. */
 import { context, propagation, SpanKind } from '@opentelemetry/api'
-import { v7 as uuid } from 'uuid'
-import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import type { Transaction } from '../../storage/store.ts'
 import { inSpan } from '../../telemetry/tracing.ts'
@@ -10,7 +8,15 @@ import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import type { VariableError } from '../workflows/workflows.ts'
 import { EnqueueBatcher, type NewRun, QueuedRunsLimit } from './enqueue-batcher.ts'
-import { messageAttributes, type PersistContext, parseCreatedAt, type Run, secretsAad, toRun } from './run.ts'
+import {
+  createRunId,
+  messageAttributes,
+  type PersistContext,
+  parseCreatedAt,
+  type Run,
+  secretsAad,
+  toRun,
+} from './run.ts'
 import { deleteRun } from './run-erasure.ts'
 import { RunReader, type RunReaderDependencies } from './run-reader.ts'
 import { isFinal, type RunObserver, type RunStatus, toFinishedRun } from './run-state.ts'
@@ -21,6 +27,12 @@ interface Queuer {
   accountId: string
   apiKeyId: string | null
   userId?: string | null
+}
+
+/** The API key or the user that cancels a run. */
+interface Canceller {
+  apiKeyId?: string
+  userId?: string
 }
 
 export interface QueueRequest {
@@ -74,7 +86,8 @@ export class Runs extends RunReader {
 
   /** Queues a run. Once this resolves, the run survives a power cut. @throws {Problem} beyond the storage quota. */
   async queue(queuer: Queuer, request: QueueRequest): Promise<QueueResult> {
-    const { store, workflows, encryption, usage } = this.#dependencies
+    const { store, workflows: registry, encryption, usage } = this.#dependencies
+    const workflows = registry.current(queuer.accountId)
     const workflow = workflows.get(request.workflowId)
     if (!workflow) return { kind: 'noSuchWorkflow' }
     if (request.browserContext && !workflow.usesBrowser) return { kind: 'usesNoBrowser' }
@@ -85,7 +98,8 @@ export class Runs extends RunReader {
     const checked = workflows.checkVariables(workflow.id, request.variables, earlierSecrets)
     if ('errors' in checked) return { kind: 'variablesInvalid', errors: checked.errors }
 
-    const run = toNewRun(queuer, request, workflow, checked.masked)
+    const deploymentId = workflows.deploymentOf(workflow.id)
+    const run = toNewRun(queuer, request, { ...workflow, deploymentId }, checked.masked)
     const { id, account_id } = run
     if (Object.keys(checked.secrets).length > 0) {
       run.secrets = () => encryption.encrypt(JSON.stringify(checked.secrets), secretsAad(account_id, id))
@@ -113,7 +127,7 @@ export class Runs extends RunReader {
       usage?.add(account_id, rowBytes + run.variables.length)
       store.notify('queue')
       const row = { ...unstarted, ...result.run, secrets: null }
-      return { kind: 'queued', run: toRun(row, isAtLimit, []), replayed: false }
+      return { kind: 'queued', run: toRun(row, isAtLimit, [], []), replayed: false }
     }
     if (result.kind !== 'keyInUse') return result
     const signatures = encryption.signatures('idempotency', canonical)
@@ -129,7 +143,7 @@ export class Runs extends RunReader {
   }
 
   /** Cancels a queued run, requests a running one to stop, and leaves a finished one unchanged. */
-  async cancel(accountId: string, id: string, reserve?: Reserve): Promise<Run | undefined> {
+  async cancel(accountId: string, id: string, by: Canceller = {}): Promise<Run | undefined> {
     const { store, observer } = this.#dependencies
     const cancel = async (tx: Transaction) => {
       const at = this.#now()
@@ -137,7 +151,9 @@ export class Runs extends RunReader {
       if (!row || isFinal(row.status as RunStatus) || row.cancel_requested === 1) return undefined
       const isQueued = row.status === 'queued'
       const change = isQueued ? { status: 'cancelled', reason: 'cancelRequested', finished_at: at } : {}
-      const update = tx.query.updateTable('runs').set({ ...change, cancel_requested: 1 })
+      const { apiKeyId = null, userId = null } = by
+      const canceller = { cancelled_by_key_id: apiKeyId, cancelled_by_user_id: userId }
+      const update = tx.query.updateTable('runs').set({ ...change, ...canceller, cancel_requested: 1 })
       await update.where('id', '=', row.id).execute()
       if (isQueued) await tx.all(tx.statements.deleteSteps, [row.id])
       await appendStatus(tx, row, isQueued ? 'cancelled' : row.status, 'cancelRequested', at)
@@ -152,7 +168,7 @@ export class Runs extends RunReader {
         observer?.finished(toFinishedRun(row, { status: 'cancelled', reason: 'cancelRequested' }, at))
       }
     }
-    return this.get(accountId, id, reserve)
+    return this.get(accountId, id)
   }
 
   /** Erases a finished run; returns an unfinished one unchanged, and `undefined` if the account has no such run. */
@@ -182,23 +198,28 @@ const unstarted = {
   attempts: 0,
   failures: 0,
   losses: 0,
+  attempt_started_at: null,
+  attempt_ends: null,
   output: null,
   error: null,
   progress: null,
   cancel_requested: 0,
+  cancelled_by_key_id: null,
+  cancelled_by_user_id: null,
   started_at: null,
   finished_at: null,
   worker_id: null,
   lease_expires_at: null,
+  deployment_problem: null,
 } as const
 
 function toNewRun(
   { accountId, apiKeyId, userId = null }: Queuer,
   { priority, delaySeconds, expiresInSeconds, browserContext }: QueueRequest,
-  workflow: { id: string; version: string },
+  workflow: { id: string; version: string; deploymentId: string | null },
   variables: Record<string, unknown>,
 ): NewRun {
-  const id = uuid()
+  const id = createRunId()
   const createdAt = parseCreatedAt(id)
   return {
     id,
@@ -219,6 +240,7 @@ function toNewRun(
     persist_context: browserContext?.persist ?? null,
     waits_for_context: 0,
     trace_context: null,
+    deployment_id: workflow.deploymentId,
   }
 }
 

@@ -84,6 +84,8 @@ export interface WorkflowDefinition<Variables extends TSchema, Output extends TS
   concurrencyLimit?: number
   /** Whether runs use a browser. False by default. */
   browser?: Browser
+  /** Whether callers should use another workflow, which the description names. False by default. */
+  deprecated?: boolean
   run(
     context: Browser extends true ? BrowserRunContext<Static<Variables>> : RunContext<Static<Variables>>,
   ): Promise<Static<Output>> | Static<Output>

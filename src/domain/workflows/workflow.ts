@@ -12,6 +12,16 @@ export interface Workflow {
   timeLimitSeconds: number
   concurrencyLimit: number | null
   usesBrowser: boolean
+  deprecated: boolean
+  /** Set when it is deployed. */
+  examples?: WorkflowExamples
+}
+
+export interface WorkflowExamples {
+  /** Variables as a caller sends them, and as the run shows them: with defaults, and without secrets. */
+  variables: { value: unknown; masked: unknown }[]
+  /** At most one. */
+  outputs: unknown[]
 }
 
 export type JsonSchema = Record<string, unknown>
@@ -19,34 +29,38 @@ export type JsonSchema = Record<string, unknown>
 /** A workflow is invalid or failed to load. The message is one sentence that names the file and the reason. */
 export class WorkflowError extends Error {}
 
-/** How long the modules of WORKFLOWS_DIR may take to load. */
+/** How long modules may take to load. */
 export const loadSecondsMax = 20
-
-export function loadTimeoutError(directory: string, seconds: number): WorkflowError {
-  return new WorkflowError(
-    `The modules of WORKFLOWS_DIR (${directory}) did not load within ${seconds} seconds: check for a top-level await or a loop that does not end.`,
-  )
-}
-
-/** @param status for example `exit code 1`. */
-export function loadExitError(directory: string, status: string): WorkflowError {
-  return new WorkflowError(`A module of WORKFLOWS_DIR (${directory}) ended its process while loading (${status}).`)
-}
 
 const idPattern = /^[A-Za-z0-9._-]{1,128}$/
 /** A week. Timers of Node.js can wait for at most 24 days. */
 const timeLimitSecondsMax = 7 * 24 * 60 * 60
 
-/** Reads the default export of the module at `path`. @throws {WorkflowError} */
-export function parseWorkflow(path: string, definition: unknown): Workflow {
+/**
+ * Reads the default export of the module at `path`.
+ *
+ * @param findLine returns the line of an option in the source. Each rule about an option begins with its name.
+ * @throws {WorkflowError}
+ */
+export function parseWorkflow(
+  path: string,
+  definition: unknown,
+  findLine: (option: string) => number | undefined = () => undefined,
+): Workflow {
   const check: (isValid: boolean, rule: string) => asserts isValid = (isValid, rule) => {
-    if (!isValid) throw new WorkflowError(`${path} is not a valid workflow: ${rule}.`)
+    if (isValid) return
+    const [option = ''] = rule.split(' ')
+    const line = findLine(option)
+    throw new WorkflowError(`${line === undefined ? path : `${path}:${line}`} is not a valid workflow: ${rule}.`)
   }
   check(isRecord(definition), 'its default export must be the result of defineWorkflow')
   const unknown = findUnknownMember(definition)
-  check(unknown === undefined, `${unknown} is not an option of defineWorkflow`)
+  check(
+    unknown === undefined,
+    `${unknown} is not an option of defineWorkflow: the options are ${optionsFor(unknown ?? '')}`,
+  )
   const { id, version, title, description = null, variables, output, timeLimitSeconds = 60, run } = definition
-  const { retry = {}, concurrencyLimit = null, browser: usesBrowser = false } = definition
+  const { retry = {}, concurrencyLimit = null, browser: usesBrowser = false, deprecated = false } = definition
   check(
     typeof id === 'string' && idPattern.test(id),
     'id must be 1 to 128 letters, digits, dots, underscores and hyphens',
@@ -63,6 +77,7 @@ export function parseWorkflow(path: string, definition: unknown): Workflow {
   )
   check(concurrencyLimit === null || isCount(concurrencyLimit), 'concurrencyLimit must be an integer of at least 1')
   check(typeof usesBrowser === 'boolean', 'browser must be true or false')
+  check(typeof deprecated === 'boolean', 'deprecated must be true or false')
   check(isRecord(retry), 'retry must be an object')
   const { maxAttempts = 1, backoffSeconds = 1, backoffFactor = 2 } = retry
   check(isCount(maxAttempts), 'retry.maxAttempts must be an integer of at least 1')
@@ -70,11 +85,11 @@ export function parseWorkflow(path: string, definition: unknown): Workflow {
   check(isNumber(backoffFactor) && backoffFactor >= 1, 'retry.backoffFactor must be at least 1')
   const policy = { maxAttempts, backoffSeconds, backoffFactor }
   const limits = { timeLimitSeconds, concurrencyLimit }
-  return { id, version, title, description, variables, output, retry: policy, ...limits, usesBrowser }
+  return { id, version, title, description, variables, output, retry: policy, ...limits, usesBrowser, deprecated }
 }
 
 const required = ['id', 'version', 'title', 'variables', 'output', 'run']
-const optional = ['description', 'retry', 'timeLimitSeconds', 'concurrencyLimit', 'browser']
+const optional = ['description', 'retry', 'timeLimitSeconds', 'concurrencyLimit', 'browser', 'deprecated']
 const members = new Set([...required, ...optional])
 const retryMembers = new Set(['maxAttempts', 'backoffSeconds', 'backoffFactor'])
 
@@ -82,6 +97,12 @@ const retryMembers = new Set(['maxAttempts', 'backoffSeconds', 'backoffFactor'])
 function findUnknownMember({ retry, ...definition }: Record<string, unknown>): string | undefined {
   const inRetry = Object.keys(isRecord(retry) ? retry : {}).find((name) => !retryMembers.has(name))
   return inRetry === undefined ? Object.keys(definition).find((name) => !members.has(name)) : `retry.${inRetry}`
+}
+
+/** The options that could be meant. */
+function optionsFor(unknown: string): string {
+  if (unknown.startsWith('retry.')) return [...retryMembers].map((name) => `retry.${name}`).join(', ')
+  return [...members].join(', ')
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

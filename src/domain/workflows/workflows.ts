@@ -1,10 +1,10 @@
 /** The workflows of the installation, and the validation of their variables and outputs. */
-import type { ErrorObject, ValidateFunction } from 'ajv'
-import { Ajv2020 } from 'ajv/dist/2020.js'
-import addFormats from 'ajv-formats'
+import { setImmediate as nextTick } from 'node:timers/promises'
+import type { ErrorObject } from 'ajv'
 import { toPointer } from '../../openapi/json-pointer.ts'
+import { SchemaCompiler, WorkflowChecks } from './schema-checks.ts'
 import { extractSecrets, findMasked, isShownAt, restoreSecrets, type Secrets } from './secrets.ts'
-import { type JsonSchema, type Workflow, WorkflowError } from './workflow.ts'
+import type { Workflow } from './workflow.ts'
 
 /** A value that does not match its schema: a JSON Pointer (RFC 6901) and the reason. */
 export interface VariableError {
@@ -17,37 +17,51 @@ type CheckedVariables =
   /** Variables with defaults filled in and secrets masked, and the secrets. */
   | { masked: Record<string, unknown>; secrets: Secrets }
 
-/** Returns whether the value is valid, and adds to `errors` if it is not. */
-type Check = (value: unknown, errors: ErrorObject[]) => boolean
-
-interface Checks {
-  workflow: Workflow
-  variables: Check
-  output: Check
-}
-
 const errorsMax = 20
 /** The detail of the error for a mask that no earlier secret replaces. */
 export const maskedSecretDetail = 'is the mask of a secret, not its value'
 
 export class Workflows {
-  readonly #checks: Map<string, Checks>
-  /** Where the last check found values of `writeOnly` schemas. */
-  #secretPointers: string[] = []
+  /** Sorted by ID. */
+  readonly #checks: ReadonlyMap<string, WorkflowChecks>
+
+  /**
+   * The schemas are compiled at their first use.
+   *
+   * @param deploymentId `null` for workflows that are not in the store.
+   */
+  constructor(
+    workflows: readonly Workflow[] | ReadonlyMap<string, WorkflowChecks>,
+    deploymentId: string | null = null,
+  ) {
+    const compiler = new SchemaCompiler()
+    const entries = Array.isArray(workflows)
+      ? workflows.map((workflow): [string, WorkflowChecks] => [
+          workflow.id,
+          new WorkflowChecks(workflow, deploymentId, compiler),
+        ])
+      : [...(workflows as ReadonlyMap<string, WorkflowChecks>)]
+    this.#checks = new Map(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
+  }
+
+  /** These workflows and others, which win over those of the same ID. */
+  with(others: Workflows): Workflows {
+    return new Workflows(new Map([...this.#checks, ...others.#checks]))
+  }
+
+  /** Compiles what is not yet compiled, with pauses, so that the first requests find it. */
+  async warm(): Promise<void> {
+    for (const checks of this.#checks.values()) {
+      if (checks.isCompiled) continue
+      checks.compile()
+      await nextTick()
+    }
+  }
 
   /** @throws {WorkflowError} if a schema is invalid. */
-  constructor(workflows: readonly Workflow[]) {
-    const noteSecret = (pointer: string) => void this.#secretPointers.push(pointer)
-    const [first, all] = [createAjv(noteSecret, { allErrors: false }), createAjv(noteSecret, { allErrors: true })]
-    const compileCheck = (workflow: Workflow, member: 'variables' | 'output') =>
-      createCheck(compile(first, workflow, member), compile(all, workflow, member))
-    const sorted = [...workflows].sort((a, b) => (a.id < b.id ? -1 : 1))
-    this.#checks = new Map(
-      sorted.map((workflow) => [
-        workflow.id,
-        { workflow, variables: compileCheck(workflow, 'variables'), output: compileCheck(workflow, 'output') },
-      ]),
-    )
+  compile(): this {
+    for (const checks of this.#checks.values()) checks.compile()
+    return this
   }
 
   /** Sorted by ID. */
@@ -59,13 +73,18 @@ export class Workflows {
     return this.#checks.get(id)?.workflow
   }
 
+  /** The deployment that the workflow belongs to. */
+  deploymentOf(id: string): string | null {
+    return this.#checks.get(id)?.deploymentId ?? null
+  }
+
   /**
    * Validates the variables for a run, and fills defaults into `variables`. Masks are replaced by the secrets in
    * `earlier`; a mask without an earlier secret is an error, because it was copied from a response.
    */
   checkVariables(id: string, variables: Record<string, unknown>, earlier: Secrets = {}): CheckedVariables {
     const { value, restored } = restoreSecrets(variables, earlier)
-    const { errors, secretPointers } = this.#check(this.#checksFor(id).variables, value)
+    const { errors, secretPointers } = this.#check(id, 'variables', value)
     const masks = findMasked(value, secretPointers)
     if (errors.length === 0) {
       if (secretPointers.length === 0 && restored.length === 0) return { masked: value, secrets: {} }
@@ -83,64 +102,22 @@ export class Workflows {
 
   /** Validates an output, and masks its secrets. */
   checkOutput(id: string, output: unknown): { errors: VariableError[] } | { masked: unknown } {
-    const { errors, secretPointers } = this.#check(this.#checksFor(id).output, output)
+    const { errors, secretPointers } = this.#check(id, 'output', output)
     if (errors.length > 0) return { errors }
     if (secretPointers.length === 0) return { masked: output }
     const pointers = secretPointers.map((pointer) => `/output${pointer}`)
     return { masked: extractSecrets({ output }, pointers).masked.output }
   }
 
-  #check(check: Check, value: unknown): { errors: VariableError[]; secretPointers: string[] } {
-    this.#secretPointers = []
-    const errors: ErrorObject[] = []
-    check(value, errors)
-    return { errors: errors.slice(0, errorsMax).map(toVariableError), secretPointers: this.#secretPointers }
-  }
-
-  #checksFor(id: string): Checks {
+  #check(
+    id: string,
+    member: 'variables' | 'output',
+    value: unknown,
+  ): { errors: VariableError[]; secretPointers: string[] } {
     const checks = this.#checks.get(id)
     if (!checks) throw new Error(`There is no workflow "${id}".`)
-    return checks
-  }
-}
-
-function createAjv(noteSecret: (pointer: string) => void, { allErrors }: { allErrors: boolean }): Ajv2020 {
-  // Schemas are compiled without `allErrors` first, which validates them.
-  const validateSchema = !allErrors
-  const ajv = new Ajv2020({ allErrors, validateSchema, useDefaults: true, strictTypes: false, strictRequired: false })
-  addFormats.default(ajv)
-  // To Ajv, `writeOnly` is an annotation. As a keyword it reports secrets wherever $ref, anyOf etc. lead.
-  ajv.removeKeyword('writeOnly').addKeyword({
-    keyword: 'writeOnly',
-    schemaType: 'boolean',
-    errors: false,
-    validate: (isWriteOnly: boolean, _value: unknown, _schema: unknown, context?: { instancePath: string }) => {
-      if (isWriteOnly && context) noteSecret(context.instancePath)
-      return true
-    },
-  })
-  return ajv
-}
-
-/** Of larger values only the first error is reported: a body of 1 MiB can have millions, which exhausted the memory. */
-const allErrorsLengthMax = 16 * 1024
-
-function createCheck(first: ValidateFunction, all: ValidateFunction): Check {
-  return (value, errors) => {
-    if (first(value)) return true
-    const isSmall = JSON.stringify(value).length <= allErrorsLengthMax
-    if (isSmall) all(value)
-    errors.push(...((isSmall ? all.errors : first.errors) ?? []))
-    return false
-  }
-}
-
-function compile(ajv: Ajv2020, workflow: Workflow, member: 'variables' | 'output'): ValidateFunction {
-  try {
-    return ajv.compile(workflow[member] as JsonSchema)
-  } catch (error) {
-    const { message } = error as Error
-    throw new WorkflowError(`The ${member} schema of workflow "${workflow.id}" is invalid: ${message}.`)
+    const { errors, secretPointers } = checks.check(member, value)
+    return { errors: errors.slice(0, errorsMax).map(toVariableError), secretPointers }
   }
 }
 

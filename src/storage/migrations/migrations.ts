@@ -10,6 +10,10 @@ import * as queue from './0006-queue.ts'
 import * as storageUsage from './0007-storage-usage.ts'
 import * as signIn from './0008-sign-in.ts'
 import * as contextScope from './0011-context-scope.ts'
+import * as deployments from './0012-deployments.ts'
+import * as attemptHistory from './0013-attempt-history.ts'
+import * as runIndexes from './0014-run-indexes.ts'
+import * as contextFilter from './0017-context-filter.ts'
 
 /** Column types that the databases name differently; the others have the same name. */
 export interface ColumnTypes {
@@ -31,6 +35,10 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0007-storage-usage': storageUsage.script,
   '0008-sign-in': signIn.script,
   '0011-context-scope': contextScope.script,
+  '0012-deployments': deployments.script,
+  '0013-attempt-history': attemptHistory.script,
+  '0014-run-indexes': runIndexes.script,
+  '0017-context-filter': contextFilter.script,
 }
 const names = Object.keys(scripts)
 

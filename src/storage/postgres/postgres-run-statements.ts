@@ -51,14 +51,13 @@ const appendEventsSql = (condition = '') => `INSERT INTO run_events (run_id, seq
 /** The subquery with LIMIT runs once for each queue. By ids, since a join could read the whole primary key. */
 const claimRunsSql = statement<Omit<ClaimedRun, 'steps'> & { steps: { name: string; value: string }[] | null }>(
   `WITH terms AS (SELECT CAST(? AS bigint) AS moment, CAST(? AS text) AS worker_id, CAST(? AS bigint) AS expires_at),
-  queue AS (SELECT * FROM ${table('queue', { account_id: 'text', workflow_id: 'text', version: 'text', count: 'int' })}),
+  queue AS (SELECT * FROM ${table('queue', { account_id: 'text', workflow_id: 'text', count: 'int' })}),
   locked AS MATERIALIZED (SELECT run.* FROM queue CROSS JOIN terms CROSS JOIN LATERAL (
     SELECT id, browser_context_id FROM runs WHERE ${ready('terms.moment')}
       AND account_id = queue.account_id AND workflow_id = queue.workflow_id
       ORDER BY priority DESC, id LIMIT queue.count FOR UPDATE SKIP LOCKED) AS run),
   claimed AS (UPDATE runs SET ${startedAttempt}, started_at = COALESCE(started_at, terms.moment),
-    worker_id = terms.worker_id, lease_expires_at = terms.expires_at,
-    workflow_version = (SELECT version FROM queue WHERE queue.workflow_id = runs.workflow_id LIMIT 1)
+    attempt_started_at = terms.moment, worker_id = terms.worker_id, lease_expires_at = terms.expires_at
     FROM terms WHERE id = ANY (ARRAY(SELECT id FROM locked WHERE browser_context_id IS NULL)) RETURNING runs.*),
   started AS (INSERT INTO run_events (run_id, sequence, at, type, data)
     SELECT id, ${lastSequence('claimed.id')} + 1, moment, 'status',
@@ -118,8 +117,8 @@ export const postgresRunStatements = {
     await tx.all(insertRunsSql, toColumns(insertedRunColumns.length, rows))
   },
   async claimRuns(tx, queues, { at, workerId, leaseExpiresAt }) {
-    const rows = queues.map((queue) => [queue.accountId, queue.workflowId, queue.workflowVersion, queue.countMax])
-    const claimed = await tx.all(claimRunsSql, [at, workerId, leaseExpiresAt, ...toColumns(4, rows)])
+    const rows = queues.map((queue) => [queue.accountId, queue.workflowId, queue.countMax])
+    const claimed = await tx.all(claimRunsSql, [at, workerId, leaseExpiresAt, ...toColumns(3, rows)])
     return claimed.map(({ steps, ...run }) => ({
       ...run,
       steps: (steps ?? []).map(({ name, value }) => ({ name, value: Buffer.from(value, 'hex') })),

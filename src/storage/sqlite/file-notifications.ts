@@ -11,22 +11,19 @@ import { type Topic, topics } from '../store.ts'
 const runsMilliseconds = 5
 
 export class FileNotifications {
+  readonly #directory: string
   readonly #files: Map<Topic, number>
   readonly #listeners = new EventEmitter<Record<Topic, []>>().setMaxListeners(0)
   readonly #pending = new Set<Topic>()
-  readonly #watcher: FSWatcher | undefined
+  /** Of topics that have listeners: every change of a watched file wakes the process. */
+  readonly #watchers = new Map<Topic, FSWatcher>()
   readonly #fallback: NodeJS.Timeout
 
   /** @param fallbackMilliseconds interval of a notification on every topic, for file systems that report no changes. */
   constructor(directory: string, fallbackMilliseconds: number) {
+    this.#directory = directory
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     this.#files = new Map(topics.map((topic) => [topic, openSync(join(directory, topic), 'w', 0o600)]))
-    try {
-      this.#watcher = watch(directory, { persistent: false }, (_, file) => this.#listeners.emit(file as Topic))
-      this.#watcher.on('error', () => {})
-    } catch {
-      // The machine is out of watchers, or the file system has none: the fallback remains.
-    }
     const notifyAll = () => topics.forEach((topic) => void this.#listeners.emit(topic))
     this.#fallback = setInterval(notifyAll, fallbackMilliseconds).unref()
   }
@@ -44,15 +41,32 @@ export class FileNotifications {
 
   listen(topic: Topic, listener: () => void): () => void {
     this.#listeners.on(topic, listener)
-    return () => void this.#listeners.off(topic, listener)
+    if (!this.#watchers.has(topic)) this.#watch(topic)
+    return () => {
+      this.#listeners.off(topic, listener)
+      if (this.#listeners.listenerCount(topic) > 0) return
+      this.#watchers.get(topic)?.close()
+      this.#watchers.delete(topic)
+    }
   }
 
   close(): void {
     this.#flush()
     clearInterval(this.#fallback)
-    this.#watcher?.close()
+    for (const watcher of this.#watchers.values()) watcher.close()
     for (const file of this.#files.values()) closeSync(file)
     this.#files.clear()
+  }
+
+  #watch(topic: Topic): void {
+    if (!this.#files.has(topic)) return
+    try {
+      const watcher = watch(join(this.#directory, topic), { persistent: false }, () => this.#listeners.emit(topic))
+      watcher.on('error', () => {})
+      this.#watchers.set(topic, watcher)
+    } catch {
+      // The machine is out of watchers, or the file system has none: the fallback remains.
+    }
   }
 
   #flush(): void {

@@ -1,4 +1,5 @@
 /** Group commit: concurrent writes run in sequence in one SQLite transaction and share its fsync. */
+import { open } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Commit, StoreUnavailable, type Transaction, type WriteOptions } from '../store.ts'
 import { type Connection, isBusy, wrapStoreErrors } from './sqlite-connection.ts'
@@ -15,8 +16,23 @@ interface PendingWrite {
 /** Bounds how long the first write of a transaction waits for the last. */
 const writesMax = 512
 
+/**
+ * How long a write that finds the file locked waits before it tries again. Another process's transaction lasts about as
+ * long as its fsync. Each attempt costs an exception, so the pauses grow.
+ */
+const lockedMilliseconds = { min: 1, max: 4 }
+
+/** A transaction that is not durable becomes so with the next one, or after this time. */
+const durableLaterMilliseconds = 20
+
 export class GroupCommit {
   readonly #connection: Connection
+  readonly #logPath: string
+  /** Whether the connection syncs the log at each commit. */
+  #syncs = true
+  #syncTimer: NodeJS.Timeout | undefined
+  /** Whether a failure may have lost earlier commits that were not synced. */
+  #mustRewriteLog = false
   readonly #lockWaitMillisecondsMax: number
   #pending: PendingWrite[] = []
   #draining: Promise<void> | undefined
@@ -26,6 +42,7 @@ export class GroupCommit {
   /** @param lockWaitMillisecondsMax how long a write waits for another process's transaction. */
   constructor(connection: Connection, lockWaitMillisecondsMax: number) {
     this.#connection = connection
+    this.#logPath = `${connection.database.location()}-wal`
     this.#lockWaitMillisecondsMax = lockWaitMillisecondsMax
   }
 
@@ -44,7 +61,7 @@ export class GroupCommit {
   async #drain(): Promise<void> {
     await collectArrivals()
     while (this.#pending.length > 0) {
-      const batch = this.#pending.splice(0, writesMax)
+      const batch: PendingWrite[] = []
       const startedAt = performance.now()
       const observe = (unavailable: boolean) => {
         const writes = batch.reduce((sum, { options }) => sum + (options.batchSize ?? 1), 0)
@@ -60,14 +77,16 @@ export class GroupCommit {
   }
 
   async #commit(batch: PendingWrite[], onCommit: () => void): Promise<void> {
-    await this.#begin()
+    await this.#begin(batch)
     const callbacks: (() => void)[] = []
     try {
       for (const write of batch) callbacks.push(await this.#run(write, batch.length > 1))
       this.#execute('COMMIT')
+      this.#syncLater()
     } catch (error) {
       const { database } = this.#connection
       if (database.isOpen && database.isTransaction) database.exec('ROLLBACK')
+      if (error instanceof StoreUnavailable) this.#mustRewriteLog = true
       throw error
     }
     onCommit()
@@ -88,21 +107,79 @@ export class GroupCommit {
     }
   }
 
-  async #begin(): Promise<void> {
+  /**
+   * Begins a transaction, and moves the pending writes to its batch: those that arrived during the wait for the lock share
+   * its commit.
+   */
+  async #begin(batch: PendingWrite[]): Promise<void> {
     const deadline = performance.now() + this.#lockWaitMillisecondsMax
-    for (;;) {
+    for (let pause = lockedMilliseconds.min; ; pause = Math.min(2 * pause, lockedMilliseconds.max)) {
       try {
-        return this.#execute('BEGIN IMMEDIATE')
+        this.#rewriteLog()
+        this.#setSync(this.#pending.some(({ options }) => !options.durableLater))
+        withoutStackTrace(() => this.#execute('BEGIN IMMEDIATE'))
+        batch.push(...this.#pending.splice(0, writesMax))
+        return
       } catch (error) {
-        if (!isBusy(error) || performance.now() > deadline) throw error
+        if (!isBusy(error) || performance.now() > deadline) {
+          batch.push(...this.#pending.splice(0, writesMax))
+          throw error
+        }
         // A timer instead of SQLite's busy handler, which would block the process.
-        await delay(1)
+        await delay(pause)
       }
     }
   }
 
+  /**
+   * After a failed sync, the operating system may drop what it has not written, and the next sync succeeds without it. A
+   * power cut would then end the log before commits that were acknowledged later. A checkpoint moves the whole log into
+   * the database file, which it syncs.
+   */
+  #rewriteLog(): void {
+    if (!this.#mustRewriteLog) return
+    const checkpoint = this.#connection.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)')
+    const [result] = wrapStoreErrors(() => checkpoint.all())
+    if (result?.busy !== 0) throw new StoreUnavailable('The log cannot be rewritten while other processes read it.')
+    this.#mustRewriteLog = false
+  }
+
+  /** Not possible within a transaction. Checkpoints sync the log in any case, before they change the file. */
+  #setSync(syncs: boolean): void {
+    if (syncs === this.#syncs) return
+    this.#execute(`PRAGMA synchronous = ${syncs ? 'FULL' : 'NORMAL'}`)
+    this.#syncs = syncs
+  }
+
+  /** After a transaction without a sync. The sync runs in a thread, and is not needed when another transaction syncs. */
+  #syncLater(): void {
+    if (this.#syncs) {
+      clearTimeout(this.#syncTimer)
+      this.#syncTimer = undefined
+      return
+    }
+    this.#syncTimer ??= setTimeout(async () => {
+      this.#syncTimer = undefined
+      // Best effort: if it fails, so does the next transaction.
+      const log = await open(this.#logPath).catch(() => undefined)
+      await log?.datasync().catch(() => {})
+      await log?.close()
+    }, durableLaterMilliseconds).unref()
+  }
+
   #execute(sql: string): void {
     wrapStoreErrors(() => this.#connection.database.exec(sql))
+  }
+}
+
+/** Reading the stack takes most of the time of a BEGIN that finds the file locked, which is no error. */
+function withoutStackTrace<Result>(act: () => Result): Result {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 0
+  try {
+    return act()
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
   }
 }
 

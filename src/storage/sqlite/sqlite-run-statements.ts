@@ -19,8 +19,8 @@ const insertRunsSql = new Map(
   }),
 )
 
-const claimRunsSql = statement<RunsTable>(`UPDATE runs SET ${startedAttempt}, workflow_version = ?,
-  started_at = COALESCE(started_at, ?), worker_id = ?, lease_expires_at = ?
+const claimRunsSql = statement<RunsTable>(`UPDATE runs SET ${startedAttempt},
+  started_at = COALESCE(started_at, ?), attempt_started_at = ?, worker_id = ?, lease_expires_at = ?
   WHERE browser_context_id IS NULL AND id IN (SELECT id FROM runs WHERE ${ready()}
     AND account_id = ? AND workflow_id = ? ORDER BY priority DESC, id LIMIT ?) RETURNING *`)
 
@@ -50,8 +50,8 @@ export const sqliteRunStatements = {
   },
   async claimRuns(tx, queues, { at, workerId, leaseExpiresAt }) {
     const claimed: RunsTable[] = []
-    for (const { workflowVersion, accountId, workflowId, countMax } of queues) {
-      const values = [workflowVersion, at, workerId, leaseExpiresAt, at, accountId, workflowId, countMax]
+    for (const { accountId, workflowId, countMax } of queues) {
+      const values = [at, at, workerId, leaseExpiresAt, at, accountId, workflowId, countMax]
       claimed.push(...(await tx.all(claimRunsSql, values)))
     }
     const running = ({ id, attempts }: RunsTable) => ({

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Router } from 'express'
+import type { Tone } from './html.ts'
 
 /** Concatenated in this order: later style sheets override earlier ones. */
 const styleSheets = ['base', 'layout', 'elements', 'forms', 'overview', 'runs', 'workflows']
@@ -18,12 +19,30 @@ const files = {
   'icon.svg': readAsset('icon.svg'),
 }
 
-const contents = new Map<string, Buffer>(Object.entries(files))
+/** For the icon of a tab, which browsers show on light and dark backgrounds. */
+const toneColours: Record<Tone, string> = {
+  good: '#1a9d5c',
+  bad: '#d92d3a',
+  busy: '#4a5ce8',
+  waiting: '#d99a1c',
+  quiet: '#7b8494',
+  warning: '#d99a1c',
+}
+
+/** The icon with a dot of the colour. */
+function iconWithDot(colour: string): Buffer {
+  const dot = `<circle cx="23" cy="23" r="8.5" fill="${colour}" stroke="#fff" stroke-width="2.5"/></svg>`
+  return Buffer.from(files['icon.svg'].toString().trim().replace('</svg>', dot))
+}
+
+const icons = Object.entries(toneColours).map(([tone, colour]) => [`icon-${tone}.svg`, iconWithDot(colour)] as const)
+
+const contents = new Map<string, Buffer>([...Object.entries(files), ...icons])
 
 /** One version for all files, so that scripts can import each other by relative path. */
 const version = hash('sha256', Buffer.concat([...contents.values()]), 'base64url').slice(0, 10)
 
-export function assetPath(name: keyof typeof files): string {
+export function assetPath(name: keyof typeof files | `icon-${Tone}.svg`): string {
   return `/assets/${version}/${name}`
 }
 

@@ -13,12 +13,12 @@ import type { AuditLog } from '../../domain/audit-log/audit-log.ts'
 import type { Refusals } from '../../domain/audit-log/refusals.ts'
 import type { BrowserContexts } from '../../domain/browser-contexts/browser-contexts.ts'
 import type { ContextVersions } from '../../domain/browser-contexts/context-versions.ts'
+import type { WorkflowRegistry } from '../../domain/deployments/deployments.ts'
 import type { RunArtifacts } from '../../domain/runs/artifacts.ts'
 import type { RunFeed } from '../../domain/runs/run-feed.ts'
 import type { RunStatistics } from '../../domain/runs/run-statistics.ts'
 import type { Runs } from '../../domain/runs/runs.ts'
 import type { Workers } from '../../domain/runs/workers.ts'
-import type { Workflows } from '../../domain/workflows/workflows.ts'
 import type { Retention } from '../../maintenance/retention.ts'
 import type { AttemptCounts } from './sign-in/attempt-limits.ts'
 
@@ -31,7 +31,7 @@ export interface DashboardDomain {
   auditLog: AuditLog
   refusals: Refusals
   apiKeys: ApiKeys
-  workflows: Workflows
+  workflows: WorkflowRegistry
   browserContexts: BrowserContexts
   contextVersions: ContextVersions
   runs: Runs

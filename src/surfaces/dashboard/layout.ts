@@ -1,6 +1,6 @@
 /** The document around every page: head, navigation and the signed-in user. */
 import { assetPath } from './assets.ts'
-import { type Html, heading, html, nothing } from './html.ts'
+import { type Html, heading, html, nothing, type Tone } from './html.ts'
 import type { Page, PageRequest, Tab } from './page-handler.ts'
 
 /** The path of each tab is its name, except for the overview. Icons are SVG paths. */
@@ -24,7 +24,7 @@ function currentPage(isCurrent: boolean): Html | '' {
 }
 
 /** A page for a signed-in user. */
-export function renderPage({ user, account }: PageRequest, { title, tab, body }: Page): Html {
+export function renderPage({ user, account }: PageRequest, { title, icon: tone, tab, body }: Page): Html {
   const links = tabs.map(([name, label, path]) => {
     const href = name === 'overview' ? '/' : `/${name}`
     return html`<li><a href="${href}" ${currentPage(name === tab)}>${icon(path)}${label}</a></li>`
@@ -45,6 +45,7 @@ export function renderPage({ user, account }: PageRequest, { title, tab, body }:
       </header>
       <main id="main">${body}</main>
     </div>`,
+    tone,
   )
 }
 
@@ -63,7 +64,7 @@ function logo(): Html {
   return html`<img src="${assetPath('icon.svg')}" alt="" width="24" height="24" />`
 }
 
-function renderDocument(title: string, body: Html): Html {
+function renderDocument(title: string, body: Html, tone?: Tone): Html {
   return html`<!doctype html>
 <html lang="en">
   <head>
@@ -71,7 +72,7 @@ function renderDocument(title: string, body: Html): Html {
     <meta name="viewport" content="width=device-width, initial-scale=1" />
     <meta name="color-scheme" content="light dark" />
     <title>${title} · execution-service</title>
-    <link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml" />
+    <link rel="icon" href="${assetPath(tone ? `icon-${tone}.svg` : 'icon.svg')}" type="image/svg+xml" />
     <link rel="stylesheet" href="${assetPath('pico.css')}" />
     <link rel="stylesheet" href="${assetPath('dashboard.css')}" />
     <script type="module" src="${assetPath('dashboard.js')}"></script>

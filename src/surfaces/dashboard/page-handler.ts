@@ -7,7 +7,7 @@ import type { User } from '../../domain/accounts/user.ts'
 import type { Actor } from '../../domain/audit-log/audit-log.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { UploadedFile } from './form-body.ts'
-import type { Html } from './html.ts'
+import type { Html, Tone } from './html.ts'
 
 export type Tab = 'overview' | 'runs' | 'workflows' | 'browser-contexts' | 'api-keys' | 'settings' | 'profile'
 
@@ -31,6 +31,8 @@ export interface PageRequest {
 
 export interface Page {
   title: string
+  /** Colours a dot on the tab's icon. */
+  icon?: Tone
   tab: Tab
   body: Html
   /** 200 by default. */

@@ -16,8 +16,7 @@ export interface Contract {
   documentedUrl: string
   /** The URL shown in its place. */
   shownUrl: string
-  /** The bytes that `npm run generate` wrote. */
-  json: Buffer
+  /** The document as it is served, with the shown URL. */
   document: Document
   operations: ContractOperation[]
 }
@@ -44,12 +43,13 @@ export type Addresses = Partial<Record<(typeof files)[number]['page'], string | 
 
 export function readContracts(addresses: Addresses = {}): Contract[] {
   return files.map(({ file, page }) => {
-    const { document, text } = readContract(file)
+    const { document } = readContract(file)
     const { title, version, summary } = document.info
     const documentedUrl = document.servers[0]?.url ?? ''
-    const urls = { documentedUrl, shownUrl: addresses[page] ?? documentedUrl }
+    const shownUrl = addresses[page] ?? documentedUrl
+    if (shownUrl !== documentedUrl) document.servers = [{ url: shownUrl, description: 'This service.' }]
     const operations = readOperations(document)
-    return { file, page, title, version, summary, ...urls, json: Buffer.from(text), document, operations }
+    return { file, page, title, version, summary, documentedUrl, shownUrl, document, operations }
   })
 }
 

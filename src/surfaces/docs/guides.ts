@@ -12,7 +12,7 @@ export interface Guide extends Rendered {
 
 /** In the order of the pages. A guide that is not listed is added at the end. */
 const groups: Record<string, string[]> = {
-  Start: ['index', 'quick-start', 'writing-workflows', 'authentication'],
+  Start: ['index', 'quick-start', 'writing-workflows', 'your-own-project', 'deploying-workflows', 'authentication'],
   Runs: [
     'run-life-cycle',
     'following-a-run',
@@ -22,7 +22,7 @@ const groups: Record<string, string[]> = {
     'browser-contexts',
   ],
   Contract: ['errors', 'limits', 'versioning', 'changes', 'decisions'],
-  Tools: ['client', 'mock'],
+  Tools: ['client', 'mcp', 'mock'],
   Operations: ['running-in-production'],
 }
 

@@ -43,11 +43,10 @@ export async function renderReference(contract: Contract, template: string): Pro
   }
 }
 
-/** The document with the service's own address, the members of events, and the code samples of each operation. */
+/** The document with the members of events, and the code samples of each operation. */
 function documentForReaders(contract: Contract): Document {
-  const { document, operations, documentedUrl, shownUrl } = contract
+  const { document, operations } = contract
   const copy = structuredClone(document)
-  if (shownUrl !== documentedUrl) copy.servers = [{ url: shownUrl, description: 'This service.' }]
   for (const { value } of walk(copy.paths)) showEvents(copy, value)
   for (const { id, path, method } of operations) {
     const samples = samplesFor(id).map(({ lang, source }) => ({

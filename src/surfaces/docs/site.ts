@@ -41,8 +41,8 @@ export async function docsSite(addresses?: Addresses): Promise<Site> {
     add(`${guide.name}.html`, await guidePage(layout, guide))
     add(`${guide.name}.md`, guide.markdown)
   }
-  for (const { file, json, document } of contracts) {
-    add(`${file}.json`, json)
+  for (const { file, document } of contracts) {
+    add(`${file}.json`, `${JSON.stringify(document, null, 2)}\n`)
     add(`${file}.yaml`, stringify(document, { aliasDuplicateObjects: false, lineWidth: 120 }))
   }
   add('llms.txt', llmsText(guides, contracts))

@@ -77,7 +77,7 @@ export function queueMetrics(registry: Registry, dependencies: QueueMetricsDepen
 async function readSnapshot({ tx, workers, workflows, accountConcurrency = 0 }: QueueMetricsDependencies) {
   const limitByWorkflow = new Map(workflows().map(({ id, concurrencyLimit }) => [id, concurrencyLimit]))
   const limits: ConcurrencyLimits = {
-    ofWorkflow: (id) => limitByWorkflow.get(id) ?? Number.POSITIVE_INFINITY,
+    ofWorkflow: ({ workflow_id }) => limitByWorkflow.get(workflow_id) ?? Number.POSITIVE_INFINITY,
     ofAccount: accountConcurrency || Number.POSITIVE_INFINITY,
   }
   const depth = await queueDepth(tx, limits)

@@ -2,6 +2,7 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../../commands/output.ts'
+import { formatList, type Sentence } from '../../openapi/compare/sentences.ts'
 import {
   type CheckedContract,
   currentPath,
@@ -9,7 +10,6 @@ import {
   readCheckedContracts,
   releasedPath,
 } from './checked-contract.ts'
-import { formatList, type Sentence } from './compare/sentences.ts'
 import { listChanges } from './compatibility.ts'
 
 const changelogPath = 'docs/guides/changes.md'

@@ -1,7 +1,8 @@
 /** Checks that v1 does not break clients, and that versions rise as Semantic Versioning requires. */
+
+import { compareDocuments } from '../../openapi/compare/documents.ts'
+import { type Sentence, toSentences } from '../../openapi/compare/sentences.ts'
 import type { CheckedContract, Finding, Report } from './checked-contract.ts'
-import { compareDocuments } from './compare/documents.ts'
-import { type Sentence, toSentences } from './compare/sentences.ts'
 
 export function listChanges({ released, current }: CheckedContract): Sentence[] {
   return toSentences(compareDocuments(released, current), released)
@@ -18,10 +19,12 @@ export function checkCompatibility(contracts: readonly CheckedContract[]): Repor
   }
 }
 
-/** Breaking changes of v1 that are accepted for security, each with the reason. */
+/** Breaking changes of v1 that are accepted, each with the reason. */
 const accepted: Record<string, string> = {
   'Query parameter `browserContextId` of `queueRemoteRun` now requires the scope `browser-contexts:use`.':
     'Keys with any scope of browser contexts get it when the store is migrated; the others were never to use contexts.',
+  '`Run.waitingFor` can also be `deployment`.':
+    'Only where a worker cannot get the code of a run. It would otherwise be executed by other code than was validated.',
 }
 
 /** Versions below 1.0.0 make no promise (Semantic Versioning, section 4). */

@@ -39,7 +39,7 @@ export const adjustments: Record<string, Adjustment> = {
   },
   'owasp:api8:2023-define-cors-origin': {
     off: true,
-    because: 'API keys must not be in web pages: without CORS headers, browsers block other origins.',
+    because: 'Operators name the origins whose pages may call; by default, browsers block all of them.',
   },
   'owasp:api8:2023-no-server-http': {
     rule: { given: '$.servers[?(!@.url.match(/^http:.*127\\.0\\.0\\.1:/))].url' },

@@ -107,7 +107,7 @@ function addressVariable(name: DocumentName): string {
 function createRequest(surface: Surface, it: DocumentOperation, seq: number): Request {
   const { name, document } = surface
   const { path, method, operation, parameters } = it
-  const json = exampleBody(document, it)
+  const json = exampleBody(document, it, surface.variables)
   const pairs = (location: ParameterObject['in']) =>
     parameters.filter((each) => each.in === location).map((each) => toPair(surface, each))
   const { mode, auth } = credential(document)
@@ -149,11 +149,18 @@ function credential(document: Document): { mode: Request['http']['auth']; auth: 
   return { mode: 'apikey', auth: { apikey: { key: scheme?.name ?? '', value, placement: 'header' } } }
 }
 
-function exampleBody(document: Document, { operation }: DocumentOperation): string | undefined {
+/** The first example. A member named like a path parameter, such as `runId`, has its variable. */
+function exampleBody(
+  document: Document,
+  { operation }: DocumentOperation,
+  variables: ReadonlySet<string>,
+): string | undefined {
   const { examples = {} } = operation.requestBody?.content['application/json'] ?? {}
   const [example] = Object.values(examples)
   if (!example) return undefined
-  return JSON.stringify(resolve<{ value: unknown }>(document, example).value, null, 2)
+  const { value } = resolve<{ value: object }>(document, example)
+  const withVariables = Object.entries(value).map(([name, each]) => [name, variables.has(name) ? `{{${name}}}` : each])
+  return JSON.stringify(Object.fromEntries(withVariables), null, 2)
 }
 
 /** An operation that creates a resource (`Location`) stores its id in a variable, which other requests use. */

@@ -1,51 +1,49 @@
 /**
- * `npm run build:client` compiles the client to dist/client/, which is published as `execution-service-client`. The
- * package keeps the folders of the repository, src/client/ and generated/, so that imports stay as they are.
+ * `npm run build:client` builds the published packages in dist/: `execution-service-client` for callers, and
+ * `execution-service` for authors of workflows. Each is also packed into a file, from which npm installs it.
  */
-import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises'
-import { dirname, join, relative } from 'node:path'
+import { copyFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import ts from 'typescript'
+import { compilePackage } from '../../commands/project/compile-package.ts'
+import { buildWorkflowPackage, packPackage } from '../../commands/project/workflow-package.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
-const source = join(root, 'src/client')
 
-const options: ts.CompilerOptions = {
+const compilerOptions = {
   // Supported by Node 20 and the browsers of its time.
-  target: ts.ScriptTarget.ES2022,
-  lib: ['lib.es2022.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'],
-  module: ts.ModuleKind.NodeNext,
-  moduleResolution: ts.ModuleResolutionKind.NodeNext,
+  target: 'es2022',
+  lib: ['es2022', 'dom', 'dom.iterable'],
+  module: 'nodenext',
+  moduleResolution: 'nodenext',
   // Without Node's types, so that the client cannot use Node.
   types: [],
-  strict: true,
-  exactOptionalPropertyTypes: true,
-  noUncheckedIndexedAccess: true,
-  verbatimModuleSyntax: true,
-  declaration: true,
-  rewriteRelativeImportExtensions: true,
-  rootDir: root,
+}
+
+/** The command is a program of Node; what applications import is not. */
+const commandOptions = {
+  ...compilerOptions,
+  lib: ['es2023'],
+  types: ['node'],
+  // openapi-typescript's own types refer to packages that it does not install.
+  skipLibCheck: true,
 }
 
 /** @throws {Error} with the compiler's diagnostics. */
 export async function buildClient(directory: string): Promise<void> {
-  const files = new Map<string, string>()
-  const program = ts.createProgram([join(source, 'index.ts')], options)
-  const host = { getCanonicalFileName: (name: string) => name, getCurrentDirectory: () => root, getNewLine: () => '\n' }
-  const { diagnostics } = program.emit(undefined, (path, text) => files.set(path, text))
-  const found = [...ts.getPreEmitDiagnostics(program), ...diagnostics]
-  if (found.length > 0) throw new Error(ts.formatDiagnostics(found, host))
-  await rm(directory, { recursive: true, force: true })
-  for (const [path, text] of files) {
-    const target = join(directory, relative(root, path))
-    await mkdir(dirname(target), { recursive: true })
-    await writeFile(target, text)
-  }
+  const library = { entries: ['src/client/index.ts'], compilerOptions, prune: false }
+  const command = { entries: ['src/client/types-command.ts'], compilerOptions: commandOptions, prune: true }
+  await compilePackage([command, library], directory)
+  const source = join(root, 'src/client')
   for (const name of ['package.json', 'README.md']) await copyFile(join(source, name), join(directory, name))
   await copyFile(join(root, 'LICENSE'), join(directory, 'LICENSE'))
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  await buildClient(join(root, 'dist/client'))
-  process.stdout.write('wrote: dist/client/\n')
+  const dist = join(root, 'dist')
+  for (const [name, build] of Object.entries({ client: buildClient, 'execution-service': buildWorkflowPackage })) {
+    const directory = join(dist, name)
+    await build(directory)
+    process.stdout.write(`wrote: dist/${name}/ and dist/${await packPackage(directory, dist)}\n`)
+  }
 }

@@ -66,7 +66,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as \`X-Document-Hash\`. */
-export const documentHash = '${documentHash(stringifyDocument(document))}'
+export const documentHash = '${documentHash(document)}'
 
 /** Every operation of ${title} ${version} as a function. */
 export interface ${type} {
@@ -129,7 +129,9 @@ function typeName(name: DocumentName): string {
 
 /** A doc comment with the operation's summary, description, address, scopes and statuses. */
 function docComment({ path, method, operation }: DocumentOperation, indent: string): string {
-  const scopes = operation.security.map((requirement) => Object.values(requirement).flat().join(', ')).join(' or ')
+  // A token has no scopes.
+  const required = operation.security.map((requirement) => Object.values(requirement).flat())
+  const scopes = required.flatMap((it) => (it.length > 0 ? it.join(', ') : [])).join(' or ')
   const statuses = Object.keys(operation.responses).join(', ')
   const lines = [
     `${operation.summary}.`,

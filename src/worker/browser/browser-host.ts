@@ -1,10 +1,11 @@
 /** The one browser of a worker: started when a run first needs it, restarted after a crash, ended when idle. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { environmentWithoutSecrets } from '../../config.ts'
 import { ProcessReaper } from '../process-reaper.ts'
+import { directoryPrefixes } from '../temporary-directory.ts'
 import { BrowserProcess, type Start, StartError, type Started } from './browser-process.ts'
 import { BrowserMissing, type FoundBrowser, findBrowser } from './find-browser.ts'
-import { directoryPrefix } from './temporary-directory.ts'
 
 export { BrowserMissing }
 
@@ -46,7 +47,7 @@ export class BrowserHost {
   readonly #log: Logger
   readonly #closing = new AbortController()
   /** After the worker's death, the host process ends the browser and removes its files, which takes up to 2 s. */
-  readonly #reaper = new ProcessReaper({ graceSeconds: 5, filesPrefix: directoryPrefix })
+  readonly #reaper = new ProcessReaper({ graceSeconds: 5, filesPrefix: directoryPrefixes.browser })
   #users = 0
   #starting: Promise<Running> | undefined
   #running: Running | undefined
@@ -122,7 +123,7 @@ export class BrowserHost {
 
   async #start(): Promise<Running> {
     const { path, cdpUrl } = this.#options
-    const found = cdpUrl ? undefined : await findBrowser(path)
+    const found = cdpUrl ? undefined : await findBrowser(path, environmentWithoutSecrets(process.env))
     // The first retry does not wait.
     if (this.#failures >= 2) await this.#backOff(Math.min(backoffMillisecondsMax, 100 * 2 ** this.#failures))
     try {

@@ -4,8 +4,8 @@ import { on } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../../config.ts'
 import type { Mark } from '../process-reaper.ts'
+import { createTemporaryDirectory } from '../temporary-directory.ts'
 import type { FromHost, ToHost } from './host-messages.ts'
-import { createTemporaryDirectory } from './temporary-directory.ts'
 
 /** Twice Playwright's own limit for starting a browser. */
 const startMillisecondsMax = 60_000
@@ -39,7 +39,7 @@ export class BrowserProcess {
    * @param onUncaught called with the name of an error that the host process survived.
    */
   constructor(mark: Mark, onUncaught: (name: string) => void) {
-    const directory = createTemporaryDirectory(mark.reaperId)
+    const directory = createTemporaryDirectory('browser', mark.reaperId)
     this.#child = fork(fileURLToPath(new URL('./host-process.ts', import.meta.url)), [directory.path], {
       // The browser creates its profile and other files there.
       env: { ...environmentWithoutSecrets(process.env), ...mark.environment, TMPDIR: directory.path },

@@ -4,10 +4,9 @@ import { once } from 'node:events'
 import { accessSync, constants, lstatSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, isAbsolute, join } from 'node:path'
+import { delimiter, dirname, extname, isAbsolute, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { environmentWithoutSecrets } from '../../config.ts'
 
 /** No browser can be started; the message says what to install or set. */
 export class BrowserMissing extends Error {}
@@ -27,15 +26,19 @@ const installedNames = ['google-chrome', 'google-chrome-stable', 'chromium', 'ch
 /** An installed Chrome prints its version within 0.1 s; from a slow disk on a busy machine it takes longer. */
 const versionMillisecondsMax = 10_000
 
-/** @param path BROWSER_PATH; if set, no other browser is tried. @throws {BrowserMissing} when no browser runs. */
-export async function findBrowser(path: string | undefined): Promise<FoundBrowser> {
-  if (path) return findConfigured(path)
-  return (await findInstalled()) ?? findBundled()
+/**
+ * @param path BROWSER_PATH; if set, no other browser is tried.
+ * @param inherited the variables that a browser inherits, without secrets.
+ * @throws {BrowserMissing} when no browser runs.
+ */
+export async function findBrowser(path: string | undefined, inherited: NodeJS.ProcessEnv): Promise<FoundBrowser> {
+  if (path) return findConfigured(path, inherited)
+  return (await findInstalled(inherited)) ?? findBundled(inherited)
 }
 
-async function findConfigured(path: string): Promise<FoundBrowser> {
+async function findConfigured(path: string, inherited: NodeJS.ProcessEnv): Promise<FoundBrowser> {
   try {
-    return { from: 'BROWSER_PATH', executable: path, version: await readVersion(path, {}), environment: {} }
+    return { from: 'BROWSER_PATH', executable: path, version: await readVersion(path, inherited), environment: {} }
   } catch (error) {
     throw new BrowserMissing(
       `BROWSER_PATH is "${path}", which does not run (${messageOf(error)}): set it to the executable of Chrome or Chromium.`,
@@ -43,10 +46,10 @@ async function findConfigured(path: string): Promise<FoundBrowser> {
   }
 }
 
-async function findInstalled(): Promise<FoundBrowser | undefined> {
+async function findInstalled(inherited: NodeJS.ProcessEnv): Promise<FoundBrowser | undefined> {
   for (const executable of installedNames.flatMap(findOnPath)) {
     try {
-      return { from: 'system', executable, version: await readVersion(executable, {}), environment: {} }
+      return { from: 'system', executable, version: await readVersion(executable, inherited), environment: {} }
     } catch {
       // A stub or a broken installation.
     }
@@ -55,7 +58,7 @@ async function findInstalled(): Promise<FoundBrowser | undefined> {
 }
 
 /** The Chromium of the npm package, unpacked if needed, whatever is installed. @throws {BrowserMissing} */
-export async function findBundled(): Promise<FoundBrowser> {
+export async function findBundled(inherited: NodeJS.ProcessEnv): Promise<FoundBrowser> {
   const packageVersion = readPackageVersion()
   if (!packageVersion) {
     throw new BrowserMissing(
@@ -73,7 +76,12 @@ export async function findBundled(): Promise<FoundBrowser> {
     FONTCONFIG_FILE: join(directory, 'fonts.conf'),
   }
   try {
-    return { from: 'npm', executable, environment, version: await readVersion(executable, environment) }
+    return {
+      from: 'npm',
+      executable,
+      environment,
+      version: await readVersion(executable, { ...inherited, ...environment }),
+    }
   } catch (error) {
     throw new BrowserMissing(
       `The Chromium installed by npm does not run here (${messageOf(error)}): install Google Chrome or Chromium, or set ` +
@@ -94,7 +102,8 @@ function readPackageVersion(): string | undefined {
   }
 }
 
-const unpackModule = fileURLToPath(new URL('./unpack-chromium.ts', import.meta.url))
+/** The published package has compiled modules. */
+const unpackModule = fileURLToPath(new URL(`./unpack-chromium${extname(import.meta.url)}`, import.meta.url))
 const cacheDirectory = fileURLToPath(new URL('../../../node_modules/.cache/chromium', import.meta.url))
 /** For a user who may not write to the checkout. */
 const userDirectory = join(tmpdir(), `execution-service-chromium-${process.getuid?.()}`)
@@ -147,8 +156,7 @@ function isExecutable(path: string): boolean {
 }
 
 /** @throws when it prints no version in time: it is no browser, or lacks something that it needs to run. */
-function readVersion(executable: string, environment: Record<string, string>): Promise<string> {
-  const env = { ...environmentWithoutSecrets(process.env), ...environment }
+function readVersion(executable: string, env: NodeJS.ProcessEnv): Promise<string> {
   const options = { env, timeout: versionMillisecondsMax, killSignal: 'SIGKILL' } as const
   return new Promise((resolve, reject) => {
     execFile(executable, ['--version'], options, (error, stdout, stderr) => {

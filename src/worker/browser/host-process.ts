@@ -7,10 +7,10 @@ import { statfsSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import type { BrowserServer, CDPSession, LaunchOptions } from 'playwright-core'
+import { removeOwnDirectory } from '../temporary-directory.ts'
 import type { Start } from './browser-process.ts'
 import { loadChromium } from './connection.ts'
 import { type FromHost, reasonMark, type ToHost } from './host-messages.ts'
-import { removeOwnDirectory } from './temporary-directory.ts'
 
 /** In addition to Playwright's, which disable the profile, updates, synchronization and background requests. */
 const flags = ['--no-pings', '--disable-domain-reliability', '--disable-crash-reporter']

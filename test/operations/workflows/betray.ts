@@ -26,7 +26,7 @@ export default defineWorkflow({
     process.stdout.write(`${message}\n`)
     progress(10, message)
     await step('remember', () => message)
-    if (variables.fails || attempt === 1) throw new Error(message)
+    if (variables.fails || attempt === 1) throw new Error(message, { cause: new Error(message) })
     return { said: message, [message]: [message] }
   },
 })

@@ -2,6 +2,7 @@
 import { v7 as uuid } from 'uuid'
 import { type ApiKey, ApiKeyError } from '../../../domain/api-keys/api-key.ts'
 import type { RevealedKey } from '../../../domain/api-keys/api-keys.ts'
+import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { renamePage } from '../html.ts'
 import {
@@ -14,7 +15,6 @@ import {
   type PageResult,
 } from '../page-handler.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
-import { exampleVariables } from '../workflows/example-variables.ts'
 import * as templates from './api-key-templates.ts'
 import { lifetimes } from './api-key-templates.ts'
 
@@ -43,7 +43,7 @@ export const createApiKey: PageHandler = async (request, deps) => {
       scopes: parseScopes(form),
       expiresAt: parseExpiry(form.get('lifetime') ?? ''),
     }
-    return createdPage('API key created', await deps.apiKeys.create(key, actor), deps)
+    return createdPage('API key created', await deps.apiKeys.create(key, actor), account.id, deps)
   } catch (error) {
     if (!(error instanceof ApiKeyError)) throw error
     if (error.about === 'repeated') return { location: '/api-keys?done=repeated' }
@@ -108,7 +108,8 @@ export const rotateApiKey: PageHandler = async (request, deps) => {
   const key = await deps.apiKeys.get(account.id, id)
   if (key) requireCreator(request, key)
   try {
-    return createdPage('API key rotated', orNotFound(await deps.apiKeys.rotate(account.id, id, newId, actor)), deps)
+    const rotated = orNotFound(await deps.apiKeys.rotate(account.id, id, newId, actor))
+    return createdPage('API key rotated', rotated, account.id, deps)
   } catch (error) {
     if (!(error instanceof ApiKeyError)) throw error
     if (error.about === 'repeated' || !key) return { location: '/api-keys?done=repeated' }
@@ -151,7 +152,9 @@ async function findDeletableKey(request: PageRequest, deps: Dependencies): Promi
   return key
 }
 
-function createdPage(title: string, key: RevealedKey, { workflows, addresses }: Dependencies): PageResult {
+function createdPage(title: string, key: RevealedKey, accountId: string, deps: Dependencies): PageResult {
+  const { addresses } = deps
+  const workflows = deps.workflows.current(accountId)
   return apiKeyPage(title, templates.renderCreatedApiKey(key, exampleCommand()))
 
   /** Queues a run with the key. `undefined` when its scopes do not allow that, or no workflow accepts its example. */

@@ -91,6 +91,10 @@ class LiveElement {
     const page = new DOMParser().parseFromString(await response.text(), 'text/html')
     const updated = page.getElementById(this.#element.id)
     if (!updated) return
+    document.title = page.title
+    const icon = document.querySelector('link[rel=icon]')
+    const { href } = page.querySelector('link[rel=icon]')
+    if (icon.href !== href) icon.href = href
     Idiomorph.morph(this.#element, updated.innerHTML, {
       morphStyle: 'innerHTML',
       ignoreActiveValue: true,

@@ -1,6 +1,6 @@
 /** Templates of the forms that create, rename, delete and restore. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
-import type { Version } from '../../../domain/browser-contexts/context-versions.ts'
+import type { Version } from '../../../domain/browser-contexts/version-list.ts'
 import { nameLengthMax } from '../../../domain/display-names.ts'
 import { formatBytes, time } from '../format.ts'
 import { backLink, facts, type Html, heading, html, inputField, nothing, notice } from '../html.ts'

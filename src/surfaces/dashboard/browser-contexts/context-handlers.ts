@@ -72,7 +72,10 @@ async function contextPage(
     context,
     versions: orNotFound(versions),
     queuerLabel,
-    workflows: deps.workflows.list().filter(({ usesBrowser }) => usesBrowser),
+    workflows: deps.workflows
+      .current(account.id)
+      .list()
+      .filter(({ usesBrowser }) => usesBrowser),
     addresses: deps.addresses(),
     done: query.get('done') ?? '',
     uploadError: upload?.error,
@@ -116,7 +119,7 @@ export const restoreVersion: PageHandler = async (request, deps) => {
   const { id } = await findContext(request, deps)
   const { number } = await findOlderVersion(request, deps)
   const writer = { userId: user.id }
-  const restored = orNotFound(await deps.contextVersions.restore(account.id, id, number, writer, actor))
+  const restored = orNotFound(await deps.contextVersions.restore(account.id, id, number, writer, { actor }))
   return isInUse(restored) ? restorePage(request, deps, restored) : redirectTo(id, 'restored')
 }
 

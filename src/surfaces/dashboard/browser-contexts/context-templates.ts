@@ -1,7 +1,8 @@
 /** Templates of the list of browser contexts and of one context's page. They never show a stored value. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
-import type { Version } from '../../../domain/browser-contexts/context-versions.ts'
 import { stateBytesMax } from '../../../domain/browser-contexts/storage-state.ts'
+import type { Version } from '../../../domain/browser-contexts/version-list.ts'
+import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { formatBytes, time } from '../format.ts'
@@ -22,7 +23,6 @@ import {
 } from '../html.ts'
 import { type QueuerLabel, runLink } from '../runs/run-labels.ts'
 import { queueCommand, uploadCommand } from '../workflows/curl-commands.ts'
-import { exampleVariables } from '../workflows/example-variables.ts'
 import { contextBadge, contextLink, renderSites } from './context-labels.ts'
 
 interface ContextList {
@@ -188,7 +188,7 @@ function renderUsage({ context, workflows, addresses }: ContextPage): Html {
   })
   const intro = first
     ? html`<p>Run a workflow with it:</p><ul>${links}</ul><p>Or queue a run from a program:</p>`
-    : html`<p>No installed workflow uses a browser. A workflow does if its definition has <code>browser: true</code>.
+    : html`<p>No deployed workflow uses a browser. A workflow does if its definition has <code>browser: true</code>.
         Queue a run of it from a program:</p>`
   return html`<section class="card">
     <h2>Use in a run</h2>

@@ -25,7 +25,7 @@ export const showOverview: PageHandler = async ({ account }, deps) => {
     workers: alive,
     failures: failures.slice(0, failuresShown),
     hasKey: keys.length > 0,
-    workflowCount: workflows.list().length,
+    workflowCount: workflows.current(account.id).list().length,
     storage: { bytes: usage.bytesOf(account.id), quotaMegabytes: usage.quotaMegabytes },
   })
   return { title: 'Overview', tab: 'overview', body }
@@ -111,7 +111,7 @@ function renderLastDay({ statistics, hasKey, workflowCount }: Overview): Html {
   const installed = workflowCount === 1 ? '1 workflow is' : `${workflowCount} workflows are`
   return emptyState(
     'No runs in the last 24 hours',
-    html`<p>${installed} installed. ${advice}</p><p><a class="button" href="/workflows">View workflows</a></p>`,
+    html`<p>${installed} deployed. ${advice}</p><p><a class="button" href="/workflows">View workflows</a></p>`,
   )
 }
 

@@ -1,6 +1,6 @@
 /** Reconstructs the attempts of a run and their steps from its events. */
 import type { RunEvent } from '../../../domain/runs/run.ts'
-import { isFinal, type RunReason, type RunStatus } from '../../../domain/runs/run-state.ts'
+import { type AttemptError, isFinal, type RunReason, type RunStatus } from '../../../domain/runs/run-state.ts'
 
 export interface Step {
   name: string
@@ -17,6 +17,8 @@ export interface Attempt {
   /** The run's status after the attempt; `running` until then. */
   next: RunStatus
   reason: RunReason | null
+  /** Why it failed. */
+  error: AttemptError | null
   steps: Step[]
 }
 
@@ -25,6 +27,10 @@ export function parseAttempts(events: readonly RunEvent[]): Attempt[] {
   const attempts = new Map<number, Attempt>()
   for (const { type, at, data } of events) {
     const number = Number(data.attempt)
+    // A worker that cannot get the deployment hands the run back with the number of the attempt before.
+    if (type === 'status' && data.status === 'queued') {
+      for (const handedBack of [...attempts.keys()].filter((each) => each > number)) attempts.delete(handedBack)
+    }
     if (type !== 'step' && !(type === 'status' && number > 0)) continue
     const attempt = attempts.get(number) ?? {
       number,
@@ -32,6 +38,7 @@ export function parseAttempts(events: readonly RunEvent[]): Attempt[] {
       endedAt: null,
       next: 'running',
       reason: null,
+      error: null,
       steps: [],
     }
     attempts.set(number, attempt)
@@ -59,12 +66,13 @@ function applyStep({ steps }: Attempt, { name, state }: StepData, at: number): v
 interface StatusData {
   status: RunStatus
   reason: RunReason | null
+  error?: AttemptError
 }
 
-function applyStatus(attempt: Attempt, { status, reason }: StatusData, at: number): void {
+function applyStatus(attempt: Attempt, { status, reason, error }: StatusData, at: number): void {
   // A cancellation request repeats `running`, and cancelling between attempts repeats the last attempt's number.
   if (status === 'running' || attempt.endedAt !== null) return
-  Object.assign(attempt, { endedAt: at, next: status, reason })
+  Object.assign(attempt, { endedAt: at, next: status, reason, error: error ?? null })
   for (const step of attempt.steps) {
     if (step.state === 'running') Object.assign(step, { state: 'interrupted', endedAt: at })
   }

@@ -1,9 +1,10 @@
 /** The tab "Runs": the account's runs, one run in detail, cancelling and deleting it. */
+import type { Run } from '../../../domain/runs/run.ts'
 import { isFinal } from '../../../domain/runs/run-state.ts'
 import { orNotFound, type PageHandler } from '../page-handler.ts'
 import { parseAttempts } from './run-attempts.ts'
 import { parseRunFilter, toListRequest, toRunQuery } from './run-filter.ts'
-import { readQueuerLabels, shortId } from './run-labels.ts'
+import { describeStatus, readQueuerLabels, shortId } from './run-labels.ts'
 import { renderRunList } from './run-list-template.ts'
 import { renderCancellation, renderRun, renderRunDeletion } from './run-template.ts'
 
@@ -21,7 +22,7 @@ export const listRuns: PageHandler = async ({ account, query }, deps) => {
     filter,
     isFirstPage: cursor === undefined,
     done: query.get('done') ?? '',
-    workflows: deps.workflows.list(),
+    workflows: deps.workflows.current(account.id).list(),
     queuerLabel: await readQueuerLabels(deps, account.id),
     executionUrl: deps.addresses().executionUrl,
   })
@@ -36,28 +37,37 @@ export const showRun: PageHandler = async ({ account, query, params }, deps) => 
   ])
   const { run, history } = orNotFound(found)
   const { browserContextId } = run
+  const workflow = deps.workflows.current(account.id).get(run.workflowId)
   const body = renderRun({
     run,
     context: browserContextId === null ? undefined : await deps.browserContexts.get(account.id, browserContextId),
     history,
     attempts: parseAttempts(history.events),
-    workflow: deps.workflows.get(run.workflowId),
+    workflow,
     queuer: queuerLabel(run),
+    canceller: isCancelled(run) ? queuerLabel(run.cancelledBy) : undefined,
     workers: workers.length,
     executionUrl: deps.addresses().executionUrl,
     done: query.get('done') ?? '',
   })
-  return { title: `Run ${shortId(run.id)}`, tab: 'runs', body }
+  const { tone, label } = describeStatus(run)
+  return { title: `${label} · ${workflow?.title ?? run.workflowId} ${shortId(run.id)}`, icon: tone, tab: 'runs', body }
+}
+
+/** Whether it is known who cancelled the run. */
+function isCancelled({ cancelledBy: { apiKeyId, userId } }: Run): boolean {
+  return apiKeyId !== null || userId !== null
 }
 
 export const confirmCancellation: PageHandler = async ({ account, params }, { runs, workflows }) => {
   const run = orNotFound(await runs.get(account.id, params.id ?? ''))
   if (isFinal(run.status)) return { location: `/runs/${run.id}?done=finished` }
-  return { title: 'Cancel run', tab: 'runs', body: renderCancellation(run, workflows.get(run.workflowId)) }
+  const workflow = workflows.current(account.id).get(run.workflowId)
+  return { title: 'Cancel run', tab: 'runs', body: renderCancellation(run, workflow) }
 }
 
-export const cancelRun: PageHandler = async ({ account, params }, { runs }) => {
-  const run = orNotFound(await runs.cancel(account.id, params.id ?? ''))
+export const cancelRun: PageHandler = async ({ account, user, params }, { runs }) => {
+  const run = orNotFound(await runs.cancel(account.id, params.id ?? '', { userId: user.id }))
   const wasFinished = isFinal(run.status) && run.status !== 'cancelled'
   return { location: `/runs/${run.id}${wasFinished ? '?done=finished' : ''}` }
 }
@@ -65,7 +75,8 @@ export const cancelRun: PageHandler = async ({ account, params }, { runs }) => {
 export const confirmRunDeletion: PageHandler = async ({ account, params }, { runs, workflows }) => {
   const run = orNotFound(await runs.get(account.id, params.id ?? ''))
   if (!isFinal(run.status)) return { location: `/runs/${run.id}?done=unfinished` }
-  return { title: 'Delete run', tab: 'runs', body: renderRunDeletion(run, workflows.get(run.workflowId)) }
+  const workflow = workflows.current(account.id).get(run.workflowId)
+  return { title: 'Delete run', tab: 'runs', body: renderRunDeletion(run, workflow) }
 }
 
 export const deleteRun: PageHandler = async ({ account, params, actor }, { runs }) => {

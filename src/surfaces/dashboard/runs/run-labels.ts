@@ -19,9 +19,16 @@ const statusBadges: Record<RunStatus, { tone: Tone; label: string }> = {
 
 export const statusOptions = Object.entries(statusBadges).map(([value, { label }]) => ({ value, title: label }))
 
-export function runBadge({ status, cancelRequested }: Pick<Run, 'status' | 'cancelRequested'>): Html {
+type RunState = Pick<Run, 'status' | 'cancelRequested'>
+
+export function describeStatus({ status, cancelRequested }: RunState): { tone: Tone; label: string } {
   const { tone, label } = statusBadges[status]
-  return badge(tone, status === 'running' && cancelRequested ? 'Cancelling' : label)
+  return { tone, label: status === 'running' && cancelRequested ? 'Cancelling' : label }
+}
+
+export function runBadge(run: RunState): Html {
+  const { tone, label } = describeStatus(run)
+  return badge(tone, label)
 }
 
 /** The end of the id: ids begin with a time, so those of the same minute differ only at the end. */
@@ -57,7 +64,7 @@ export function describeWaitBriefly({ waitingFor, availableAt, reason }: Run): H
 }
 
 interface WaitCircumstances {
-  /** `undefined` when it is no longer installed. */
+  /** `undefined` when it is no longer deployed. */
   workflow: Workflow | undefined
   workers: number
   /** The run's browser context, unless it was deleted. */
@@ -65,12 +72,17 @@ interface WaitCircumstances {
 }
 
 export function describeWait(run: Run, { workflow, workers, context }: WaitCircumstances): Html | undefined {
-  const { waitingFor, reason, attempts, availableAt } = run
+  const { waitingFor, waitingForDetail, deploymentId, reason, attempts, availableAt } = run
   if (waitingFor === null) return undefined
   const endings: { [Key in RunReason]?: string } = {
     attemptFailed: `Attempt ${attempts} failed. `,
     workerStopped: `The worker of attempt ${attempts} shut down. `,
     workerLost: `The worker of attempt ${attempts} stopped responding. `,
+  }
+  if (waitingFor === 'deployment') {
+    const deployment =
+      deploymentId === null ? 'its deployment' : html`deployment <code>${deploymentId.slice(0, 12)}</code>`
+    return html`Waiting for ${deployment}, which the worker could not get: ${waitingForDetail} The next try is ${time(availableAt)}.`
   }
   const previous = (reason && endings[reason]) ?? ''
   if (waitingFor === 'delay') {
@@ -81,7 +93,10 @@ export function describeWait(run: Run, { workflow, workers, context }: WaitCircu
     return html`${previous}Waiting for another run to finish: this workflow runs ${limit === 1 ? 'one at a time' : `at most ${limit} at a time`}.`
   }
   if (waitingFor === 'browserContext') return html`${previous}${describeContextWait(context)}`
-  if (!workflow) return html`${previous}This workflow is no longer installed, so no worker can run it.`
+  // Runs of deployed workflows are executed although their workflow was removed.
+  if (!workflow && deploymentId === null) {
+    return html`${previous}This workflow is no longer deployed, so no worker can run it.`
+  }
   return html`${previous}${workers === 0 ? 'No workers are running.' : 'Waiting for a free worker slot.'}`
 }
 

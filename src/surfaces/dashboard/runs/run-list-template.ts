@@ -1,5 +1,6 @@
 /** Template of the list of runs. */
 import type { Run } from '../../../domain/runs/run.ts'
+import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { time } from '../format.ts'
 import {
@@ -15,7 +16,6 @@ import {
   table,
 } from '../html.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
-import { exampleVariables } from '../workflows/example-variables.ts'
 import { isEmptyFilter, type RunFilter, statusFilterOptions, toRunQuery } from './run-filter.ts'
 import {
   describeEnd,
@@ -74,16 +74,17 @@ function renderFilter(filter: RunFilter, workflows: Workflow[]): Html {
 function renderRunTable({ runs, workflows, queuerLabel }: RunList): Html {
   const titles = new Map(workflows.map(({ id, title }) => [id, title]))
   const rows = runs.map((run) => [
-    html`<div class="stack">${runBadge(run)} ${renderStatusNote(run)}</div>`,
-    html`<div class="stack">
-      <a href="/runs/${run.id}"><strong>${titles.get(run.workflowId) ?? run.workflowId}</strong></a>
-      <small>${run.workflowId} · <code>${shortId(run.id)}</code></small>
+    runBadge(run),
+    html`<div class="run-title">
+      <span><a href="/runs/${run.id}"><strong>${titles.get(run.workflowId) ?? run.workflowId}</strong></a>
+        <code>${shortId(run.id)}</code></span>
+      ${renderStatusNote(run)}
     </div>`,
     time(run.createdAt),
     html`<span>${renderRunDuration(run)}</span>`,
     queuerLabel(run),
   ])
-  return table(['Status', 'Workflow', 'Queued', 'Duration', 'Queued by'], rows, 'Runs, newest first')
+  return html`<div class="run-list">${table(['Status', 'Workflow', 'Queued', 'Duration', 'Queued by'], rows, 'Runs, newest first')}</div>`
 }
 
 const errorLengthMax = 90
@@ -101,7 +102,7 @@ function renderStatusNote(run: Run): Html | '' {
 function renderNoRuns({ workflows, executionUrl }: RunList): Html {
   const [workflow] = workflows
   if (!workflow) {
-    return emptyState('No runs yet', html`<p>No workflows are installed. <a href="/workflows">Add a workflow</a></p>`)
+    return emptyState('No runs yet', html`<p>No workflows are deployed. <a href="/workflows">Add a workflow</a></p>`)
   }
   const command = queueCommand(executionUrl, workflow.id, exampleVariables(workflow.variables))
   return emptyState(

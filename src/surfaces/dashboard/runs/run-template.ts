@@ -5,7 +5,7 @@ import type { History } from '../../../domain/runs/run-history.ts'
 import { isFinal } from '../../../domain/runs/run-state.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { contextLink, persistLabels } from '../browser-contexts/context-labels.ts'
-import { time } from '../format.ts'
+import { elapsedSince, time } from '../format.ts'
 import { backLink, copyable, copyableId, type Fact, facts, type Html, heading, html, nothing, notice } from '../html.ts'
 import { readCommand } from '../workflows/curl-commands.ts'
 import { renderArtifacts } from './run-artifacts.ts'
@@ -18,9 +18,11 @@ interface RunPage {
   run: Run
   history: History
   attempts: Attempt[]
-  /** `undefined` when it is no longer installed. */
+  /** `undefined` when it is no longer deployed. */
   workflow: Workflow | undefined
   queuer: Html
+  /** `undefined` unless the run was cancelled by a known key or user. */
+  canceller: Html | undefined
   /** `undefined` when the run has none, or it was deleted. */
   context: BrowserContext | undefined
   workers: number
@@ -44,14 +46,27 @@ export function renderRun(page: RunPage): Html {
     ${wasFinished ? notice('warning', 'This run had already finished, so it was not cancelled.') : nothing}
     ${isUnfinished ? notice('warning', 'This run has not finished. Cancel it before you delete it.') : nothing}
     <div id="run" ${live}>
-      ${runBadge(run)} ${heading(workflow?.title ?? workflowId, { lead: copyableId('run-id', id, 'Copy run ID'), actions })}
-      ${renderState(page)} ${renderProgress(run)} <section class="card">${facts(runFacts(page))}</section>
-      ${renderTimeline(run, attempts, history.othersOmitted)} ${renderArtifacts(run)} ${renderLog(run, history, executionUrl)}
-      <div class="pair">
-        ${renderJson('variables', 'Variables', run.variables, page)}
-        ${status === 'succeeded' ? renderJson('output', 'Output', run.output, page) : nothing}
+      <div id="run-status" role="status" aria-live="polite">${runBadge(run)}</div> ${heading(workflow?.title ?? workflowId, { lead: copyableId('run-id', id, 'Copy run ID'), actions })}
+      ${renderState(page)} ${renderProgress(run)}
+      <div class="with-rail">
+        ${renderRail(page)}
+        <div>
+          ${renderTimeline(run, attempts, history.othersOmitted)} ${renderArtifacts(run)} ${renderLog(run, history, executionUrl)}
+          <div class="pair">
+            ${renderJson('variables', 'Variables', run.variables, page)}
+            ${status === 'succeeded' ? renderJson('output', 'Output', run.output, page) : nothing}
+          </div>
+        </div>
       </div>
     </div>`
+}
+
+function renderRail(page: RunPage): Html {
+  const { main, details } = runFacts(page)
+  return html`<aside class="card rail" aria-label="Facts">
+    ${facts(main)}
+    <details id="more-facts"><summary>More</summary>${facts(details)}</details>
+  </aside>`
 }
 
 function renderState(page: RunPage): Html | '' {
@@ -63,14 +78,27 @@ function renderState(page: RunPage): Html | '' {
     return notice(workers === 0 ? 'warning' : 'quiet', html`${wait}${expiry || nothing}`)
   }
   if (!isFinal(status)) {
-    return run.cancelRequested ? notice('quiet', 'Cancelling. The workflow has a moment to stop by itself.') : nothing
+    return run.cancelRequested
+      ? notice(
+          'quiet',
+          html`Cancelled by ${page.canceller ?? 'a user or an API key'}. The workflow has a moment to stop by itself.`,
+        )
+      : renderRunningStep(page.attempts.at(-1))
   }
-  const end = describeEnd(run)
+  const end = status === 'cancelled' && page.canceller ? html`Cancelled by ${page.canceller}.` : describeEnd(run)
   if (status === 'failed' || status === 'timedOut') {
-    const message = error && html`<p class="error-message"><strong>${error.name}</strong> ${error.message}</p>`
+    const shown = page.attempts.at(-1)?.error ?? error
+    const message = shown && html`<p class="error-message"><strong>${shown.name}</strong> ${shown.message}</p>`
     return notice('bad', html`${end} ${message ?? nothing}`)
   }
   return end ? notice('quiet', end) : nothing
+}
+
+/** What a running run does now. */
+function renderRunningStep(attempt: Attempt | undefined): Html | '' {
+  const step = attempt?.steps.findLast(({ state }) => state === 'running')
+  if (!step) return nothing
+  return html`<p class="muted">Step <strong>${step.name}</strong> has been running for ${elapsedSince(step.startedAt)}.</p>`
 }
 
 function renderProgress({ progress, status }: Run): Html | '' {
@@ -82,30 +110,35 @@ function renderProgress({ progress, status }: Run): Html | '' {
   </div>`
 }
 
-function runFacts({ run, queuer, workflow, context }: RunPage): Fact[] {
+function runFacts({ run, queuer, workflow, context }: RunPage): { main: Fact[]; details: Fact[] } {
   const { workflowId, attempts } = run
   const id = html`<code>${workflowId}</code>`
   const maxAttempts = workflow?.retry.maxAttempts ?? 1
   const isScheduled = run.availableAt !== null && run.startedAt === null
   const persist = persistLabels[run.persistContext ?? 'never']
-  const entries: (Fact | false)[] = [
-    ['Workflow', html`${workflow ? html`<a href="/workflows/${workflowId}">${id}</a>` : id} ${run.workflowVersion}`],
-    ['Queued by', queuer],
-    ['Queued', time(run.createdAt, 'exact')],
-    isScheduled && ['Scheduled for', time(run.availableAt, 'exact')],
-    ['Started', time(run.startedAt, 'exact', '–')],
-    ['Finished', time(run.finishedAt, 'exact', '–')],
+  const main: (Fact | false)[] = [
+    ['Workflow', workflow ? html`<a href="/workflows/${workflowId}">${id}</a>` : id],
     ['Duration', renderRunDuration(run)],
     ['Attempts', maxAttempts > 1 ? `${attempts} of ${maxAttempts}` : `${attempts}`],
-    run.priority !== 0 && ['Priority', `${run.priority}`],
+    ['Queued by', queuer],
+    isScheduled && ['Scheduled for', time(run.availableAt, 'exact')],
+    ['Started', time(run.startedAt, 'exact', '–')],
+    run.finishedAt !== null && ['Finished', time(run.finishedAt, 'exact')],
     run.browserContextId !== null && [
       'Browser context',
       context ? contextLink(context) : html`<span class="muted">deleted</span>`,
     ],
+  ]
+  const details: (Fact | false)[] = [
+    ['Queued', time(run.createdAt, 'exact')],
+    ['Workflow version', run.workflowVersion],
+    run.deploymentId !== null && ['Deployment', html`<code>${run.deploymentId.slice(0, 12)}</code>`],
+    ['Priority', `${run.priority}`],
     run.browserContextId !== null && ['Save browser state', persist],
     run.expiresAt !== null && ['Expires if not started', time(run.expiresAt, 'exact')],
   ]
-  return entries.filter((entry) => entry !== false)
+  const present = (entries: (Fact | false)[]) => entries.filter((entry) => entry !== false)
+  return { main: present(main), details: present(details) }
 }
 
 /** Characters. Longer JSON is truncated, with a command that reads all of it. */

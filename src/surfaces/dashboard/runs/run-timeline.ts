@@ -1,12 +1,19 @@
-/** Template of a run's timeline: its attempts, and their steps as bars. */
+/** Template of a run's timeline: its attempts with their errors and steps. */
 import type { Run } from '../../../domain/runs/run.ts'
+import { isFinal } from '../../../domain/runs/run-state.ts'
 import { elapsedSince, formatDuration, time } from '../format.ts'
 import { badge, type Html, html, nothing, type Tone } from '../html.ts'
-import type { Attempt, Step } from './run-attempts.ts'
+import type { Attempt } from './run-attempts.ts'
 import { reasonLabels } from './run-labels.ts'
+import { renderSteps } from './run-steps.ts'
 
-export function renderTimeline({ createdAt, finishedAt }: Run, attempts: Attempt[], stepsOmitted: number): Html {
-  const items = attempts.map((attempt) => renderAttempt(attempt, attempts.length > 1 || attempt.endedAt === null))
+export function renderTimeline(run: Run, attempts: Attempt[], stepsOmitted: number): Html {
+  const { createdAt, finishedAt, status } = run
+  const items = attempts.map((attempt) => {
+    // The page begins with the error of a failed run.
+    const isShownAbove = isFinal(status) && status !== 'cancelled' && attempt.number === run.attempts
+    return renderAttempt(attempt, attempts.length > 1 || attempt.endedAt === null, isShownAbove)
+  })
   const finished = finishedAt !== null && html`<li class="muted">Finished ${time(finishedAt, 'exact')}</li>`
   return html`<section class="card">
     <h2>Timeline</h2>
@@ -18,15 +25,30 @@ export function renderTimeline({ createdAt, finishedAt }: Run, attempts: Attempt
   </section>`
 }
 
-function renderAttempt(attempt: Attempt, showReason: boolean): Html {
+function renderAttempt(attempt: Attempt, showReason: boolean, isErrorShownAbove: boolean): Html {
   const { number, startedAt, endedAt, reason, steps } = attempt
   const duration =
     endedAt === null ? html`for ${elapsedSince(startedAt)}` : html`after ${formatDuration(endedAt - startedAt)}`
-  return html`<li>
+  return html`<li id="attempt-${number}">
     <h3>Attempt ${number} ${badge(...outcomeBadge(attempt))} <small>${time(startedAt, 'exact')}, ${duration}</small></h3>
     ${showReason && reason !== null ? html`<p class="muted">${reasonLabels[reason]}</p>` : nothing}
-    ${steps.length === 0 ? nothing : renderSteps(attempt)}
+    ${renderError(attempt, isErrorShownAbove)} ${steps.length === 0 ? nothing : renderSteps(attempt)}
   </li>`
+}
+
+function renderError({ number, error }: Attempt, isShownAbove: boolean): Html | '' {
+  if (!error) return nothing
+  const { name, message, stack, step } = error
+  return html`${isShownAbove ? nothing : html`<p class="error-message"><strong>${name}</strong> ${message}</p>`}
+    ${step === null ? nothing : html`<p>In step <strong>${step}</strong></p>`}
+    ${
+      stack === null
+        ? nothing
+        : html`<details id="stack-${number}" class="error-stack" open>
+      <summary>Stack</summary>
+      <pre tabindex="0" aria-label="Stack of attempt ${number}"><code>${stack}</code></pre>
+    </details>`
+    }`
 }
 
 function outcomeBadge({ endedAt, next, reason }: Attempt): [tone: Tone, label: string] {
@@ -37,42 +59,4 @@ function outcomeBadge({ endedAt, next, reason }: Attempt): [tone: Tone, label: s
   if (reason === 'workerStopped') return ['quiet', 'Requeued']
   if (reason === 'workerLost') return ['warning', 'Worker lost']
   return ['bad', 'Failed']
-}
-
-const stateTones = { running: 'busy', finished: 'good', failed: 'bad', reused: 'good', interrupted: 'waiting' }
-const stateNotes = { running: '', finished: '', failed: 'failed', reused: 'reused', interrupted: 'interrupted' }
-
-function renderSteps({ number, startedAt, endedAt, steps }: Attempt): Html {
-  const end = endedAt ?? Date.now()
-  const rows = steps.map((step) => {
-    const duration =
-      step.endedAt === null ? html`for ${elapsedSince(step.startedAt)}` : formatDuration(step.endedAt - step.startedAt)
-    const note = stateNotes[step.state]
-    return html`<tr>
-      <th scope="row">${step.name}</th>
-      <td class="bar">${renderBar(step, startedAt, end)}</td>
-      <td class="number">+${formatDuration(step.startedAt - startedAt)}</td>
-      <td class="number">${duration}${note ? html` <span class="${step.state}">${note}</span>` : nothing}</td>
-    </tr>`
-  })
-  return html`<div class="steps" tabindex="0" role="group" aria-label="Steps of attempt ${number}"><table>
-    <caption class="unseen">Steps of attempt ${number}</caption>
-    <thead class="unseen"><tr><th scope="col">Step</th><td></td><th scope="col">Start</th><th scope="col">Duration</th></tr></thead>
-    <tbody>${rows}</tbody>
-  </table></div>`
-}
-
-/** Width of an attempt's bar, in SVG units. */
-const width = 1000
-const barWidthMin = 6
-
-/** An SVG, because the Content-Security-Policy allows no `style` attributes. */
-function renderBar({ state, startedAt, endedAt }: Step, from: number, until: number): Html {
-  const span = Math.max(1, until - from)
-  const position = (at: number) => Math.round((Math.min(Math.max(0, at - from), span) / span) * width)
-  const x = Math.min(position(startedAt), width - barWidthMin)
-  const length = Math.max(barWidthMin, position(endedAt ?? until) - x)
-  return html`<svg viewBox="0 0 ${width} 10" preserveAspectRatio="none" aria-hidden="true">
-    <rect width="${width}" height="10" /><rect class="${stateTones[state]}" x="${x}" width="${length}" height="10" />
-  </svg>`
 }

@@ -1,9 +1,9 @@
 /** Converts between the texts in a form's fields and the variables of a run. */
 import { isInexactInteger } from '../../../contract/i-json.ts'
+import type { Members } from '../../../domain/workflows/json-schema.ts'
 import type { VariableError } from '../../../domain/workflows/workflows.ts'
 import { parsePointer } from '../../../openapi/json-pointer.ts'
 import { hiddenSecret, hideSecrets, parseVariables, type SecretPlaces } from './json-input.ts'
-import type { Members } from './json-schema.ts'
 import { inputName, type VariableField } from './variable-fields.ts'
 
 /** A field's text, with its validation error. A ticked checkbox has the text `on`. */

@@ -1,11 +1,11 @@
 /** JSON entered into a form: parsed by the rules of the Execution API, and shown again without its secrets. */
 import { parseJson } from '../../../contract/i-json.ts'
 import { Problem } from '../../../contract/problem.ts'
+import { isObject } from '../../../domain/workflows/json-schema.ts'
 import { mask } from '../../../domain/workflows/secrets.ts'
 import type { JsonSchema } from '../../../domain/workflows/workflow.ts'
 import type { VariableError } from '../../../domain/workflows/workflows.ts'
 import { bodyBytesMax } from '../../../openapi/served-operations.ts'
-import { isObject } from './json-schema.ts'
 
 /** Replaces a secret that was entered, when the form is shown again. */
 export const hiddenSecret = '<enter again>'

@@ -2,10 +2,11 @@
 import { v4 as uuid, validate } from 'uuid'
 import type { Run } from '../../../domain/runs/run.ts'
 import type { QueueRequest } from '../../../domain/runs/runs.ts'
+import { draftVariables } from '../../../domain/workflows/example-values.ts'
+import { isObject, type Members } from '../../../domain/workflows/json-schema.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import type { VariableError } from '../../../domain/workflows/workflows.ts'
 import { type ContextChoice, initialChoice, readChoice } from './browser-context-choice.ts'
-import { draftVariables } from './example-variables.ts'
 import {
   assignErrors,
   defaultFormValues,
@@ -20,7 +21,6 @@ import {
   toVariables,
 } from './form-values.ts'
 import { findSecretPlaces, parseVariables } from './json-input.ts'
-import { isObject, type Members } from './json-schema.ts'
 import { noOptions, type QueueOptions, readOptions, toQueueOptions } from './queue-options.ts'
 import { hasFieldForAll, type VariableField, variableFields } from './variable-fields.ts'
 

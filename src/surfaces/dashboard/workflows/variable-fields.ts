@@ -1,6 +1,13 @@
 /** The fields of the queue form, derived from the JSON Schema of a workflow's variables. */
+
+import {
+  isObject,
+  type Members,
+  memberSchemas,
+  resolveSchema,
+  toMembers,
+} from '../../../domain/workflows/json-schema.ts'
 import type { JsonSchema } from '../../../domain/workflows/workflow.ts'
-import { isObject, type Members, memberSchemas, resolveSchema, toMembers } from './json-schema.ts'
 
 export type FieldKind =
   | { type: 'text'; input: 'text' | 'email' | 'url' | 'date'; isLong: boolean }

@@ -1,4 +1,4 @@
-/** The tab "Workflows": the installed workflows, and queueing a run of one. */
+/** The tab "Workflows": the deployed workflows, and queueing a run of one. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { maskedSecretDetail, type VariableError } from '../../../domain/workflows/workflows.ts'
@@ -14,15 +14,15 @@ import {
 } from './queue-form.ts'
 import { renderWorkflow, renderWorkflowList } from './workflow-templates.ts'
 
-export const listWorkflows: PageHandler = async (_request, { workflows }) => ({
+export const listWorkflows: PageHandler = async ({ account }, { workflows }) => ({
   title: 'Workflows',
   tab: 'workflows',
-  body: renderWorkflowList(workflows.list()),
+  body: renderWorkflowList(workflows.current(account.id).list()),
 })
 
 export const showWorkflow: PageHandler = async (request, deps) => {
-  const { params, query } = request
-  const workflow = orNotFound(deps.workflows.get(params.id ?? ''))
+  const { account, params, query } = request
+  const workflow = orNotFound(deps.workflows.current(account.id).get(params.id ?? ''))
   const from = await findEarlierRun(request, deps, query.get('from'))
   const form = newQueueForm(workflow, from, query.get('as') === 'json', query.get('browserContextId') ?? '')
   return workflowPage(request, deps, form)
@@ -30,7 +30,7 @@ export const showWorkflow: PageHandler = async (request, deps) => {
 
 export const queueRun: PageHandler = async (request, deps) => {
   const { account, user, query, params } = request
-  const workflow = orNotFound(deps.workflows.get(params.id ?? ''))
+  const workflow = orNotFound(deps.workflows.current(account.id).get(params.id ?? ''))
   const from = await findEarlierRun(request, deps, request.form.get('from'))
   const form = readQueueForm(workflow, from, query.get('as') === 'json' ? 'json' : 'fields', request.form)
   const refuse = (shown: QueueForm, status = 400, error = 'The run was not queued. Fix the errors below.') =>
@@ -94,7 +94,9 @@ async function workflowPage(
 ): Promise<Page> {
   const { workflow, context } = form
   const contexts = workflow.usesBrowser ? await listSelectableContexts(request, deps, context.contextId) : []
-  const body = renderWorkflow({ form, error, contexts, executionUrl: deps.addresses().executionUrl })
+  const deploymentId = deps.workflows.current(request.account.id).deploymentOf(workflow.id)
+  const { executionUrl } = deps.addresses()
+  const body = renderWorkflow({ form, error, contexts, executionUrl, deploymentId })
   return { title: workflow.title, tab: 'workflows', body, status }
 }
 

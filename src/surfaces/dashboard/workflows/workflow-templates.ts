@@ -1,22 +1,22 @@
 /** Templates of the list of workflows and of one workflow's page. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
+import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { formatDuration } from '../format.ts'
 import { backLink, copyable, emptyState, type Fact, facts, type Html, heading, html, nothing, table } from '../html.ts'
 import { toContextQuery } from './browser-context-choice.ts'
 import { queueCommand } from './curl-commands.ts'
-import { exampleVariables } from './example-variables.ts'
 import type { QueueForm } from './queue-form.ts'
 import { renderQueueForm } from './queue-form-template.ts'
 
 export function renderWorkflowList(workflows: Workflow[]): Html {
-  const lead = html`The workflows installed in <code>WORKFLOWS_DIR</code>.`
+  const lead = html`The workflows that this account can run, as they were deployed.`
   return html`${heading('Workflows', { lead })} ${workflows.length === 0 ? noWorkflows : renderWorkflowTable(workflows)}`
 }
 
 const noWorkflows = emptyState(
   'No workflows',
-  html`<p>Set <code>WORKFLOWS_DIR</code> to a directory of workflows, and restart the service.</p>
+  html`<p>Deploy a directory of workflows: <code>npm run cli -- workflows deploy DIR</code>.</p>
     <p>The directory <code>examples/workflows</code> has workflows to start from.</p>`,
 )
 
@@ -37,13 +37,14 @@ function renderWorkflowTable(workflows: Workflow[]): Html {
 }
 
 interface WorkflowPage {
+  deploymentId: string | null
   form: QueueForm
   error: string
   contexts: readonly BrowserContext[]
   executionUrl: string
 }
 
-export function renderWorkflow({ form, error, contexts, executionUrl }: WorkflowPage): Html {
+export function renderWorkflow({ form, error, contexts, executionUrl, deploymentId }: WorkflowPage): Html {
   const { workflow } = form
   const { id, title, description } = workflow
   const actions = html`<a class="button secondary" href="/runs?workflow=${id}">View runs</a>`
@@ -53,7 +54,7 @@ export function renderWorkflow({ form, error, contexts, executionUrl }: Workflow
     <a href="/browser-contexts">browser context</a>, copy the command from its page.</p>`
   return html`${backLink('/workflows', 'Workflows')}
     ${heading(title, { ...(description !== null && { lead: description }), actions })}
-    <section class="card">${facts(workflowFacts(workflow))}</section>
+    <section class="card">${facts(workflowFacts(workflow, deploymentId))}</section>
     <div class="columns">
       <div>${renderQueueForm(form, error, contexts)}</div>
       <div>
@@ -72,11 +73,12 @@ export function renderWorkflow({ form, error, contexts, executionUrl }: Workflow
     </div>`
 }
 
-function workflowFacts(workflow: Workflow): Fact[] {
+function workflowFacts(workflow: Workflow, deploymentId: string | null): Fact[] {
   const { id, version, timeLimitSeconds, concurrencyLimit, usesBrowser } = workflow
   return [
     ['ID', html`<code>${id}</code>`],
     ['Version', version],
+    ...(deploymentId === null ? [] : [['Deployment', html`<code>${deploymentId.slice(0, 12)}</code>`] satisfies Fact]),
     ['Time limit', `${formatDuration(timeLimitSeconds * 1000)} per attempt`],
     ['Concurrency', concurrencyLimit === null ? 'limited by worker slots' : `${concurrencyLimit} at a time`],
     ['Retries', describeRetries(workflow)],

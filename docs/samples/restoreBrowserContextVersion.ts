@@ -1,0 +1,10 @@
+import { createBrowserContextClient, unwrap } from 'execution-service-client'
+
+const { API_KEY = '', BROWSER_CONTEXT_ID = '' } = process.env
+const client = createBrowserContextClient({ baseUrl: 'http://127.0.0.1:3002', apiKey: API_KEY })
+
+const path = { browserContextId: BROWSER_CONTEXT_ID, version: 1 }
+const { version, restoredFrom } = unwrap(
+  await client.restoreBrowserContextVersion({ params: { path } }),
+)
+console.log('Version', version, 'has the state of version', restoredFrom)

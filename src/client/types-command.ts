@@ -1,0 +1,163 @@
+#!/usr/bin/env node
+/** `npx execution-service-client types` writes the types of workflows to a file, for `createExecutionClient<Workflows>`. */
+import { readdir, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
+import type { DescribedTypes } from './workflow-type-file.ts'
+
+const usage = `Usage:
+  execution-service-client types --url URL --out FILE        the workflows of a service; API_KEY has the key
+  execution-service-client types --workflows DIR --out FILE  those of a directory, without a service
+`
+
+/** What went wrong, for the person who called. */
+class UsageError extends Error {}
+
+type Schema = Record<string, unknown>
+
+async function main(args: string[]): Promise<void> {
+  const { url, workflows, out } = readOptions(args)
+  const described = url === undefined ? await describeDirectory(workflows as string) : await describeService(url)
+  const { writeTypeFile } = await import('./workflow-type-file.ts').catch((error: Error & { code?: string }) => {
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new UsageError('openapi-typescript is not installed: run `npm install --save-dev openapi-typescript`.')
+  })
+  await writeFile(out, await writeTypeFile(described))
+  const count = described.workflows.size
+  process.stdout.write(`wrote: ${out} (${count} workflow${count === 1 ? '' : 's'})\n`)
+}
+
+function readOptions(args: string[]) {
+  const options = { url: { type: 'string' }, workflows: { type: 'string' }, out: { type: 'string' } } as const
+  try {
+    const { positionals, values } = parseArgs({ args, options, allowPositionals: true })
+    const { url, workflows, out } = values
+    if (positionals.length !== 1 || positionals[0] !== 'types') throw new UsageError('The only command is `types`.')
+    if (out === undefined) throw new UsageError('--out is missing.')
+    if ((url === undefined) === (workflows === undefined)) throw new UsageError('Give either --url or --workflows.')
+    return { url, workflows, out }
+  } catch (error) {
+    throw new UsageError(`${(error as Error).message}\n${usage}`)
+  }
+}
+
+interface ServedDocument {
+  paths: Record<string, { put?: { operationId: string; 'x-workflow-id'?: string } }>
+  components: { schemas: Record<string, Schema> }
+}
+
+async function describeService(url: string): Promise<DescribedTypes> {
+  const { paths, components } = await fetchDocument(`${url.replace(/\/$/, '')}/v1/execution/openapi.json`)
+  const workflows = new Map<string, { variables: string; output: string }>()
+  const [variables, outputs] = [new Map<string, Schema>(), new Map<string, Schema>()]
+  for (const { put } of Object.values(paths)) {
+    const id = put?.['x-workflow-id']
+    if (!put || id === undefined) continue
+    const component = put.operationId.replace(/^queue/, '')
+    const names = { variables: `${component}.Variables`, output: `${component}.Output` }
+    workflows.set(id, names)
+    collect(components.schemas, names.variables, variables)
+    collect(components.schemas, names.output, outputs)
+  }
+  return { workflows, variables, outputs }
+}
+
+/** Adds a component and those that it refers to. */
+function collect(schemas: Record<string, Schema>, name: string, found: Map<string, Schema>): void {
+  const schema = schemas[name]
+  if (!schema || found.has(name)) return
+  found.set(name, schema)
+  const references = JSON.stringify(schema).matchAll(/"\$ref":"#\/components\/schemas\/([A-Za-z0-9._-]+)"/g)
+  for (const [, reference = ''] of references) collect(schemas, reference, found)
+}
+
+async function fetchDocument(address: string): Promise<ServedDocument> {
+  const { API_KEY: key = '' } = process.env
+  if (key === '') throw new UsageError('API_KEY is not set: it must have an API key with the scope workflows:read.')
+  let response: Response
+  try {
+    response = await fetch(address, { headers: { Authorization: `Bearer ${key}` }, redirect: 'error' })
+  } catch (error) {
+    const { message, cause } = error as Error & { cause?: Error }
+    throw new UsageError(`${address} got no response: ${cause?.message || message}.`)
+  }
+  if (response.status === 401) throw new UsageError(`${address} does not accept the key in API_KEY.`)
+  if (response.status === 403) throw new UsageError('The key in API_KEY lacks the scope workflows:read.')
+  if (!response.ok) throw new UsageError(`${address} responded with ${response.status}.`)
+  return (await response.json()) as ServedDocument
+}
+
+/** As the service selects them: each module directly in the directory. */
+const modulePattern = /(?<!\.d|\.test)\.(ts|mts|js|mjs)$/
+/** What responses show in place of a secret. */
+const mask = '********'
+
+async function describeDirectory(directory: string): Promise<DescribedTypes> {
+  const { outputComponents, variableComponents } = await import('../openapi/workflow-components.ts')
+  const files = (await listFiles(directory)).filter((file) => modulePattern.test(file)).sort()
+  if (files.length === 0) throw new UsageError(`${directory} has no workflows: no file ends in .ts, .mts, .js or .mjs.`)
+  await resolveWorkflowPackage()
+  const workflows = new Map<string, { variables: string; output: string }>()
+  const described = { workflows, variables: new Map<string, Schema>(), outputs: new Map<string, Schema>() }
+  for (const file of files) {
+    const workflow = await load(join(directory, file))
+    const [variables, outputs] = [variableComponents(workflow), outputComponents(workflow, mask)]
+    const names = { variables: firstName(variables), output: firstName(outputs) }
+    if (workflows.has(workflow.id)) throw new UsageError(`Two workflows have the id "${workflow.id}": rename one.`)
+    workflows.set(workflow.id, names)
+    for (const [name, schema] of variables) described.variables.set(name, schema)
+    for (const [name, schema] of outputs) described.outputs.set(name, schema)
+  }
+  return described
+}
+
+function firstName(components: Map<string, Schema>): string {
+  const [name = ''] = components.keys()
+  return name
+}
+
+async function listFiles(directory: string): Promise<string[]> {
+  try {
+    return await readdir(directory)
+  } catch (error) {
+    throw new UsageError(`--workflows cannot be read: ${(error as Error).message}.`)
+  }
+}
+
+async function load(path: string): Promise<{ id: string; variables: Schema; output: Schema }> {
+  const module = await import(pathToFileURL(resolve(path)).href).catch((error: Error) => {
+    throw new UsageError(`${path} failed to load: ${error.message}`)
+  })
+  const { id, variables, output } = (module.default ?? {}) as { id?: string; variables?: Schema; output?: Schema }
+  if (typeof id === 'string' && variables && output) {
+    // As plain JSON: libraries add symbols to schemas.
+    return { id, variables: JSON.parse(JSON.stringify(variables)), output: JSON.parse(JSON.stringify(output)) }
+  }
+  throw new UsageError(`${path} is not a workflow: its default export must be the result of defineWorkflow.`)
+}
+
+/** Where the service's package is not installed, its `defineWorkflow` is one that returns its argument. */
+async function resolveWorkflowPackage(): Promise<void> {
+  const { registerHooks } = await import('node:module')
+  if (registerHooks === undefined) throw new UsageError('--workflows needs Node 22.18 or later, which runs TypeScript.')
+  const url = 'data:text/javascript,export const defineWorkflow = (definition) => definition'
+  registerHooks({
+    resolve(specifier, context, next) {
+      try {
+        return next(specifier, context)
+      } catch (error) {
+        if (specifier === 'execution-service/workflow') return { url, shortCircuit: true }
+        throw error
+      }
+    },
+  })
+}
+
+try {
+  await main(process.argv.slice(2))
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error
+  process.stderr.write(`${error.message.trimEnd()}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,125 @@
+/** The commands `workflows deploy`, `workflows list` and `workflows rollback`. They work while the service runs. */
+import { resolve } from 'node:path'
+import type { Administration } from '../app.ts'
+import { type Config, readConfig } from '../config.ts'
+import { operator } from '../domain/audit-log/audit-log.ts'
+import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
+import { displayPath } from '../domain/deployments/bundle.ts'
+import type { Deployment } from '../domain/deployments/deployments.sql.ts'
+import { type BreakingVersion, nextMajor } from '../domain/deployments/evolution.ts'
+import { executorIdentity } from '../domain/workflows/executor-identity.ts'
+import { type AccountOptions, findAccountId, withAdministration } from './accounts.ts'
+import { CommandError, print, table } from './output.ts'
+
+export async function deployWorkflows(argument: string | undefined, options: AccountOptions): Promise<void> {
+  const config = readConfig(process.env)
+  const directory = argument === undefined ? config.WORKFLOWS_DIR : resolve(argument)
+  if (directory === undefined) {
+    throw new CommandError('Name the directory to deploy, as in `workflows deploy DIR`, or set WORKFLOWS_DIR.')
+  }
+  // Before the store is opened: what is invalid changes nothing.
+  const snapshot = await buildSnapshot(directory, { identity: identityFor({ ...config, WORKFLOWS_DIR: directory }) })
+  await withAdministration(async ({ accounts, deployments }) => {
+    const accountId = await findScope(accounts, options.account)
+    requireCompatible(await deployments.findBreakingVersions(snapshot, accountId))
+    const result = await deployments.deploy(snapshot, { accountId, by: operator, directory })
+    const { deployment, activated, previous } = result
+    if (options.json) {
+      const { workflows } = deployment
+      const listed = workflows.map(({ id, version, title }) => ({ id, version, title }))
+      const ids = { deploymentId: deployment.id, accountId, previousDeploymentId: previous?.id ?? null }
+      return print(JSON.stringify({ ...ids, changed: activated, workflows: listed }))
+    }
+    if (!activated) return print(`Nothing has changed: ${shortId(deployment)} is already deployed.`)
+    const visibleTo = accountId === null ? 'all accounts' : `the account ${accountId}`
+    print(`Deployed ${displayPath(directory)} for ${visibleTo}: ${shortId(deployment)}.`)
+    for (const line of changesSince(previous, deployment)) print(line)
+  })
+}
+
+export async function listWorkflows(options: AccountOptions): Promise<void> {
+  await withAdministration(async ({ accounts, deployments }) => {
+    const accountId = options.account === undefined ? undefined : await findAccountId(accounts, options.account)
+    const current = await Promise.all(deployments.currentIds.map((id) => deployments.find(id)))
+    const rows = current.flatMap((deployment) => (deployment ? toRows(deployment) : []))
+    const visible = rows.filter(({ id, deploymentId }) =>
+      accountId === undefined ? true : deployments.current(accountId).deploymentOf(id) === deploymentId,
+    )
+    if (options.json) return print(JSON.stringify(visible))
+    if (visible.length === 0) return print('No workflows are deployed. Deploy a directory with `workflows deploy DIR`.')
+    print(
+      table(
+        visible.map((row) => ({
+          ...row,
+          accountId: row.accountId ?? 'all',
+          deploymentId: row.deploymentId.slice(0, 12),
+        })),
+      ),
+    )
+  })
+}
+
+export async function rollbackWorkflows(options: AccountOptions): Promise<void> {
+  await withAdministration(async ({ accounts, deployments }) => {
+    const accountId = await findScope(accounts, options.account)
+    const deployment = await deployments.rollback(accountId, operator)
+    if (!deployment) {
+      const owner = accountId === null ? 'The installation' : 'The account'
+      throw new CommandError(
+        `${owner} has no earlier deployment to return to: deploy one with \`workflows deploy DIR\`.`,
+      )
+    }
+    if (options.json) return print(JSON.stringify({ deploymentId: deployment.id, accountId }))
+    print(
+      `Rolled back to ${shortId(deployment)}. Queued runs are executed by the deployment that they were queued under.`,
+    )
+    for (const { id, version } of deployment.workflows) print(`  ${id} ${version}`)
+  })
+}
+
+/** @throws {CommandError} that names each change, the API keys that it concerns, and the version to set. */
+function requireCompatible(breaking: readonly BreakingVersion[]): void {
+  if (breaking.length === 0) return
+  const lines = breaking.flatMap(({ id, before, after, changes, callers }) => {
+    const versions = before === after ? `still has the version ${after}` : `has the version ${after} after ${before}`
+    return [
+      `The workflow ${id} ${versions}, but breaks its callers:`,
+      ...changes.map(({ text, reason }) => `  ${text} ${reason}`),
+      ...callers.map(({ name, calls }) => {
+        return `  The API key "${name}" made ${calls} ${calls === 1 ? 'call' : 'calls'} in the last 30 days that would be refused.`
+      }),
+      `Set its version to ${nextMajor(before)}, or keep what its callers use. Nothing was deployed.`,
+    ]
+  })
+  throw new CommandError(lines.join('\n'))
+}
+
+/** `null` for the installation. */
+async function findScope(accounts: Administration['accounts'], account: string | undefined): Promise<string | null> {
+  return account === undefined ? null : findAccountId(accounts, account)
+}
+
+/** Only root can start processes of another user; others build with their own rights. */
+function identityFor(config: Config) {
+  return process.getuid?.() === 0 ? executorIdentity(config) : undefined
+}
+
+function shortId({ id }: Deployment): string {
+  return id.slice(0, 12)
+}
+
+function toRows({ id: deploymentId, accountId, createdAt, workflows }: Deployment) {
+  const deployed = { accountId, deploymentId, createdAt: new Date(createdAt).toISOString() }
+  return workflows.map(({ id, version, title }) => ({ id, version, title, ...deployed }))
+}
+
+function* changesSince(previous: Deployment | undefined, { workflows }: Deployment): Generator<string> {
+  const before = new Map(previous?.workflows.map(({ id, version }) => [id, version]))
+  for (const { id, version } of workflows) {
+    const earlier = before.get(id)
+    if (earlier === undefined) yield `  ${id} ${version} is new`
+    else yield earlier === version ? `  ${id} ${version}` : `  ${id} ${earlier} → ${version}`
+    before.delete(id)
+  }
+  for (const [id, version] of before) yield `  ${id} ${version} is removed; its queued runs are still executed`
+}

@@ -1,0 +1,181 @@
+/** Bundles the modules of a directory with all that they import. Runs only in the process that builds a deployment. */
+import { readdir } from 'node:fs/promises'
+import { basename, isAbsolute, join, parse, relative, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
+import type { OutputAsset, OutputChunk, Plugin, RolldownLog, RolldownOutput } from 'rolldown'
+import { WorkflowError } from '../workflows/workflow.ts'
+import { isNative } from './native-packages.ts'
+import { type SnapshotContent, type SnapshotFile, tooLarge } from './snapshot.ts'
+
+export interface Bundle extends SnapshotContent {
+  /** The bundled modules of the workflows, by the path of their source. */
+  modules: Map<string, string>
+}
+
+/** The directory has no module that could be a workflow. */
+export class NoWorkflows extends WorkflowError {}
+
+/** Each module directly in the directory is a workflow. Shared code belongs in subdirectories. */
+const modulePattern = /(?<!\.d|\.test)\.(ts|mts|js|mjs)$/
+
+const workflowPackage = 'execution-service/workflow'
+const workflowPackagePath = fileURLToPath(new URL('../workflows/define-workflow.ts', import.meta.url))
+
+/** For messages: as a person who works in the present directory would name the file. */
+export function displayPath(path: string): string {
+  const near = relative('', path)
+  return near.startsWith('..') || isAbsolute(near) ? path : near
+}
+
+/** @throws {WorkflowError} that names the file, its line and the reason. */
+export async function bundleDirectory(directory: string): Promise<Bundle> {
+  const sources = await listModules(directory)
+  const { rolldown } = await import('rolldown')
+  const findings: RolldownLog[] = []
+  const externals = new Set<string>()
+  try {
+    await using build = await rolldown({
+      cwd: directory,
+      input: nameEntries(sources),
+      platform: 'node',
+      plugins: [resolver(externals)],
+      checks: { circularDependency: true },
+      experimental: { attachDebugInfo: 'none' },
+      onLog: (_, log) => void findings.push(log),
+    })
+    const { output } = await build.generate({
+      // Nothing is written there: paths in source maps are relative to it.
+      dir: directory,
+      format: 'esm',
+      keepNames: true,
+      comments: { legal: false, jsdoc: false },
+      sourcemap: true,
+      sourcemapExcludeSources: true,
+      sourcemapPathTransform: (source, map) => portablePath(source, map, directory),
+      entryFileNames: '[name].js',
+      chunkFileNames: 'chunks/[name]-[hash].js',
+    })
+    requireNoFindings(findings, directory)
+    return toBundle(output, externals)
+  } catch (error) {
+    const [first] = (error as { errors?: RolldownLog[] }).errors ?? []
+    throw first ? new WorkflowError(describeLog(first, directory)) : error
+  }
+}
+
+async function listModules(directory: string): Promise<string[]> {
+  const files = await readdir(directory).catch((error: Error) => {
+    throw new WorkflowError(`The directory of workflows (${directory}) cannot be read: ${error.message}.`)
+  })
+  const modules = files.filter((file) => modulePattern.test(file)).sort()
+  if (modules.length > 0) return modules.map((file) => join(directory, file))
+  throw new NoWorkflows(
+    `${directory} has no workflows: put a .ts, .mts, .js or .mjs file with a workflow directly into it.`,
+  )
+}
+
+/** Two sources may have the same name without their extensions. */
+function nameEntries(sources: readonly string[]): Record<string, string> {
+  const entries: Record<string, string> = {}
+  for (const source of sources) {
+    const name = parse(source).name
+    entries[name in entries || name === 'chunks' ? basename(source) : name] = source
+  }
+  return entries
+}
+
+/** @param externals receives the names of packages with native code, which cannot be bundled. */
+function resolver(externals: Set<string>): Plugin {
+  return {
+    name: 'workflows',
+    resolveId: {
+      // Neither relative nor absolute: packages, and modules of Node.js.
+      filter: { id: /^[^./]/ },
+      async handler(source, importer, options) {
+        if (source === workflowPackage) return workflowPackagePath
+        if (importer === undefined || source.startsWith('node:')) return null
+        const resolved = await this.resolve(source, importer, { ...options, skipSelf: true })
+        if (!resolved || resolved.external || !isNative(resolved.id)) return resolved
+        externals.add(packageName(source))
+        return { id: source, external: true }
+      },
+    },
+  }
+}
+
+function packageName(specifier: string): string {
+  return specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/')
+}
+
+/** The same on all machines, wherever the directory and its packages are. Relative to the map. */
+function portablePath(source: string, map: string, directory: string): string {
+  const path = isAbsolute(source) ? source : join(map, '..', source)
+  const up = '../'.repeat(relative(directory, join(map, '..')).split(sep).filter(Boolean).length)
+  if (path === workflowPackagePath) return `${up}node_modules/${workflowPackage}.ts`
+  const inPackages = path.lastIndexOf(`${sep}node_modules${sep}`)
+  const portable = inPackages === -1 ? relative(directory, path) : path.slice(inPackages + 1)
+  return up + portable.split(sep).join('/')
+}
+
+function toBundle(output: RolldownOutput['output'], externals: ReadonlySet<string>): Bundle {
+  const chunks = output.filter((each): each is OutputChunk => each.type === 'chunk')
+  const assets = output.filter((each): each is OutputAsset => each.type === 'asset')
+  const files: SnapshotFile[] = [
+    ...chunks.map(({ fileName, code }) => ({ path: fileName, content: code })),
+    ...assets.map(({ fileName, source }) => ({ path: fileName, content: String(source) })),
+  ].sort((a, b) => (a.path < b.path ? -1 : 1))
+  const entries = chunks.filter(({ isEntry, facadeModuleId }) => isEntry && facadeModuleId !== null)
+  const modules = new Map(entries.map(({ facadeModuleId, fileName }) => [facadeModuleId as string, fileName]))
+  const content = { files, externals: [...externals].sort() }
+  const largest = chunks
+    .flatMap(({ modules: parts }) => Object.entries(parts))
+    .reduce((a, b) => (b[1].renderedLength > a[1].renderedLength ? b : a))
+  const refusal = tooLarge(content, displayPath(largest[0]))
+  if (refusal) throw refusal
+  return { ...content, modules }
+}
+
+/** Packages may import optional packages that are missing, and each other in cycles; the author's modules may not. */
+function requireNoFindings(findings: readonly RolldownLog[], directory: string): void {
+  const isOwn = (path: string | undefined) => path !== undefined && !path.includes(`${sep}node_modules${sep}`)
+  for (const log of findings) {
+    const isCycle = log.code === 'CIRCULAR_DEPENDENCY' && (log.ids ?? []).every(isOwn)
+    const isMissing = log.code === 'UNRESOLVED_IMPORT' && isOwn(log.id)
+    if (isCycle || isMissing) throw new WorkflowError(describeLog(log, directory))
+  }
+}
+
+function describeLog(log: RolldownLog, directory: string): string {
+  const [headline = ''] = stripVTControlCharacters(log.message).split('\n')
+  const reason = headline.replace(/^\[\w+\] /, '').replace(/\.$/, '')
+  const path = log.loc?.file ?? log.id
+  const file = path === undefined ? directory : displayPath(isAbsolute(path) ? path : join(directory, path))
+  const place = log.loc ? `${file}:${log.loc.line}` : file
+  switch (log.code) {
+    case 'PARSE_ERROR':
+      return `${place} has a syntax error: ${reason}.`
+    case 'UNRESOLVED_IMPORT':
+      return `${place} imports ${quoted(reason)}, which was not found: ${missingAdvice(quoted(reason))}.`
+    case 'CIRCULAR_DEPENDENCY': {
+      const cycle = (log.ids ?? []).map((id) => relative(directory, isAbsolute(id) ? id : join(directory, id)))
+      return `Modules import each other in a cycle (${cycle.join(' → ')}): move what they share into a module of its own.`
+    }
+    default:
+      return `${place} cannot be bundled: ${reason}.`
+  }
+}
+
+/** The specifier in rolldown's message. */
+function quoted(reason: string): string {
+  return reason.split("'")[1] ?? reason
+}
+
+function missingAdvice(specifier: string): string {
+  return /^[./]/.test(specifier)
+    ? 'check the path'
+    : `install the package with \`npm install ${packageName(specifier)}\``
+}

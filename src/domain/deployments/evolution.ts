@@ -1,0 +1,166 @@
+/** What a new version of a workflow breaks for its callers: the comparison that guards the API, on the two schemas. */
+import { isDeepStrictEqual } from 'node:util'
+import { type Change, Place } from '../../openapi/compare/place.ts'
+import { compareSchemas } from '../../openapi/compare/schemas.ts'
+import { type Sentence, toSentences } from '../../openapi/compare/sentences.ts'
+import type { Document } from '../../openapi/document.ts'
+import { valueAt } from '../../openapi/json-pointer.ts'
+import { dayMilliseconds } from '../../storage/purge-target.ts'
+import { findRuns, listRunSizes } from '../../storage/run-list.ts'
+import { statement, type Transaction } from '../../storage/store.ts'
+import { firstIdAt } from '../runs/run.ts'
+import { transitions } from '../runs/run-state.ts'
+import { mask } from '../workflows/secrets.ts'
+import type { JsonSchema, Workflow } from '../workflows/workflow.ts'
+import { Workflows } from '../workflows/workflows.ts'
+
+type Described = Pick<Workflow, 'id' | 'version' | 'variables' | 'output'>
+
+/** A workflow whose new version breaks its callers. */
+export interface BreakingVersion {
+  id: string
+  before: string
+  after: string
+  changes: Sentence[]
+  /** API keys with calls that the new version would refuse, and how many of the calls that were examined. */
+  callers: { name: string; calls: number }[]
+}
+
+/** All changes of the schemas, breaking ones and others. */
+export function compareWorkflows(before: Described, after: Described): Sentence[] {
+  const changes: Change[] = []
+  for (const [member, direction] of [
+    ['variables', 'request'],
+    ['output', 'response'],
+  ] as const) {
+    const [was, is] = [prepare(before[member]), prepare(after[member])]
+    const location = { subject: `\`${member}\``, pointer: '', operation: '', status: '' }
+    const place = new Place(was as unknown as Document, is as unknown as Document, changes, location)
+    try {
+      compareSchemas(place, direction, withoutDefinitions(was), withoutDefinitions(is))
+    } catch {
+      // A reference by anchor, or to another part than a definition.
+      if (isDeepStrictEqual(was, is)) continue
+      place.note('breaking', 'has references that cannot be compared', 'It may have changed for callers.')
+    }
+  }
+  return toSentences(changes, { paths: {} } as Document)
+}
+
+/** Writes what has the same meaning in one form, which the comparison knows from OpenAPI documents. */
+function prepare(schema: unknown): JsonSchema {
+  if (Array.isArray(schema)) return schema.map(prepare) as unknown as JsonSchema
+  if (typeof schema !== 'object' || schema === null) return schema as unknown as JsonSchema
+  const prepared = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, prepare(value)]))
+  if (typeof prepared.properties === 'object' && prepared.properties !== null) {
+    const members = Object.entries(prepared.properties)
+    prepared.properties = Object.fromEntries(members.map(([name, value]) => [name, refuseNothing(value)])) as never
+  }
+  if ('items' in prepared) prepared.items = refuseNothing(prepared.items)
+  const applicators = ['$ref', 'allOf', 'anyOf', 'oneOf', 'if', 'patternProperties', 'additionalProperties']
+  const isPlain = applicators.every((name) => !(name in prepared))
+  if (isPlain && (prepared.unevaluatedProperties as unknown) === false) {
+    delete prepared.unevaluatedProperties
+    prepared.additionalProperties = false as never
+  }
+  return prepared
+}
+
+/** The schema `false` allows no value. */
+function refuseNothing(schema: unknown): JsonSchema {
+  return (schema === false ? { not: {} } : schema) as JsonSchema
+}
+
+/** Definitions are compared where they are used. */
+function withoutDefinitions(schema: JsonSchema): JsonSchema {
+  const { $defs: _, definitions: __, $schema: ___, $id: ____, ...rest } = schema
+  return rest
+}
+
+/** Whether the first number in the version has risen, as Semantic Versioning requires for breaking changes. */
+export function raisesMajor(before: string, after: string): boolean {
+  return majorOf(after) > majorOf(before)
+}
+
+function majorOf(version: string): number {
+  return Number(/\d+/.exec(version)?.[0] ?? 0)
+}
+
+export function nextMajor(version: string): string {
+  return `${majorOf(version) + 1}.0.0`
+}
+
+/** The workflows whose new version breaks callers of the one that they call now. */
+export async function findBreakingVersions(
+  reader: Transaction,
+  current: Workflows,
+  next: readonly Workflow[],
+  accountId: string | null,
+  now: number,
+): Promise<BreakingVersion[]> {
+  const found: BreakingVersion[] = []
+  for (const after of next) {
+    const before = current.get(after.id)
+    if (!before || raisesMajor(before.version, after.version)) continue
+    const changes = compareWorkflows(before, after).filter(({ kind }) => kind === 'breaking')
+    if (changes.length === 0) continue
+    const callers = await findBrokenCallers(reader, before, after, accountId, now)
+    found.push({ id: after.id, before: before.version, after: after.version, changes, callers })
+  }
+  return found
+}
+
+const examinedDays = 30
+/** Of each account, the newest. Validation takes some microseconds for each. */
+const examinedCallsMax = 10_000
+
+const findKeys = statement<{ id: string; account_id: string; name: string }, []>(
+  'SELECT id, account_id, name FROM api_keys WHERE deleted_at IS NULL ORDER BY account_id, name, id',
+)
+/** Variables of a call have up to 1 MB. */
+const callsPerRead = 100
+
+/** The account's calls with API keys, newest first, found by the indexes of lists: without them, all runs of the month are read. */
+async function* findCalls(reader: Transaction, accountId: string, workflowId: string, from: string) {
+  const filter = { workflowId, from, statuses: Object.keys(transitions) }
+  const runs = await listRunSizes(reader, accountId, filter, examinedCallsMax)
+  for (let start = 0; start < runs.length; start += callsPerRead) {
+    for (const { api_key_id: key, variables } of await findRuns(reader, runs.slice(start, start + callsPerRead)))
+      if (key !== null) yield { key, variables }
+  }
+}
+
+async function findBrokenCallers(
+  reader: Transaction,
+  before: Workflow,
+  after: Workflow,
+  accountId: string | null,
+  now: number,
+): Promise<BreakingVersion['callers']> {
+  const keys = (await reader.all(findKeys, [])).filter((key) => accountId === null || key.account_id === accountId)
+  const firstId = firstIdAt(now - examinedDays * dayMilliseconds)
+  const workflows = new Workflows([after])
+  const broken = new Map<string, number>()
+  for (const account of new Set(keys.map((key) => key.account_id))) {
+    for await (const { key, variables } of findCalls(reader, account, after.id, firstId)) {
+      if (!fits(workflows, after.id, before, JSON.parse(variables))) broken.set(key, (broken.get(key) ?? 0) + 1)
+    }
+  }
+  return keys.flatMap(({ id, name }) => {
+    const calls = broken.get(id)
+    return calls === undefined ? [] : [{ name, calls }]
+  })
+}
+
+/** Stored variables have the defaults of the old schema filled in, which the caller may not have sent. */
+function fits(workflows: Workflows, id: string, before: Workflow, variables: Record<string, unknown>): boolean {
+  const members = Object(before.variables.properties) as Record<string, JsonSchema>
+  const sent = Object.entries(variables).filter(([name, value]) => !isDeepStrictEqual(members[name]?.default, value))
+  return [variables, Object.fromEntries(sent)].some((each) => isAccepted(workflows, id, structuredClone(each)))
+}
+
+/** Stored variables have masked secrets, whose values cannot be checked. */
+function isAccepted(workflows: Workflows, id: string, variables: Record<string, unknown>): boolean {
+  const checked = workflows.checkVariables(id, variables)
+  return !('errors' in checked) || checked.errors.every(({ pointer }) => valueAt(variables, pointer) === mask)
+}

@@ -1,0 +1,73 @@
+/** A snapshot of a directory of workflows: bundled modules and definitions, addressed by their content. */
+import { hash } from 'node:crypto'
+import { promisify } from 'node:util'
+import { gunzip, gzip } from 'node:zlib'
+import { type Workflow, WorkflowError } from '../workflows/workflow.ts'
+
+/** A bundled module or its source map. */
+export interface SnapshotFile {
+  /** Relative to the snapshot, with `/`. Never leads out of it. */
+  path: string
+  content: string
+}
+
+export interface DeployedWorkflow extends Workflow {
+  /** Path of the file whose default export is the definition. */
+  module: string
+}
+
+export interface SnapshotContent {
+  /** Sorted by path. */
+  files: SnapshotFile[]
+  /** Packages that are not in the files, since they contain native code: each machine needs them installed. */
+  externals: string[]
+}
+
+export interface Snapshot extends SnapshotContent {
+  /** Sorted by ID. */
+  workflows: DeployedWorkflow[]
+}
+
+/** Of all files together, before compression. */
+export const snapshotBytesMax = 50 * 1024 * 1024
+
+/** The stored files are damaged, or are not those of the deployment. */
+export class SnapshotDamaged extends Error {}
+
+/**
+ * SHA-256 of the account, the definitions and the files, in hexadecimal. Snapshots of the same directory are equal on
+ * all machines.
+ *
+ * @param accountId `null` for the installation.
+ */
+export function snapshotId({ files, externals, workflows }: Snapshot, accountId: string | null): string {
+  const hashes = files.map(({ path, content }) => [path, hash('sha256', content)])
+  return hash('sha256', JSON.stringify([1, accountId, hashes, externals, workflows]))
+}
+
+export function sizeOfFiles({ files }: SnapshotContent): number {
+  return files.reduce((sum, { path, content }) => sum + path.length + Buffer.byteLength(content), 0)
+}
+
+/** @param largest the largest module, for the message. */
+export function tooLarge(content: SnapshotContent, largest: string): WorkflowError | undefined {
+  const size = sizeOfFiles(content)
+  if (size <= snapshotBytesMax) return undefined
+  const megabytes = (bytes: number) => Math.ceil(bytes / 1024 / 1024)
+  return new WorkflowError(
+    `The workflows with all that they import have ${megabytes(size)} MiB, and a deployment may have ${megabytes(snapshotBytesMax)} MiB: the largest module is ${largest}.`,
+  )
+}
+
+export async function packContent({ files, externals }: SnapshotContent): Promise<Uint8Array> {
+  return promisify(gzip)(JSON.stringify({ files, externals }))
+}
+
+/** @throws {SnapshotDamaged} */
+export async function unpackContent(packed: Uint8Array): Promise<SnapshotContent> {
+  try {
+    return JSON.parse((await promisify(gunzip)(packed)).toString())
+  } catch (error) {
+    throw new SnapshotDamaged(`The files of the deployment cannot be read: ${(error as Error).message}.`)
+  }
+}

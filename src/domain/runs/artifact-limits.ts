@@ -1,0 +1,45 @@
+/** What an artifact may be: the rules that executors, workers and the store apply. */
+import { type ArtifactMediaType, artifactMediaTypes } from '../workflows/define-workflow.ts'
+
+export const artifactBytesMax = 10 * 1024 * 1024
+/** Artifacts of one run. */
+export const artifactsMax = 20
+const artifactBytesOfRunMax = 50 * 1024 * 1024
+/** Artifacts that one attempt may write, replaced ones included: each write waits for the disk. */
+export const artifactWritesMax = 100
+
+/** The contract's ArtifactName: safe as a file name and in a URL. */
+export const artifactNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
+
+/** An artifact that cannot be stored; the message says why. */
+export class ArtifactError extends Error {}
+
+export interface NewArtifact {
+  name: string
+  mediaType: ArtifactMediaType
+  content: Uint8Array
+}
+
+/** @throws {ArtifactError} for an artifact that no run may store. */
+export function checkArtifact({ name, mediaType, content }: NewArtifact): void {
+  if (!artifactNamePattern.test(name)) {
+    throw new ArtifactError(
+      `"${name}" is not a valid artifact name. Use up to 100 letters, digits, dots, underscores and hyphens, starting with a letter or digit.`,
+    )
+  }
+  if (!artifactMediaTypes.includes(mediaType)) {
+    throw new ArtifactError(
+      `"${mediaType}" is not a supported media type. Use one of ${artifactMediaTypes.join(', ')}.`,
+    )
+  }
+  if (content.length > artifactBytesMax) {
+    throw new ArtifactError(`${name} has ${content.length} bytes; an artifact may have at most ${artifactBytesMax}.`)
+  }
+}
+
+/** @param others how many other artifacts the run has; `bytes` includes the new one. @throws {ArtifactError} */
+export function checkArtifactsOfRun({ count, bytes }: { count: number; bytes: number }): void {
+  if (count >= artifactsMax) throw new ArtifactError(`A run may have at most ${artifactsMax} artifacts.`)
+  if (bytes <= artifactBytesOfRunMax) return
+  throw new ArtifactError(`The artifacts of a run may have at most ${artifactBytesOfRunMax} bytes in total.`)
+}

@@ -1,0 +1,85 @@
+/** Example values from a workflow's schemas. They may not satisfy them: patterns, for example, are ignored. */
+
+import { isObject, type Members, memberSchemas, resolveSchema, toMembers } from './json-schema.ts'
+import type { JsonSchema } from './workflow.ts'
+
+/** Deeper schemas, including recursive ones, get a placeholder. */
+const depthMax = 3
+
+const formatExamples: Record<string, string> = {
+  date: '2026-01-31',
+  'date-time': '2026-01-31T12:00:00Z',
+  time: '12:00:00Z',
+  email: 'ada@example.com',
+  uri: 'https://example.com/',
+  uuid: '00000000-0000-4000-8000-000000000000',
+}
+
+/**
+ * The schema's own first example, or else its members that are required or have a default or example. Secrets and strings
+ * without an example become `<name>`.
+ */
+export function exampleVariables(schema: JsonSchema): Members {
+  const [example] = Array.isArray(schema.examples) ? schema.examples : []
+  return isObject(example) ? structuredClone(example) : exampleMembers(schema, namedPlaceholders(schema))
+}
+
+export function exampleOutput(schema: JsonSchema): unknown {
+  return exampleValue('output', schema, namedPlaceholders(schema))
+}
+
+function namedPlaceholders(root: JsonSchema): Scope {
+  return { root, depth: 0, placeholder: (name) => `<${name}>` }
+}
+
+/** The same with empty placeholders, for a form to complete. */
+export function draftVariables(schema: JsonSchema): Members {
+  return exampleMembers(schema, { root: schema, depth: 0, placeholder: () => '' })
+}
+
+interface Scope {
+  root: JsonSchema
+  depth: number
+  placeholder: (name: string) => string
+}
+
+function exampleMembers(schema: Members, scope: Scope): Members {
+  const included = memberSchemas(schema).filter((member) => {
+    if (member.required) return true
+    const { writeOnly, examples, ...others } = toMembers(resolveSchema(member.schema, scope.root))
+    return writeOnly !== true && (Array.isArray(examples) || 'default' in others)
+  })
+  // Not by assignment, which would set the prototype for a member named `__proto__`.
+  return Object.fromEntries(included.map((member) => [member.name, exampleValue(member.name, member.schema, scope)]))
+}
+
+function exampleValue(name: string, unresolved: unknown, scope: Scope): unknown {
+  const schema = toMembers(resolveSchema(unresolved, scope.root))
+  if (scope.depth > depthMax || schema.writeOnly === true) return scope.placeholder(name)
+  if ('const' in schema) return schema.const
+  if ('default' in schema) return schema.default
+  for (const values of [schema.examples, schema.enum]) if (Array.isArray(values) && values.length > 0) return values[0]
+  const deeper = { ...scope, depth: scope.depth + 1 }
+  const [subschema] = [schema.anyOf, schema.oneOf, schema.allOf].flatMap((each) => (Array.isArray(each) ? each : []))
+  return subschema === undefined ? exampleOfType(name, schema, deeper) : exampleValue(name, subschema, deeper)
+}
+
+function exampleOfType(name: string, schema: Members, scope: Scope): unknown {
+  switch (Array.isArray(schema.type) ? schema.type[0] : schema.type) {
+    case 'string':
+      return formatExamples[String(schema.format)] ?? scope.placeholder(name)
+    case 'integer':
+    case 'number':
+      return schema.minimum ?? schema.maximum ?? 1
+    case 'boolean':
+      return false
+    case 'null':
+      return null
+    case 'array':
+      return Number(schema.minItems) > 0 ? [exampleValue(name, schema.items, scope)] : []
+    case 'object':
+      return exampleMembers(schema, scope)
+    default:
+      return scope.placeholder(name)
+  }
+}

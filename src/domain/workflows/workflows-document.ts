@@ -1,0 +1,215 @@
+/** The document of the Execution API with an operation for each workflow, as `getWorkflowsDocument` returns it. */
+import { hash } from 'node:crypto'
+import { JsonText, stringify } from '../../contract/json-text.ts'
+import type { Document, MediaTypeObject, OperationObject, ResponseObject, Schema } from '../../openapi/document.ts'
+import { SchemaError } from '../../openapi/schema-components.ts'
+import { executionContract } from '../../openapi/served-documents.ts'
+import {
+  type Components,
+  outputComponents,
+  variableComponents,
+  workflowNames,
+} from '../../openapi/workflow-components.ts'
+import { mask } from './secrets.ts'
+import { type Workflow, WorkflowError, type WorkflowExamples } from './workflow.ts'
+import type { Workflows } from './workflows.ts'
+
+export interface WorkflowsDocument {
+  /** JSON in UTF-8. */
+  bytes: Uint8Array
+  /** An entity tag (RFC 9110, section 8.8.3). */
+  etag: string
+}
+
+const queuePath = '/v1/execution/queue-remote/'
+const template = `${queuePath}{workflowId}`
+
+/** Documents of workflows that are no longer current are not kept. */
+const documents = new WeakMap<Workflows, WorkflowsDocument & { url: string }>()
+
+/** @param url where callers reach the service. */
+export function workflowsDocument(workflows: Workflows, url: string): WorkflowsDocument {
+  const known = documents.get(workflows)
+  if (known?.url === url) return known
+  const bytes = Buffer.from(stringify(createDocument(workflows, url)))
+  const created = { bytes, etag: `"${hash('sha256', bytes, 'hex').slice(0, 16)}"`, url }
+  documents.set(workflows, created)
+  return created
+}
+
+/** @throws {WorkflowError} if OpenAPI cannot express a schema of the workflow. */
+export function requireDescribable(workflow: Workflow): void {
+  const describe = (member: string, components: () => Components) => {
+    try {
+      components()
+    } catch (error) {
+      if (!(error instanceof SchemaError)) throw error
+      const place = `${error.pointer} in the ${member} schema of workflow "${workflow.id}"`
+      throw new WorkflowError(`The API's document cannot express ${place}: ${error.message}`)
+    }
+  }
+  describe('variables', () => variableComponents(workflow))
+  describe('output', () => outputComponents(workflow, mask))
+}
+
+function createDocument(workflows: Workflows, url: string): Document {
+  const document = structuredClone(executionContract.document)
+  document.servers = [{ url, description: 'This service.' }]
+  shareResponses(document)
+  const shared = sharedParts(document)
+  const { schemas = {}, responses = {} } = document.components as Record<string, Record<string, Schema>>
+  for (const workflow of workflows.list()) {
+    document.paths[queuePath + workflow.id] = { put: createOperation(shared, workflow) }
+    responses[`${workflowNames(workflow.id).component}.Run`] = createResponse(shared, workflow)
+    for (const [name, schema] of variableComponents(workflow)) schemas[name] = schema
+    for (const [name, schema] of runComponents(workflow)) schemas[name] = schema
+  }
+  return document
+}
+
+/** Each workflow has one response of its own for these statuses. */
+const typedStatuses = ['200', '202']
+
+/** Moves all other responses of the template to the components, so that every workflow refers to them. */
+function shareResponses(document: Document): void {
+  const { operationId, responses } = templateOf(document)
+  const prefix = operationId.charAt(0).toUpperCase() + operationId.slice(1)
+  const shared: Record<string, unknown> = {}
+  for (const [status, response] of Object.entries(responses)) {
+    if (typedStatuses.includes(status) || '$ref' in response) continue
+    shared[prefix + status] = response
+    responses[status] = { $ref: `#/components/responses/${prefix}${status}` } as unknown as ResponseObject
+  }
+  document.components.responses = { ...document.components.responses, ...shared } as Document['components'][string]
+}
+
+function templateOf({ paths }: Document): OperationObject {
+  return paths[template]?.put as OperationObject
+}
+
+/** Parameters that only workflows with a browser accept. */
+const browserParameters = [
+  '#/components/parameters/BrowserContextId',
+  '#/components/parameters/PersistContextParameter',
+]
+
+/** What is equal in the operations of all workflows. As text, since formatting it 500 times took half of the time. */
+interface SharedParts {
+  template: OperationObject
+  headers: JsonText
+  /** The refusals, as JSON without the opening brace. */
+  refusals: string
+  parameters: { withBrowser: JsonText; withoutBrowser: JsonText }
+  /** Runs as JSON without the opening brace and `ownMembers`. */
+  runs: { queued: string; succeeded: string }
+}
+
+function sharedParts(document: Document): SharedParts {
+  const operation = templateOf(document)
+  const { parameters = [], responses } = operation
+  const others = parameters.filter((it) => !browserParameters.includes(String(Object(it).$ref)))
+  const text = (value: unknown) => new JsonText(JSON.stringify(value))
+  const refusals = Object.entries(responses).filter(([status]) => !typedStatuses.includes(status))
+  const run = (name: string) => {
+    const example = document.components.examples?.[name]?.value as object
+    const members = Object.entries(example).filter(([member]) => !ownMembers.includes(member))
+    return JSON.stringify(Object.fromEntries(members)).slice(1)
+  }
+  return {
+    template: operation,
+    headers: text(responses[202]?.headers),
+    refusals: JSON.stringify(Object.fromEntries(refusals)).slice(1),
+    parameters: { withBrowser: text(parameters), withoutBrowser: text(others) },
+    runs: { queued: run('QueuedRun'), succeeded: run('SucceededRun') },
+  }
+}
+
+function createOperation(
+  { template: { security, requestBody }, parameters, refusals }: SharedParts,
+  { id, version, title, description, usesBrowser, deprecated, examples }: Workflow,
+): OperationObject {
+  const { operationId, component } = workflowNames(id)
+  const response = `{"$ref":"#/components/responses/${component}.Run"}`
+  const operation = {
+    operationId,
+    tags: ['Workflows'],
+    summary: title,
+    description: `${description ?? title}\n\nQueues a run of the workflow \`${id}\`, version ${version}.`,
+    ...(deprecated && { deprecated }),
+    security: usesBrowser ? security : security.slice(0, 1),
+    parameters: usesBrowser ? parameters.withBrowser : parameters.withoutBrowser,
+    requestBody: {
+      ...requestBody,
+      content: {
+        'application/json': { schema: requestSchema(component), ...namedExamples(examples?.variables ?? []) },
+      },
+    },
+    responses: new JsonText(`{${typedStatuses.map((status) => `"${status}":${response},`).join('')}${refusals}`),
+    'x-workflow-id': id,
+    'x-workflow-version': version,
+  }
+  return operation as unknown as OperationObject
+}
+
+function createResponse({ headers, runs }: SharedParts, workflow: Workflow): Schema {
+  const [variables] = workflow.examples?.variables ?? []
+  const { masked: variableData } = variables ?? {}
+  const [succeeded] =
+    workflow.examples?.outputs.map((output) => ({
+      value: runExample(runs.succeeded, workflow, { variableData, output }),
+    })) ?? []
+  const queued = { value: runExample(runs.queued, workflow, { variableData, output: null }) }
+  const examples = variables && { queued, ...(succeeded && { succeeded }) }
+  return {
+    description: 'The run. With 200 it has finished; with 202 it is stored durably and will be executed.',
+    headers,
+    content: { 'application/json': { schema: reference(`${workflowNames(workflow.id).component}.Run`), examples } },
+  }
+}
+
+function reference(component: string): Schema {
+  return { $ref: `#/components/schemas/${component}` }
+}
+
+function requestSchema(component: string): Schema {
+  const properties = { variableData: reference(`${component}.Variables`) }
+  return { type: 'object', additionalProperties: false, required: ['variableData'], properties }
+}
+
+/** A run of the workflow, which has an output if and only if it has succeeded, and the components of the output. */
+function runComponents(workflow: Workflow): Components {
+  const { component } = workflowNames(workflow.id)
+  const variant = (status: Schema, output: Schema): Schema => {
+    const properties = { workflowId: { type: 'string', const: workflow.id }, status, output }
+    return { allOf: [reference('Run'), { type: 'object', required: Object.keys(properties), properties }] }
+  }
+  const run = {
+    description: `A run of the workflow \`${workflow.id}\`. Its \`output\` is as in the version that executed it.`,
+    oneOf: [
+      variant({ type: 'string', const: 'succeeded' }, reference(`${component}.Output`)),
+      variant({ type: 'string', enum: otherStatuses }, { type: 'null' }),
+    ],
+  }
+  return new Map<string, Schema>([[`${component}.Run`, run], ...outputComponents(workflow, mask)])
+}
+
+const { RunStatus } = executionContract.document.components.schemas as Record<string, { enum: string[] }>
+const otherStatuses = RunStatus?.enum.filter((status) => status !== 'succeeded')
+
+function namedExamples(examples: WorkflowExamples['variables']): Pick<MediaTypeObject, 'examples'> {
+  const named = examples.map(({ value }, index) => [
+    index === 0 ? 'example' : `example${index + 1}`,
+    { value: { variableData: value } },
+  ])
+  return named.length === 0 ? {} : { examples: Object.fromEntries(named) }
+}
+
+/** Members of a run that depend on its workflow. */
+const ownMembers = ['workflowId', 'workflowVersion', 'variableData', 'output']
+
+/** @param others all other members of the run, as JSON without the opening brace. */
+function runExample(others: string, { id, version }: Workflow, members: object): JsonText {
+  return new JsonText(
+    `${JSON.stringify({ workflowId: id, workflowVersion: version, ...members }).slice(0, -1)},${others}`,
+  )
+}

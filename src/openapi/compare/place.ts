@@ -1,0 +1,107 @@
+/** A place in two versions of a document, where a comparison records changes with their effect on clients. */
+import { isDeepStrictEqual } from 'node:util'
+import { type Document, follow, type Resolved } from '../document.ts'
+import { toPointer } from '../json-pointer.ts'
+
+/** `breaking`: clients of the last release may fail. `changed`: documentation, and narrower responses. */
+export type Kind = 'breaking' | 'added' | 'deprecated' | 'changed'
+
+/** Whether a schema constrains requests, which may only become wider, or responses, which may only become narrower. */
+export type Direction = 'request' | 'response'
+
+/** Any part of a document. */
+export type Node = Record<string, unknown>
+
+interface Location {
+  /** Where the change is, in words; `{operation}` and `{response}` stand for those in which it was found. */
+  subject: string
+  /** JSON Pointer into the current document, or into the released one for what was removed. */
+  pointer: string
+  operation: string
+  status: string
+}
+
+export interface Change extends Location {
+  kind: Kind
+  /** The rest of the sentence that begins with the subject. */
+  predicate: string
+  /** How it breaks clients; empty if it does not. */
+  reason: string
+}
+
+export const reasons = {
+  rejected: 'Requests that were accepted are now rejected.',
+  unknown: 'Clients of the last release receive what they do not know.',
+  missing: 'Clients that read it find nothing.',
+  renamed: 'Code written for the last release uses the old name.',
+  forbidden: 'Keys whose scopes sufficed now get a 403 response.',
+  removed: 'Calls get a 404 or 405 response.',
+  omitted: 'Clients that omit it get a different behaviour.',
+  ignored: 'Clients that send it get a different behaviour.',
+  repeated: 'Clients that repeat it after a lost response execute it twice.',
+  unjudged: 'The contract checks do not know what it means for callers.',
+}
+
+export class Place {
+  readonly before: Document
+  readonly after: Document
+  readonly changes: Change[]
+  readonly location: Location
+
+  constructor(before: Document, after: Document, changes: Change[], location: Location) {
+    this.before = before
+    this.after = after
+    this.changes = changes
+    this.location = location
+  }
+
+  get subject(): string {
+    return this.location.subject
+  }
+
+  note(kind: Kind, predicate: string, reason = ''): void {
+    this.changes.push({ kind, ...this.location, predicate, reason })
+  }
+
+  with(location: Partial<Location>): Place {
+    return new Place(this.before, this.after, this.changes, { ...this.location, ...location })
+  }
+
+  below(subject: string, ...steps: string[]): Place {
+    return this.with({ subject, pointer: this.location.pointer + toPointer(steps) })
+  }
+
+  /** Resolves a value of the released document and its counterpart in the current one. */
+  follow(before: unknown, after: unknown): [Resolved<Node>, Resolved<Node>] {
+    return [followNode(this.before, before), followNode(this.after, after)]
+  }
+
+  resolve(before: unknown, after: unknown): [Node, Node] {
+    const [was, is] = this.follow(before, after)
+    return [was.value, is.value]
+  }
+}
+
+/** The schema `true`, like a missing one, allows everything. */
+export function followNode(document: Document, node: unknown): Resolved<Node> {
+  return follow<Node>(document, node === true ? {} : (node ?? {}))
+}
+
+/** Replaces every reference in a value by its target, except a reference that is inside its own target. */
+export function expand(document: Document, value: unknown, open: readonly string[] = []): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((each) => expand(document, each, open))
+  const { $ref } = value as Node
+  if (typeof $ref === 'string') {
+    return open.includes($ref) ? $ref : expand(document, followNode(document, value).value, [...open, $ref])
+  }
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, expand(document, each, open)]))
+}
+
+/** Ignores the order of members. */
+export const isSame = isDeepStrictEqual
+
+/** The member names of both, in the order of the second; those that it lacks come last. */
+export function memberNames(before: unknown, after: unknown): string[] {
+  return [...new Set([...Object.keys(after ?? {}), ...Object.keys(before ?? {})])]
+}

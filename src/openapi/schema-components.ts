@@ -1,0 +1,178 @@
+/**
+ * Turns a JSON Schema (2020-12) into components of an OpenAPI document. Tools for OpenAPI know neither `$id` nor anchors,
+ * and write `$defs` as members; so each target of a `$ref` becomes a component of its own.
+ */
+import type { Schema } from './document.ts'
+import { type Path, parsePointer, toPointer, valueAt } from './json-pointer.ts'
+
+/** OpenAPI cannot express a keyword of the schema. */
+export class SchemaError extends Error {
+  /** JSON Pointer to the keyword. */
+  readonly pointer: string
+
+  constructor(path: Path, message: string) {
+    super(message)
+    this.pointer = toPointer(path)
+  }
+}
+
+const ofValues = ['items', 'contains', 'additionalProperties', 'unevaluatedItems', 'unevaluatedProperties']
+const withSchema = [...ofValues, 'propertyNames', 'if', 'then', 'else', 'not', 'contentSchema']
+const withList = ['prefixItems', 'allOf', 'anyOf', 'oneOf']
+const withNames = ['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']
+
+/** Keywords by what they contain: one schema, a list of schemas, or schemas by name. */
+const contents = new Map<string, 'schema' | 'list' | 'names'>([
+  ...withSchema.map((keyword) => [keyword, 'schema'] as const),
+  ...withList.map((keyword) => [keyword, 'list'] as const),
+  ...withNames.map((keyword) => [keyword, 'names'] as const),
+])
+
+/** They identify schemas within the schema, and mean nothing once its references are those of the document. */
+const identifying = ['$schema', '$id', '$anchor', '$dynamicAnchor', '$vocabulary', '$defs', 'definitions']
+
+/** Keywords that describe a value without restricting it. */
+const annotations = ['title', 'description', 'default', 'deprecated', 'examples', 'readOnly', 'writeOnly', '$comment']
+
+/** What replaces keywords that OpenAPI lacks, by keyword. */
+const advice: Record<string, string> = {
+  $dynamicRef: 'Use $ref.',
+  $recursiveRef: 'Use $ref.',
+  dependencies: 'Use dependentRequired or dependentSchemas.',
+}
+
+/** Changes a schema whose references have been replaced. `path` leads to it within the original schema. */
+export type Change = (schema: Schema, path: Path) => Schema
+
+/**
+ * The components by name. The first, of the given name, describes the whole value.
+ *
+ * @param change is applied to every schema, those within it first.
+ * @throws {SchemaError}
+ */
+export function toComponents(root: Schema, name: string, change: Change = (schema) => schema): Map<string, Schema> {
+  const index = indexSchemas(root)
+  const names = new Map<unknown, string>([[root, name]])
+  const components = new Map<string, Schema>()
+  const waiting: { schema: unknown; path: Path }[] = [{ schema: root, path: [] }]
+
+  const nameOf = ({ schema, path }: Target): string => {
+    const known = names.get(schema)
+    if (known !== undefined) return known
+    const own = `${name}.${nameFrom(path)}`
+    const taken = new Set(names.values())
+    let free = own
+    for (let count = 2; taken.has(free); count++) free = `${own}.${count}`
+    names.set(schema, free)
+    waiting.push({ schema, path })
+    return free
+  }
+  const rewrite = (value: unknown, path: Path): unknown => {
+    // In lists, Redocly accepts only objects.
+    if (!isSchema(value)) return typeof path.at(-1) === 'number' ? booleanSchema(value) : value
+    const described = Object.entries(value).filter(([keyword]) => !identifying.includes(keyword))
+    const { $ref, nullable, ...others } = mapSchemas(Object.fromEntries(described), path, rewrite)
+    if (nullable === true && others.type !== undefined) others.type = [others.type, 'null'].flat()
+    if (typeof $ref !== 'string') return change(others, path)
+    const reference = { $ref: `#/components/schemas/${nameOf(resolveReference(index, value, $ref, path))}` }
+    const isRestricted = Object.keys(others).some((keyword) => !annotations.includes(keyword))
+    // Tools ignore what stands next to a `$ref`.
+    if (!isRestricted) return change({ ...others, ...reference }, path)
+    return change({ ...others, allOf: [...((others.allOf as unknown[]) ?? []), reference] }, path)
+  }
+
+  for (let next = waiting.shift(); next; next = waiting.shift()) {
+    const rewritten = rewrite(next.schema, next.path)
+    components.set(names.get(next.schema) ?? '', isSchema(rewritten) ? rewritten : booleanSchema(rewritten))
+  }
+  return components
+}
+
+/** A schema of a component must be an object. */
+function booleanSchema(value: unknown): Schema {
+  return value === false ? { not: {} } : {}
+}
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Copies a schema with each schema directly within it replaced. */
+function mapSchemas(schema: Schema, path: Path, map: (value: unknown, path: Path) => unknown): Schema {
+  const copy = { ...schema }
+  for (const keyword of Object.keys(schema)) {
+    const kind = contents.get(keyword)
+    if (kind === undefined) continue
+    const value = schema[keyword]
+    const within = [...path, keyword]
+    if (kind === 'schema') copy[keyword] = map(value, within)
+    else if (kind === 'list' && Array.isArray(value)) copy[keyword] = value.map((it, at) => map(it, [...within, at]))
+    else if (kind === 'names' && isSchema(value)) {
+      const entries = Object.entries(value).map(([name, each]) => [name, map(each, [...within, name])] as const)
+      copy[keyword] = Object.fromEntries(entries)
+    }
+  }
+  return copy
+}
+
+interface Target {
+  schema: unknown
+  path: Path
+}
+
+interface SchemaIndex {
+  /** The URI that the references of each schema are relative to. */
+  bases: Map<unknown, string>
+  /** Schemas by URI: those with `$id`, and those with an anchor. */
+  targets: Map<string, Target>
+}
+
+/** `$id` may be relative; nothing is ever fetched from here. */
+const rootUri = 'schema://workflow/'
+
+function indexSchemas(root: Schema): SchemaIndex {
+  const index: SchemaIndex = { bases: new Map(), targets: new Map([[rootUri, { schema: root, path: [] }]]) }
+  const visit = (value: unknown, path: Path, outer: string): void => {
+    if (!isSchema(value)) return
+    for (const [keyword, fix] of Object.entries(advice)) {
+      if (Object.hasOwn(value, keyword)) throw new SchemaError([...path, keyword], `OpenAPI has no ${keyword}. ${fix}`)
+    }
+    const { $id, $anchor, $dynamicAnchor } = value
+    const base = typeof $id === 'string' ? (URL.parse($id, outer)?.href ?? outer) : outer
+    const target = { schema: value, path }
+    if (typeof $id === 'string') index.targets.set(base, target)
+    for (const anchor of [$anchor, $dynamicAnchor]) {
+      if (typeof anchor === 'string') index.targets.set(`${base}#${anchor}`, target)
+    }
+    index.bases.set(value, base)
+    mapSchemas(value, path, (each, place) => visit(each, place, base))
+  }
+  visit(root, [], rootUri)
+  return index
+}
+
+function resolveReference(index: SchemaIndex, schema: Schema, $ref: string, path: Path): Target {
+  const missing = new SchemaError([...path, '$ref'], `The schema has no ${$ref}: define it in $defs.`)
+  const url = URL.parse($ref, index.bases.get(schema) ?? rootUri)
+  if (!url) throw missing
+  const fragment = decodeURIComponent(url.hash.slice(1))
+  url.hash = ''
+  const resource = index.targets.get(url.href)
+  if (fragment !== '' && !fragment.startsWith('/')) {
+    const anchored = index.targets.get(`${url.href}#${fragment}`)
+    if (anchored) return anchored
+  } else if (resource) {
+    const found = valueAt(resource.schema, fragment)
+    // Anything else, such as the value of `const`, is no schema, although a pointer may lead to it.
+    if (typeof found === 'boolean' || index.bases.has(found))
+      return { schema: found, path: [...resource.path, ...parsePointer(fragment)] }
+  }
+  throw missing
+}
+
+/** `['$defs', 'postal address']` → `postal-address`; other places are named by their whole path. */
+function nameFrom(path: Path): string {
+  const isDefinition = path.length === 2 && ['$defs', 'definitions'].includes(String(path[0]))
+  const text = (isDefinition ? path.slice(1) : path).join('.')
+  return text.replaceAll('$', '').replaceAll(/[^A-Za-z0-9._-]+/g, '-')
+}

@@ -1,0 +1,68 @@
+/** Executes a workflow's `run` function and describes how it ended, in executors and in tests of workflows. */
+import type { AttemptMessage } from './messages.ts'
+import type { RunningAttempt } from './run-context.ts'
+import { describeError, formatSafely, toJson, toText } from './workflow-values.ts'
+
+type Ended = Extract<AttemptMessage, { type: 'returned' | 'threw' }>
+
+/**
+ * @param run calls the workflow's function with the context of `running`.
+ * @param settle resolves when the code that the run left behind had its turn; returns whether none of it remains.
+ * @param root the directory of workflows, to which the paths in stacks are relative.
+ */
+export async function executeWorkflow(
+  running: RunningAttempt,
+  run: () => Promise<unknown>,
+  settle: () => Promise<boolean>,
+  root: string,
+): Promise<Ended> {
+  try {
+    const output = toOutput(await run())
+    const state = await running.browser.end(true)
+    return { type: 'returned', output, reusable: await settle(), state }
+  } catch (error) {
+    const state = await running.browser.end(false)
+    const reason = error instanceof OutputInvalid ? 'outputInvalid' : 'workflowFailed'
+    const described = describeError(error, root)
+    const ended = running.browser.crashed ? browserEnded(described.message) : undefined
+    return { type: 'threw', reason, ...described, ...ended, step: running.failedStep(error), state }
+  }
+}
+
+class OutputInvalid extends Error {
+  override name = 'OutputInvalid'
+}
+
+function toOutput(value: unknown): string {
+  try {
+    return toJson(value, 'The output')
+  } catch (error) {
+    throw new OutputInvalid((error as Error).message)
+  }
+}
+
+/** Playwright's own error then depends on the call in progress and may name calls that the workflow did not make. */
+function browserEnded(message: string) {
+  return { name: 'BrowserEnded', message: `The browser ended while the run used it: ${message}` }
+}
+
+const consoleLevels = { log: 'info', info: 'info', debug: 'info', warn: 'warn', error: 'error', trace: 'info' } as const
+
+/**
+ * Sends console output to `write`, which returns false for output that is not a run's: it is then printed.
+ *
+ * @returns a function that restores the console.
+ */
+export function captureConsole(
+  write: (level: 'info' | 'warn' | 'error', toMessage: () => string) => boolean,
+): () => void {
+  const originals = { ...console }
+  for (const [method, level] of Object.entries(consoleLevels)) {
+    const original = originals[method as keyof typeof consoleLevels]
+    const capture = (...values: unknown[]) => {
+      if (!write(level, () => toText(formatSafely(...values)))) original(...values)
+    }
+    Object.assign(console, { [method]: capture })
+  }
+  return () => void Object.assign(console, originals)
+}

@@ -1,0 +1,117 @@
+/** A clock for tests of workflows: time jumps to the next timer as soon as a run waits for nothing else. */
+import { syncBuiltinESMExports } from 'node:module'
+import promises from 'node:timers/promises'
+import { type Clock, install } from '@sinonjs/fake-timers'
+
+const real = { setTimeout, setImmediate, timeoutSignal: AbortSignal.timeout }
+
+/** How long to wait for work that is no timer before looking again. */
+const pollMilliseconds = 2
+
+export interface RunClock {
+  /** Resolves with the result of `act`, during which the clock's timers are those of the process. */
+  run<Result>(act: () => Promise<Result>): Promise<Result>
+  /** Lets time pass without waiting. */
+  skip(seconds: number): Promise<void>
+}
+
+export const realClock: RunClock = { run: (act) => act(), skip: async () => {} }
+
+/** Timers are global: with two clocks, neither run would know which time it is. */
+let isInUse = false
+
+export class FakeClock implements RunClock {
+  readonly #startedAt: Date
+  #clock: Clock | undefined
+
+  constructor(now: Date) {
+    this.#startedAt = now
+  }
+
+  /** @throws {Error} while another run has a fake clock. */
+  async run<Result>(act: () => Promise<Result>): Promise<Result> {
+    if (isInUse) throw new Error('Another run has a fake clock: await it before you start this one.')
+    isInUse = true
+    const toFake = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'] as const
+    const clock = install({ now: this.#startedAt, toFake: [...toFake], ignoreMissingTimers: true })
+    this.#clock = clock
+    AbortSignal.timeout = timeoutSignal
+    // The library's own rejects with the signal's reason, and leaves out the scheduler. It restores this one.
+    promises.setTimeout = delay
+    Object.assign(promises.scheduler, {
+      wait: (milliseconds: number, options = {}) => delay(milliseconds, undefined, options),
+    })
+    // For modules that import functions of `node:timers` by name.
+    syncBuiltinESMExports()
+    try {
+      return await this.#jumpUntil(act, clock)
+    } finally {
+      clock.uninstall()
+      AbortSignal.timeout = real.timeoutSignal
+      // Reveals the method of its prototype.
+      Reflect.deleteProperty(promises.scheduler, 'wait')
+      syncBuiltinESMExports()
+      isInUse = false
+    }
+  }
+
+  async skip(seconds: number): Promise<void> {
+    await this.#clock?.tickAsync(seconds * 1000)
+  }
+
+  async #jumpUntil<Result>(act: () => Promise<Result>, clock: Clock): Promise<Result> {
+    const before = countOthers()
+    let hasEnded = false
+    const result = act().finally(() => {
+      hasEnded = true
+    })
+    // Handled by the caller, which gets the same promise.
+    result.catch(() => {})
+    let waitedSince = process.hrtime.bigint()
+    while (!hasEnded) {
+      await new Promise((resolve) => real.setImmediate(resolve))
+      if (countOthers() <= before) {
+        if (!hasEnded) await clock.nextAsync()
+        waitedSince = process.hrtime.bigint()
+        continue
+      }
+      // A file, a socket or a process is awaited: its time is real, and so is the clock's.
+      await new Promise((resolve) => real.setTimeout(resolve, pollMilliseconds))
+      const milliseconds = (process.hrtime.bigint() - waitedSince) / 1_000_000n
+      waitedSince += milliseconds * 1_000_000n
+      await clock.tickAsync(Number(milliseconds))
+    }
+    return result
+  }
+}
+
+/** Like `setTimeout` of `node:timers/promises`, on the timers that the clock has replaced. */
+function delay<Value>(milliseconds?: number, value?: Value, options: { signal?: AbortSignal | undefined } = {}) {
+  const { signal } = options
+  const { promise, resolve, reject } = Promise.withResolvers<Value>()
+  const abort = () => {
+    clearTimeout(timer)
+    const error = new Error('The operation was aborted', { cause: signal?.reason })
+    reject(Object.assign(error, { name: 'AbortError', code: 'ABORT_ERR' }))
+  }
+  const timer = setTimeout(() => {
+    signal?.removeEventListener('abort', abort)
+    resolve(value as Value)
+  }, milliseconds)
+  if (signal?.aborted) abort()
+  else signal?.addEventListener('abort', abort, { once: true })
+  return promise
+}
+
+/** The resources that keep the process waiting, without timers. */
+function countOthers(): number {
+  return process.getActiveResourcesInfo().filter((type) => type !== 'Timeout').length
+}
+
+/** Node.js uses an internal timer, which a fake clock does not reach. */
+function timeoutSignal(milliseconds: number): AbortSignal {
+  const controller = new AbortController()
+  const error = () => new DOMException('The operation was aborted due to timeout', 'TimeoutError')
+  setTimeout(() => controller.abort(error()), milliseconds)
+  return controller.signal
+}

@@ -1,0 +1,216 @@
+/**
+ * The test kit for authors of workflows, imported as `execution-service/testing`. It runs a workflow in the test's process
+ * with the code that executors and workers run, and without a store.
+ */
+import type { BrowserContextOptions } from 'playwright-core'
+import type { Static, TSchema } from 'typebox'
+import { parseJson } from '../../contract/i-json.ts'
+import { Problem } from '../../contract/problem.ts'
+import { toRunError } from '../../domain/runs/reported-values.ts'
+import { nextState } from '../../domain/runs/run-state.ts'
+import type {
+  ArtifactMediaType,
+  BrowserRunContext,
+  WorkflowDefinition,
+} from '../../domain/workflows/define-workflow.ts'
+import { parseWorkflow } from '../../domain/workflows/workflow.ts'
+import { Workflows } from '../../domain/workflows/workflows.ts'
+import { FakeClock, realClock } from './fake-clock.ts'
+import { type AttemptResult, TestAttempt, type TestRun } from './test-attempt.ts'
+
+/** A context, or a function that makes one. It may have only those members that the workflow uses. */
+export type FakeBrowser = object | ((options: BrowserContextOptions) => object | Promise<object>)
+
+export interface RunOptions<Variables> {
+  /** Checked against the schema as the service checks `variableData`, with defaults filled in. `{}` by default. */
+  variables?: Variables
+  /**
+   * Fakes of steps by name: the result, or a function that returns it or throws. The step's own function is not called.
+   * A name that a successful run does not use is an error.
+   */
+  steps?: Record<string, unknown>
+  /** The number of the first attempt. 1 by default. */
+  attempt?: number
+  /** Results that earlier attempts have stored, by the name of their step. These steps do not run again. */
+  finishedSteps?: Record<string, unknown>
+  /** Whether failed attempts are repeated as the workflow's `retry` says, without waiting. False by default. */
+  retry?: boolean
+  /**
+   * The browser for a workflow with `browser: true`: `'chromium'` for a real one, or a fake context with the members that
+   * the workflow uses, or a function that makes one. The fake is not closed.
+   */
+  browser?: 'chromium' | FakeBrowser
+  /**
+   * `'fake'`: time jumps to the next timer when the run waits for nothing else, so that a run which waits for an hour
+   * ends at once. It replaces `Date`, timers, and `AbortSignal.timeout` of the process until the run has ended.
+   */
+  clock?: 'real' | 'fake'
+  /** The time at which a fake clock starts. 2026-01-01T00:00:00Z by default. */
+  now?: Date
+  /** Cancels the run after this time. */
+  cancelAfterSeconds?: number
+  runId?: string
+}
+
+export interface RunLog {
+  level: 'info' | 'warn' | 'error'
+  message: string
+}
+
+export interface RunStep {
+  name: string
+  attempt: number
+  /** The last state that the step had in this attempt. `reused`: the result of an earlier attempt was returned. */
+  state: 'started' | 'finished' | 'failed' | 'reused'
+}
+
+export interface RunArtifact {
+  name: string
+  mediaType: ArtifactMediaType
+  content: Uint8Array
+}
+
+/** What callers would see of the run, with secrets masked, and what `run` threw. */
+export type RunResult<Output> = (
+  | { status: 'succeeded'; output: Output }
+  | { status: 'failed' | 'timedOut' | 'cancelled'; output: null }
+) & {
+  reason: 'workflowFailed' | 'outputInvalid' | 'timeLimit' | 'cancelRequested' | null
+  error: { name: string; message: string } | null
+  /** The value that the last attempt threw, with its stack and with secrets. */
+  cause: unknown
+  /** The number of the last attempt. */
+  attempts: number
+  logs: RunLog[]
+  progress: { percent: number; message: string | null }[]
+  steps: RunStep[]
+  /** The results of finished steps by name. Pass them to a further run to test what a later attempt does. */
+  finishedSteps: Record<string, unknown>
+  artifacts: RunArtifact[]
+  /** Everything that the run reported, in order, as `streamRunEvents` sends it. */
+  events: { type: string; data: Record<string, unknown> }[]
+}
+
+/** The service would not queue the run: `errors` are those of its 400 response. */
+export class VariablesInvalid extends Error {
+  override name = 'VariablesInvalid'
+  readonly errors: readonly { pointer: string; detail: string }[]
+
+  constructor(errors: readonly { pointer: string; detail: string }[]) {
+    super(errors.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; '))
+    this.errors = errors
+  }
+}
+
+/**
+ * Runs the workflow once, and resolves with its result, also when it fails.
+ *
+ * @throws {VariablesInvalid} for variables that the service would refuse.
+ * @throws {Error} for an invalid definition, or a fake step that the workflow does not have.
+ */
+export async function runWorkflow<
+  const Variables extends TSchema,
+  const Output extends TSchema,
+  const Browser extends boolean,
+>(
+  workflow: WorkflowDefinition<Variables, Output, Browser>,
+  options: RunOptions<Static<Variables>> = {},
+): Promise<RunResult<Static<Output>>> {
+  const { attempt: firstAttempt = 1, retry = false, clock = 'real', now = new Date('2026-01-01') } = options
+  const test = prepare(workflow as unknown as WorkflowDefinition<object, object, true>, options)
+  const runClock = clock === 'fake' ? new FakeClock(now) : realClock
+  const result = await runClock.run(async () => {
+    for (let attempt = firstAttempt; ; attempt += 1) {
+      const ended = await new TestAttempt(test, attempt).execute()
+      const history = { cancelRequested: false, failures: attempt - 1, losses: 0, retry: test.workflow.retry }
+      const next = nextState(ended.outcome, history)
+      if (!retry || next.status !== 'queued') return toResult(test, ended, attempt)
+      await runClock.skip(next.delaySeconds)
+    }
+  })
+  if (result.status === 'succeeded') requireUsed(test)
+  return result as RunResult<Static<Output>>
+}
+
+/** Validators by definition: compiling the schemas takes some milliseconds. */
+const compiled = new WeakMap<object, Workflows>()
+
+function prepare(definition: WorkflowDefinition<object, object, true>, options: RunOptions<unknown>): TestRun {
+  const { variables = {}, steps = {}, finishedSteps = {}, runId = '01900000-0000-7000-8000-000000000000' } = options
+  const workflow = parseWorkflow('The definition', definition)
+  const workflows = compiled.get(definition) ?? new Workflows([workflow])
+  compiled.set(definition, workflows)
+  const checked = workflows.checkVariables(workflow.id, toVariableData(variables))
+  if ('errors' in checked) {
+    throw new VariablesInvalid(checked.errors.map((each) => ({ ...each, pointer: `/variableData${each.pointer}` })))
+  }
+  return {
+    workflow,
+    workflows,
+    run: definition.run as (context: BrowserRunContext<object>) => unknown,
+    runId,
+    variables: checked.masked,
+    secrets: checked.secrets,
+    fakeSteps: steps,
+    browser: options.browser,
+    cancelAfterSeconds: options.cancelAfterSeconds,
+    finishedSteps: new Map(Object.entries(finishedSteps).map(([name, value]) => [name, JSON.stringify(value ?? null)])),
+    artifacts: new Map(),
+    events: [],
+    reachedSteps: new Set(),
+  }
+}
+
+/** The variables as they arrive in a request. @throws {VariablesInvalid} */
+function toVariableData(variableData: unknown): Record<string, unknown> {
+  const body = Buffer.from(JSON.stringify({ variableData }))
+  try {
+    return (parseJson(body) as { variableData: Record<string, unknown> }).variableData
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    throw new VariablesInvalid((error.problem.errors ?? []) as { pointer: string; detail: string }[])
+  }
+}
+
+function toResult(test: TestRun, { outcome, cause }: AttemptResult, attempts: number): RunResult<unknown> {
+  const dataOf = <Data>(type: string) =>
+    test.events.filter((each) => each.type === type).map(({ data }) => data as Data)
+  const steps = new Map<string, RunStep>()
+  for (const step of dataOf<RunStep>('step')) steps.set(JSON.stringify([step.attempt, step.name]), { ...step })
+  return {
+    ...toStatus(outcome),
+    cause,
+    attempts,
+    logs: dataOf<RunLog>('log').map(({ level, message }) => ({ level, message })),
+    progress: dataOf<{ percent: number; message: string | null }>('progress').map(({ percent, message }) => {
+      return { percent, message }
+    }),
+    steps: [...steps.values()].map(({ name, attempt, state }) => ({ name, attempt, state })),
+    finishedSteps: Object.fromEntries([...test.finishedSteps].map(([name, json]) => [name, JSON.parse(json)])),
+    artifacts: [...test.artifacts.values()],
+    events: test.events,
+  }
+}
+
+function toStatus(outcome: AttemptResult['outcome']) {
+  switch (outcome.kind) {
+    case 'succeeded':
+      return { status: 'succeeded', output: outcome.output, reason: null, error: null } as const
+    case 'failed': {
+      const reason = outcome.reason as 'workflowFailed' | 'outputInvalid'
+      return { status: 'failed', output: null, reason, error: toRunError(outcome.error) } as const
+    }
+    case 'timedOut':
+      return { status: 'timedOut', output: null, reason: 'timeLimit', error: null } as const
+    default:
+      return { status: 'cancelled', output: null, reason: 'cancelRequested', error: null } as const
+  }
+}
+
+/** Finds typing mistakes in the names of fakes, with which a step would run its own function. */
+function requireUsed({ fakeSteps, reachedSteps }: TestRun): void {
+  const unused = Object.keys(fakeSteps).find((name) => !reachedSteps.has(name))
+  if (unused === undefined) return
+  const names = [...reachedSteps].map((name) => `"${name}"`).join(', ') || 'none'
+  throw new Error(`The run has no step "${unused}", for which the test gives a fake. Its steps: ${names}.`)
+}

@@ -1,0 +1,205 @@
+/** One attempt of a workflow in the test's process: does what a worker does with the messages of an executor. */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import {
+  ArtifactError,
+  artifactWritesMax,
+  checkArtifact,
+  checkArtifactsOfRun,
+  type NewArtifact,
+} from '../../domain/runs/artifact-limits.ts'
+import { boundEventData, ReportLimit } from '../../domain/runs/reported-values.ts'
+import type { RunEvent } from '../../domain/runs/run.ts'
+import type { Outcome } from '../../domain/runs/run-state.ts'
+import type { BrowserRunContext } from '../../domain/workflows/define-workflow.ts'
+import { createRedactor, insertSecrets, type Secrets } from '../../domain/workflows/secrets.ts'
+import type { Workflow } from '../../domain/workflows/workflow.ts'
+import type { Workflows } from '../../domain/workflows/workflows.ts'
+import { abortMessages, toOutcome } from '../attempt-outcome.ts'
+import { captureConsole, executeWorkflow } from '../execute-workflow.ts'
+import type { AttemptMessage } from '../messages.ts'
+import { RunningAttempt } from '../run-context.ts'
+import type { FakeBrowser } from './run-workflow.ts'
+import { launchChromium, noTestBrowser, openFake } from './test-browser.ts'
+
+export interface TestRun {
+  workflow: Workflow
+  workflows: Workflows
+  run: (context: BrowserRunContext<object>) => unknown
+  runId: string
+  /** With secrets masked. */
+  variables: Record<string, unknown>
+  secrets: Secrets
+  /** What steps return in place of their functions. */
+  fakeSteps: Record<string, unknown>
+  browser: 'chromium' | FakeBrowser | undefined
+  cancelAfterSeconds: number | undefined
+  /** Results as JSON; attempts add theirs. */
+  finishedSteps: Map<string, string>
+  artifacts: Map<string, NewArtifact>
+  events: Pick<RunEvent, 'type' | 'data'>[]
+  /** Names of all steps that attempts have reached. */
+  reachedSteps: Set<string>
+}
+
+export interface AttemptResult {
+  outcome: Outcome
+  /** What `run` threw. */
+  cause: unknown
+}
+
+/** ABORT_GRACE_SECONDS by default. */
+const abortGraceSeconds = 5
+
+/** The attempt whose code writes to the console. */
+const writing = new AsyncLocalStorage<TestAttempt>()
+
+export class TestAttempt {
+  readonly #test: TestRun
+  readonly #attempt: number
+  readonly #redact: <Value>(value: Value) => Value
+  readonly #limit = new ReportLimit()
+  readonly #running: RunningAttempt
+  #cause: unknown
+  #artifactWrites = 0
+  #hasEnded = false
+
+  constructor(test: TestRun, attempt: number) {
+    this.#test = test
+    this.#attempt = attempt
+    this.#redact = createRedactor(test.secrets)
+    const start = {
+      type: 'start',
+      attempt,
+      workflowId: test.workflow.id,
+      runId: test.runId,
+      runAttempt: attempt,
+      variables: insertSecrets(test.variables, test.secrets),
+      steps: Object.fromEntries(test.finishedSteps),
+      captureState: 'never',
+      usesBrowser: test.workflow.usesBrowser,
+    } as const
+    this.#running = new RunningAttempt(start, (message) => this.#onMessage(message))
+  }
+
+  async execute(): Promise<AttemptResult> {
+    const { workflow, workflows, cancelAfterSeconds } = this.#test
+    const interruption = Promise.withResolvers<Outcome>()
+    const timers: NodeJS.Timeout[] = []
+    let interrupted: Outcome | undefined
+    const interruptAfter = (seconds: number, why: 'timeLimit' | 'cancelled', outcome: Outcome) => {
+      const interrupt = () => {
+        if (interrupted) return
+        interrupted = outcome
+        this.#running.onMessage({ type: 'abort', attempt: this.#attempt, reason: abortMessages[why] })
+        timers.push(setTimeout(() => interruption.resolve(outcome), abortGraceSeconds * 1000))
+      }
+      timers.push(setTimeout(interrupt, seconds * 1000))
+    }
+    interruptAfter(workflow.timeLimitSeconds, 'timeLimit', { kind: 'timedOut' })
+    if (cancelAfterSeconds !== undefined) interruptAfter(cancelAfterSeconds, 'cancelled', { kind: 'cancelled' })
+    const restoreConsole = captureConsole((level, toMessage) => {
+      const attempt = writing.getStore()
+      if (attempt) attempt.#add('log', { level, message: toMessage() })
+      return attempt !== undefined
+    })
+    const redact = { output: this.#redact, error: this.#redact }
+    const executed = executeWorkflow(
+      this.#running,
+      () => writing.run(this, () => this.#run()),
+      async () => true,
+      process.cwd(),
+    )
+    const ended = executed.then((event) => interrupted ?? toOutcome(event, workflows, workflow.id, redact, null))
+    try {
+      return { outcome: await Promise.race([ended, interruption.promise]), cause: this.#cause }
+    } finally {
+      this.#hasEnded = true
+      for (const timer of timers) clearTimeout(timer)
+      restoreConsole()
+    }
+  }
+
+  async #run(): Promise<unknown> {
+    const { workflow, run, fakeSteps, browser } = this.#test
+    const context = this.#running.context(workflow.usesBrowser)
+    const step = <Value>(name: string, fn: () => Value | Promise<Value>) => {
+      this.#test.reachedSteps.add(String(name))
+      const isFake = Object.hasOwn(fakeSteps, name)
+      return context.step(name, isFake ? () => resultOf(fakeSteps[name]) as Value : fn)
+    }
+    let opened: ReturnType<typeof openFake> | undefined
+    const openGiven: typeof context.browser = async (options = {}) => {
+      context.signal.throwIfAborted()
+      opened ??= openFake(browser as FakeBrowser, options)
+      return opened
+    }
+    const isGiven = workflow.usesBrowser && browser !== undefined && browser !== 'chromium'
+    try {
+      return await run({ ...context, step, ...(isGiven && { browser: openGiven }) })
+    } catch (error) {
+      this.#cause = error
+      throw error
+    }
+  }
+
+  #onMessage(message: AttemptMessage): void {
+    if (this.#hasEnded) return
+    switch (message.type) {
+      case 'log':
+        return this.#add('log', { level: message.level, message: message.message })
+      case 'progress':
+        return this.#add('progress', { percent: message.percent, message: message.message })
+      case 'step':
+        return this.#add('step', { name: message.name, state: message.state })
+      case 'stepFinished':
+        this.#test.finishedSteps.set(message.name, message.value)
+        this.#report('step', { name: message.name, state: 'finished' })
+        return this.#running.onMessage({ type: 'stepSaved', attempt: this.#attempt, name: message.name })
+      case 'artifact':
+        return this.#running.onMessage({
+          type: 'artifactSaved',
+          attempt: this.#attempt,
+          id: message.id,
+          ...this.#saveArtifact(message),
+        })
+      case 'browserRequested':
+        if (this.#test.browser === 'chromium') return this.#running.browser.provideOpened(launchChromium)
+        return this.#running.browser.fail(noTestBrowser)
+    }
+  }
+
+  #saveArtifact({ name, mediaType, content }: Extract<AttemptMessage, { type: 'artifact' }>): { error?: string } {
+    this.#artifactWrites += 1
+    if (this.#artifactWrites > artifactWritesMax) {
+      return { error: `An attempt may write artifacts ${artifactWritesMax} times, including replacements.` }
+    }
+    const bytes = Buffer.from(content, 'base64')
+    const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }
+    const others = [...this.#test.artifacts.values()].filter((other) => other.name !== artifact.name)
+    try {
+      checkArtifact(artifact)
+      const length = others.reduce((sum, other) => sum + other.content.length, bytes.length)
+      checkArtifactsOfRun({ count: others.length, bytes: length })
+    } catch (error) {
+      if (error instanceof ArtifactError) return { error: error.message }
+      throw error
+    }
+    this.#test.artifacts.set(artifact.name, artifact)
+    this.#report('artifact', { name: artifact.name, mediaType, sizeBytes: bytes.length })
+    return {}
+  }
+
+  #add(type: RunEvent['type'], data: Record<string, unknown>): void {
+    const bounded = this.#limit.next(type, data)
+    if (bounded) this.#report(bounded.type, bounded.data)
+  }
+
+  #report(type: RunEvent['type'], data: Record<string, unknown>): void {
+    // Masked before it is truncated, as workers do.
+    this.#test.events.push({ type, data: { attempt: this.#attempt, ...boundEventData(type, this.#redact(data)) } })
+  }
+}
+
+function resultOf(fake: unknown): unknown {
+  return typeof fake === 'function' ? fake() : fake
+}

@@ -1,0 +1,204 @@
+/** Workflows as tools of the Model Context Protocol, called with the official client. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { send } from '../operations/requests.ts'
+import {
+  removeDirectory,
+  startTestService,
+  type TestAccount,
+  type TestService,
+  temporaryDirectory,
+} from '../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ settings: { RATE_LIMIT_PER_MINUTE: '60' } })
+})
+afterAll(() => service.stop())
+
+const url = () => new URL('/mcp', service.executionUrl)
+
+async function connect(key: string) {
+  const client = new Client({ name: 'test', version: '1.0.0' })
+  const requestInit = { headers: { Authorization: `Bearer ${key}` } }
+  const transport = new StreamableHTTPClientTransport(url(), { requestInit })
+  await client.connect(transport as Transport)
+  onTestFinished(() => client.close())
+  return client
+}
+
+type Options = NonNullable<Parameters<Client['callTool']>[2]>
+
+async function call(client: Client, name: string, args: object, options: Options = {}): Promise<CallToolResult> {
+  const params = { name, arguments: args as Record<string, unknown> }
+  return (await client.callTool(params, undefined, options)) as CallToolResult
+}
+
+const runIdOf = ({ _meta }: CallToolResult) => String(_meta?.['execution-service/runId'])
+
+async function readRun(account: TestAccount, runId: string) {
+  return (await send(service, 'getRun', account.key, { path: { runId } }).expect(200)).body
+}
+
+/** Sends one message without the client. */
+function post(headers: Record<string, string>, body: unknown = { jsonrpc: '2.0', id: 1, method: 'tools/list' }) {
+  const usual = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' }
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  return fetch(url(), { method: 'POST', headers: { ...usual, ...headers }, body: text })
+}
+
+const withKey = ({ key }: { key: string }) => ({ Authorization: `Bearer ${key}` })
+
+test('each workflow is a tool with its schemas', async () => {
+  const account = await service.createAccount()
+  const { tools } = await (await connect(account.key)).listTools()
+  const workflows = (await send(service, 'listWorkflows', account.key).expect(200)).body.data
+  expect(tools.map(({ name }) => name)).toEqual(workflows.map(({ id }: { id: string }) => id))
+  for (const [index, { title, description, inputSchema, outputSchema }] of tools.entries()) {
+    const workflow = workflows[index]
+    expect({ title, inputSchema }).toEqual({ title: workflow.title, inputSchema: workflow.variablesSchema })
+    expect(description).toContain(workflow.description ?? workflow.title)
+    expect(outputSchema?.type).toBe('object')
+  }
+})
+
+test('a call queues a run of the caller, and returns its output as structured content', async () => {
+  const account = await service.createAccount()
+  const client = await connect(account.key)
+  // The client validates the structured content by the schemas of the tools that it has listed.
+  await client.listTools()
+  const result = await call(client, 'greet', { name: 'Ada' })
+  expect(result.isError).toBeUndefined()
+  const run = await readRun(account, runIdOf(result))
+  expect(run).toMatchObject({ workflowId: 'greet', status: 'succeeded', variableData: { name: 'Ada' } })
+  expect(result.structuredContent).toEqual(run.output)
+  expect(result.content).toEqual([{ type: 'text', text: JSON.stringify(result.structuredContent) }])
+  const words = await call(client, 'count-words', { path: 'README.md' })
+  expect(words.structuredContent).toEqual((await readRun(account, runIdOf(words))).output)
+})
+
+test('progress notifications follow a run that takes long', async () => {
+  const directory = temporaryDirectory()
+  onTestFinished(() => removeDirectory(directory))
+  const client = await connect((await service.createAccount()).key)
+  const seen: { progress: number; message?: string | undefined }[] = []
+  const file = join(directory, 'go')
+  const onprogress = (progress: (typeof seen)[number]) => {
+    seen.push(progress)
+    // The run goes on only after its progress was received.
+    if (progress.message === 'Holding') writeFileSync(file, '')
+  }
+  const result = await call(client, 'hold', { file }, { onprogress, resetTimeoutOnProgress: true })
+  expect(result.structuredContent).toEqual({ result: 'released' })
+  expect(seen.map(({ message }) => message)).toEqual([
+    'Run is queued.',
+    'Run is running.',
+    'Holding',
+    'Released',
+    'Run is succeeded.',
+  ])
+  const values = seen.map(({ progress }) => progress)
+  expect(values).toEqual([...new Set(values)].sort((a, b) => a - b))
+})
+
+test('a call whose arguments do not fit, or whose run fails, is a tool error that says why', async () => {
+  const account = await service.createAccount()
+  const client = await connect(account.key)
+  const invalid = await call(client, 'greet', { name: 7, colour: 'red' })
+  expect(invalid.isError).toBe(true)
+  expect(invalid.content).toEqual([
+    {
+      type: 'text',
+      text: expect.stringMatching(/^The arguments are invalid\. .*\/name must be string.* No run was queued\.$/),
+    },
+  ])
+  const failed = await call(client, 'betray', { token: 'canary-7f3a', fails: true })
+  expect(failed.isError).toBe(true)
+  const { error } = await readRun(account, runIdOf(failed))
+  const text = `Run ${runIdOf(failed)} has ended as failed: ${error.name}: ${error.message}`
+  expect(failed.content).toEqual([{ type: 'text', text }])
+  expect(text).not.toContain('canary-7f3a')
+  await expect(call(client, 'no-such-tool', {})).rejects.toThrow('There is no tool no-such-tool.')
+})
+
+test('a client that disconnects ends the wait and not the run', async () => {
+  const directory = temporaryDirectory()
+  onTestFinished(() => removeDirectory(directory))
+  const account = await service.createAccount()
+  const client = await connect(account.key)
+  const file = join(directory, 'go')
+  const held = new Promise<void>((resolve) => {
+    const onprogress = ({ message }: { message?: string | undefined }) => message === 'Holding' && resolve()
+    call(client, 'hold', { file }, { onprogress }).catch(() => {})
+  })
+  await held
+  await client.close()
+  writeFileSync(file, '')
+  const list = () => send(service, 'listRuns', account.key)
+  await expect.poll(async () => (await list()).body.data[0].status, { timeout: 20_000 }).toBe('succeeded')
+})
+
+test('keys and scopes are those of the operations', async () => {
+  const account = await service.createAccount({ scopesEnabled: true })
+  const keyWith = async (...scopes: string[]) => ({ key: (await account.createKey({ scopes })).value })
+  const greet = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'greet', arguments: { name: 'Ada' } } }
+  const statuses = async (key: { key: string }) => [
+    (await post(withKey(key))).status,
+    (await post(withKey(key), greet)).status,
+  ]
+  expect(await statuses(await keyWith('workflows:read'))).toEqual([200, 403])
+  expect(await statuses(await keyWith('runs:write'))).toEqual([403, 403])
+  expect(await statuses(await keyWith('runs:write', 'runs:read'))).toEqual([403, 200])
+  for (const headers of [{}, withKey({ key: crypto.randomUUID() }), { 'x-service-api-key': account.key }]) {
+    const refused = await post(headers as Record<string, string>)
+    expect([refused.status, await refused.text()]).toEqual([401, 'Unauthorized'])
+    expect(refused.headers.get('www-authenticate')).toBe('Bearer realm="execution-service"')
+  }
+  const { id, value } = await account.createKey()
+  await account.deleteKey(id)
+  expect((await post(withKey({ key: value }))).status).toBe(401)
+})
+
+test('a run token is no credential here', async () => {
+  const account = await service.createAccount()
+  const result = await call(await connect(account.key), 'greet', { name: 'Ada' })
+  const body = { runId: runIdOf(result), expiresInSeconds: 60 }
+  const { token } = (await send(service, 'createRunToken', account.key, { body }).expect(201)).body
+  expect((await post(withKey({ key: token }))).status).toBe(401)
+})
+
+test('other methods, origins, media types, sizes and several messages are refused', async () => {
+  const account = await service.createAccount()
+  const key = withKey(account)
+  for (const method of ['GET', 'DELETE']) {
+    const response = await fetch(url(), { method, headers: { ...key, Accept: 'text/event-stream' } })
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'POST'])
+  }
+  expect((await post({ ...key, Origin: 'https://site.example.com' })).status).toBe(403)
+  expect((await post({ ...key, 'Content-Type': 'text/plain' })).status).toBe(415)
+  expect((await post({ ...key, Accept: 'application/json' })).status).toBe(406)
+  expect((await post(key, `"${'x'.repeat(1024 * 1024)}"`)).status).toBe(413)
+  for (const body of ['{', '', [{ jsonrpc: '2.0', id: 1, method: 'tools/list' }], { id: 1 }])
+    expect((await post(key, body)).status).toBe(400)
+})
+
+test('requests count towards the rate limit of the key, and are logged with it', async () => {
+  const account = await service.createAccount()
+  const key = withKey(account)
+  const first = await post(key)
+  expect(first.headers.get('ratelimit')).toBe('"api-key";r=59;t=60')
+  expect(first.headers.get('x-request-id')).not.toBeNull()
+  await first.text()
+  const logged = () => service.log.filter(({ accountId, msg }) => accountId === account.id && msg === 'request')
+  await expect.poll(() => logged().length).toBe(1)
+  let last = first
+  for (let count = 0; count < 60; count++) last = await post(key)
+  expect(last.status).toBe(429)
+  expect(last.headers.get('retry-after')).toMatch(/^[0-9]+$/)
+  expect(await last.json()).toMatchObject({ type: '/docs/errors#rate-limited' })
+})

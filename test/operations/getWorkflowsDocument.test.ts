@@ -1,0 +1,95 @@
+/** Tests getWorkflowsDocument by documented status. */
+import { expect, test } from 'vitest'
+import { executionContract } from '../../src/openapi/served-documents.ts'
+import { testForbidden, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { testInvalidEntityTags, testInvalidRequest, testNotAcceptable } from './request-tests.ts'
+import { send } from './requests.ts'
+import greet from './workflows/greet.ts'
+
+describeOperation(
+  'getWorkflowsDocument',
+  { worker: false },
+  {
+    200(subject) {
+      test('is the document of v1 with the address of the service and an operation for each workflow', async () => {
+        const { key } = await subject.service.createAccount()
+        const { body } = await subject.call(key)
+        const { document } = executionContract
+        expect(body.servers).toEqual([{ url: subject.service.executionUrl, description: 'This service.' }])
+        expect(body.info).toEqual(document.info)
+        const workflows = await send(subject.service, 'listWorkflows', key)
+        const ids = workflows.body.data.map(({ id }: { id: string }) => id)
+        const added = Object.keys(body.paths).filter((path) => !(path in document.paths))
+        expect(added).toEqual(ids.map((id: string) => `/v1/execution/queue-remote/${id}`))
+        expect(added.map((path) => body.paths[path].put['x-workflow-id'])).toEqual(ids)
+      })
+
+      test('types the variables and the output of a workflow', async () => {
+        const { key } = await subject.service.createAccount()
+        const { body } = await subject.call(key)
+        const { put } = body.paths['/v1/execution/queue-remote/greet']
+        expect(put).toMatchObject({ operationId: 'queueGreet', summary: greet.title, 'x-workflow-version': '1.0.0' })
+        const variables = { $ref: '#/components/schemas/Greet.Variables' }
+        expect(put.requestBody.content['application/json'].schema.properties).toEqual({ variableData: variables })
+        for (const status of [200, 202]) {
+          expect(put.responses[status]).toEqual({ $ref: '#/components/responses/Greet.Run' })
+        }
+        const { schemas, responses } = body.components
+        const { schema, examples } = responses['Greet.Run'].content['application/json']
+        expect(schema).toEqual({ $ref: '#/components/schemas/Greet.Run' })
+        expect(examples.queued.value).toMatchObject({ status: 'queued', workflowId: 'greet', output: null })
+        expect(examples.succeeded.value.output).toEqual({ greeting: '<greeting>' })
+        expect(schemas['Greet.Variables']).toEqual(greet.variables)
+        expect(schemas['Greet.Output']).toEqual(greet.output)
+        expect(schemas['Greet.Run'].oneOf).toHaveLength(2)
+      })
+
+      test('every example is accepted by the operation that shows it', async () => {
+        const { key } = await subject.service.createAccount()
+        const { body } = await subject.call(key)
+        let queued = 0
+        for (const path of Object.keys(body.paths)) {
+          const { put } = body.paths[path]
+          const id = put?.['x-workflow-id']
+          if (id === undefined) continue
+          for (const { value } of Object.values<{ value: object }>(
+            put.requestBody.content['application/json'].examples ?? {},
+          )) {
+            const query = 'delaySeconds=3600'
+            await send(subject.service, 'queueRemoteRun', key, { path: { workflowId: id }, query, body: value }).expect(
+              202,
+            )
+            queued++
+          }
+        }
+        expect(queued).toBeGreaterThan(5)
+      })
+    },
+    304(subject) {
+      test('sends nothing when the document is the one in If-None-Match', async () => {
+        const { key } = await subject.service.createAccount()
+        const etag = String((await send(subject.service, 'getWorkflowsDocument', key)).headers.etag)
+        for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+          const { headers, text } = await subject.call(key, { headers: { 'If-None-Match': known } })
+          expect([headers.etag, text]).toEqual([etag, ''])
+        }
+        await send(subject.service, 'getWorkflowsDocument', key, { headers: { 'If-None-Match': '"other"' } }).expect(
+          200,
+        )
+      })
+    },
+    400(subject) {
+      testInvalidRequest(subject)
+      testInvalidEntityTags(subject, 'If-None-Match')
+    },
+    401: testUnauthorized,
+    403: testForbidden,
+    406: testNotAcceptable,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
+  },
+)

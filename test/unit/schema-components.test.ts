@@ -1,0 +1,133 @@
+/** JSON Schemas as components of OpenAPI documents, and the names of workflows there. */
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { expect, test } from 'vitest'
+import { requireDescribable } from '../../src/domain/workflows/workflows-document.ts'
+import { toComponents } from '../../src/openapi/schema-components.ts'
+import { outputComponents, variableComponents, workflowNames } from '../../src/openapi/workflow-components.ts'
+import { workflow } from '../support/snapshots.ts'
+
+type Schema = Record<string, unknown>
+
+/** A schema with each way to refer to another, and values with their validity. */
+const schemas: Record<string, { schema: Schema; names: string[]; valid: unknown[]; invalid: unknown[] }> = {
+  'references to $defs, also recursive': {
+    schema: {
+      $ref: '#/$defs/tree',
+      $defs: { tree: { type: 'object', required: ['leaf'], properties: { leaf: {}, next: { $ref: '#/$defs/tree' } } } },
+    },
+    names: ['X', 'X.tree'],
+    valid: [{ leaf: 1, next: { leaf: 2 } }],
+    invalid: [{ leaf: 1, next: {} }],
+  },
+  'a reference to the root': {
+    schema: { type: 'object', properties: { next: { $ref: '#' } }, additionalProperties: false },
+    names: ['X'],
+    valid: [{ next: { next: {} } }],
+    invalid: [{ next: { other: 1 } }],
+  },
+  'anchors, $id and references between resources': {
+    schema: {
+      $id: 'https://example.com/root',
+      properties: { a: { $ref: '#short' }, b: { $ref: 'part' }, c: { $ref: '/part#/properties/inner' } },
+      $defs: {
+        short: { $anchor: 'short', type: 'string', maxLength: 2 },
+        part: {
+          $id: 'part',
+          type: 'object',
+          properties: { inner: { type: 'integer' }, same: { $ref: '#/properties/inner' } },
+        },
+      },
+    },
+    names: ['X', 'X.short', 'X.part', 'X.defs.part.properties.inner'],
+    valid: [{ a: 'ab', b: { inner: 1, same: 2 }, c: 3 }],
+    invalid: [{ a: 'abc' }, { b: { same: 'x' } }, { c: 'x' }],
+  },
+  'keywords next to a reference': {
+    schema: {
+      properties: {
+        a: { $ref: '#/$defs/text', minLength: 2, description: 'A' },
+        b: { $ref: '#/$defs/text', title: 'B' },
+      },
+      $defs: { text: { type: 'string' } },
+    },
+    names: ['X', 'X.text'],
+    valid: [{ a: 'ab', b: '' }],
+    invalid: [{ a: 'a' }, { a: 12 }, { b: 1 }],
+  },
+  'names that components may not have, or that collide': {
+    schema: {
+      anyOf: [{ $ref: '#/$defs/a%20b' }, { $ref: '#/$defs/a-b' }, { $ref: '#/$defs/no' }],
+      $defs: { 'a b': { const: 1 }, 'a-b': { const: 2 }, no: false },
+    },
+    names: ['X', 'X.a-b', 'X.a-b.2', 'X.no'],
+    valid: [1, 2],
+    invalid: [3],
+  },
+  'data that looks like a schema': {
+    schema: { properties: { a: { const: { $ref: '#/nowhere', $defs: 1 } }, $ref: { type: 'string' } } },
+    names: ['X'],
+    valid: [{ a: { $ref: '#/nowhere', $defs: 1 }, $ref: 'x' }],
+    invalid: [{ a: {} }, { $ref: 1 }],
+  },
+}
+
+test.each(Object.entries(schemas))('%s: the components accept the same values', (_, { schema, names, ...values }) => {
+  const components = toComponents(schema, 'X')
+  expect([...components.keys()]).toEqual(names)
+  for (const name of names) expect(name).toMatch(/^[A-Za-z0-9._-]+$/)
+  const document = { components: { schemas: Object.fromEntries(components) } }
+  const ajv = new Ajv2020({ strict: false })
+  ajv.addSchema(document, 'document')
+  const validate = ajv.compile({ $ref: 'document#/components/schemas/X' })
+  const original = new Ajv2020({ strict: false }).compile(schema)
+  for (const valid of values.valid) expect([original(valid), validate(valid)]).toEqual([true, true])
+  for (const invalid of values.invalid) expect([original(invalid), validate(invalid)]).toEqual([false, false])
+  const text = JSON.stringify([...components.values()].map(({ properties, ...others }) => others))
+  expect(text).not.toMatch(/"\$(id|defs|anchor)":/)
+})
+
+test.each([
+  [{ properties: { a: { $dynamicRef: '#x' } } }, '/properties/a/$dynamicRef', 'OpenAPI has no $dynamicRef. Use $ref.'],
+  [
+    { properties: { a: { dependencies: { b: ['c'] } } } },
+    '/properties/a/dependencies',
+    'OpenAPI has no dependencies. Use dependentRequired or dependentSchemas.',
+  ],
+  [
+    { items: { $ref: 'https://example.com/other' } },
+    '/items/$ref',
+    'The schema has no https://example.com/other: define it in $defs.',
+  ],
+  [{ allOf: [{ $ref: '#/const' }], const: {} }, '/allOf/0/$ref', 'The schema has no #/const: define it in $defs.'],
+])('%j is refused with the place', (output, pointer, message) => {
+  const place = `${pointer} in the output schema of workflow "anything"`
+  expect(() => requireDescribable(workflow({ output }))).toThrow(
+    `The API's document cannot express ${place}: ${message}`,
+  )
+})
+
+test('a member with a default is not required of callers', () => {
+  const properties = { a: { type: 'string' }, b: { type: 'string', default: 'x' } }
+  const variables = { type: 'object', required: ['a', 'b'], properties }
+  const [schema] = variableComponents(workflow({ variables })).values()
+  expect(schema).toEqual({ type: 'object', required: ['a'], properties })
+})
+
+test('secrets of an output are described as their mask', () => {
+  const secret = { type: 'object', writeOnly: true, description: 'A secret.' }
+  const output = { properties: { a: secret, b: { allOf: [secret, { minProperties: 1 }] }, c: { type: 'string' } } }
+  const [schema] = outputComponents(workflow({ output }), '********').values()
+  const masked = { type: 'string', const: '********' }
+  expect(schema?.properties).toEqual({ a: { description: 'A secret.', ...masked }, b: masked, c: { type: 'string' } })
+})
+
+test('operationIds are readable, and differ for all ids', () => {
+  expect(workflowNames('count-words')).toEqual({ operationId: 'queueCountWords', component: 'CountWords' })
+  const ids = ['count-words', 'count_words', 'count.words', 'countWords', 'Count-Words', 'count--words', 'countwords']
+  const others = ['step-2', 'step2', 'remote-run', 'remote', 'remoterun', '2', '-', '...', 'a'.repeat(128)]
+  const names = [...ids, ...others].map((id) => workflowNames(id).operationId)
+  expect(new Set(names).size).toBe(names.length)
+  expect(names.filter((name) => !/^queue[A-Za-z0-9_]+$/.test(name))).toEqual([])
+  // Operations of v1 have these names, or may have them later.
+  expect(names.filter((name) => /^queueRemote[^_]*$/.test(name))).toEqual(['queueRemoterun'])
+})
