@@ -1,8 +1,8 @@
-// Prints the failed test files of a Vitest JSON report, if all of them start processes and there are at most three.
+// Prints the failed test files of a Vitest JSON report, if all of them start processes and there are at most six.
 import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 
-const filesMax = 3
+const filesMax = 6
 const startsProcesses = /^test\/(e2e|worker|browser|commands|consumers|faults)\//
 
 const { testResults } = JSON.parse(readFileSync(process.argv[2], 'utf8'))

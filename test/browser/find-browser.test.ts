@@ -60,7 +60,7 @@ test('a configured browser is preferred to an installed one', async (test) => {
 test.for([
   ['does not exist', 'absent', 'ENOENT'],
   ['does not run', 'stub', 'Command requires the chromium snap to be installed.'],
-  ['is no browser', 'other', 'its reply to --version is not that of Chrome or Chromium'],
+  ['is no browser', 'other', 'its reply to --version, "curl 8.5.0\\n", is not that of Chrome or Chromium'],
 ] as const)('a configured browser that %s is an error, and no other is tried', async ([, name, reason], test) => {
   const directory = await onlyOnPath(test, { chromium, stub, other: 'echo "curl 8.5.0"' })
   const path = join(directory, name)

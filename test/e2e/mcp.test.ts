@@ -79,6 +79,7 @@ test('a call queues a run of the caller, and returns its output as structured co
   expect(result.structuredContent).toEqual(run.output)
   expect(result.content).toEqual([{ type: 'text', text: JSON.stringify(result.structuredContent) }])
   const words = await call(client, 'count-words', { path: 'README.md' })
+  expect(words.isError, JSON.stringify(words)).toBeUndefined()
   expect(words.structuredContent).toEqual((await readRun(account, runIdOf(words))).output)
 })
 

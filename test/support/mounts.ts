@@ -96,7 +96,9 @@ function mountDisk() {
   run('mkfs.ext4', '-q', '-F', image)
   // Unmounting removes the loop device.
   const mount = () => run('mount', '-o', 'loop', image, directory)
-  const unmount = () => run('umount', directory)
+  // Killed processes may close their files a moment later.
+  const unmount = () =>
+    run('sh', '-c', 'for i in $(seq 50); do umount "$0" && exit; sleep 0.2; done; exit 1', directory)
   mount()
   let isMounted = true
   return {

@@ -162,17 +162,19 @@ function readVersion(executable: string, env: NodeJS.ProcessEnv): Promise<string
     execFile(executable, ['--version'], options, (error, stdout, stderr) => {
       const [version] = /^.*\bChrom(e|ium)\b.*\d+\.\d+.*$/m.exec(stdout) ?? []
       if (!error && version) resolve(version.trim())
-      else reject(new Error(describeFailure(error, stderr)))
+      else reject(new Error(describeFailure(error, stdout, stderr)))
     })
   })
 }
 
-function describeFailure(error: (Error & { killed?: boolean; code?: unknown }) | null, stderr: string): string {
+type VersionError = Error & { killed?: boolean; code?: unknown }
+
+function describeFailure(error: VersionError | null, stdout: string, stderr: string): string {
   if (error?.killed) return `no reply to --version within ${versionMillisecondsMax / 1000} s`
   const firstLine = stderr.trim().split('\n')[0]?.slice(0, 200)
   if (error && typeof error.code === 'number') return firstLine || `exit code ${error.code}`
   if (error) return String(error.code ?? error.message)
-  return 'its reply to --version is not that of Chrome or Chromium'
+  return `its reply to --version, ${JSON.stringify(stdout.slice(0, 200))}, is not that of Chrome or Chromium`
 }
 
 function messageOf(error: unknown): string {

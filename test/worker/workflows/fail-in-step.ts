@@ -24,7 +24,8 @@ export default defineWorkflow({
   title: 'Fail in a step',
   variables: { type: 'object', required: ['how'], properties: { how: { enum: Object.keys(ways) } } },
   output: {},
-  timeLimitSeconds: 2,
+  // Filling the heap takes seconds on a busy machine.
+  timeLimitSeconds: 10,
   async run({ variables, step }) {
     await step('prepare', () => null)
     await step('tried', () => Promise.reject(new Error('caught'))).catch(() => {})
