@@ -34,7 +34,7 @@ export { workflow } from './snapshots.ts'
 export type Test = Pick<TestContext, 'onTestFinished'>
 
 /** Returns an empty directory, which is removed with the test. */
-export const newDirectory = (test: Test): Promise<string> => newStoreLocation(test)
+export const newDirectory = (test: Test): Promise<string> => newStoreLocation(test, sqlite, { empty: true })
 
 /** Creates a location for a store: an empty directory for SQLite, a database for PostgreSQL. It is removed with the test. */
 export async function newStoreLocation(

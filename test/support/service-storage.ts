@@ -8,6 +8,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { readFiles } from './canaries.ts'
 import { postgres, whileConnectionsRefused, whileLocked } from './postgres.ts'
+import { initializeDirectory } from './store-kinds.ts'
 
 export type Environment = Record<string, string>
 
@@ -30,8 +31,9 @@ export async function newStorage(): Promise<Storage> {
   return usesPostgres ? newDatabase() : newDirectory()
 }
 
-function newDirectory(): Storage {
+async function newDirectory(): Promise<Storage> {
   const dataDirectory = temporaryDirectory()
+  await initializeDirectory(dataDirectory)
   // Closed after the services: closing any descriptor of a file releases all locks of the process on it.
   let opened: OpenFile | undefined
   const file = () => {

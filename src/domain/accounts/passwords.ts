@@ -41,10 +41,16 @@ function reverse(text: string): string {
   return [...text].reverse().join('')
 }
 
-/** 49,000 passwords, most common first. Read at each use: passwords change rarely, and the package's module keeps 21 MB. */
+let commonPasswords: WeakRef<string[]> | undefined
+
+/** 49,000 passwords, most common first. Held weakly: passwords change rarely, and the list takes megabytes. */
 function readCommonPasswords(): string[] {
+  const held = commonPasswords?.deref()
+  if (held) return held
   const url = import.meta.resolve('@zxcvbn-ts/language-common/src/passwords.json')
-  return JSON.parse(readFileSync(new URL(url), 'utf8'))
+  const passwords: string[] = JSON.parse(readFileSync(new URL(url), 'utf8'))
+  commonPasswords = new WeakRef(passwords)
+  return passwords
 }
 
 /** Argon2id (RFC 9106) with OWASP's parameters, as a PHC string. Takes about 20 ms and 19 MiB, in a thread pool. */
