@@ -6,6 +6,7 @@ import { lastOfBursts } from '../../src/surfaces/dashboard/runs/change-streams.t
 import { parseAttempts, type Step } from '../../src/surfaces/dashboard/runs/run-attempts.ts'
 import { parseRunFilter, toListRequest, toRunQuery } from '../../src/surfaces/dashboard/runs/run-filter.ts'
 import { countSteps, groupSteps } from '../../src/surfaces/dashboard/runs/run-steps.ts'
+import { formatLocalTime, parseLocalTime } from '../../src/surfaces/dashboard/time-zone.ts'
 
 function createEvents(...entries: [type: RunEvent['type'], data: Record<string, unknown>][]): RunEvent[] {
   return entries.map(([type, data], index) => ({ sequence: index + 1, at: (index + 1) * 100, type, data }))
@@ -204,23 +205,39 @@ describe('grouping events into bursts', () => {
 describe('the filter of the list of runs', () => {
   const filterIn = (search: string) => parseRunFilter(new URLSearchParams(search))
 
-  test('includes the whole last day in UTC', () => {
-    expect(toListRequest(filterIn('from=2026-01-31&until=2026-01-31'))).toMatchObject({
-      createdAfter: Date.UTC(2026, 0, 31),
-      createdBefore: Date.UTC(2026, 1, 1),
-    })
+  test('has times of the time zone, also on days when the clock changes', () => {
+    const times = (zone: string, from: string, until: string) => {
+      const { createdAfter, createdBefore } = toListRequest(filterIn(`from=${from}&until=${until}&zone=${zone}`))
+      return [createdAfter, createdBefore].map((at) => new Date(at ?? 0).toISOString().slice(0, 16))
+    }
+    const day = ['2026-03-29T00:00', '2026-03-30T00:00'] as const
+    expect(times('', ...day)).toEqual(day)
+    expect(times('nowhere', ...day)).toEqual(day)
+    expect(times('Europe/Berlin', ...day)).toEqual(['2026-03-28T23:00', '2026-03-29T22:00'])
+    // The first is skipped, the second is repeated.
+    const changes = ['2026-03-29T02:30', '2026-10-25T02:30'] as const
+    expect(times('Europe/Berlin', ...changes)).toEqual(['2026-03-29T01:30', '2026-10-25T00:30'])
+    const at = Date.parse('2026-03-29T12:34Z')
+    expect(parseLocalTime(formatLocalTime(at, 'America/New_York'), 'America/New_York')).toBe(at)
   })
 
-  test('ignores unknown statuses and invalid days', () => {
-    const none = { workflow: '', status: '', from: '', until: '' }
-    for (const search of ['status=toString', 'from=2026-13-01', 'until=2026-02-30&from=x', 'status=&from=']) {
+  test('ignores unknown statuses and invalid times', () => {
+    const none = { workflow: '', statuses: [], from: '', until: '', zone: 'UTC' }
+    for (const search of [
+      'status=toString',
+      'from=2026-13-01T00:00',
+      'until=2026-02-30T00:00&from=x',
+      'status=&from=',
+    ]) {
       expect(filterIn(search)).toEqual(none)
     }
     expect(toRunQuery(none)).toBe('')
   })
 
   test('is restored from its own query', () => {
-    const filter = { workflow: 'a&b', status: 'unfinished', from: '2026-01-01', until: '2026-01-02' }
+    const filter = filterIn(
+      'workflow=a%26b&status=running&status=queued&from=2026-01-01T00:00&until=2026-01-02T00:00&zone=Asia/Tokyo',
+    )
     expect(filterIn(toRunQuery(filter, 'x'))).toEqual(filter)
     expect(toListRequest(filter)).toMatchObject({ workflowId: 'a&b', status: ['queued', 'running'] })
   })

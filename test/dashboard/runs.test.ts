@@ -45,7 +45,7 @@ describe('the list of runs', () => {
     expect(await page(user, queued.headers.location as string)).toContain('Queued by Ada <b>Lovelace</b>')
   })
 
-  test('is filtered by workflow, status and day', async () => {
+  test('is filtered by workflow, statuses and time, and searched by id', async () => {
     const user = await newUser(service)
     const greetingId = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60')
     const heldId = await queue(user, 'hold', { file: '/nowhere' }, '?delaySeconds=60')
@@ -54,19 +54,31 @@ describe('the list of runs', () => {
       const { text } = await user.visitor.get(`/runs?${search}`)
       return [greetingId, heldId].map((id) => text.includes(`"/runs/${id}"`))
     }
-    // Days of the runs: midnight may be between them.
-    const day = async (id: string, days: number) => {
+    const minute = async (id: string, minutes: number) => {
       const [row] = await service.rows<{ created_at: number }>('SELECT created_at FROM runs WHERE id = ?', id)
-      return new Date(Number(row?.created_at) + days * 86_400_000).toISOString().slice(0, 10)
+      return new Date(Number(row?.created_at) + minutes * 60_000).toISOString().slice(0, 16)
     }
     expect(await listsRuns('')).toEqual([true, true])
     expect(await listsRuns('workflow=greet')).toEqual([true, false])
     expect(await listsRuns('workflow=gone')).toEqual([false, false])
     expect(await listsRuns('status=cancelled')).toEqual([false, true])
-    expect(await listsRuns('status=unfinished')).toEqual([true, false])
-    expect(await listsRuns(`from=${await day(greetingId, 0)}&until=${await day(heldId, 0)}`)).toEqual([true, true])
-    expect(await listsRuns(`from=${await day(heldId, 1)}`)).toEqual([false, false])
-    expect(await listsRuns(`until=${await day(greetingId, -1)}`)).toEqual([false, false])
+    expect(await listsRuns('status=cancelled&status=queued')).toEqual([true, true])
+    const period = `from=${await minute(greetingId, 0)}&until=${await minute(heldId, 1)}`
+    expect(await listsRuns(period)).toEqual([true, true])
+    expect(await listsRuns(`${period}&zone=Asia/Tokyo`)).toEqual([false, false])
+    expect(await listsRuns(`from=${await minute(heldId, 1)}`)).toEqual([false, false])
+    expect(await listsRuns(`until=${await minute(greetingId, 0)}`)).toEqual([false, false])
+    const found = await user.visitor.get(`/runs?search=%20${heldId.toUpperCase()}`)
+    expect([found.status, found.headers.location]).toEqual([303, `/runs/${heldId}`])
+    expect(await page(await newUser(service), `/runs?search=${heldId}`)).toContain('No run has the ID')
+  })
+
+  test('has a link for each status that adds it to the filter or removes it', async () => {
+    const user = await newUser(service)
+    await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60')
+    const { text } = await user.visitor.get('/runs?workflow=greet&status=queued')
+    expect(text).toMatch(/href="\/runs\?workflow=greet" aria-current="true">Queued</)
+    expect(text).toMatch(/href="\/runs\?workflow=greet&amp;status=queued&amp;status=failed"\s*>Failed</)
   })
 
   test('is paginated with its filter, and an invalid cursor redirects to the first page', async () => {

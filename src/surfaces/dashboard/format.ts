@@ -1,15 +1,19 @@
 /** Formats times, durations and sizes. */
-import { type Html, html } from './html.ts'
+import { type Html, html, nothing } from './html.ts'
 
-/** A time in the browser's time zone; in UTC without JavaScript. `relative` shows the distance from now. */
-export function time(at: number | null, style: 'relative' | 'exact' = 'relative', none = 'never'): Html {
+/**
+ * A time in the browser's time zone; in UTC without JavaScript. `relative` shows the distance from now, `short` leaves
+ * out the year.
+ */
+export function time(at: number | null, style: 'relative' | 'exact' | 'short' = 'relative', none = 'never'): Html {
   if (at === null) return html`<span class="muted">${none}</span>`
   const iso = new Date(at).toISOString()
   const inUtc = `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`
   if (style === 'relative') {
     return html`<relative-time datetime="${iso}" threshold="P30D" prefix="" title="${inUtc}">${inUtc}</relative-time>`
   }
-  return html`<relative-time datetime="${iso}" format="datetime" weekday="" year="numeric" month="short" day="numeric"
+  const year = style === 'short' ? nothing : html`year="numeric"`
+  return html`<relative-time datetime="${iso}" format="datetime" weekday="" ${year} month="short" day="numeric"
     hour="2-digit" minute="2-digit" second="2-digit" title="${inUtc}">${inUtc}</relative-time>`
 }
 

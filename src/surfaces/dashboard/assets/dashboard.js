@@ -24,6 +24,17 @@ document.addEventListener('click', async (event) => {
   }, 2000)
 })
 
+/** Filters apply at once. Times do not: browsers report each digit as a change. */
+function submitOnChange(form) {
+  form.addEventListener('change', ({ target }) => target instanceof HTMLSelectElement && form.requestSubmit())
+}
+
+/** Sets the time zone in which the user enters times, and shows its name. */
+function setZone(input) {
+  input.value = Intl.DateTimeFormat().resolvedOptions().timeZone
+  document.querySelector(input.dataset.zone).textContent = input.value
+}
+
 const reconnectMilliseconds = 5000
 
 /** Minimum time between two reloads of an element. */
@@ -108,6 +119,8 @@ class LiveElement {
 }
 
 showCopyButtons()
+for (const form of document.querySelectorAll('[data-submit-on-change]')) submitOnChange(form)
+for (const input of document.querySelectorAll('[data-zone]')) setZone(input)
 for (const element of document.querySelectorAll('[data-live]')) new LiveElement(element)
 
 // On a phone, the tabs are wider than the screen.

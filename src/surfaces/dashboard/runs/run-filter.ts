@@ -1,59 +1,61 @@
 /** The filter of the list of runs, as the page's query has it. */
 import type { ListRequest } from '../../../domain/runs/run-reader.ts'
 import type { RunStatus } from '../../../domain/runs/run-state.ts'
+import { parseLocalTime, parseZone } from '../time-zone.ts'
 import { statusOptions } from './run-labels.ts'
 
 export interface RunFilter {
   workflow: string
-  status: string
-  /** First and last day in UTC, such as 2026-01-31. */
+  /** Any of these; empty for all. */
+  statuses: RunStatus[]
+  /** When the run was queued, from and before this time, such as `2026-01-31T09:30` in the time zone. */
   from: string
   until: string
+  zone: string
 }
 
-const unfinished: readonly RunStatus[] = ['queued', 'running']
+const allStatuses = statusOptions.map(({ value }) => value)
 
-export const statusFilterOptions = [
-  { value: '', title: 'All statuses' },
-  { value: 'unfinished', title: 'Unfinished' },
-  ...statusOptions,
-]
-
-/** Ignores unknown statuses and invalid days. */
+/** Ignores unknown statuses and invalid times. */
 export function parseRunFilter(query: URLSearchParams): RunFilter {
-  const status = query.get('status') ?? ''
-  const parseDay = (name: string) => (startOfDay(query.get(name) ?? '') === undefined ? '' : (query.get(name) ?? ''))
+  const chosen = query.getAll('status')
+  const zone = parseZone(query.get('zone') ?? '')
+  const parseTime = (name: string) => {
+    const text = query.get(name) ?? ''
+    return parseLocalTime(text, zone) === undefined ? '' : text
+  }
   return {
     workflow: query.get('workflow') ?? '',
-    status: statusFilterOptions.some(({ value }) => value === status) ? status : '',
-    from: parseDay('from'),
-    until: parseDay('until'),
+    statuses: allStatuses.filter((status) => chosen.includes(status)),
+    from: parseTime('from'),
+    until: parseTime('until'),
+    zone,
   }
 }
 
 export function toListRequest(filter: RunFilter): Omit<ListRequest, 'limit' | 'cursor'> {
-  const { workflow, status, from, until } = filter
-  const lastDay = startOfDay(until)
+  const { workflow, statuses, from, until, zone } = filter
   return {
     workflowId: workflow || undefined,
-    status: status === 'unfinished' ? unfinished : (status as RunStatus) || undefined,
-    createdAfter: startOfDay(from),
-    createdBefore: lastDay === undefined ? undefined : lastDay + dayMilliseconds,
+    status: statuses.length > 0 ? statuses : undefined,
+    createdAfter: parseLocalTime(from, zone),
+    createdBefore: parseLocalTime(until, zone),
   }
 }
 
-export function toRunQuery(filter: RunFilter, cursor = ''): string {
-  return new URLSearchParams(Object.entries({ ...filter, cursor }).filter(([, value]) => value !== '')).toString()
+export function toRunQuery(filter: Partial<RunFilter>, cursor = ''): string {
+  const { workflow = '', statuses = [], from = '', until = '', zone = '' } = filter
+  const values = [
+    ['workflow', workflow],
+    ...statuses.map((status) => ['status', status]),
+    ['from', from],
+    ['until', until],
+    ['zone', from || until ? zone : ''],
+    ['cursor', cursor],
+  ]
+  return new URLSearchParams(values.filter(([, value]) => value !== '')).toString()
 }
 
-export function isEmptyFilter(filter: RunFilter): boolean {
-  return Object.values(filter).every((value) => value === '')
-}
-
-const dayMilliseconds = 24 * 60 * 60 * 1000
-
-function startOfDay(day: string): number | undefined {
-  const at = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN
-  // `Date.parse` turns 30 February into 2 March.
-  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day) ? at : undefined
+export function isEmptyFilter({ workflow, statuses, from, until }: RunFilter): boolean {
+  return workflow === '' && statuses.length === 0 && from === '' && until === ''
 }

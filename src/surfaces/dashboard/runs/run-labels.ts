@@ -17,7 +17,10 @@ const statusBadges: Record<RunStatus, { tone: Tone; label: string }> = {
   expired: { tone: 'warning', label: 'Expired' },
 }
 
-export const statusOptions = Object.entries(statusBadges).map(([value, { label }]) => ({ value, title: label }))
+export const statusOptions = Object.entries(statusBadges).map(([value, { label }]) => ({
+  value: value as RunStatus,
+  title: label,
+}))
 
 type RunState = Pick<Run, 'status' | 'cancelRequested'>
 

@@ -3,20 +3,10 @@ import type { Run } from '../../../domain/runs/run.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { time } from '../format.ts'
-import {
-  copyable,
-  emptyState,
-  type Html,
-  heading,
-  html,
-  labelledField,
-  nothing,
-  notice,
-  selectField,
-  table,
-} from '../html.ts'
+import { copyable, emptyState, type Html, heading, html, nothing, notice, table } from '../html.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
-import { isEmptyFilter, type RunFilter, statusFilterOptions, toRunQuery } from './run-filter.ts'
+import { isEmptyFilter, type RunFilter, toRunQuery } from './run-filter.ts'
+import { renderFilters } from './run-filter-template.ts'
 import {
   describeEnd,
   describeWaitBriefly,
@@ -32,6 +22,8 @@ interface RunList {
   isFirstPage: boolean
   done: string
   filter: RunFilter
+  /** The text of the search field, when no run has this id. */
+  search: string
   /** Installed workflows, sorted by id. */
   workflows: Workflow[]
   queuerLabel: QueuerLabel
@@ -39,36 +31,23 @@ interface RunList {
 }
 
 export function renderRunList(list: RunList): Html {
-  const { runs, filter, isFirstPage, workflows, nextCursor, done } = list
-  const isEmpty = runs.length === 0 && isFirstPage && isEmptyFilter(filter)
+  const { runs, filter, search, isFirstPage, workflows, nextCursor, done } = list
+  const isEmpty = runs.length === 0 && isFirstPage && search === '' && isEmptyFilter(filter)
   const actions = html`<a class="button" href="/workflows">Run a workflow</a>`
   const newest = html`<a href="/runs?${toRunQuery(filter)}">← Newest runs</a>`
   const older = nextCursor && html`<a href="/runs?${toRunQuery(filter, nextCursor)}">Older runs →</a>`
   return html`${heading('Runs', isEmpty ? {} : { actions })}
     ${done === 'deleted' ? notice('good', 'Run deleted. Its data was erased.') : nothing}
-    ${isEmpty ? nothing : renderFilter(filter, workflows)}
+    ${isEmpty ? nothing : renderFilters(filter, search, workflows)}
     <div id="runs" data-live="/runs/changes">
-      ${isEmpty ? renderNoRuns(list) : runs.length === 0 ? noResults : renderRunTable(list)}
+      ${isEmpty ? renderNoRuns(list) : runs.length === 0 ? renderNoResults(search) : renderRunTable(list)}
       <p class="pages">${isFirstPage ? nothing : newest} ${older ?? nothing}</p>
     </div>`
 }
 
-const noResults = emptyState('No results', html`<p>No runs match these filters. <a href="/runs">Clear filters</a></p>`)
-
-function renderFilter(filter: RunFilter, workflows: Workflow[]): Html {
-  const { workflow } = filter
-  const options = [{ value: '', title: 'All workflows' }, ...workflows.map(({ id, title }) => ({ value: id, title }))]
-  // A workflow that is no longer installed can still be filtered for.
-  if (!options.some(({ value }) => value === workflow)) options.push({ value: workflow, title: workflow })
-  const day = (name: 'from' | 'until', label: string) =>
-    labelledField({ name, label }, (common) => html`<input type="date" ${common} value="${filter[name]}" />`)
-  return html`<form method="get" action="/runs" class="filters">
-    ${selectField({ name: 'workflow', label: 'Workflow', value: workflow, options })}
-    ${selectField({ name: 'status', label: 'Status', value: filter.status, options: statusFilterOptions })}
-    ${day('from', 'From (UTC)')} ${day('until', 'To (UTC)')}
-    <button class="secondary">Filter</button>
-    ${isEmptyFilter(filter) ? nothing : html`<a href="/runs">Clear filters</a>`}
-  </form>`
+function renderNoResults(search: string): Html {
+  const found = search === '' ? 'No runs match these filters.' : `No run has the ID “${search}”.`
+  return emptyState('No results', html`<p>${found} <a href="/runs">Clear filters</a></p>`)
 }
 
 function renderRunTable({ runs, workflows, queuerLabel }: RunList): Html {
@@ -76,27 +55,27 @@ function renderRunTable({ runs, workflows, queuerLabel }: RunList): Html {
   const rows = runs.map((run) => [
     runBadge(run),
     html`<div class="run-title">
-      <span><a href="/runs/${run.id}"><strong>${titles.get(run.workflowId) ?? run.workflowId}</strong></a>
-        <code>${shortId(run.id)}</code></span>
-      ${renderStatusNote(run)}
+      <a href="/runs/${run.id}">${titles.get(run.workflowId) ?? run.workflowId}</a>
+      <small><code>${shortId(run.id)}</code> ${describeRow(run)}</small>
     </div>`,
-    time(run.createdAt),
+    time(run.createdAt, 'short'),
     html`<span>${renderRunDuration(run)}</span>`,
     queuerLabel(run),
   ])
   return html`<div class="run-list">${table(['Status', 'Workflow', 'Queued', 'Duration', 'Queued by'], rows, 'Runs, newest first')}</div>`
 }
 
-const errorLengthMax = 90
+const errorLengthMax = 120
 
-function renderStatusNote(run: Run): Html | '' {
+/** The second line of a row: why the run waits or failed, or its progress. */
+function describeRow(run: Run): Html | string {
   const { status, progress, error } = run
-  if (status === 'queued') return html`<small>${describeWaitBriefly(run)}</small>`
+  if (status === 'queued') return describeWaitBriefly(run) ?? nothing
   if (status === 'succeeded' || status === 'cancelled') return nothing
-  if (status !== 'running') return html`<small>${error?.message.slice(0, errorLengthMax) ?? describeEnd(run)}</small>`
+  if (status !== 'running') return error?.message.slice(0, errorLengthMax) ?? describeEnd(run) ?? nothing
   if (!progress) return nothing
   const percent = Math.round(progress.percent)
-  return html`<small><progress value="${percent}" max="100" aria-label="Progress"></progress> ${percent}%</small>`
+  return html`<progress value="${percent}" max="100" aria-label="Progress"></progress> ${percent}%`
 }
 
 function renderNoRuns({ workflows, executionUrl }: RunList): Html {
