@@ -65,6 +65,7 @@ async function insert(store: Store, variables: unknown): Promise<object> {
     waits_for_context: 0,
     trace_context: null,
     deployment_id: null,
+    tags: null,
   }
   await store.write((tx) => insertRuns(tx, [run]))
   store.notify('queue')

@@ -335,6 +335,8 @@ export interface components {
             cancelRequested: boolean;
             /** @description The priority that it was queued with. */
             priority: number;
+            /** @description The tags that it was queued with, in the order of the request. */
+            tags: components["schemas"]["RunTag"][];
             /** @description Number of attempts that have started. */
             attempts: number;
             /**
@@ -372,6 +374,12 @@ export interface components {
             /** @description When the run reached a final status. */
             finishedAt: components["schemas"]["Timestamp"] | null;
         };
+        /**
+         * @description A name that the caller chooses, such as `customer:42`. Letters, digits and `. _ : / @ = -`; letters of different
+         *     case differ.
+         * @example customer:42
+         */
+        RunTag: string;
         /** @description Why the latest failed attempt failed. */
         RunError: {
             /** @description The error's class, such as `TypeError`. A longer name is truncated and ends in `…`. */
@@ -1156,6 +1164,15 @@ export interface components {
          */
         Priority: number;
         /**
+         * @description A tag of the run, by which `listRuns` finds it. Repeat the parameter for several: `tag=customer:42&tag=nightly`.
+         *     Tags are shown in responses and in the dashboard; do not put secrets into them.
+         * @example [
+         *       "customer:42",
+         *       "nightly"
+         *     ]
+         */
+        RunTags: components["schemas"]["RunTag"][];
+        /**
          * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it,
          *     the browser starts empty, and its cookies and storage are discarded. A key with scopes needs
          *     `browser-contexts:use` for a request with this parameter, in addition to `runs:write`.
@@ -1295,6 +1312,15 @@ export interface operations {
                  *     oldest. Scheduling between accounts is fair, whatever the priority of their runs.
                  */
                 priority?: components["parameters"]["Priority"];
+                /**
+                 * @description A tag of the run, by which `listRuns` finds it. Repeat the parameter for several: `tag=customer:42&tag=nightly`.
+                 *     Tags are shown in responses and in the dashboard; do not put secrets into them.
+                 * @example [
+                 *       "customer:42",
+                 *       "nightly"
+                 *     ]
+                 */
+                tag?: components["parameters"]["RunTags"];
                 /**
                  * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it,
                  *     the browser starts empty, and its cookies and storage are discarded. A key with scopes needs
@@ -1571,6 +1597,14 @@ export interface operations {
                  *     ]
                  */
                 status?: components["schemas"]["RunStatus"][];
+                /**
+                 * @description Only runs that were queued with this tag. Repeat the parameter for runs with any of several tags:
+                 *     `tag=customer:42&tag=customer:43`. Not together with `browserContextId`.
+                 * @example [
+                 *       "customer:42"
+                 *     ]
+                 */
+                tag?: components["schemas"]["RunTag"][];
                 /** @description Only runs that were queued with this browser context, even if it has been deleted. */
                 browserContextId?: components["schemas"]["Uuid"];
                 /** @description Only runs created at or after this time. */

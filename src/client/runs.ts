@@ -16,9 +16,11 @@ type RunStatus = components['schemas']['RunStatus']
 type ListRunsQuery = NonNullable<operations['listRuns']['parameters']['query']>
 
 /** The query of `listRuns`. `limit` is the page size; `cursor` is the page to start with. */
-export interface RunFilters extends Omit<ListRunsQuery, 'status'> {
+export interface RunFilters extends Omit<ListRunsQuery, 'status' | 'tag'> {
   /** One status, or several for runs in any of them. */
   status?: RunStatus | RunStatus[]
+  /** One tag, or several for runs with any of them. */
+  tag?: string | string[]
 }
 
 /** The query of `queueRemoteRun`. */
@@ -91,10 +93,13 @@ export function createRuns(operations: ExecutionV1Operations, client: ClientOpti
     return read()
   }
   return {
-    list: ({ status, ...filters } = {}, options = {}) =>
+    list: ({ status, tag, ...filters } = {}, options = {}) =>
       createList((cursor) => {
-        const statuses = status === undefined ? {} : { status: [status].flat() }
-        const query = { ...filters, ...statuses, ...(cursor !== undefined && { cursor }) }
+        const lists = {
+          ...(status !== undefined && { status: [status].flat() }),
+          ...(tag !== undefined && { tag: [tag].flat() }),
+        }
+        const query = { ...filters, ...lists, ...(cursor !== undefined && { cursor }) }
         return operations.listRuns({ ...options, params: { query } })
       }),
     wait: (runId, options = {}) => withTimeLimit(options, { runId }, (limit) => waitUntilFinished(runId, limit)),

@@ -4,21 +4,32 @@ import { inList } from './statement-values.ts'
 import { type Statement, statement, type Transaction, type Value } from './store.ts'
 import type { RunsTable } from './tables.ts'
 
+/** What the runs of a list have in common. Each has an index that orders the runs of a status by id. */
+export type RunSelector =
+  | { by: 'account' }
+  | { by: 'context'; contextId: string }
+  /** Runs with any of these terms, at most 10. */
+  | { by: 'terms'; terms: readonly string[] }
+  | { by: 'reason'; reason: string }
+  /** Not with a workflow. */
+  | { by: 'apiKey'; apiKeyId: string }
+
 export interface RunFilter {
+  selector: RunSelector
   workflowId?: string | undefined
-  browserContextId?: string | undefined
   /** Any of these. */
   statuses: readonly string[]
   /** The lowest id. */
   from?: string | undefined
   /** Ids before this one. */
   before?: string | undefined
+  order?: 'newestFirst' | 'oldestFirst' | undefined
 }
 
 /** A run's id, and the bytes of its columns that may be large. Neither store reads the columns to measure them. */
 export type RunSize = { id: string; size_bytes: number }
 
-/** Without a size if the run is of another account, whose browser context was given. */
+/** Without a size if the run is of another account, whose browser context or API key was given. */
 type ListedRun = { id: string; size_bytes: number | null }
 
 const unfinishedStatuses = ['queued', 'running']
@@ -27,19 +38,69 @@ const listedStatuses = [...unfinishedStatuses, 'succeeded', 'failed', 'timedOut'
 /** Sort before and after every id. */
 const [firstId, lastId] = ['', '~']
 
-interface Filtered {
+/** Determines the text of the statement. */
+interface Shape {
+  by: RunSelector['by']
   byWorkflow: boolean
-  byContext: boolean
+  direction: 'ASC' | 'DESC'
+  /** Number of terms; 1 without any. */
+  slots: number
 }
 
-/**
- * The expression of the index that the list shall use; all of them order the runs of a status by their ids. Ordered by the
- * column itself, PostgreSQL, which plans without knowing the values, walked the primary key past every run of other
- * contexts and statuses: 0.6 s for a status without runs among a million. Running runs are few, and sorted.
- */
-function orderOf(status: string, { byWorkflow, byContext }: Filtered): string {
-  if (byContext && byWorkflow && !unfinishedStatuses.includes(status)) return '(workflow_id || id)'
-  return byContext || status === 'running' ? "(id || '')" : 'id'
+/** The query of the runs of one status, for one term. */
+interface StatusQuery {
+  table: 'runs' | 'run_terms'
+  /** Columns that equal values of the same name. */
+  columns: (keyof Given)[]
+  /** Redundant, but the condition of the partial index. */
+  condition: string
+  /**
+   * The expression of the index that the list shall use. Ordered by the column itself, PostgreSQL, which plans without
+   * knowing the values, walked the primary key past every run of other contexts and statuses: 0.6 s for a status without
+   * runs among a million. Running runs are few, and sorted.
+   */
+  order: string
+}
+
+interface Given {
+  account_id: string
+  workflow_id: string
+  browser_context_id: string
+  reason: string
+  api_key_id: string
+  term: string
+  scope: string
+}
+
+function queryOf(status: string, { by, byWorkflow }: Shape): StatusQuery {
+  const isUnfinished = unfinishedStatuses.includes(status)
+  const isFinished = isUnfinished ? '' : finished
+  const hasFinished = isUnfinished ? '' : 'finished_at IS NOT NULL'
+  const workflow = byWorkflow ? (['workflow_id'] as const) : []
+  const hidden = "(id || '')"
+  const ofAccount = status === 'running' ? hidden : 'id'
+  switch (by) {
+    case 'account':
+      return { table: 'runs', columns: ['account_id', ...workflow], condition: isFinished, order: ofAccount }
+    case 'context': {
+      const columns = ['browser_context_id', ...workflow] as const
+      const byBoth = byWorkflow && !isUnfinished
+      return byBoth
+        ? { table: 'runs', columns: [...columns], condition: hasFinished, order: '(workflow_id || id)' }
+        : { table: 'runs', columns: [...columns], condition: isFinished, order: hidden }
+    }
+    case 'terms':
+      return { table: 'run_terms', columns: ['account_id', 'term', 'scope'], condition: '', order: 'run_id' }
+    case 'reason': {
+      const order = byWorkflow ? '(workflow_id || id)' : hidden
+      return { table: 'runs', columns: ['account_id', 'reason', ...workflow], condition: '', order }
+    }
+    case 'apiKey': {
+      // The queued runs of the account are at most QUEUED_RUNS_MAX, whichever key queued them.
+      const columns = isUnfinished ? (['account_id', 'api_key_id'] as const) : (['api_key_id'] as const)
+      return { table: 'runs', columns: [...columns], condition: hasFinished, order: isUnfinished ? ofAccount : hidden }
+    }
+  }
 }
 
 /**
@@ -47,55 +108,84 @@ function orderOf(status: string, { byWorkflow, byContext }: Filtered): string {
  * text for each combination of statuses, preparing the statement would take longer than executing it. Only the runs of
  * the page are read from the table.
  */
-function listStatement(filtered: Filtered): Statement<ListedRun> {
-  const { byWorkflow, byContext } = filtered
-  const newest = (status: string) => {
-    const order = orderOf(status, filtered)
-    // Redundant, but the conditions of the partial indexes.
-    const condition = unfinishedStatuses.includes(status)
-      ? ''
-      : `AND ${byContext && byWorkflow ? 'finished_at IS NOT NULL' : finished}`
-    return `SELECT * FROM (SELECT id AS listed_id FROM runs WHERE CAST(? AS INTEGER) = 1
-      AND ${byContext ? 'browser_context_id' : 'account_id'} = ? ${byWorkflow ? 'AND workflow_id = ?' : ''}
-      AND status = '${status}' ${condition} AND ${order} >= ? AND ${order} < ? ORDER BY ${order} DESC LIMIT ?)
-      AS ${status}_runs`
+function listStatement(shape: Shape): Statement<ListedRun> {
+  const { direction, slots } = shape
+  const firstOf = (status: string, slot: number) => {
+    const { table, columns, condition, order } = queryOf(status, shape)
+    const equal = columns.map((column) => `${column} = ?`)
+    const conditions = [...equal, `status = '${status}'`, ...(condition ? [condition] : [])]
+    return `SELECT * FROM (SELECT ${table === 'runs' ? 'id' : 'run_id'} AS listed_id FROM ${table}
+      WHERE CAST(? AS INTEGER) = 1 AND ${conditions.join(' AND ')} AND ${order} >= ? AND ${order} < ?
+      ORDER BY ${order} ${direction} LIMIT ?) AS ${status}_${slot}`
   }
+  const queries = Array.from({ length: slots }, (_, slot) => listedStatuses.map((status) => firstOf(status, slot)))
   // A subquery for each run of the page: a join planned with an empty table could read the whole primary key.
   return statement(`SELECT listed_id AS id, (SELECT octet_length(variables) + octet_length(COALESCE(output, ''))
       + octet_length(COALESCE(error, '')) FROM runs WHERE id = listed_id AND account_id || '' = ?) AS size_bytes
-    FROM (SELECT * FROM (${listedStatuses.map(newest).join(' UNION ALL ')}) AS newest
-      ORDER BY listed_id DESC LIMIT ?) AS page ORDER BY listed_id DESC`)
+    FROM (SELECT ${slots > 1 ? 'DISTINCT listed_id' : '*'} FROM (${queries.flat().join(' UNION ALL ')}) AS first
+      ORDER BY listed_id ${direction} LIMIT ?) AS page ORDER BY listed_id ${direction}`)
 }
 
 const listStatements = new Map<string, Statement<ListedRun>>()
 
-/** Runs of the account, newest first. */
+/** Numbers of terms that have a statement. The terms of a list are repeated up to the next of them. */
+const slotCounts = [1, 2, 10]
+
+/** The text of the statement, and its values. */
+export function listQuery(
+  accountId: string,
+  { selector, workflowId, statuses, from = firstId, before = lastId, order }: RunFilter,
+  limit: number,
+): { list: Statement<ListedRun>; values: Value[] } {
+  const terms = selector.by === 'terms' ? selector.terms : ['']
+  const shape: Shape = {
+    by: selector.by,
+    byWorkflow: workflowId !== undefined,
+    direction: order === 'oldestFirst' ? 'ASC' : 'DESC',
+    slots: slotCounts.find((count) => count >= terms.length) ?? terms.length,
+  }
+  const key = JSON.stringify(shape)
+  const list = listStatements.get(key) ?? listStatement(shape)
+  listStatements.set(key, list)
+  const given: Given = {
+    account_id: accountId,
+    workflow_id: workflowId ?? '',
+    browser_context_id: selector.by === 'context' ? selector.contextId : '',
+    reason: selector.by === 'reason' ? selector.reason : '',
+    api_key_id: selector.by === 'apiKey' ? selector.apiKeyId : '',
+    term: '',
+    scope: workflowId ?? '',
+  }
+  const values = Array.from({ length: shape.slots }, (_, slot) => {
+    const ofSlot = { ...given, term: terms[slot] ?? '' }
+    return listedStatuses.flatMap((status): Value[] => {
+      const query = queryOf(status, shape)
+      const prefix = query.order.startsWith('(workflow_id') ? workflowId : ''
+      const isOn = statuses.includes(status) && slot < terms.length
+      const equal = query.columns.map((column) => ofSlot[column])
+      return [isOn ? 1 : 0, ...equal, `${prefix}${from}`, `${prefix}${before}`, limit]
+    })
+  })
+  return { list, values: [accountId, ...values.flat(), limit] }
+}
+
+/** Runs of the account, in the order of the filter. */
 export async function listRunSizes(
   { all }: Transaction,
   accountId: string,
-  { workflowId, browserContextId, statuses, from = firstId, before = lastId }: RunFilter,
+  filter: RunFilter,
   limit: number,
 ): Promise<RunSize[]> {
-  const filtered = { byWorkflow: workflowId !== undefined, byContext: browserContextId !== undefined }
-  const key = JSON.stringify(filtered)
-  const list = listStatements.get(key) ?? listStatement(filtered)
-  listStatements.set(key, list)
-  const values = listedStatuses.flatMap((status): Value[] => {
-    const prefix = orderOf(status, filtered).startsWith('(workflow_id') ? workflowId : ''
-    return [
-      statuses.includes(status) ? 1 : 0,
-      browserContextId ?? accountId,
-      ...(workflowId === undefined ? [] : [workflowId]),
-      ...[`${prefix}${from}`, `${prefix}${before}`, limit],
-    ]
-  })
-  const runs = await all(list, [accountId, ...values, limit])
+  const { list, values } = listQuery(accountId, filter, limit)
+  const runs = await all(list, values)
   return runs.filter((run): run is RunSize => run.size_bytes !== null)
 }
 
-/** The runs in the order of their ids, newest first. */
+/** The runs in the order of the list. */
 export async function findRuns({ all }: Transaction, runs: readonly RunSize[]): Promise<RunsTable[]> {
   if (runs.length === 0) return []
   const { marks, values } = inList(runs.map(({ id }) => id))
-  return all<RunsTable>(`SELECT * FROM runs WHERE id IN (${marks}) ORDER BY id DESC`, values)
+  const rows = await all<RunsTable>(`SELECT * FROM runs WHERE id IN (${marks})`, values)
+  const byId = new Map(rows.map((row) => [row.id, row]))
+  return runs.flatMap(({ id }) => byId.get(id) ?? [])
 }

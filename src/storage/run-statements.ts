@@ -28,12 +28,15 @@ export const insertedRunColumns = [
   'waits_for_context',
   'trace_context',
   'deployment_id',
+  'tags',
 ] as const satisfies (keyof RunsTable)[]
 
 export const startedAttempt = "status = 'running', reason = NULL, attempts = attempts + 1"
 
-/** Does not find a run that is being erased. */
-/** Concatenation hides the account, so that PostgreSQL cannot pick one of the indexes that begin with it. */
+/**
+ * Does not find a run that is being erased. Concatenation hides the account, so that PostgreSQL cannot pick one of the indexes that
+ * begin with it.
+ */
 export const findRunSql = "SELECT * FROM runs WHERE id = ? AND account_id || '' = ? AND status <> 'deleted'"
 
 export const sharedRunStatements = {

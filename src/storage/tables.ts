@@ -15,6 +15,7 @@ export interface Tables {
   runs: RunsTable
   run_events: RunEventsTable
   run_steps: RunStepsTable
+  run_terms: RunTermsTable
   idempotency_keys: IdempotencyKeysTable
   artifacts: ArtifactsTable
   browser_contexts: BrowserContextsTable
@@ -135,6 +136,8 @@ export interface RunsTable {
   deployment_id: string | null
   /** Why the run's worker could not get its deployment the last time; `null` if that never happened. */
   deployment_problem: Json | null
+  /** An array; `null` for a run without tags. */
+  tags: Json | null
 }
 
 export interface RunEventsTable {
@@ -153,6 +156,17 @@ export interface RunStepsTable {
   name: string
   /** The step's result, encrypted because it may derive from a secret. */
   value: Uint8Array
+}
+
+/** What runs are found by: `tag:` and a tag. Each term of a run has a row for the account and one for its workflow. */
+export interface RunTermsTable {
+  account_id: string
+  term: string
+  /** '' or the workflow's id. */
+  scope: string
+  /** The run's. A trigger keeps it equal. */
+  status: string
+  run_id: string
 }
 
 export interface IdempotencyKeysTable {

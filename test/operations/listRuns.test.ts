@@ -125,6 +125,20 @@ describeOperation(
         expect(await listed(other.key, `browserContextId=${one}`)).toEqual([])
       })
 
+      test('filters by any of several tags, with other filters', async () => {
+        const account = await subject.service.createAccount()
+        const queue = (tags: string) =>
+          queueRun(subject.service, account, { query: tags, body: { variableData: { name: 'Ada' } } })
+        const [one, two, three] = [await queue('tag=a&tag=x:1'), await queue(''), await queue('tag=b&tag=x:1')]
+        await send(subject.service, 'cancelRun', account.key, { path: { runId: one } }).expect(200)
+        const listed = async (query: string) => (await pages(subject, account.key, query)).flat()
+        expect(await listed('tag=x:1&limit=1')).toEqual([three, one])
+        expect(await listed('tag=b&tag=a')).toEqual([three, one])
+        expect(await listed('tag=a&tag=b&status=cancelled&workflowId=greet')).toEqual([one])
+        expect(await listed('tag=unknown')).toEqual([])
+        expect(await listed('')).toEqual([three, two, one])
+      })
+
       test('filters by time: createdAfter is inclusive, createdBefore exclusive', async () => {
         const { account, ids } = await severalRuns(subject, 3)
         const { body } = await subject.call(account.key)
@@ -188,6 +202,12 @@ describeOperation(
         const { body } = await send(service, 'listBrowserContexts', account.key, { query: 'limit=1' })
         const response = await subject.call(account.key, { query: `cursor=${body.nextCursor}` })
         expect(response.body.errors).toEqual(notACursor)
+      })
+
+      test('refuses filters that cannot be combined', async () => {
+        const { key } = await subject.service.createAccount()
+        const response = await subject.call(key, { query: `tag=a&browserContextId=${crypto.randomUUID()}` })
+        expect(response.body.errors).toEqual([{ parameter: 'tag', detail: 'cannot be combined with browserContextId' }])
       })
 
       test('refuses a limit out of bounds', async () => {

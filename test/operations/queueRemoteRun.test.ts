@@ -73,6 +73,13 @@ describeOperation(
         expect(read.body).toEqual(response.body)
       })
 
+      test('keeps the tags of the query', async () => {
+        const { key } = await subject.service.createAccount()
+        const tags = ['customer:42', 'Site/www.example.com', 'a@b', 'env=prod', 'x_y-z']
+        const query = `${later}&${tags.map((tag) => `tag=${encodeURIComponent(tag)}`).join('&')}`
+        expect((await subject.call(key, { path, body, query })).body.tags).toEqual(tags)
+      })
+
       test('fills in the defaults of the query and the workflow', async () => {
         const { key } = await subject.service.createAccount()
         const words = { path: { workflowId: 'count-words' }, body: { variableData: { path: 'README.md' } } }
@@ -156,6 +163,18 @@ describeOperation(
       testInvalidRequest(subject)
 
       testInvalidBrowserContext(subject)
+
+      test.each([
+        ['tag=a%20b', 'tag', /must match pattern/],
+        ['tag=', 'tag', /must NOT have fewer than 1 characters/],
+        [`tag=${'x'.repeat(65)}`, 'tag', /must NOT have more than 64 characters/],
+        ['tag=a&tag=a', 'tag', /must NOT have duplicate items/],
+        [Array.from({ length: 11 }, (_, index) => `tag=${index}`).join('&'), 'tag', /must NOT have more than 10 items/],
+      ])('refuses ?%s', async (query, parameter, detail) => {
+        const { key } = await subject.service.createAccount()
+        const { body: problem } = await subject.call(key, { path, body, query })
+        expect(problem.errors[0]).toEqual({ parameter, detail: expect.stringMatching(detail) })
+      })
 
       test.each([
         ['no variableData', {}, [{ pointer: '/variableData', detail: 'is required' }]],

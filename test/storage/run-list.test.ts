@@ -1,7 +1,7 @@
 /** Lists of runs: order, filters and pages. */
 
 import { describe, expect, test } from 'vitest'
-import type { ListRequest } from '../../src/domain/runs/run-reader.ts'
+import type { ListRequest } from '../../src/domain/runs/list-request.ts'
 import { claimableOf } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'

@@ -24,6 +24,7 @@ export function newRunRow(accountId: string, changes: Partial<NewRun> = {}): New
     waits_for_context: 0,
     trace_context: null,
     deployment_id: null,
+    tags: null,
     ...changes,
   }
 }

@@ -122,7 +122,7 @@ const callsPerRead = 100
 
 /** The account's calls with API keys, newest first, found by the indexes of lists: without them, all runs of the month are read. */
 async function* findCalls(reader: Transaction, accountId: string, workflowId: string, from: string) {
-  const filter = { workflowId, from, statuses: Object.keys(transitions) }
+  const filter = { selector: { by: 'account' }, workflowId, from, statuses: Object.keys(transitions) } as const
   const runs = await listRunSizes(reader, accountId, filter, examinedCallsMax)
   for (let start = 0; start < runs.length; start += callsPerRead) {
     for (const { api_key_id: key, variables } of await findRuns(reader, runs.slice(start, start + callsPerRead)))

@@ -33,7 +33,7 @@ export const selectErasable = `SELECT id,
  */
 const hideRun = statement<object, [id: string]>(
   `UPDATE runs SET status = '${deletedStatus}', finished_at = 0, variables = '{}', secrets = NULL, output = NULL,
-    error = NULL, progress = NULL WHERE id = ?`,
+    error = NULL, progress = NULL, tags = NULL WHERE id = ?`,
 )
 const findHidden = statement<ErasableRun, [id: string]>(
   `${selectErasable} WHERE id = ? AND status = '${deletedStatus}'`,
@@ -64,6 +64,7 @@ export async function deleteRun(
     const subject = { id: row.id, name: row.workflow_id }
     await recordAudit(tx, accountId, { action: 'run.deleted', by: await toActor(tx, by), subject })
     await tx.all(hideRun, [row.id])
+    await deleteIn(tx, 'run_terms', "run_id || ''", [row.id])
     return { id: row.id, hasMore: await eraseHidden(tx, row.id) }
   })
   if (!deleted || deleted === 'unfinished') return deleted
@@ -115,6 +116,7 @@ function eventCount({ first_event, last_event }: ErasableRun): number {
 async function eraseRuns(tx: Transaction, ids: readonly string[]): Promise<void> {
   await deleteIn(tx, 'run_events', 'run_id', ids)
   await deleteIn(tx, 'run_steps', 'run_id', ids)
+  await deleteIn(tx, 'run_terms', "run_id || ''", ids)
   await deleteIn(tx, 'runs', 'id', ids)
 }
 

@@ -8,6 +8,7 @@ import type { Principal } from '../api-keys/api-key.ts'
 import type { RunTokens } from '../api-keys/run-tokens.ts'
 import { notFound } from '../problems.ts'
 import type { Artifact, RunArtifacts } from './artifacts.ts'
+import { findConflict } from './list-request.ts'
 import type { Run, RunEvent } from './run.ts'
 import type { RunFeed } from './run-feed.ts'
 import { toResponse } from './run-response.ts'
@@ -56,6 +57,7 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
         delaySeconds: query.delaySeconds,
         expiresInSeconds: query.expiresInSeconds,
         priority: query.priority,
+        tags: query.tag,
         browserContext: browserContextId === undefined ? undefined : { id: browserContextId, persist: persistContext },
       })
       if (queued.kind !== 'queued') return toProblem(queued)
@@ -76,6 +78,8 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
     async listRuns({ principal, query, reserve }) {
       const parseTime = (text: string | undefined) => (text === undefined ? undefined : Date.parse(text))
       const times = { createdAfter: parseTime(query.createdAfter), createdBefore: parseTime(query.createdBefore) }
+      const conflict = findConflict({ ...query, ...times })
+      if (conflict) return invalidRequest([conflict])
       const page = await runs.list(principal.accountId, { ...query, ...times }, reserve)
       if (!page) return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
       return { status: 200, body: { data: page.runs.map(toResponse), nextCursor: page.nextCursor } }

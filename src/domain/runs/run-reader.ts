@@ -9,23 +9,11 @@ import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { historyBytes, type RunAttempt, readAttempts } from './attempt-history.ts'
 import { RunningCounts } from './concurrency-limits.ts'
-import { firstIdAt, type Run, sizeOf, toRun } from './run.ts'
+import { type ListRequest, nameList, toRunFilter } from './list-request.ts'
+import { type Run, sizeOf, toRun } from './run.ts'
 import { type History, readHistory } from './run-history.ts'
-import { isFinal, type RunStatus, transitions } from './run-state.ts'
+import { isFinal, type RunStatus } from './run-state.ts'
 import { findRun } from './runs.sql.ts'
-
-const allStatuses = Object.keys(transitions) as RunStatus[]
-
-export interface ListRequest {
-  workflowId?: string | undefined
-  /** Any of these. */
-  status?: RunStatus | readonly RunStatus[] | undefined
-  browserContextId?: string | undefined
-  createdAfter?: number | undefined
-  createdBefore?: number | undefined
-  limit: number
-  cursor?: string | undefined
-}
 
 export interface RunReaderDependencies {
   store: Store
@@ -78,8 +66,8 @@ export class RunReader {
   }
 
   /**
-   * A page of runs, newest first; `undefined` when the cursor belongs to another list. It has fewer runs than `limit` when
-   * they would be larger than `pageBytesMax` together.
+   * A page of runs; `undefined` when the cursor belongs to another list. It has fewer runs than `limit` when they would be
+   * larger than `pageBytesMax` together. The request must have no conflict (`findConflict`).
    */
   async list(
     accountId: string,
@@ -87,31 +75,11 @@ export class RunReader {
     reserve?: Reserve,
   ): Promise<{ runs: Run[]; nextCursor: string | null } | undefined> {
     const { store, cursors } = this.#dependencies
-    const { limit, cursor, workflowId, status, createdAfter, createdBefore } = request
-    const browserContextId = request.browserContextId?.toLowerCase()
-    // Sorted, so that a cursor fits the same statuses in another order.
-    const statuses = status === undefined ? undefined : [...new Set([status].flat())].sort()
-    const list = JSON.stringify([
-      'runs',
-      accountId,
-      workflowId,
-      statuses,
-      createdAfter,
-      createdBefore,
-      browserContextId,
-    ])
+    const { limit, cursor } = request
+    const list = nameList(accountId, request)
     const after = cursor === undefined ? undefined : cursors.read(list, cursor)
     if (cursor !== undefined && after === undefined) return undefined
-    const filter = {
-      workflowId,
-      browserContextId,
-      statuses: statuses ?? allStatuses,
-      from: createdAfter === undefined ? undefined : firstIdAt(createdAfter),
-      before: [after, createdBefore === undefined ? undefined : firstIdAt(createdBefore)]
-        .filter((id) => id !== undefined)
-        .sort()[0],
-    }
-    const found = await listRunSizes(store.read, accountId, filter, limit + 1)
+    const found = await listRunSizes(store.read, accountId, toRunFilter(request, after), limit + 1)
     const page = takeBatch(found.slice(0, limit), pageBytesMax)
     const last = found.length > page.length ? page.at(-1) : undefined
     await reserve?.(page.reduce((sum, { size_bytes }) => sum + size_bytes, 0))

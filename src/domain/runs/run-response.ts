@@ -26,6 +26,7 @@ export function toResponse(run: Run): RunResponse {
     waitingForDetail: run.waitingForDetail,
     cancelRequested: run.cancelRequested,
     priority: run.priority,
+    tags: [...run.tags],
     attempts: run.attempts,
     variableData: asSent(run.json.variables),
     output: asSent(run.json.output),

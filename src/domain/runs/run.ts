@@ -27,6 +27,8 @@ export interface Run {
   /** The API key or the user that cancelled it; both `null` in runs that earlier versions cancelled. */
   cancelledBy: { apiKeyId: string | null; userId: string | null }
   priority: number
+  /** In the order of the request. */
+  tags: readonly string[]
   attempts: number
   /** The latest attempts, oldest first; `undefined` in lists. */
   attemptHistory: RunAttempt[] | undefined
@@ -96,6 +98,7 @@ export function toRun(
     cancelRequested: row.cancel_requested === 1,
     cancelledBy: { apiKeyId: row.cancelled_by_key_id, userId: row.cancelled_by_user_id },
     priority: row.priority,
+    tags: row.tags === null ? [] : JSON.parse(row.tags),
     attempts: row.attempts,
     attemptHistory,
     json: { variables: row.variables, output: row.output ?? 'null' },

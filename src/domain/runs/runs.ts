@@ -42,6 +42,8 @@ export interface QueueRequest {
   delaySeconds: number
   expiresInSeconds: number | undefined
   priority: number
+  /** Distinct; `undefined` without any, so that the fingerprints of earlier requests stay the same. */
+  tags?: readonly string[] | undefined
   browserContext?: { id: string; persist: PersistContext } | undefined
   /**
    * A run of the same account and workflow whose secrets replace the masks in `variables`. Applies if the same caller
@@ -215,7 +217,7 @@ const unstarted = {
 
 function toNewRun(
   { accountId, apiKeyId, userId = null }: Queuer,
-  { priority, delaySeconds, expiresInSeconds, browserContext }: QueueRequest,
+  { priority, delaySeconds, expiresInSeconds, tags, browserContext }: QueueRequest,
   workflow: { id: string; version: string; deploymentId: string | null },
   variables: Record<string, unknown>,
 ): NewRun {
@@ -241,14 +243,15 @@ function toNewRun(
     waits_for_context: 0,
     trace_context: null,
     deployment_id: workflow.deploymentId,
+    tags: tags === undefined ? null : JSON.stringify(tags),
   }
 }
 
 /** Identifies a request that is sent again with its idempotency key. */
-function canonicalRequest({ idempotencyKey: _, browserContext, ...request }: QueueRequest): string {
+function canonicalRequest({ idempotencyKey: _, browserContext, tags, ...request }: QueueRequest): string {
   // UUIDs are case-insensitive (RFC 9562, section 4).
   const sameContext = browserContext && { ...browserContext, id: browserContext.id.toLowerCase() }
-  return canonicalJson({ ...request, browserContext: sameContext })
+  return canonicalJson({ ...request, browserContext: sameContext, tags: tags?.toSorted() })
 }
 
 /** JSON with sorted members: their order has no meaning (RFC 8259, section 4). */

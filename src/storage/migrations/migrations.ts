@@ -14,6 +14,7 @@ import * as deployments from './0012-deployments.ts'
 import * as attemptHistory from './0013-attempt-history.ts'
 import * as runIndexes from './0014-run-indexes.ts'
 import * as contextFilter from './0017-context-filter.ts'
+import * as findRuns from './0018-find-runs.ts'
 
 /** Column types that the databases name differently; the others have the same name. */
 export interface ColumnTypes {
@@ -23,6 +24,8 @@ export interface ColumnTypes {
   text: string
   /** Returns a further statement for PostgreSQL, and nothing for SQLite. */
   inPostgres(statement: string): string
+  /** Returns the text for SQLite, and nothing for PostgreSQL. */
+  inSqlite(text: string): string
 }
 
 const scripts: Record<string, (types: ColumnTypes) => string> = {
@@ -39,6 +42,7 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0013-attempt-history': attemptHistory.script,
   '0014-run-indexes': runIndexes.script,
   '0017-context-filter': contextFilter.script,
+  '0018-find-runs': findRuns.script,
 }
 const names = Object.keys(scripts)
 

@@ -178,6 +178,7 @@ export const postgresColumnTypes: ColumnTypes = {
   blob: 'BYTEA',
   text: 'TEXT COLLATE "C"',
   inPostgres: (statement) => `;\n${statement}`,
+  inSqlite: () => '',
 }
 
 export function createKysely(runner: Runner): Kysely<Tables> {

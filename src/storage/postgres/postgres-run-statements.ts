@@ -12,6 +12,7 @@ import {
   sharedRunStatements,
   startedAttempt,
 } from '../run-statements.ts'
+import { insertTermsSql, tagRows, termColumns } from '../run-terms.ts'
 import { type Statement, statement, type Value } from '../store.ts'
 import type { RunsTable } from '../tables.ts'
 
@@ -41,6 +42,10 @@ const insertRunsSql = statement(
     'inserted',
     Object.fromEntries(insertedRunColumns.map((column) => [column, columnTypes[column] ?? 'text'])),
   )}`,
+)
+
+const insertTaggedRunsSql = statement(
+  `WITH inserted_runs AS (${insertRunsSql.sql}) ${insertTermsSql} SELECT * FROM ${table('term', termColumns)}`,
 )
 
 const eventColumns = { run_id: 'text', position: 'int', at: 'bigint', type: 'text', data: 'text' }
@@ -114,7 +119,10 @@ export const postgresRunStatements = {
   ...sharedRunStatements,
   async insertRuns(tx, runs) {
     const rows = runs.map((run) => insertedRunColumns.map((column) => run[column]))
-    await tx.all(insertRunsSql, toColumns(insertedRunColumns.length, rows))
+    const values = toColumns(insertedRunColumns.length, rows)
+    const terms = tagRows(runs)
+    if (terms.length === 0) await tx.all(insertRunsSql, values)
+    else await tx.all(insertTaggedRunsSql, [...values, ...toColumns(Object.keys(termColumns).length, terms)])
   },
   async claimRuns(tx, queues, { at, workerId, leaseExpiresAt }) {
     const rows = queues.map((queue) => [queue.accountId, queue.workflowId, queue.countMax])

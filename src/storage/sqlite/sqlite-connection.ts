@@ -35,6 +35,7 @@ export const sqliteColumnTypes: ColumnTypes = {
   blob: 'BLOB',
   text: 'TEXT',
   inPostgres: () => '',
+  inSqlite: (text) => text,
 }
 
 /**

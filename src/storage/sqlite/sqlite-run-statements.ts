@@ -7,6 +7,7 @@ import {
   sharedRunStatements,
   startedAttempt,
 } from '../run-statements.ts'
+import { insertTerm, tagRows } from '../run-terms.ts'
 import { inList } from '../statement-values.ts'
 import { type Statement, statement, type Transaction, type Value } from '../store.ts'
 import type { RunsTable } from '../tables.ts'
@@ -47,6 +48,7 @@ export const sqliteRunStatements = {
         )
       }
     }
+    for (const row of tagRows(runs)) await tx.all(insertTerm, row)
   },
   async claimRuns(tx, queues, { at, workerId, leaseExpiresAt }) {
     const claimed: RunsTable[] = []

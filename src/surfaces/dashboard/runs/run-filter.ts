@@ -1,5 +1,5 @@
 /** The filter of the list of runs, as the page's query has it. */
-import type { ListRequest } from '../../../domain/runs/run-reader.ts'
+import type { ListRequest } from '../../../domain/runs/list-request.ts'
 import type { RunStatus } from '../../../domain/runs/run-state.ts'
 import { parseLocalTime, parseZone } from '../time-zone.ts'
 import { statusOptions } from './run-labels.ts'

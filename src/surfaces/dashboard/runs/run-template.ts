@@ -121,6 +121,7 @@ function runFacts({ run, queuer, workflow, context }: RunPage): { main: Fact[]; 
     ['Duration', renderRunDuration(run)],
     ['Attempts', maxAttempts > 1 ? `${attempts} of ${maxAttempts}` : `${attempts}`],
     ['Queued by', queuer],
+    run.tags.length > 0 && ['Tags', html`${run.tags.map((tag) => html`<code class="tag">${tag}</code> `)}`],
     isScheduled && ['Scheduled for', time(run.availableAt, 'exact')],
     ['Started', time(run.startedAt, 'exact', '–')],
     run.finishedAt !== null && ['Finished', time(run.finishedAt, 'exact')],

@@ -1,0 +1,23 @@
+/** Terms by which runs are found, as rows of `run_terms`. */
+import type { InsertedRun } from './run-statements.ts'
+import { statement, type Value } from './store.ts'
+
+export const termColumns = { account_id: 'text', term: 'text', scope: 'text', status: 'text', run_id: 'text' }
+export const insertTermsSql = `INSERT INTO run_terms (${Object.keys(termColumns)})`
+export const insertTerm = statement(`${insertTermsSql} VALUES (?, ?, ?, ?, ?)`)
+
+export const tagTerm = (tag: string) => `tag:${tag}`
+
+/** Values of `insertTerm`: two rows for each tag of each run. */
+export function tagRows(runs: readonly InsertedRun[]): Value[][] {
+  return runs.flatMap((run) => {
+    const tags: string[] = run.tags === null ? [] : JSON.parse(run.tags)
+    return tags.flatMap((tag) => termRows(run, tagTerm(tag)))
+  })
+}
+
+type OfTerm = Pick<InsertedRun, 'id' | 'account_id' | 'workflow_id' | 'status'>
+
+function termRows({ id, account_id, workflow_id, status }: OfTerm, term: string): Value[][] {
+  return ['', workflow_id].map((scope) => [account_id, term, scope, status, id])
+}
