@@ -63,6 +63,7 @@ describe('a list', () => {
     for await (const { data } of list.pages()) sizes.push(data.length)
     expect(sizes).toEqual([2, 2, 1])
     for await (const _ of caller.execution.runs.list({ status: 'failed' })) throw new Error('No run has failed.')
+    for await (const _ of caller.execution.runs.list({ tag: 'none' })) throw new Error('No run has this tag.')
   })
 
   test('fetches no more pages than the loop needs, and resumes at a cursor', async () => {
