@@ -108,7 +108,7 @@ function finishedRuns(hex: Hexadecimal, { from, upTo, first, stepMilliseconds }:
     finished AS (SELECT n, drawn.id, account_id, api_key_id, workflow_id, created_at,
       CASE WHEN fate < 92 THEN 'succeeded' WHEN fate < 97 THEN 'failed' WHEN fate < 99 THEN 'cancelled' ELSE 'timedOut' END
         AS status,
-      CASE WHEN fate BETWEEN 92 AND 96 THEN 'error' WHEN fate IN (97, 98) THEN 'cancelRequested' WHEN fate = 99 THEN 'timeLimit' END AS reason,
+      CASE WHEN fate BETWEEN 92 AND 96 THEN 'workflowFailed' WHEN fate IN (97, 98) THEN 'cancelRequested' WHEN fate = 99 THEN 'timeLimit' END AS reason,
       CASE WHEN fate BETWEEN 92 AND 96 THEN 1 ELSE 0 END AS failures,
       CASE WHEN fate < 92 THEN ${sql.lit(JSON.stringify({ orders: 20, total: 1834.5 }))} END AS output,
       CASE WHEN fate BETWEEN 92 AND 96 THEN ${sql.lit(JSON.stringify({ name: 'Error', message: 'The shop said 503' }))} END

@@ -6,6 +6,7 @@ import { deploying } from './deploying.ts'
 import { print } from './figures.ts'
 import { comparePeers } from './peers.ts'
 import { queueing } from './queueing.ts'
+import { reading } from './reading.ts'
 import { reloading } from './reloading.ts'
 import { scaling } from './scaling.ts'
 import { starting } from './starting.ts'
@@ -23,7 +24,7 @@ const defaultBenchmarks: Record<string, Benchmark> = {
   document: measureWorkflowsDocument,
 }
 /** These take up to half an hour, and gigabytes of disk or packages of their own, so they run only when named. */
-const longBenchmarks: Record<string, Benchmark> = { peers: comparePeers, scaling, statements }
+const longBenchmarks: Record<string, Benchmark> = { peers: comparePeers, reading, scaling, statements }
 const benchmarks = { ...defaultBenchmarks, ...longBenchmarks }
 
 const selected = parseSelection()
