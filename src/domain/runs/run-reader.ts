@@ -10,7 +10,7 @@ import type { RunArtifacts } from './artifacts.ts'
 import { historyBytes, type RunAttempt, readAttempts } from './attempt-history.ts'
 import { RunningCounts } from './concurrency-limits.ts'
 import { type ListRequest, nameList, toRunFilter } from './list-request.ts'
-import { type Run, sizeOf, toRun } from './run.ts'
+import { Run, sizeOf } from './run.ts'
 import { type History, readHistory } from './run-history.ts'
 import { isFinal, type RunStatus } from './run-state.ts'
 import { findRun } from './runs.sql.ts'
@@ -92,7 +92,7 @@ export class RunReader {
     const isAtLimit = await this.readLimits(rows)
     const started = rows.filter(({ attempts }) => attempts > 0).map(({ id }) => id)
     const artifacts = await this.#dependencies.artifacts.findByRun(started)
-    return rows.map((row) => toRun(row, isAtLimit, artifacts.get(row.id) ?? [], attempts))
+    return rows.map((row) => new Run(row, isAtLimit, artifacts.get(row.id) ?? [], attempts))
   }
 
   /** For runs of one account. Counts running runs only if a queued run among these has a concurrency limit. */

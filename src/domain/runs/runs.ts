@@ -8,15 +8,7 @@ import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import type { VariableError } from '../workflows/workflows.ts'
 import { EnqueueBatcher, type NewRun, QueuedRunsLimit } from './enqueue-batcher.ts'
-import {
-  createRunId,
-  messageAttributes,
-  type PersistContext,
-  parseCreatedAt,
-  type Run,
-  secretsAad,
-  toRun,
-} from './run.ts'
+import { createRunId, messageAttributes, type PersistContext, parseCreatedAt, Run, secretsAad } from './run.ts'
 import { deleteRun } from './run-erasure.ts'
 import { RunReader, type RunReaderDependencies } from './run-reader.ts'
 import { isFinal, type RunObserver, type RunStatus, toFinishedRun } from './run-state.ts'
@@ -129,7 +121,7 @@ export class Runs extends RunReader {
       usage?.add(account_id, rowBytes + run.variables.length)
       store.notify('queue')
       const row = { ...unstarted, ...result.run, secrets: null }
-      return { kind: 'queued', run: toRun(row, isAtLimit, [], []), replayed: false }
+      return { kind: 'queued', run: new Run(row, isAtLimit, [], []), replayed: false }
     }
     if (result.kind !== 'keyInUse') return result
     const signatures = encryption.signatures('idempotency', canonical)
