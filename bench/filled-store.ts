@@ -153,6 +153,7 @@ async function createFilledStore(location: StoreLocation, { apiKeys, newestId }:
       for (const table of ['run_events', 'run_steps'] as const) {
         await query.deleteFrom(table).where('run_id', 'in', added).execute()
       }
+      await query.deleteFrom('run_terms').where('run_id', '>', newestId).execute()
       await query.deleteFrom('runs').where('id', '>', newestId).execute()
     })
     await store.close()

@@ -63,14 +63,27 @@ interface Batch {
 async function insertBatch({ query }: Transaction, hex: Hexadecimal, batch: Batch): Promise<void> {
   const runs = finishedRuns(hex, batch)
   await sql`INSERT INTO runs (id, account_id, api_key_id, workflow_id, workflow_version, status, reason, priority,
-      attempts, failures, variables, output, error, progress, created_at, started_at, finished_at)
+      attempts, failures, variables, output, error, progress, created_at, started_at, finished_at, tags)
     ${runs} SELECT id, account_id, api_key_id, workflow_id, '1.0.0', status, reason, 0, 1, failures,
       ${sql.lit(JSON.stringify({ note: 'a run of the benchmark', orderId: 'A-2041', retries: 3 }))},
-      output, error, progress, created_at, created_at + 3, created_at + 1200 FROM finished ORDER BY n`.execute(query)
+      output, error, progress, created_at, created_at + 3, created_at + 1200,
+      '["nightly","customer:' || customer || '"]' FROM finished ORDER BY n`.execute(query)
+  await sql`INSERT INTO run_terms (account_id, term, scope, status, run_id)
+    ${runs} SELECT account_id, term, CASE WHEN of_workflow = 1 THEN workflow_id ELSE '' END, status, id
+    FROM (SELECT n, account_id, workflow_id, status, id, 'tag:nightly' AS term FROM finished WHERE customer IS NOT NULL
+      UNION ALL SELECT n, account_id, workflow_id, status, id, 'tag:customer:' || customer FROM finished
+        WHERE customer IS NOT NULL
+      UNION ALL SELECT n, account_id, workflow_id, status, id, word FROM finished CROSS JOIN (${errorWords}) AS words
+        WHERE error IS NOT NULL) AS terms
+    CROSS JOIN (SELECT 0 AS of_workflow UNION ALL SELECT 1) AS scopes ORDER BY n`.execute(query)
   await sql`INSERT INTO run_events (run_id, sequence, at, type, data)
     ${runs} SELECT id, sequence, created_at + after_milliseconds, type, COALESCE(data, final_event)
     FROM finished CROSS JOIN (${eventsPerRun}) AS events ORDER BY n, sequence`.execute(query)
 }
+
+/** Of the only message. */
+const errorWords = sql`SELECT 'error:error' AS word UNION ALL SELECT 'error:the' UNION ALL SELECT 'error:shop'
+  UNION ALL SELECT 'error:said' UNION ALL SELECT 'error:503'`
 
 const status = (status: string, attempt: number) => sql.lit(JSON.stringify({ status, attempt, reason: null }))
 const step = sql.lit(JSON.stringify({ attempt: 1, name: 'fetch', status: 'finished', milliseconds: 310 }))
@@ -101,11 +114,11 @@ function finishedRuns(hex: Hexadecimal, { from, upTo, first, stepMilliseconds }:
       SELECT ${big(from)} UNION ALL SELECT n + 1 FROM numbers WHERE n < ${big(upTo - 1)}),
     shuffled_numbers AS (SELECT n, (n * 2654435761) % 4294967296 AS shuffled FROM numbers),
     holders AS (SELECT account_id, id AS api_key_id, ROW_NUMBER() OVER (ORDER BY account_id) - 1 AS place FROM api_keys),
-    drawn AS (SELECT n, ${id} AS id, ${at} AS created_at, (shuffled / 256) % 100 AS fate,
+    drawn AS (SELECT n, shuffled, ${id} AS id, ${at} AS created_at, (shuffled / 256) % 100 AS fate,
       CASE (shuffled / 1024) % ${sql.lit(workflowIds.length)} ${workflow} END AS workflow_id,
       CASE WHEN shuffled % 2 = 0 THEN 0 ELSE (shuffled / 2) % ${sql.lit(accountCount)} END AS place
       FROM shuffled_numbers),
-    finished AS (SELECT n, drawn.id, account_id, api_key_id, workflow_id, created_at,
+    finished AS (SELECT n, drawn.id, CASE WHEN shuffled % 4 = 1 THEN shuffled % 1000 END AS customer, account_id, api_key_id, workflow_id, created_at,
       CASE WHEN fate < 92 THEN 'succeeded' WHEN fate < 97 THEN 'failed' WHEN fate < 99 THEN 'cancelled' ELSE 'timedOut' END
         AS status,
       CASE WHEN fate BETWEEN 92 AND 96 THEN 'workflowFailed' WHEN fate IN (97, 98) THEN 'cancelRequested' WHEN fate = 99 THEN 'timeLimit' END AS reason,

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
 import { buildSnapshot } from '../src/domain/deployments/build-snapshot.ts'
 import { RunArtifacts } from '../src/domain/runs/artifacts.ts'
+import { findListErrors, type ListRequest } from '../src/domain/runs/list-request.ts'
 import { queueDepth } from '../src/domain/runs/queue-depth.ts'
 import { RunFeed } from '../src/domain/runs/run-feed.ts'
 import { readHistory } from '../src/domain/runs/run-history.ts'
@@ -29,8 +30,9 @@ const claimCount = 4
 
 /** Creates the actions for the account of the API key. */
 export async function createActions(store: Store, apiKey: string): Promise<Actions> {
-  const { accountId } = (await new ApiKeys(store, knownScopes()).authenticate(apiKey, undefined))?.principal ?? {}
-  if (accountId === undefined) throw new Error('The API key is not in the store.')
+  const principal = (await new ApiKeys(store, knownScopes()).authenticate(apiKey, undefined))?.principal
+  if (principal === undefined) throw new Error('The API key is not in the store.')
+  const { accountId, apiKeyId } = principal
   const encryption = new Encryption(new FixedKeys([Buffer.alloc(32, 1)]))
   const snapshot = await buildSnapshot(new URL('./workflows', import.meta.url).pathname)
   const workflows = new Workflows(snapshot.workflows)
@@ -43,7 +45,7 @@ export async function createActions(store: Store, apiKey: string): Promise<Actio
     artifacts,
   })
   return {
-    ...(await callerActions(store, runs, { accountId, apiKey })),
+    ...(await callerActions(store, runs, { accountId, apiKeyId, apiKey })),
     ...workerActions(store, runs, workflows, accountId),
     'run maintenance when nothing is due': () => new Maintenance(store, retention, fail).once(),
     'count runs for /metrics': () =>
@@ -58,10 +60,16 @@ function fail(error: unknown): never {
 const request = { workflowId: 'first-line', variables: { note: 'x' }, idempotencyKey: undefined, priority: 0 }
 const plain = { ...request, delaySeconds: 0, expiresInSeconds: undefined }
 
-async function callerActions(store: Store, runs: Runs, { accountId, apiKey }: { accountId: string; apiKey: string }) {
+interface Caller {
+  accountId: string
+  apiKeyId: string
+  apiKey: string
+}
+
+async function callerActions(store: Store, runs: Runs, { accountId, apiKeyId, apiKey }: Caller) {
   const apiKeys = new ApiKeys(store, knownScopes())
   const by = { accountId, apiKeyId: null }
-  const list = (filter: object) => () => runs.list(accountId, { limit: 50, ...filter })
+  const list = (filter: Partial<ListRequest>) => () => runs.list(accountId, { limit: 50, ...filter })
   const longAgo = Date.now() - 20 * dayMilliseconds
   const day = { createdAfter: longAgo, createdBefore: longAgo + dayMilliseconds }
   const first = (await runs.list(accountId, { limit: 1, ...day }))?.runs[0]?.id ?? randomUUID()
@@ -79,9 +87,43 @@ async function callerActions(store: Store, runs: Runs, { accountId, apiKey }: { 
     'list runs of a workflow': list({ workflowId: 'export-orders' }),
     'list runs of a workflow and a status': list({ workflowId: 'export-orders', status: 'failed' }),
     'list runs of an unused workflow and a status': list({ workflowId: 'none', status: 'succeeded' }),
+    ...findActions(list, apiKeyId),
     // A new instance, since results are cached.
     'count the statistics of an account': () => new RunStatistics(store).count(accountId),
   }
+}
+
+/** Each filter that has an index of its own, for values that many runs have, that few have, and that none has. */
+function findActions(list: (filter: Partial<ListRequest>) => () => Promise<unknown>, apiKeyId: string): Actions {
+  const workflowId = 'export-orders'
+  const filters: Record<string, Partial<ListRequest>> = {
+    'a tag': { tag: ['nightly'] },
+    'a rare tag': { tag: ['customer:41'] },
+    'an unused tag': { tag: ['none'] },
+    'ten tags': { tag: ['nightly', ...Array.from({ length: 9 }, (_, index) => `customer:${4 * index + 1}`)] },
+    'a reason': { reason: 'timeLimit' },
+    'an unused reason': { reason: 'contextNotSaved' },
+    'an error word': { errorWord: 'shop' },
+    'an unused error word': { errorWord: 'none' },
+    'an API key': { apiKeyId },
+    'an unused API key': { apiKeyId: randomUUID() },
+    'a browser context': { browserContextId: randomUUID() },
+  }
+  const variants: Record<string, Partial<ListRequest>> = {
+    '': {},
+    ', oldest first': { order: 'oldestFirst' },
+    ' and a status': { status: 'timedOut' },
+    ' and a workflow': { workflowId },
+    ' and a workflow and a status': { workflowId, status: 'failed', order: 'oldestFirst' },
+  }
+  return Object.fromEntries(
+    Object.entries(filters).flatMap(([name, filter]) =>
+      Object.entries(variants)
+        .map(([variant, more]) => [`list runs of ${name}${variant}`, { ...filter, ...more }] as const)
+        .filter(([, request]) => findListErrors({ limit: 50, ...request }).length === 0)
+        .map(([title, request]) => [title, list(request)]),
+    ),
+  )
 }
 
 function workerActions(store: Store, runs: Runs, workflows: Workflows, accountId: string): Actions {

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'ea0a2ff69561829d'
+export const documentHash = 'ed62388cd340abdf'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -21,6 +21,10 @@ export interface ExecutionV1Operations {
    *
    * Lists the account's runs, newest first, in pages. A run must match all filters. A page ends before the run with
    * which its runs would exceed 1 MiB, so it may have fewer runs than `limit` although `nextCursor` is set.
+   *
+   * Every list is read from an index, whatever the number of runs. Therefore a request may have only one of
+   * `browserContextId`, `tag`, `reason`, `apiKeyId` and `errorWord`, and `apiKeyId` cannot be combined with
+   * `workflowId`. Otherwise it is refused (400). `status`, `createdAfter`, `createdBefore` and `order` go with all.
    *
    * `GET /v1/execution/runs` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */

@@ -19,9 +19,13 @@ export interface ExecutionV1Handlers<Principal> {
    * Lists the account's runs, newest first, in pages. A run must match all filters. A page ends before the run with
    * which its runs would exceed 1 MiB, so it may have fewer runs than `limit` although `nextCursor` is set.
    *
+   * Every list is read from an index, whatever the number of runs. Therefore a request may have only one of
+   * `browserContextId`, `tag`, `reason`, `apiKeyId` and `errorWord`, and `apiKeyId` cannot be combined with
+   * `workflowId`. Otherwise it is refused (400). `status`, `createdAfter`, `createdBefore` and `order` go with all.
+   *
    * `GET /v1/execution/runs` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
-  listRuns: Handler<operations['listRuns'], 'limit', Principal>
+  listRuns: Handler<operations['listRuns'], 'order' | 'limit', Principal>
   /**
    * Get a run.
    *

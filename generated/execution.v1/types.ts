@@ -39,6 +39,10 @@ export interface paths {
          * List runs, newest first
          * @description Lists the account's runs, newest first, in pages. A run must match all filters. A page ends before the run with
          *     which its runs would exceed 1 MiB, so it may have fewer runs than `limit` although `nextCursor` is set.
+         *
+         *     Every list is read from an index, whatever the number of runs. Therefore a request may have only one of
+         *     `browserContextId`, `tag`, `reason`, `apiKeyId` and `errorWord`, and `apiKeyId` cannot be combined with
+         *     `workflowId`. Otherwise it is refused (400). `status`, `createdAfter`, `createdBefore` and `order` go with all.
          */
         get: operations["listRuns"];
         put?: never;
@@ -308,7 +312,12 @@ export interface components {
         /** @description The file's content, which may be any JSON value. */
         ArtifactJson: unknown;
         /** @description Why the run is in its status, if the status alone does not say so. */
-        RunReason: ("attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime") | null;
+        RunReason: components["schemas"]["RunReasonCode"] | null;
+        /**
+         * @description Why a run is in its status.
+         * @enum {string}
+         */
+        RunReasonCode: "attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime";
         /** @description One execution of a workflow. */
         Run: {
             id: components["schemas"]["Uuid"];
@@ -337,6 +346,11 @@ export interface components {
             priority: number;
             /** @description The tags that it was queued with, in the order of the request. */
             tags: components["schemas"]["RunTag"][];
+            /**
+             * @description The API key that queued the run; it may have been deleted since. `null` for a run that was queued in the
+             *     dashboard.
+             */
+            apiKeyId: components["schemas"]["Uuid"] | null;
             /** @description Number of attempts that have started. */
             attempts: number;
             /**
@@ -1599,7 +1613,7 @@ export interface operations {
                 status?: components["schemas"]["RunStatus"][];
                 /**
                  * @description Only runs that were queued with this tag. Repeat the parameter for runs with any of several tags:
-                 *     `tag=customer:42&tag=customer:43`. Not together with `browserContextId`.
+                 *     `tag=customer:42&tag=customer:43`.
                  * @example [
                  *       "customer:42"
                  *     ]
@@ -1607,6 +1621,21 @@ export interface operations {
                 tag?: components["schemas"]["RunTag"][];
                 /** @description Only runs that were queued with this browser context, even if it has been deleted. */
                 browserContextId?: components["schemas"]["Uuid"];
+                /**
+                 * @description Only runs with this reason.
+                 * @example timeLimit
+                 */
+                reason?: components["schemas"]["RunReasonCode"];
+                /** @description Only runs that were queued with this API key, even if it has been deleted. */
+                apiKeyId?: components["schemas"]["Uuid"];
+                /**
+                 * @description Only runs that failed or timed out and whose `error` has this word among the first 24 different words of its
+                 *     name and message. A word consists of letters, digits and `_`; upper and lower case are the same.
+                 * @example ECONNREFUSED
+                 */
+                errorWord?: string;
+                /** @description The order of the list: by the time at which the runs were queued. */
+                order?: "newestFirst" | "oldestFirst";
                 /** @description Only runs created at or after this time. */
                 createdAfter?: components["schemas"]["Timestamp"];
                 /** @description Only runs created before this time. */

@@ -4,7 +4,7 @@
  */
 import { queueHeads } from './queue-heads.ts'
 import { runCountStatements } from './run-count-statements.ts'
-import { type Statement, statement, type Transaction } from './store.ts'
+import { type Statement, statement, type Transaction, type Value } from './store.ts'
 import type { RunEventsTable, RunsTable } from './tables.ts'
 
 /** The values of an INSERT into `runs`, in this order. */
@@ -191,6 +191,8 @@ export interface SucceededAttempt {
  */
 export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   insertRuns(tx: Transaction, runs: readonly InsertedRun[]): Promise<void>
+  /** Inserts rows of `run_terms` (`termRows`). */
+  insertTerms(tx: Transaction, rows: readonly (readonly Value[])[]): Promise<void>
   /** Starts attempts under leases, with their events. Skips runs that another transaction has locked. */
   claimRuns(tx: Transaction, queues: readonly ClaimedQueue[], terms: ClaimTerms): Promise<ClaimedRun[]>
   /**

@@ -1,4 +1,4 @@
-/** Terms by which runs are found, as rows of `run_terms`. */
+/** Terms by which runs are found, as rows of `run_terms`: tags, and words of errors. */
 import type { InsertedRun } from './run-statements.ts'
 import { statement, type Value } from './store.ts'
 
@@ -7,6 +7,7 @@ export const insertTermsSql = `INSERT INTO run_terms (${Object.keys(termColumns)
 export const insertTerm = statement(`${insertTermsSql} VALUES (?, ?, ?, ?, ?)`)
 
 export const tagTerm = (tag: string) => `tag:${tag}`
+export const errorTerm = (word: string) => `error:${word}`
 
 /** Values of `insertTerm`: two rows for each tag of each run. */
 export function tagRows(runs: readonly InsertedRun[]): Value[][] {
@@ -18,6 +19,7 @@ export function tagRows(runs: readonly InsertedRun[]): Value[][] {
 
 type OfTerm = Pick<InsertedRun, 'id' | 'account_id' | 'workflow_id' | 'status'>
 
-function termRows({ id, account_id, workflow_id, status }: OfTerm, term: string): Value[][] {
+/** Two rows: for lists of the account, and of the workflow. */
+export function termRows({ id, account_id, workflow_id, status }: OfTerm, term: string): Value[][] {
   return ['', workflow_id].map((scope) => [account_id, term, scope, status, id])
 }

@@ -158,7 +158,7 @@ export interface RunStepsTable {
   value: Uint8Array
 }
 
-/** What runs are found by: `tag:` and a tag. Each term of a run has a row for the account and one for its workflow. */
+/** What runs are found by: `tag:` and a tag, `error:` and a word. Each term of a run has a row for the account and one for its workflow. */
 export interface RunTermsTable {
   account_id: string
   term: string

@@ -139,6 +139,24 @@ describeOperation(
         expect(await listed('')).toEqual([three, two, one])
       })
 
+      test('filters by reason, API key and a word of the error, in both orders', async () => {
+        const account = await subject.service.createAccount()
+        const { id: apiKeyId, value } = await account.createKey()
+        const ids = [
+          await queueRun(subject.service, account),
+          await queueRun(subject.service, { ...account, key: value }),
+        ]
+        for (const runId of ids) await send(subject.service, 'cancelRun', account.key, { path: { runId } }).expect(200)
+        const listed = async (query: string) => (await pages(subject, account.key, query)).flat()
+        expect(await listed('reason=cancelRequested&order=newestFirst')).toEqual(ids.toReversed())
+        expect(await listed('reason=cancelRequested&order=oldestFirst&limit=1')).toEqual(ids)
+        expect(await listed('reason=timeLimit')).toEqual([])
+        expect(await listed(`apiKeyId=${apiKeyId}`)).toEqual([ids[1]])
+        expect(await listed('errorWord=ECONNREFUSED&status=failed')).toEqual([])
+        const { body } = await subject.call(account.key, { query: `apiKeyId=${apiKeyId}` })
+        expect(body.data[0].apiKeyId).toBe(apiKeyId)
+      })
+
       test('filters by time: createdAfter is inclusive, createdBefore exclusive', async () => {
         const { account, ids } = await severalRuns(subject, 3)
         const { body } = await subject.call(account.key)
@@ -206,8 +224,17 @@ describeOperation(
 
       test('refuses filters that cannot be combined', async () => {
         const { key } = await subject.service.createAccount()
-        const response = await subject.call(key, { query: `tag=a&browserContextId=${crypto.randomUUID()}` })
-        expect(response.body.errors).toEqual([{ parameter: 'tag', detail: 'cannot be combined with browserContextId' }])
+        const refusal = async (query: string) => (await subject.call(key, { query })).body.errors
+        const id = crypto.randomUUID()
+        expect(await refusal(`tag=a&browserContextId=${id}`)).toEqual([
+          { parameter: 'tag', detail: 'cannot be combined with browserContextId' },
+        ])
+        expect(await refusal(`apiKeyId=${id}&workflowId=greet`)).toEqual([
+          { parameter: 'apiKeyId', detail: 'cannot be combined with workflowId' },
+        ])
+        expect(await refusal('errorWord=two%20words')).toEqual([
+          { parameter: 'errorWord', detail: 'must be one word of letters, digits and _' },
+        ])
       })
 
       test('refuses a limit out of bounds', async () => {

@@ -13,6 +13,7 @@ import {
   releaseContextLease,
 } from '../browser-contexts/context-lease.ts'
 import { addAttemptEnd, attemptError } from './attempt-history.ts'
+import { insertErrorWords } from './error-words.ts'
 import type { PickedRuns } from './fair-scheduling.ts'
 import { toRunError } from './reported-values.ts'
 import type { PersistContext, Report } from './run.ts'
@@ -165,6 +166,7 @@ export async function completeAttempt(
   const isDelayed = isRetried && next.delaySeconds > 0
   const hasOutput = next.status === 'succeeded' && outcome.kind === 'succeeded'
   const error = attemptError(outcome)
+  const failure = outcome.kind === 'failed' ? JSON.stringify(toRunError(outcome.error)) : row.error
   await appendEvents(tx, row.id, [statusReport(row.attempts, next.status, next.reason, at, error)])
   await tx.all(tx.statements.completeAttempt, [
     next.status,
@@ -175,10 +177,13 @@ export async function completeAttempt(
     isRetried ? null : at,
     isDelayed ? at + Math.round(next.delaySeconds * 1000) : row.available_at,
     hasOutput ? JSON.stringify(outcome.output) : row.output,
-    outcome.kind === 'failed' ? JSON.stringify(toRunError(outcome.error)) : hasOutput ? null : row.error,
+    hasOutput ? null : failure,
     next.status === 'succeeded' ? row.attempt_ends : await addAttemptEnd(tx, row, at),
     row.id,
   ])
+  if (failure !== null && (next.status === 'failed' || next.status === 'timedOut')) {
+    await insertErrorWords(tx, { ...row, status: next.status }, failure)
+  }
   // Only later attempts read the steps.
   if (!isRetried) await tx.all(tx.statements.deleteSteps, [row.id])
   if (row.browser_context_id !== null && (await releaseContextLease(tx, row.browser_context_id, row.id))) {

@@ -1,8 +1,9 @@
 /** What a list of runs is filtered by, and which filters can be combined. */
 import type { RunFilter, RunSelector } from '../../storage/run-list.ts'
-import { tagTerm } from '../../storage/run-terms.ts'
+import { errorTerm, tagTerm } from '../../storage/run-terms.ts'
+import { errorWords } from './error-words.ts'
 import { firstIdAt } from './run.ts'
-import { type RunStatus, transitions } from './run-state.ts'
+import { type RunReason, type RunStatus, transitions } from './run-state.ts'
 
 export interface ListRequest {
   workflowId?: string | undefined
@@ -11,8 +12,14 @@ export interface ListRequest {
   /** Any of these, at most 10. */
   tag?: readonly string[] | undefined
   browserContextId?: string | undefined
+  reason?: RunReason | undefined
+  apiKeyId?: string | undefined
+  /** One word of the error's name or message. */
+  errorWord?: string | undefined
   createdAfter?: number | undefined
   createdBefore?: number | undefined
+  /** Default: newest first. */
+  order?: 'newestFirst' | 'oldestFirst' | undefined
   limit: number
   cursor?: string | undefined
 }
@@ -20,38 +27,59 @@ export interface ListRequest {
 const allStatuses = Object.keys(transitions) as RunStatus[]
 
 /** Each has an index of its own, and no index has two of them. */
-const selectors = ['browserContextId', 'tag'] as const
+const selectors = ['browserContextId', 'tag', 'reason', 'apiKeyId', 'errorWord'] as const
 
-/** A parameter that cannot be combined with another one of the request. */
-export function findConflict(request: ListRequest): { parameter: string; detail: string } | undefined {
-  const [first, second] = selectors.filter((name) => request[name] !== undefined)
-  return second && { parameter: second, detail: `cannot be combined with ${first}` }
+/** What is wrong with the filters: a combination that no index answers, or text that is not one word. */
+export function findListErrors(request: ListRequest): { parameter: string; detail: string }[] {
+  const [first, ...others] = selectors.filter((name) => request[name] !== undefined)
+  const errors = others.map((parameter) => ({ parameter, detail: `cannot be combined with ${first}` }))
+  if (request.apiKeyId !== undefined && request.workflowId !== undefined) {
+    errors.push({ parameter: 'apiKeyId', detail: 'cannot be combined with workflowId' })
+  }
+  if (request.errorWord !== undefined && wordOf(request.errorWord) === undefined) {
+    errors.push({ parameter: 'errorWord', detail: 'must be one word of letters, digits and _' })
+  }
+  return errors
+}
+
+function wordOf(text: string): string | undefined {
+  const [word, ...others] = errorWords(text)
+  return others.length === 0 && word === text.toLowerCase() ? word : undefined
 }
 
 /** Identifies the list, for its cursors: sorted, so that a cursor fits the same statuses and tags in another order. */
 export function nameList(accountId: string, request: ListRequest): string {
-  const { workflowId, status, tag, createdAfter, createdBefore } = request
-  const browserContextId = request.browserContextId?.toLowerCase()
+  const { workflowId, status, tag, createdAfter, createdBefore, reason, errorWord, order = 'newestFirst' } = request
+  const [browserContextId, apiKeyId] = [request.browserContextId?.toLowerCase(), request.apiKeyId?.toLowerCase()]
   const statuses = status === undefined ? undefined : [...new Set([status].flat())].sort()
   const tags = tag?.toSorted()
-  return JSON.stringify(['runs', accountId, workflowId, statuses, createdAfter, createdBefore, browserContextId, tags])
+  const times = [createdAfter, createdBefore]
+  const selected = [browserContextId, tags, reason, apiKeyId, errorWord?.toLowerCase()]
+  return JSON.stringify(['runs', accountId, workflowId, statuses, ...times, ...selected, order])
 }
 
 /** @param after the id of the previous page's last run. */
 export function toRunFilter(request: ListRequest, after: string | undefined): RunFilter {
-  const { workflowId, status, createdAfter, createdBefore } = request
-  const before = [after, createdBefore === undefined ? undefined : firstIdAt(createdBefore)]
+  const { workflowId, status, createdAfter, createdBefore, order = 'newestFirst' } = request
+  const from = createdAfter === undefined ? undefined : firstIdAt(createdAfter)
+  const before = createdBefore === undefined ? undefined : firstIdAt(createdBefore)
+  const isAscending = order === 'oldestFirst'
   return {
     selector: selectorOf(request),
     workflowId,
     statuses: status === undefined ? allStatuses : [status].flat(),
-    from: createdAfter === undefined ? undefined : firstIdAt(createdAfter),
-    before: before.filter((id) => id !== undefined).sort()[0],
+    // A longer text is the next one in the order of texts.
+    from: isAscending && after !== undefined ? `${after} ` : from,
+    before: !isAscending && after !== undefined ? after : before,
+    order,
   }
 }
 
-function selectorOf({ browserContextId, tag }: ListRequest): RunSelector {
+function selectorOf({ browserContextId, tag, reason, apiKeyId, errorWord }: ListRequest): RunSelector {
   if (browserContextId !== undefined) return { by: 'context', contextId: browserContextId.toLowerCase() }
   if (tag !== undefined) return { by: 'terms', terms: tag.map(tagTerm) }
+  if (reason !== undefined) return { by: 'reason', reason }
+  if (apiKeyId !== undefined) return { by: 'apiKey', apiKeyId: apiKeyId.toLowerCase() }
+  if (errorWord !== undefined) return { by: 'terms', terms: [errorTerm(wordOf(errorWord) ?? '')] }
   return { by: 'account' }
 }

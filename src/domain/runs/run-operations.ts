@@ -8,7 +8,7 @@ import type { Principal } from '../api-keys/api-key.ts'
 import type { RunTokens } from '../api-keys/run-tokens.ts'
 import { notFound } from '../problems.ts'
 import type { Artifact, RunArtifacts } from './artifacts.ts'
-import { findConflict } from './list-request.ts'
+import { findListErrors } from './list-request.ts'
 import type { Run, RunEvent } from './run.ts'
 import type { RunFeed } from './run-feed.ts'
 import { toResponse } from './run-response.ts'
@@ -78,9 +78,10 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
     async listRuns({ principal, query, reserve }) {
       const parseTime = (text: string | undefined) => (text === undefined ? undefined : Date.parse(text))
       const times = { createdAfter: parseTime(query.createdAfter), createdBefore: parseTime(query.createdBefore) }
-      const conflict = findConflict({ ...query, ...times })
-      if (conflict) return invalidRequest([conflict])
-      const page = await runs.list(principal.accountId, { ...query, ...times }, reserve)
+      const request = { ...query, ...times }
+      const errors = findListErrors(request)
+      if (errors.length > 0) return invalidRequest(errors)
+      const page = await runs.list(principal.accountId, request, reserve)
       if (!page) return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
       return { status: 200, body: { data: page.runs.map(toResponse), nextCursor: page.nextCursor } }
     },

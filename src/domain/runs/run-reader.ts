@@ -67,7 +67,7 @@ export class RunReader {
 
   /**
    * A page of runs; `undefined` when the cursor belongs to another list. It has fewer runs than `limit` when they would be
-   * larger than `pageBytesMax` together. The request must have no conflict (`findConflict`).
+   * larger than `pageBytesMax` together. The request must have no errors (`findListErrors`).
    */
   async list(
     accountId: string,

@@ -27,6 +27,7 @@ export function toResponse(run: Run): RunResponse {
     cancelRequested: run.cancelRequested,
     priority: run.priority,
     tags: [...run.tags],
+    apiKeyId: run.apiKeyId,
     attempts: run.attempts,
     variableData: asSent(run.json.variables),
     output: asSent(run.json.output),

@@ -16,7 +16,7 @@ type IsAtLimit = (run: RunsTable) => boolean
 export class Run {
   declare id: string
   declare accountId: string
-  /** The API key that queued the run, or the user who did so in the dashboard. The API returns neither. */
+  /** The API key that queued the run, or the user who did so in the dashboard. */
   declare apiKeyId: string | null
   declare userId: string | null
   declare workflowId: string

@@ -44,9 +44,9 @@ const insertRunsSql = statement(
   )}`,
 )
 
-const insertTaggedRunsSql = statement(
-  `WITH inserted_runs AS (${insertRunsSql.sql}) ${insertTermsSql} SELECT * FROM ${table('term', termColumns)}`,
-)
+const insertTerms = statement(`${insertTermsSql} SELECT * FROM ${table('term', termColumns)}`)
+const insertTaggedRunsSql = statement(`WITH inserted_runs AS (${insertRunsSql.sql}) ${insertTerms.sql}`)
+const termWidth = Object.keys(termColumns).length
 
 const eventColumns = { run_id: 'text', position: 'int', at: 'bigint', type: 'text', data: 'text' }
 const appendEventsSql = (condition = '') => `INSERT INTO run_events (run_id, sequence, at, type, data)
@@ -122,7 +122,10 @@ export const postgresRunStatements = {
     const values = toColumns(insertedRunColumns.length, rows)
     const terms = tagRows(runs)
     if (terms.length === 0) await tx.all(insertRunsSql, values)
-    else await tx.all(insertTaggedRunsSql, [...values, ...toColumns(Object.keys(termColumns).length, terms)])
+    else await tx.all(insertTaggedRunsSql, [...values, ...toColumns(termWidth, terms)])
+  },
+  async insertTerms(tx, rows) {
+    await tx.all(insertTerms, toColumns(termWidth, rows))
   },
   async claimRuns(tx, queues, { at, workerId, leaseExpiresAt }) {
     const rows = queues.map((queue) => [queue.accountId, queue.workflowId, queue.countMax])

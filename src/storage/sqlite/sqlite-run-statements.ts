@@ -48,8 +48,9 @@ export const sqliteRunStatements = {
         )
       }
     }
-    for (const row of tagRows(runs)) await tx.all(insertTerm, row)
+    await insertTerms(tx, tagRows(runs))
   },
+  insertTerms,
   async claimRuns(tx, queues, { at, workerId, leaseExpiresAt }) {
     const claimed: RunsTable[] = []
     for (const { accountId, workflowId, countMax } of queues) {
@@ -98,6 +99,10 @@ export const sqliteRunStatements = {
     'SELECT sequence, at, type, data FROM run_events WHERE run_id = ? AND sequence > ? ORDER BY sequence LIMIT ?',
   ),
 } satisfies RunStatements
+
+async function insertTerms(tx: Transaction, rows: Parameters<RunStatements['insertTerms']>[1]): Promise<void> {
+  for (const row of rows) await tx.all(insertTerm, row)
+}
 
 async function appendEvents(tx: Transaction, events: Parameters<RunStatements['appendEvents']>[1]): Promise<void> {
   for (const { run_id, at, type, data } of events) await tx.all(appendEventSql, [run_id, at, type, data, run_id])
