@@ -232,7 +232,7 @@ describeOperation(
         expect(await refusal(`apiKeyId=${id}&workflowId=greet`)).toEqual([
           { parameter: 'apiKeyId', detail: 'cannot be combined with workflowId' },
         ])
-        expect(await refusal('errorWord=two%20words')).toEqual([
+        expect(await refusal('errorWord=two-words')).toEqual([
           { parameter: 'errorWord', detail: 'must be one word of letters, digits and _' },
         ])
       })
