@@ -88,8 +88,10 @@ async function callerActions(store: Store, runs: Runs, { accountId, apiKeyId, ap
     'list runs of a workflow and a status': list({ workflowId: 'export-orders', status: 'failed' }),
     'list runs of an unused workflow and a status': list({ workflowId: 'none', status: 'succeeded' }),
     ...findActions(list, apiKeyId),
-    // A new instance, since results are cached.
-    'count the statistics of an account': () => new RunStatistics(store).count(accountId),
+    'read the statistics of an account': async () => {
+      const statistics = new RunStatistics(store)
+      await Promise.all([statistics.current(accountId), statistics.history(accountId, '7d')])
+    },
   }
 }
 

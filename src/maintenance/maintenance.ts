@@ -4,6 +4,7 @@ import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contex
 import { supersededDeployments } from '../domain/deployments/superseded-deployments.ts'
 import { RunArtifacts } from '../domain/runs/artifacts.ts'
 import { completeAttempt, resumeForFreeContexts } from '../domain/runs/attempts.ts'
+import { RunRollups } from '../domain/runs/run-rollups.ts'
 import {
   type FailedAttempt,
   type FinishedRun,
@@ -51,6 +52,7 @@ const intervalMilliseconds = 1000
 export class Maintenance {
   readonly #store: Store
   readonly #purges: readonly Purge[]
+  readonly #rollups: RunRollups
   readonly #now: () => number
   readonly #onError: (error: unknown) => void
   readonly #observer: RunObserver | undefined
@@ -79,6 +81,7 @@ export class Maintenance {
       unfinishedErasures(now),
     ]
     this.#purges = targets.map((target) => new Purge(store, target))
+    this.#rollups = new RunRollups(store, now)
     this.#onError = onError
     this.#now = now
   }
@@ -118,15 +121,15 @@ export class Maintenance {
       this.#store.notify('runs')
     }
     await this.#usage?.maintain()
-    const interval = await this.#purge()
+    const interval = await this.#workThroughBatches()
     const delayEnd = await this.#nextDelayEnd()
     return delayEnd === null ? interval : Math.min(interval, Math.max(1, delayEnd - this.#now()))
   }
 
-  /** Purges a batch of each target. If rows remain, the next run follows after a pause as long as this purge. */
-  async #purge(): Promise<number> {
+  /** Purges a batch of each target, and adds a batch to the rollups. If rows remain, the next run follows after a pause as long as this took. */
+  async #workThroughBatches(): Promise<number> {
     const startedAt = performance.now()
-    let hasMore = false
+    let hasMore = await this.#rollups.once()
     for (const purge of this.#purges) if (await purge.once()) hasMore = true
     return hasMore ? Math.min(intervalMilliseconds - 1, Math.ceil(performance.now() - startedAt)) : intervalMilliseconds
   }

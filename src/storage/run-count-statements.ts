@@ -1,5 +1,5 @@
 /** The SQL statements that count runs, for metrics, concurrency limits and the dashboard. All read indexes alone. */
-import { type Statement, statement } from './store.ts'
+import { statement } from './store.ts'
 
 const ready = "status = 'queued' AND delayed = 0 AND waits_for_context = 0"
 
@@ -54,17 +54,7 @@ export const runCountStatements = {
   ),
 }
 
-/** Counts an account's runs in a range of ids, by status. Its values are repeated for each status. */
-export function countByStatus(statuses: readonly string[]): Statement<Record<string, number>> {
-  // Few runs are running. Concatenation hides their ids, by which SQLite would read all runs of the range.
-  const id = (status: string) => (status === 'running' ? "(id || '')" : 'id')
-  const range = (status: string) => `AND ${id(status)} > ? AND ${id(status)} <= ?`
-  const counts = statuses.map((status) => `${count(status, range(status))} AS "${status}"`)
-  return statement(`SELECT ${counts}`)
-}
-
-/** A value: the number of an account's runs of a status. */
-function count(status: string, condition = ''): string {
-  const isFinished = status === 'queued' || status === 'running' ? '' : `AND ${finished}`
-  return `(SELECT COUNT(*) FROM runs WHERE account_id = ? AND status = '${status}' ${isFinished} ${condition})`
+/** A value: the number of an account's unfinished runs of a status. */
+function count(status: 'queued' | 'running', condition = ''): string {
+  return `(SELECT COUNT(*) FROM runs WHERE account_id = ? AND status = '${status}' ${condition})`
 }

@@ -16,6 +16,8 @@ export interface Tables {
   run_events: RunEventsTable
   run_steps: RunStepsTable
   run_terms: RunTermsTable
+  run_rollups: RunRollupsTable
+  run_rollup_progress: RunRollupProgressTable
   idempotency_keys: IdempotencyKeysTable
   artifacts: ArtifactsTable
   browser_contexts: BrowserContextsTable
@@ -167,6 +169,30 @@ export interface RunTermsTable {
   /** The run's. A trigger keeps it equal. */
   status: string
   run_id: string
+}
+
+/** The finished runs of a workflow that were created within a period. */
+export interface RunRollupsTable {
+  account_id: string
+  period_seconds: number
+  /** A multiple of the period. */
+  starts_at: Milliseconds
+  workflow_id: string
+  succeeded: number
+  failed: number
+  timed_out: number
+  cancelled: number
+  expired: number
+  /** The histogram of durations, as an object of counts by bucket. */
+  durations: Json
+  last_finished_at: Milliseconds
+}
+
+export interface RunRollupProgressTable {
+  /** Always 1: the table has one row. */
+  id: number
+  /** Runs that finished up to this time are in the rollups. */
+  finished_until: Milliseconds
 }
 
 export interface IdempotencyKeysTable {

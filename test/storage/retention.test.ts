@@ -155,7 +155,7 @@ describe.each(stores)('retention ($name)', (kind) => {
     expect(await domain.runs.list(accountId, { limit: 2, cursor })).toEqual({ runs: [], nextCursor: null })
     const run = await queueRun(domain, principal)
     expect((await domain.runs.list(accountId, { limit: 2 }))?.runs.map(({ id }) => id)).toEqual([run.id])
-    expect(await new RunStatistics(domain.store).count(accountId)).toMatchObject({ ready: 1, running: 0 })
+    expect(await new RunStatistics(domain.store).current(accountId)).toMatchObject({ ready: 1, running: 0 })
   })
 
   test('ends the event stream of a purged run', async (test) => {

@@ -1,5 +1,6 @@
 /** A day of plausible runs, written to the store as if they had happened, for pictures of the dashboard. */
 import { v7 as uuid } from 'uuid'
+import { RunRollups } from '../../src/domain/runs/run-rollups.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { RunsTable } from '../../src/storage/tables.ts'
 import { newRunRow } from './run-rows.ts'
@@ -42,10 +43,7 @@ const workloads: Workload[] = [
   { workflowId: 'page-to-file', keyName: 'reporting', seconds: 9, error: 'Timeout 30000ms exceeded.' },
 ]
 
-/**
- * Writes finished runs of the 23 hours before the current one. Must precede the first request for the overview, which
- * caches the counts of past hours.
- */
+/** Writes finished runs of the 23 hours before the current one, and adds them to the statistics. */
 export async function writeSampleHistory(store: Store, accountId: string, now = Date.now()): Promise<void> {
   const random = seededRandom(1)
   const currentHour = now - (now % hourMilliseconds)
@@ -56,6 +54,7 @@ export async function writeSampleHistory(store: Store, accountId: string, now = 
     },
   )
   await store.write(({ query }) => query.insertInto('runs').values(rows).execute())
+  await new RunRollups(store, () => now).once()
 }
 
 function createRun(accountId: string, time: number, random: () => number): RunsTable {

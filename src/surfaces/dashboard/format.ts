@@ -17,6 +17,15 @@ export function time(at: number | null, style: 'relative' | 'exact' | 'short' = 
     hour="2-digit" minute="2-digit" second="2-digit" title="${inUtc}">${inUtc}</relative-time>`
 }
 
+/** A time of the last days in the browser's time zone, for charts; in UTC without JavaScript. */
+export function recentTime(at: number, style: 'time' | 'day' | 'both'): Html {
+  const iso = new Date(at).toISOString()
+  const texts = { time: iso.slice(11, 16), day: iso.slice(5, 10), both: `${iso.slice(5, 10)} ${iso.slice(11, 16)}` }
+  const day = style === 'time' ? html`weekday="" day=""` : html`weekday="short" day="numeric"`
+  const hour = style === 'day' ? nothing : html`hour="2-digit" minute="2-digit"`
+  return html`<relative-time datetime="${iso}" format="datetime" month="" ${day} ${hour} no-title>${texts[style]}</relative-time>`
+}
+
 /** The time since `at`, which the browser keeps counting. */
 export function elapsedSince(at: number): Html {
   const iso = new Date(at).toISOString()

@@ -1,52 +1,88 @@
-/** The overview: runs of the last 24 hours, what is queued and running now, and the workers. */
+/** The overview: what is queued and running now, the workers, and the runs of a range of time by workflow. */
 import { hostname } from 'node:os'
 import type { Run } from '../../../domain/runs/run.ts'
-import type { AccountStatistics, HourOfRuns } from '../../../domain/runs/run-statistics.ts'
+import {
+  type CurrentRuns,
+  type RangeName,
+  type RunHistory,
+  ranges,
+  sumCounts,
+} from '../../../domain/runs/run-statistics.ts'
 import type { LiveWorker } from '../../../domain/runs/workers.ts'
+import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { formatBytes, time } from '../format.ts'
-import { emptyState, type Html, heading, html, nothing, notice, table } from '../html.ts'
+import { emptyState, type Html, heading, html, nothing, notice } from '../html.ts'
 import type { PageHandler } from '../page-handler.ts'
-import { groupOutcomes, renderRunChart } from './run-chart.ts'
+import { toRunQuery } from '../runs/run-filter.ts'
+import { type QueuerLabel, readQueuerLabels } from '../runs/run-labels.ts'
+import { renderRunTable } from '../runs/run-table.ts'
+import { bucketFilter, groupOutcomes, renderRunChart } from './run-chart.ts'
+import { renderWorkflowTable } from './workflow-table.ts'
 
-const failuresShown = 5
+const runsShown = 5
 
-export const showOverview: PageHandler = async ({ account }, deps) => {
+export const showOverview: PageHandler = async (request, deps) => {
+  const { account, query } = request
   const { statistics, workers, runs, apiKeys, workflows, usage } = deps
-  const [counted, alive, failed, timedOut, keys] = await Promise.all([
-    statistics.count(account.id),
+  const name = query.get('range') ?? ''
+  const range = Object.hasOwn(ranges, name) ? (name as RangeName) : '24h'
+  const [current, history, alive, last, keys] = await Promise.all([
+    statistics.current(account.id),
+    statistics.history(account.id, range),
     workers.alive(),
-    runs.list(account.id, { status: 'failed', limit: failuresShown }),
-    runs.list(account.id, { status: 'timedOut', limit: failuresShown }),
+    runs.list(account.id, { limit: runsShown }),
     apiKeys.list(account.id),
   ])
-  const failures = [...(failed?.runs ?? []), ...(timedOut?.runs ?? [])].sort((a, b) => (a.id < b.id ? 1 : -1))
   const body = renderOverview({
-    statistics: counted,
+    current,
+    range,
+    history,
     workers: alive,
-    failures: failures.slice(0, failuresShown),
+    lastRuns: last?.runs ?? [],
+    queuerLabel: await readQueuerLabels(deps, account.id),
     hasKey: keys.length > 0,
-    workflowCount: workflows.current(account.id).list().length,
+    workflows: workflows.current(account.id).list(),
     storage: { bytes: usage.bytesOf(account.id), quotaMegabytes: usage.quotaMegabytes },
   })
   return { title: 'Overview', tab: 'overview', body }
 }
 
 interface Overview {
-  statistics: AccountStatistics
+  current: CurrentRuns
+  range: RangeName
+  history: RunHistory
   workers: LiveWorker[]
-  failures: Run[]
+  lastRuns: Run[]
+  queuerLabel: QueuerLabel
   hasKey: boolean
-  workflowCount: number
+  workflows: Workflow[]
   storage: { bytes: number; quotaMegabytes: number }
 }
 
+const rangeTitles: Record<RangeName, string> = { '1h': 'Last hour', '24h': 'Last 24 hours', '7d': 'Last 7 days' }
+
 function renderOverview(overview: Overview): Html {
-  const { workers, failures } = overview
-  return html`${heading('Overview')}
+  const { workers, history, workflows } = overview
+  const period = bucketFilter({
+    startsAt: history.buckets.at(0)?.startsAt ?? 0,
+    endsAt: history.buckets.at(-1)?.endsAt ?? 0,
+  })
+  return html`${heading('Overview', { actions: renderRanges(overview.range) })}
     <div id="overview" data-live="/runs/changes">
-      ${workers.length === 0 ? noWorkers : nothing} ${renderTiles(overview)} ${renderLastDay(overview)}
-      ${failures.length > 0 ? renderFailures(failures) : nothing}
+      ${workers.length === 0 ? noWorkers : nothing} ${history.isIncomplete ? incomplete : nothing}
+      ${renderTiles(overview, period)} ${renderHistory(overview)}
+      ${history.workflows.length > 0 ? html`<h2>Workflows</h2>${renderWorkflowTable(history.workflows, workflows, period)}` : nothing}
+      ${renderLastRuns(overview)}
     </div>`
+}
+
+/** Links, so that they work without a script. */
+function renderRanges(current: RangeName): Html {
+  const links = (Object.keys(ranges) as RangeName[]).map(
+    (name) =>
+      html`<li><a href="/?range=${name}" aria-label="${rangeTitles[name]}" ${name === current ? html`aria-current="true"` : nothing}>${name}</a></li>`,
+  )
+  return html`<nav class="chips" aria-label="Range"><ul>${links}</ul></nav>`
 }
 
 const noWorkers = notice(
@@ -54,22 +90,29 @@ const noWorkers = notice(
   html`<strong>No workers are running.</strong> Queued runs start when a worker does. Start one with <code>npm run worker</code>.`,
 )
 
-function renderTiles({ statistics, workers, storage }: Overview): Html {
-  const { ready, delayed, running, oldestReady, hours } = statistics
-  const { succeeded, failed } = countOutcomes(hours)
+const incomplete = notice('quiet', 'Earlier runs are still being added up. Reload this page in a minute.')
+
+function renderTiles(overview: Overview, period: ReturnType<typeof bucketFilter>): Html {
+  const { current, history, workers, storage, range } = overview
+  const { ready, delayed, running, oldestReady } = current
+  const groups = history.buckets.map(({ counts }) => groupOutcomes(counts))
+  const succeeded = groups.reduce((total, { good }) => total + good, 0)
+  const failed = groups.reduce((total, { bad }) => total + bad, 0)
   const slots = workers.reduce((total, worker) => total + worker.slots, 0)
   const queueNote = oldestReady
     ? html`oldest <a href="/runs/${oldestReady.id}">${time(oldestReady.createdAt)}</a>`
     : delayed > 0
       ? 'scheduled for later'
       : 'queue is empty'
-  const failureNote =
-    failed === 0 ? 'in the last 24 hours' : `${((100 * failed) / (succeeded + failed)).toFixed(1)}% failure rate`
+  const rangeNote = `in the ${rangeTitles[range].toLowerCase()}`
+  const failureNote = failed === 0 ? rangeNote : `${((100 * failed) / (succeeded + failed)).toFixed(1)}% failure rate`
+  const good = toRunQuery({ ...period, statuses: ['succeeded'] })
+  const bad = toRunQuery({ ...period, statuses: ['failed', 'timedOut'] })
   return html`<ul class="tiles">
     ${tile('Queued', ready + delayed, '/runs?status=queued', queueNote)}
     ${tile('Running', running, '/runs?status=running', `${slots} worker ${slots === 1 ? 'slot' : 'slots'}`)}
-    ${tile('Succeeded', succeeded, '/runs?status=succeeded', 'in the last 24 hours')}
-    ${tile('Failed', failed, '/runs?status=failed', failureNote, failed > 0 ? 'bad' : '')}
+    ${tile('Succeeded', succeeded, `/runs?${good}`, rangeNote)}
+    ${tile('Failed', failed, `/runs?${bad}`, failureNote, failed > 0 ? 'bad' : '')}
     ${tile('Workers', workers.length, undefined, describeHosts(workers))}
     ${renderStorage(storage)}
   </ul>`
@@ -94,33 +137,22 @@ function describeHosts(workers: LiveWorker[]): string {
     : `on ${hosts.slice(0, 3).join(', ')}${hosts.length > 3 ? ' and others' : ''}`
 }
 
-function countOutcomes(hours: HourOfRuns[]) {
-  const outcomes = hours.map(({ counts }) => groupOutcomes(counts))
-  return {
-    succeeded: outcomes.reduce((total, { good }) => total + good, 0),
-    failed: outcomes.reduce((total, { bad }) => total + bad, 0),
-  }
-}
-
-function renderLastDay({ statistics, hasKey, workflowCount }: Overview): Html {
-  const hasRuns = statistics.hours.some(({ counts }) => Object.values(counts).some((count) => count > 0))
-  if (hasRuns) return renderRunChart(statistics.hours)
+function renderHistory({ history, range, hasKey, workflows }: Overview): Html {
+  const title = rangeTitles[range]
+  if (history.buckets.some(({ counts }) => sumCounts(counts) > 0)) return renderRunChart(history.buckets, title)
   const advice = hasKey
     ? html`Queue a run from your program with an API key, or from a workflow’s page.`
     : html`Create an <a href="/api-keys/new">API key</a> for your program, or queue a run from a workflow’s page.`
-  const installed = workflowCount === 1 ? '1 workflow is' : `${workflowCount} workflows are`
+  const installed = workflows.length === 1 ? '1 workflow is' : `${workflows.length} workflows are`
   return emptyState(
-    'No runs in the last 24 hours',
+    `No finished runs in the ${title.toLowerCase()}`,
     html`<p>${installed} deployed. ${advice}</p><p><a class="button" href="/workflows">View workflows</a></p>`,
   )
 }
 
-function renderFailures(failures: Run[]): Html {
-  const rows = failures.map((run) => [
-    html`<a href="/runs/${run.id}"><strong>${run.workflowId}</strong></a>`,
-    run.status === 'timedOut' ? 'Exceeded its time limit' : (run.error?.message ?? run.reason ?? ''),
-    time(run.finishedAt),
-  ])
-  return html`<h2>Recent failures</h2>
-    ${table(['Workflow', 'Error', 'Finished'], rows, 'Recent failures')}`
+function renderLastRuns({ lastRuns, workflows, queuerLabel }: Overview): Html | '' {
+  if (lastRuns.length === 0) return nothing
+  return html`<h2>Last runs</h2>
+    ${renderRunTable({ runs: lastRuns, workflows, queuerLabel })}
+    <p class="pages"><span></span><a href="/runs">All runs →</a></p>`
 }

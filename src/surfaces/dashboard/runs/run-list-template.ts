@@ -2,19 +2,12 @@
 import type { Run } from '../../../domain/runs/run.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
-import { time } from '../format.ts'
-import { copyable, emptyState, type Html, heading, html, nothing, notice, table } from '../html.ts'
+import { copyable, emptyState, type Html, heading, html, nothing, notice } from '../html.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
 import { isEmptyFilter, type RunFilter, toRunQuery } from './run-filter.ts'
 import { renderFilters } from './run-filter-template.ts'
-import {
-  describeEnd,
-  describeWaitBriefly,
-  type QueuerLabel,
-  renderRunDuration,
-  runBadge,
-  shortId,
-} from './run-labels.ts'
+import type { QueuerLabel } from './run-labels.ts'
+import { renderRunTable } from './run-table.ts'
 
 interface RunList {
   runs: Run[]
@@ -48,34 +41,6 @@ export function renderRunList(list: RunList): Html {
 function renderNoResults(search: string): Html {
   const found = search === '' ? 'No runs match these filters.' : `No run has the ID “${search}”.`
   return emptyState('No results', html`<p>${found} <a href="/runs">Clear filters</a></p>`)
-}
-
-function renderRunTable({ runs, workflows, queuerLabel }: RunList): Html {
-  const titles = new Map(workflows.map(({ id, title }) => [id, title]))
-  const rows = runs.map((run) => [
-    runBadge(run),
-    html`<div class="run-title">
-      <a href="/runs/${run.id}">${titles.get(run.workflowId) ?? run.workflowId}</a>
-      <small><code>${shortId(run.id)}</code> ${describeRow(run)}</small>
-    </div>`,
-    time(run.createdAt, 'short'),
-    html`<span>${renderRunDuration(run)}</span>`,
-    queuerLabel(run),
-  ])
-  return html`<div class="run-list">${table(['Status', 'Workflow', 'Queued', 'Duration', 'Queued by'], rows, 'Runs, newest first')}</div>`
-}
-
-const errorLengthMax = 120
-
-/** The second line of a row: why the run waits or failed, or its progress. */
-function describeRow(run: Run): Html | string {
-  const { status, progress, error } = run
-  if (status === 'queued') return describeWaitBriefly(run) ?? nothing
-  if (status === 'succeeded' || status === 'cancelled') return nothing
-  if (status !== 'running') return error?.message.slice(0, errorLengthMax) ?? describeEnd(run) ?? nothing
-  if (!progress) return nothing
-  const percent = Math.round(progress.percent)
-  return html`<progress value="${percent}" max="100" aria-label="Progress"></progress> ${percent}%`
 }
 
 function renderNoRuns({ workflows, executionUrl }: RunList): Html {
