@@ -30,6 +30,7 @@ describeOperation(
           waitingForDetail: null,
           cancelRequested: false,
           priority: -3,
+          tags: [],
           attempts: 0,
           attemptHistory: [],
           variableData: { name: 'Ada', token: '********' },
