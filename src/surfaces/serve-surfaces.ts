@@ -19,7 +19,8 @@ import { apiRequestSpans, dashboardRequestSpans } from '../telemetry/request-spa
 import { browserContextApi } from './browser-context-api.ts'
 import { dashboardApp } from './dashboard/dashboard.ts'
 import type { DashboardDomain } from './dashboard/dependencies.ts'
-import { docsHandler, isDocsPath } from './docs/docs-handler.ts'
+import { BuiltDocs, docsHandler, isDocsPath, isWorkflowDocsPath } from './docs/docs-handler.ts'
+import { workflowDocsForCallers } from './docs/workflow-docs-for-callers.ts'
 import { type ExecutionApiDependencies, executionApi } from './execution-api.ts'
 import { checkHost, isSecure, transportSecurity } from './known-hosts.ts'
 import { type Management, managementAddress, managementApp } from './management/management.ts'
@@ -101,17 +102,19 @@ async function createApps(
   addresses: Addresses,
 ): Promise<ReadonlyMap<Surface, Express>> {
   const { domain } = dependencies
-  const docs = docsHandler(() => ({
+  const built = new BuiltDocs(() => ({
     execution: addresses.executionUrl,
     'browser-context': addresses.browserContextUrl,
+    dashboard: addresses.dashboardUrl,
   }))
+  const docs = docsHandler(built)
   const options = apiOptions(dependencies, docs)
   const create: Record<Surface, () => Express | Promise<Express>> = {
-    dashboard: () => createDashboard(dependencies, docs, addresses),
+    dashboard: () => createDashboard(dependencies, built, docs, addresses),
     execution: () => {
       const handlers = executionApi({ ...domain, executionUrl: () => addresses.executionUrl })
       const shared = options('execution')
-      const fallback = executionFallback(dependencies, shared)
+      const fallback = executionFallback(dependencies, shared, built, addresses)
       const warm = ['queueRemoteRun', 'getRun'] as const
       return mountDocument({ ...shared, ...executionContract, handlers, fallback, warm })
     },
@@ -168,14 +171,20 @@ const mcpPath = '/mcp'
 function executionFallback(
   { config, domain, tenantLimits }: Shared,
   { fallback, limitRate }: Pick<ReturnType<ReturnType<typeof apiOptions>>, 'fallback' | 'limitRate'>,
+  docs: BuiltDocs,
+  addresses: Addresses,
 ): Fallback {
   const options = { ...domain, limitRate, tenantLimits, checkHost: checkHost(config, 'execution') }
+  const workflowDocs = workflowDocsForCallers({ ...options, docs, addresses: () => addresses })
   const mcp: RequestHandler = async (request, response, next) => {
     // Loaded by the first request: the SDK takes 41 MB and 0.25 s.
     const { mcpHandler } = await import('./mcp/mcp-handler.ts')
     return mcpHandler(options)(request, response, next)
   }
-  return (path) => (path === mcpPath ? mcp : fallback(path))
+  return (path) => {
+    if (path === mcpPath) return mcp
+    return isWorkflowDocsPath(path) ? workflowDocs : fallback(path)
+  }
 }
 
 function limitRate({ apiKeys, refusals }: DashboardDomain, rateLimit: RateLimit) {
@@ -191,7 +200,12 @@ function limitRate({ apiKeys, refusals }: DashboardDomain, rateLimit: RateLimit)
   }
 }
 
-function createDashboard(dependencies: Shared, docs: RequestHandler, addresses: Addresses): Express {
+function createDashboard(
+  dependencies: Shared,
+  builtDocs: BuiltDocs,
+  docs: RequestHandler,
+  addresses: Addresses,
+): Express {
   const { config, store, domain, encryption, isTraced, tenantLimits, log } = dependencies
   return dashboardApp({
     ...domain,
@@ -199,6 +213,7 @@ function createDashboard(dependencies: Shared, docs: RequestHandler, addresses: 
     before: isTraced ? dashboardRequestSpans() : undefined,
     checkHost: checkHost(config, 'dashboard'),
     docs,
+    builtDocs,
     attempts: {
       counters: store.counters,
       pseudonym: (text) => encryption.sign('attempts', text).toString('base64url'),

@@ -8,7 +8,7 @@ import { listen } from '../../src/contract/listener.ts'
 import { mountDocument } from '../../src/contract/mount.ts'
 import { executionContract } from '../../src/openapi/served-documents.ts'
 import { readOperations } from '../../src/openapi/served-operations.ts'
-import { type Build, docsHandler } from '../../src/surfaces/docs/docs-handler.ts'
+import { type Build, BuiltDocs, docsHandler } from '../../src/surfaces/docs/docs-handler.ts'
 import { sendRaw } from '../operations/raw-http.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
@@ -30,7 +30,7 @@ function threadModule(context: Context, code: string) {
 async function serveDocs(context: Context, build: Build) {
   const log: { msg: string; requestId: string }[] = []
   const statuses: number[] = []
-  const docs = docsHandler(() => ({}), build)
+  const docs = docsHandler(new BuiltDocs(() => ({}), build))
   const operations = readOperations(executionContract.document as never)
   const app = await mountDocument({
     name: 'the API of the test',
@@ -59,7 +59,7 @@ test('a failed build is a 500, logged and counted once, and the next request bui
     import { parentPort } from 'node:worker_threads'
     const content = Buffer.from('built')
     const file = { content, mediaType: 'text/plain', digest: 'digest', immutable: false, scriptHashes: [] }
-    parentPort.postMessage(new Map([['index.html', file]]))
+    parentPort.postMessage({ site: new Map([['index.html', file]]) })
   `)
   expect(await get()).toMatchObject({ status: 200, text: 'built' })
   await expect.poll(() => statuses).toEqual([500, 200])

@@ -58,6 +58,8 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.get('/workflows', workflows.listWorkflows)
   pages.get('/workflows/:id', workflows.showWorkflow)
   pages.post('/workflows/:id', workflows.queueRun)
+  for (const path of ['/docs/workflows', '/docs/workflows/', '/docs/workflows/:page'])
+    pages.stream(path, workflows.showWorkflowDocs)
 
   pages.get('/browser-contexts', contexts.listContexts)
   pages.get('/browser-contexts/new', contexts.showNewContext)

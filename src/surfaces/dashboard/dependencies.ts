@@ -20,6 +20,7 @@ import type { RunStatistics } from '../../domain/runs/run-statistics.ts'
 import type { Runs } from '../../domain/runs/runs.ts'
 import type { Workers } from '../../domain/runs/workers.ts'
 import type { Retention } from '../../maintenance/retention.ts'
+import type { BuiltDocs } from '../docs/docs-handler.ts'
 import type { AttemptCounts } from './sign-in/attempt-limits.ts'
 
 export interface DashboardDomain {
@@ -52,6 +53,7 @@ export interface Dependencies extends DashboardDomain {
   checkHost?: RequestHandler
   /** Serves the documentation to everyone and passes on all other paths. */
   docs: RequestHandler
+  builtDocs: BuiltDocs
   /** The first signs session cookies; cookies signed with the others are still accepted. */
   sessionSecrets: string[]
   /** The dashboard's public address behind a proxy. */

@@ -38,8 +38,8 @@ const files = [
   { file: 'browser-context.alpha', page: 'browser-context' },
 ] as const
 
-/** Public addresses of the APIs, by reference page. */
-export type Addresses = Partial<Record<(typeof files)[number]['page'], string | undefined>>
+/** Public addresses of the APIs, by reference page, and of the dashboard. */
+export type Addresses = Partial<Record<(typeof files)[number]['page'] | 'dashboard', string | undefined>>
 
 export function readContracts(addresses: Addresses = {}): Contract[] {
   return files.map(({ file, page }) => {

@@ -4,12 +4,17 @@ import { Worker } from 'node:worker_threads'
 import { gzip } from 'node:zlib'
 import type { Request, RequestHandler, Response } from 'express'
 import type { Addresses } from './contracts.ts'
-import type { Site, SiteFile } from './site.ts'
+import type { Docs, SiteFile } from './site.ts'
 
 const root = '/docs/'
 
 export function isDocsPath(path: string): boolean {
   return path === '/docs' || path.startsWith(root)
+}
+
+/** Whether it is a page of an account's workflows. */
+export function isWorkflowDocsPath(path: string): boolean {
+  return path === `${root}workflows` || path.startsWith(`${root}workflows/`)
 }
 
 /** Redoc writes styles into the page, embeds a font, and highlights code in workers from blobs. */
@@ -34,6 +39,10 @@ const securityHeaders = {
   'Cross-Origin-Opener-Policy': 'same-origin',
 }
 
+export function setDocsHeaders(response: Response): void {
+  response.set({ 'Content-Security-Policy': contentSecurityPolicy([]), ...securityHeaders })
+}
+
 export interface Build {
   /** Module of a worker thread that posts the site. */
   thread: URL
@@ -43,10 +52,10 @@ export interface Build {
 
 const defaultBuild: Build = { thread: new URL('./site-thread.ts', import.meta.url), timeoutSeconds: 60 }
 
-/** Rejects when the thread fails, exits without a site, or exceeds the timeout. */
-async function buildSite({ thread: file, timeoutSeconds }: Build, addresses: Addresses): Promise<Site> {
+/** Rejects when the thread fails, exits without docs, or exceeds the timeout. */
+async function buildInThread({ thread: file, timeoutSeconds }: Build, addresses: Addresses): Promise<Docs> {
   const thread = new Worker(file, { workerData: addresses })
-  const { promise, resolve, reject } = Promise.withResolvers<Site>()
+  const { promise, resolve, reject } = Promise.withResolvers<Docs>()
   const fail = (reason: string) => reject(new Error(`Building the docs failed: ${reason}.`))
   const timer = setTimeout(() => fail(`no result after ${timeoutSeconds} seconds`), timeoutSeconds * 1000)
   thread.once('message', resolve).once('error', reject)
@@ -59,24 +68,31 @@ async function buildSite({ thread: file, timeoutSeconds }: Build, addresses: Add
   }
 }
 
-/**
- * Create one handler for all hosts of a service, since each keeps the built site in memory. Requests for other paths
- * are passed on.
- *
- * @param addresses called when the site is built; returns the APIs' public addresses.
- */
-export function docsHandler(addresses: () => Addresses, build = defaultBuild): RequestHandler {
-  const compressed = new WeakMap<SiteFile, Promise<Buffer>>()
-  let site: Promise<Site> | undefined
+/** The docs of a service, built by the first request. Create one for all hosts, since each keeps its site in memory. */
+export class BuiltDocs {
+  readonly #addresses: () => Addresses
+  readonly #build: Build
+  #docs: Promise<Docs> | undefined
 
-  const builtSite = () => {
-    site ??= buildSite(build, addresses()).catch((error) => {
+  /** @param addresses called when the docs are built; returns the public addresses. */
+  constructor(addresses: () => Addresses, build = defaultBuild) {
+    this.#addresses = addresses
+    this.#build = build
+  }
+
+  get(): Promise<Docs> {
+    this.#docs ??= buildInThread(this.#build, this.#addresses()).catch((error) => {
       // Let the next request try again.
-      site = undefined
+      this.#docs = undefined
       throw error
     })
-    return site
+    return this.#docs
   }
+}
+
+/** Serves the site. Requests for other paths, and for the workflows of an account, are passed on. */
+export function docsHandler(built: BuiltDocs): RequestHandler {
+  const compressed = new WeakMap<SiteFile, Promise<Buffer>>()
 
   const compress = (file: SiteFile) => {
     const content = compressed.get(file) ?? promisify(gzip)(file.content)
@@ -86,14 +102,14 @@ export function docsHandler(addresses: () => Addresses, build = defaultBuild): R
 
   return async function docs(request, response, next) {
     const [path = ''] = request.originalUrl.split('?')
-    if (!isDocsPath(path)) return next()
-    response.set({ 'Content-Security-Policy': contentSecurityPolicy([]), ...securityHeaders })
+    if (!isDocsPath(path) || isWorkflowDocsPath(path)) return next()
+    setDocsHeaders(response)
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return void response.status(405).set('Allow', 'GET, HEAD').type('text').send('Use GET or HEAD.')
     }
     // Relative, because a proxy may serve the host under a prefix.
     if (path === '/docs') return void response.redirect(308, 'docs/')
-    const files = await builtSite()
+    const { site: files } = await built.get()
     const name = path.slice(root.length) || 'index.html'
     const notFound = files.get('404.html') as SiteFile
     const file = files.get(name) ?? files.get(`${name}.html`) ?? notFound

@@ -131,7 +131,7 @@ function table(this: Renderer, token: Tokens.Table): string {
 
 /** Guides link to each other as `name.md`, so that the links also work in the repository. */
 function link(this: Renderer, { href, tokens }: Tokens.Link): string {
-  const target = href.replace(/^([a-z-]+)\.md(?=#|$)/, '$1.html')
+  const target = href.replace(/^((?:\.\.\/)?[a-z-]+)\.md(?=#|$)/, '$1.html')
   return `<a href="${escapeHtml(target)}">${this.parser.parseInline(tokens)}</a>`
 }
 

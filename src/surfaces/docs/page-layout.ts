@@ -10,6 +10,8 @@ export interface Layout {
   assets: Assets
   guides: readonly Guide[]
   contracts: readonly Contract[]
+  /** Where signed-in users find the pages of their workflows; `undefined` without a service. */
+  workflowsUrl: string | undefined
 }
 
 interface Page {
@@ -33,14 +35,15 @@ function icon(path: string): Html {
   return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}" /></svg>`
 }
 
-async function render({ assets, contracts, guides }: Layout, page: Page): Promise<string> {
+async function render({ assets, contracts, guides, workflowsUrl }: Layout, page: Page): Promise<string> {
   const { title, summary, styles, current, head = html``, heading, body, root = '' } = page
   const links = [
-    { href: 'index.html', title: 'Guides', isCurrent: guides.some(({ name }) => name === current) },
-    ...contracts.map((each) => ({ href: `${each.page}.html`, title: each.title, isCurrent: each.page === current })),
+    { href: `${root}index.html`, title: 'Guides', isCurrent: guides.some(({ name }) => name === current) },
+    ...contracts.map(({ page, title }) => ({ href: `${root}${page}.html`, title, isCurrent: page === current })),
+    ...(workflowsUrl ? [{ href: workflowsUrl, title: 'Workflows', isCurrent: current === 'workflows' }] : []),
   ].map(
     ({ href, title, isCurrent }) =>
-      html`<li><a href="${root}${href}"${isCurrent ? html` aria-current="true"` : ''}>${title}</a></li>`,
+      html`<li><a href="${href}"${isCurrent ? html` aria-current="true"` : ''}>${title}</a></li>`,
   )
   return String(
     await html`<!doctype html>
@@ -95,20 +98,63 @@ export function guidePage(layout: Layout, guide: Guide): Promise<string> {
 }
 
 /** Rendered twice: as a sidebar, and collapsed for narrow windows. The style sheet shows one of them. */
-function guideList({ guides, contracts }: Layout, current: Guide): Html {
-  const item = (href: string, title: string, isCurrent = false) =>
-    html`<li><a href="${href}"${isCurrent ? html` aria-current="page"` : ''}>${title}</a></li>`
+function guideList({ guides, contracts, workflowsUrl }: Layout, current?: Guide): Html {
   const groups = [...Map.groupBy(guides, ({ group }) => group)].map(
     ([group, members]) => html`<p>${group}</p>
-      <ul>${members.map((each) => item(`${each.name}.html`, each.title, each === current))}</ul>`,
+      <ul>${members.map((each) => listItem(`${each.name}.html`, each.title, each === current))}</ul>`,
   )
   const reference = html`<p>Reference</p>
-      <ul>${contracts.map(({ page, title }) => item(`${page}.html`, title))}</ul>`
-  return html`<nav aria-label="Guides" class="sidebar">${groups}${reference}</nav>
-      <details class="guide-menu"><summary>${current.title}</summary><nav aria-label="All guides">${groups}${reference}</nav></details>`
+      <ul>${contracts.map(({ page, title }) => listItem(`${page}.html`, title))}${workflowsUrl ? listItem(workflowsUrl, 'Your workflows') : ''}</ul>`
+  return sidebar(html`${groups}${reference}`, current?.title ?? '')
 }
 
-function tableOfContents({ sections }: Guide): Html | '' {
+function listItem(href: string, title: string, isCurrent = false): Html {
+  return html`<li><a href="${href}"${isCurrent ? html` aria-current="page"` : ''}>${title}</a></li>`
+}
+
+function sidebar(list: Html, current: string | Html): Html {
+  return html`<nav aria-label="Guides" class="sidebar">${list}</nav>
+      <details class="guide-menu"><summary>${current}</summary><nav aria-label="All guides">${list}</nav></details>`
+}
+
+/** A page of an account's workflows, as HTML with a marker for each of these values, one directory below the guides. */
+export interface WorkflowPage {
+  title: string
+  summary: string
+  workflows: string
+  article: string
+  contents: string
+  markdown: string
+}
+
+export function workflowPageTemplate(layout: Layout): Promise<string> {
+  const { pico, docs } = layout.assets
+  const list = html`<p>Your workflows</p><ul>{{workflows}}</ul>
+      <p>Docs</p><ul>${[listItem('../index.html', 'Guides'), ...layout.contracts.map(({ page, title }) => listItem(`../${page}.html`, title))]}</ul>`
+  const body = html`<div class="columns">
+      <div class="guides">${sidebar(list, '{{title}}')}</div>
+      <main id="main">
+        <article>{{article}}</article>
+        <footer>This page as <a href="{{markdown}}">Markdown</a>.</footer>
+      </main>
+      <div class="contents">{{contents}}</div>
+    </div>`
+  return render(layout, {
+    title: '{{title}}',
+    summary: '{{summary}}',
+    styles: [pico, docs],
+    current: 'workflows',
+    body,
+    root: '../',
+  })
+}
+
+/** @param page its values are HTML. */
+export function fillWorkflowPage(template: string, page: WorkflowPage): string {
+  return template.replaceAll(/\{\{(\w+)\}\}/g, (_marker, name: string) => page[name as keyof WorkflowPage])
+}
+
+export function tableOfContents({ sections }: Pick<Guide, 'sections'>): Html | '' {
   const shown = sections.filter(({ depth }) => depth === 2)
   if (shown.length < 2) return ''
   return html`<nav aria-label="On this page"><p>On this page</p>

@@ -1,5 +1,5 @@
 /** Worker thread that builds the site, so that the service keeps serving requests meanwhile. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { docsSite } from './site.ts'
+import { buildDocs } from './site.ts'
 
-parentPort?.postMessage(await docsSite(workerData))
+parentPort?.postMessage(await buildDocs(workerData))

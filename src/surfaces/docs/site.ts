@@ -7,9 +7,10 @@ import { readFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { type Addresses, type Contract, readContracts } from './contracts.ts'
 import { type Guide, readGuides } from './guides.ts'
-import { guidePage, notFoundPage, referenceTemplate } from './page-layout.ts'
+import { guidePage, notFoundPage, referenceTemplate, workflowPageTemplate } from './page-layout.ts'
 import { renderReference } from './reference.ts'
 import { searchScript } from './search-index.ts'
+import { readExamples } from './workflow-pages.ts'
 
 export interface SiteFile {
   mediaType: string
@@ -25,13 +26,20 @@ export interface SiteFile {
 /** By file name. */
 export type Site = Map<string, SiteFile>
 
+export interface Docs {
+  site: Site
+  /** For the pages of an account's workflows, which are not part of the site. */
+  workflowPageTemplate: string
+}
+
 /** @param addresses of the APIs, shown in guides and samples; by default those in the documents. */
-export async function docsSite(addresses?: Addresses): Promise<Site> {
+export async function buildDocs(addresses: Addresses = {}): Promise<Docs> {
   const contracts = readContracts(addresses)
-  const guides = readGuides(contracts)
+  const guides = [...readGuides(contracts), ...readExamples(contracts)]
   const site: Site = new Map()
   const assets = addAssets(site, searchScript(guides, contracts))
-  const layout = { assets, guides, contracts }
+  const workflowsUrl = addresses.dashboard && `${addresses.dashboard}/docs/workflows/`
+  const layout = { assets, guides, contracts, workflowsUrl }
   const add = (name: string, content: string | Buffer) => site.set(name, siteFile(name, content))
   // Redocly runs in child processes while the guides are rendered here.
   const references = Promise.all(
@@ -51,7 +59,11 @@ export async function docsSite(addresses?: Addresses): Promise<Site> {
     const name = `${contracts[index]?.page}.html`
     site.set(name, { ...siteFile(name, html), scriptHashes: inlineScriptHashes(html) })
   }
-  return site
+  return { site, workflowPageTemplate: await workflowPageTemplate(layout) }
+}
+
+export async function docsSite(addresses?: Addresses): Promise<Site> {
+  return (await buildDocs(addresses)).site
 }
 
 const guideStyles = ['guide.css', 'article.css', 'code.css']

@@ -6,21 +6,14 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { Request, RequestHandler, Response } from 'express'
 import { readBody } from '../../contract/body.ts'
-import { credentialReader } from '../../contract/credential.ts'
 import type { Exchange } from '../../contract/exchange.ts'
 import { invalidBody, Problem } from '../../contract/problem.ts'
-import { rateLimited, rateLimitHeaders } from '../../contract/response.ts'
-import type { LimitRate } from '../../contract/stages.ts'
-import type { TenantLimits } from '../../contract/tenant-limits.ts'
-import { apiKeyRealm, type Principal } from '../../domain/api-keys/api-key.ts'
-import type { ApiKeys } from '../../domain/api-keys/api-keys.ts'
+import type { Principal } from '../../domain/api-keys/api-key.ts'
 import { bodyBytesMax, type Operation } from '../../openapi/served-operations.ts'
+import { admitCaller, type CallerDependencies, refuse } from '../api-caller.ts'
 import { createToolServer, type ToolDependencies } from './workflow-tools.ts'
 
-export interface McpDependencies extends ToolDependencies {
-  apiKeys: ApiKeys
-  limitRate: LimitRate<Principal> | undefined
-  tenantLimits: TenantLimits
+export interface McpDependencies extends ToolDependencies, CallerDependencies {
   /** Responds with 421 to a request for a Host that is not the service's. */
   checkHost: RequestHandler
 }
@@ -35,8 +28,6 @@ const message: Pick<Operation, 'body'> = {
   body: { required: true, mediaTypes: ['application/json'], schemas: [], bytesMax: bodyBytesMax },
 }
 
-const { read: readCredential, challenge } = credentialReader({ type: 'bearer' }, apiKeyRealm)
-
 export function mcpHandler(dependencies: McpDependencies): RequestHandler {
   return (request, response, next) =>
     dependencies.checkHost(request, response, (error?: unknown) =>
@@ -50,28 +41,16 @@ async function serve(dependencies: McpDependencies, request: Request, response: 
     throw new Problem({ kind: 'method-not-allowed', detail: 'This path has POST.' }, { Allow: 'POST' })
   // Browsers send it with every request of a page, also of one whose name leads to this service (DNS rebinding).
   if (request.headers.origin !== undefined) return refuse(response, 403)
-  const { apiKeys, limitRate, tenantLimits } = dependencies
-  const client = `${request.ip} ${request.headers['user-agent']?.slice(0, 100) ?? ''}`.trim()
-  const credential = readCredential(request)
-  const caller = credential && (await apiKeys.authenticate(credential, client))
-  if (!credential || !caller) return refuse(response, 401)
-  const { principal, scopes } = caller
-  exchange.principal = principal
-  exchange.rateLimit = await limitRate?.(principal, client)
-  if (exchange.rateLimit?.isExceeded) {
-    const { problem, headers } = rateLimited(exchange.rateLimit)
-    throw new Problem(problem as never, headers as Record<string, string>)
-  }
-  const headers = exchange.rateLimit ? rateLimitHeaders(exchange.rateLimit) : {}
-  response.set({ ...headers, 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' })
-  exchange.tenant = tenantLimits.begin(principal.accountId, response)
+  const caller = await admitCaller(dependencies, request, response)
+  if (!caller) return
+  const { principal, credential } = caller
   const body = await readBody(message as Operation, request, exchange.tenant)
   exchange.tenant?.endTurn()
   if (Array.isArray(body?.value)) throw invalidBody('', 'must be one message')
   const { method } = Object(body?.value) as { method?: unknown }
   const needed = typeof method === 'string' ? (scopesByMethod[method] ?? []) : []
-  if (scopes && !needed.every((scope) => scopes.includes(scope))) return refuse(response, 403)
-  const stillAuthenticated = async () => (await apiKeys.authenticate(credential)) !== undefined
+  if (!caller.hasScopes(needed)) return refuse(response, 403)
+  const stillAuthenticated = async () => (await dependencies.apiKeys.authenticate(credential)) !== undefined
   const logError = (err: unknown) => exchange.logError('tool call failed', { err })
   const server = createToolServer(dependencies, { principal, stillAuthenticated, logError })
   const transport = new StreamableHTTPServerTransport({})
@@ -79,11 +58,4 @@ async function serve(dependencies: McpDependencies, request: Request, response: 
   response.once('close', () => void server.close().catch(logError))
   await server.connect(transport as Transport)
   await transport.handleRequest(request, response, body?.value)
-}
-
-/** As every operation responds (section 7 of the specification). */
-function refuse(response: Response, status: 401 | 403): void {
-  if (status === 401) response.set('WWW-Authenticate', challenge)
-  response.set({ 'Content-Type': 'text/plain', 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' })
-  response.status(status).end(status === 401 ? 'Unauthorized' : 'Forbidden')
 }

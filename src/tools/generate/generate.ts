@@ -1,6 +1,7 @@
 /** Generates generated/ from the documents in openapi/. */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { buildSnapshot } from '../../domain/deployments/build-snapshot.ts'
 import { type Document, type DocumentName, documentNames } from '../../openapi/document.ts'
 import { writeBruno } from './bruno.ts'
 import { bundle } from './bundle.ts'
@@ -34,7 +35,15 @@ async function renderFiles(): Promise<Map<string, string>> {
   }
   const collection = writeBruno(Object.fromEntries(bundled) as Record<DocumentName, Document>)
   for (const [path, text] of collection) files.set(join('bruno', path), text)
+  files.set('example-workflows.json', await describeExamples())
   return files
+}
+
+/** The definitions of the examples, which the docs describe. */
+async function describeExamples(): Promise<string> {
+  const { workflows } = await buildSnapshot('examples/workflows')
+  const described = workflows.map(({ module: _module, ...workflow }) => workflow)
+  return `${JSON.stringify(described, null, 2)}\n`
 }
 
 /** Writes the files that differ and removes those that are not generated. */

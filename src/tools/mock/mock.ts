@@ -12,7 +12,7 @@ import { domainProblemTypes } from '../../domain/problems.ts'
 import type { Document } from '../../openapi/document.ts'
 import { browserContextContract, executionContract } from '../../openapi/served-documents.ts'
 import { type Operation, readOperations } from '../../openapi/served-operations.ts'
-import { docsHandler, isDocsPath } from '../../surfaces/docs/docs-handler.ts'
+import { BuiltDocs, docsHandler, isDocsPath } from '../../surfaces/docs/docs-handler.ts'
 import { type MockKey, mockKeys, validKey } from './mock-keys.ts'
 import { mockResponse } from './mock-response.ts'
 import { startPrism } from './prism.ts'
@@ -46,7 +46,9 @@ export async function startMock(options: MockOptions): Promise<Mock> {
   const { host, executionPort, browserContextPort, log, contracts = currentContracts } = options
   const listeners: Listener[] = []
   // The `type` of a problem is a link into the docs.
-  const docs = docsHandler(() => ({ execution: listeners[0]?.url, 'browser-context': listeners[1]?.url }))
+  const docs = docsHandler(
+    new BuiltDocs(() => ({ execution: listeners[0]?.url, 'browser-context': listeners[1]?.url })),
+  )
   const apps = await Promise.all([
     createApp({ name: 'the Execution API', contract: contracts.execution, docs, log }),
     createApp({ name: 'the Browser Context API', contract: contracts.browserContext, docs, log }),

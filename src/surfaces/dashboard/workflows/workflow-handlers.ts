@@ -2,8 +2,16 @@
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { maskedSecretDetail, type VariableError } from '../../../domain/workflows/workflows.ts'
+import { sendWorkflowDocs } from '../../docs/workflow-pages.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { orNotFound, type Page, type PageHandler, PageNotFound, type PageRequest } from '../page-handler.ts'
+import {
+  orNotFound,
+  type Page,
+  type PageHandler,
+  PageNotFound,
+  type PageRequest,
+  type StreamHandler,
+} from '../page-handler.ts'
 import {
   newQueueForm,
   type QueueForm,
@@ -26,6 +34,14 @@ export const showWorkflow: PageHandler = async (request, deps) => {
   const from = await findEarlierRun(request, deps, query.get('from'))
   const form = newQueueForm(workflow, from, query.get('as') === 'json', query.get('browserContextId') ?? '')
   return workflowPage(request, deps, form)
+}
+
+export const showWorkflowDocs: StreamHandler = async ({ account }, deps, request, response) => {
+  await sendWorkflowDocs(response, request.path.slice('/docs/workflows'.length), {
+    docs: deps.builtDocs,
+    workflows: deps.workflows.current(account.id).list(),
+    executionUrl: deps.addresses().executionUrl,
+  })
 }
 
 export const queueRun: PageHandler = async (request, deps) => {

@@ -47,7 +47,8 @@ interface WorkflowPage {
 export function renderWorkflow({ form, error, contexts, executionUrl, deploymentId }: WorkflowPage): Html {
   const { workflow } = form
   const { id, title, description } = workflow
-  const actions = html`<a class="button secondary" href="/runs?workflow=${id}">View runs</a>`
+  const actions = html`<a class="button secondary" href="/docs/workflows/${id}">Docs</a>
+    <a class="button secondary" href="/runs?workflow=${id}">View runs</a>`
   const browserContext = toContextQuery(form.context, contexts)
   const command = queueCommand(executionUrl, id, exampleVariables(workflow.variables), { browserContext })
   const contextHint = html`<p class="muted">The run starts with an empty browser. To start with a

@@ -1,0 +1,177 @@
+/** The docs of one workflow as Markdown, from its definition: variables, samples, output, limits and errors. */
+import { isObject, type Members, memberSchemas, resolveSchema, toMembers } from '../../domain/workflows/json-schema.ts'
+import type { JsonSchema, Workflow } from '../../domain/workflows/workflow.ts'
+import { workflowSamples } from './workflow-samples.ts'
+
+/** Links of a page. */
+export interface WorkflowLinks {
+  /** Where callers reach the Execution API. */
+  executionUrl: string
+  /** Prefix of the links to the guides: they are one directory above the pages of an account. */
+  root: string
+}
+
+export function workflowMarkdown(workflow: Workflow, { executionUrl, root }: WorkflowLinks): string {
+  const { id, version, title, description, deprecated, variables, output, examples } = workflow
+  const [example] = examples?.variables ?? []
+  const [exampleOutput] = examples?.outputs ?? []
+  return `# ${inline(title)}
+
+${escapeHtml(description ?? 'This workflow has no description.')}
+
+${deprecated ? '> **Deprecated.** Runs are still executed. Use another workflow for new calls.\n\n' : ''}\`PUT /v1/execution/queue-remote/${id}\` queues a run of version ${inline(version)}. The API key needs the scope \`runs:write\`, if its account
+has scopes.
+
+## Variables
+
+${schemaTable(variables, 'The workflow has no variables: `variableData` is `{}`.')}
+
+Other members of \`variableData\` are ${variables.additionalProperties === false ? 'refused' : 'accepted, unless the schema refuses them'}.
+
+## Queue a run
+
+${example ? samples(executionUrl, id, example.value, root) : 'No example satisfies the schema of the variables. Add `examples` to the schema to get samples here.\n'}
+${workflow.usesBrowser ? browserSection(root) : ''}## Output
+
+${schemaTable(output, 'The output can be any JSON value.')}
+
+${exampleOutput === undefined ? '' : `${fence('json', JSON.stringify(exampleOutput, null, 2))}\n\n`}A run has its output when its \`status\` is \`succeeded\`.
+
+## Limits
+
+${limits(workflow)}
+
+## Errors
+
+Variables that do not fit the schema are refused with 400; \`errors\` names each wrong member. See [Errors](${root}errors.md)
+for all others, and [Run life cycle](${root}run-life-cycle.md) for how a run may end.
+`
+}
+
+function samples(executionUrl: string, id: string, variables: unknown, root: string): string {
+  const languages = { curl: 'sh', TypeScript: 'ts', Python: 'py' }
+  const shown = workflowSamples(executionUrl, id, variables).map(
+    ({ lang, source }) => `### ${lang}\n\n${fence(languages[lang], source)}\n`,
+  )
+  const types = `\`workflows.ts\` has the types of all workflows. [Generate it](${root}client.md#the-types-of-your-workflows) once:
+
+${fence('sh', `API_KEY=… npx execution-service-client types --url ${executionUrl} --out workflows.ts`)}
+`
+  return [...shown, types].join('\n')
+}
+
+function browserSection(root: string): string {
+  return `## Browser
+
+The run has a browser of its own. The query parameter \`browserContextId\` starts it with the cookies and storage of a
+[browser context](${root}browser-contexts.md).
+
+`
+}
+
+function limits({ timeLimitSeconds, retry, concurrencyLimit }: Workflow): string {
+  const attempts =
+    retry.maxAttempts === 1
+      ? 'A failed attempt is not repeated.'
+      : `A run has up to ${retry.maxAttempts} attempts; the first retry waits ${retry.backoffSeconds} s.`
+  const concurrency = concurrencyLimit ? `At most ${concurrencyLimit} runs execute at the same time.` : ''
+  return [`An attempt may take ${timeLimitSeconds} s.`, attempts, concurrency].filter(Boolean).join(' ')
+}
+
+/** Nested members further down are described by their parents only. */
+const depthMax = 3
+
+interface Row {
+  name: string
+  type: string
+  description: string
+}
+
+function schemaTable(root: JsonSchema, whenEmpty: string): string {
+  const rows = [...describeMembers(root, root, '', 0)]
+  if (rows.length === 0)
+    return isObject(root) && root.type !== undefined && root.type !== 'object' ? single(root) : whenEmpty
+  const lines = rows.map(({ name, type, description }) => `| ${name} | ${cell(type)} | ${cell(description)} |`)
+  return ['| name | type | description |', '| --- | --- | --- |', ...lines].join('\n')
+}
+
+/** A schema that is not of an object. */
+function single(schema: Members): string {
+  return `${typeOf(schema)}. ${describe(schema)}`.trim()
+}
+
+function* describeMembers(unresolved: unknown, root: JsonSchema, prefix: string, depth: number): Generator<Row> {
+  const schema = toMembers(resolveSchema(unresolved, root))
+  if (depth > depthMax) return
+  for (const { name, schema: unresolvedMember, required } of memberSchemas(schema)) {
+    const member = toMembers(resolveSchema(unresolvedMember, root))
+    const path = `${prefix}${name}`
+    const description = [required ? 'Required.' : '', describe(member)].filter(Boolean).join(' ')
+    yield { name: `\`${path.replaceAll(/[`|\s]/g, '_')}\``, type: typeOf(member), description }
+    yield* describeMembers(member, root, `${path}.`, depth + 1)
+  }
+  if (isObject(schema.items)) yield* describeMembers(schema.items, root, `${prefix.replace(/\.$/, '')}[].`, depth + 1)
+}
+
+function typeOf(schema: Members): string {
+  if ('const' in schema) return 'constant'
+  if (Array.isArray(schema.enum)) return 'one of these values'
+  const types = [schema.type ?? 'any'].flat().map(String)
+  const items = isObject(schema.items) ? toMembers(schema.items).type : undefined
+  return types.map((type) => (type === 'array' && typeof items === 'string' ? `array of ${items}` : type)).join(' or ')
+}
+
+/** Keywords with a value that readers need, in words. */
+const keywords: Record<string, (value: unknown) => string> = {
+  const: (value) => `Always ${code(value)}.`,
+  enum: (values) => (Array.isArray(values) ? `One of ${values.map((each) => code(each)).join(', ')}.` : ''),
+  default: (value) => `Default ${code(value)}.`,
+  format: (value) => `Format ${code(value, String)}.`,
+  pattern: (value) => `Pattern ${code(value, String)}.`,
+  minimum: (value) => `At least ${value}.`,
+  exclusiveMinimum: (value) => `More than ${value}.`,
+  maximum: (value) => `At most ${value}.`,
+  exclusiveMaximum: (value) => `Less than ${value}.`,
+  multipleOf: (value) => `A multiple of ${value}.`,
+  minLength: (value) => `At least ${value} characters.`,
+  maxLength: (value) => `At most ${value} characters.`,
+  minItems: (value) => `At least ${value} items.`,
+  maxItems: (value) => `At most ${value} items.`,
+  uniqueItems: (value) => (value === true ? 'Each item at most once.' : ''),
+  writeOnly: (value) => (value === true ? 'Secret: stored encrypted, and masked in every response.' : ''),
+  deprecated: (value) => (value === true ? 'Deprecated.' : ''),
+}
+
+function describe(schema: Members): string {
+  const own = typeof schema.description === 'string' ? schema.description : ''
+  const others = Object.entries(keywords).flatMap(([name, toText]) => (name in schema ? [toText(schema[name])] : []))
+  return [escapeHtml(own), ...others].filter(Boolean).join(' ')
+}
+
+function code(value: unknown, format: (value: unknown) => string = JSON.stringify): string {
+  const text = format(value)
+  // A code span ends with as many backticks as it begins with (CommonMark, section 6.1).
+  return text.includes('`') ? `\`\` ${text} \`\`` : `\`${text}\``
+}
+
+/** A code block whose fence is longer than any in the text. */
+function fence(language: string, text: string): string {
+  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
+  const marks = '`'.repeat(longest + 1)
+  return `${marks}${language}\n${text}\n${marks}`
+}
+
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')
+}
+
+function inline(text: string): string {
+  return escapeHtml(text)
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/[\\`*_[\]#]/g, '\\$&')
+}
+
+/** Descriptions are Markdown, as in OpenAPI, but without HTML. */
+function escapeHtml(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+}

@@ -1,0 +1,109 @@
+/** Pages of workflows: those of the examples in the docs of everyone, and those of an account for its users and keys. */
+import { readFileSync } from 'node:fs'
+import type { Response } from 'express'
+import { html } from 'hono/html'
+import type { Workflow } from '../../domain/workflows/workflow.ts'
+import type { Contract } from './contracts.ts'
+import { type BuiltDocs, setDocsHeaders } from './docs-handler.ts'
+import type { Guide } from './guides.ts'
+import { type Rendered, renderMarkdown } from './markdown.ts'
+import { fillWorkflowPage, tableOfContents } from './page-layout.ts'
+import { workflowMarkdown } from './workflow-markdown.ts'
+
+const examplesFile = new URL('../../../generated/example-workflows.json', import.meta.url)
+
+/** The workflows of `examples/`, as `npm run generate` describes them. */
+export function readExamples([execution]: readonly Contract[]): Guide[] {
+  const workflows: Workflow[] = JSON.parse(readFileSync(examplesFile, 'utf8'))
+  return workflows.map((workflow) => {
+    const markdown = workflowMarkdown(workflow, { executionUrl: execution?.shownUrl ?? '', root: '' })
+    const name = `example-${workflow.id}`
+    return { ...renderMarkdown(markdown, new Map()), name, group: 'Example workflows', markdown }
+  })
+}
+
+export interface WorkflowDocs {
+  docs: BuiltDocs
+  /** Those that the viewer's account sees, by id. */
+  workflows: readonly Workflow[]
+  executionUrl: string
+}
+
+/**
+ * Responds with a page of an account's workflows, in HTML or, with the extension `.md`, in Markdown.
+ *
+ * @param page the path after `/docs/workflows`.
+ */
+export async function sendWorkflowDocs(response: Response, page: string, docs: WorkflowDocs): Promise<void> {
+  setDocsHeaders(response)
+  response.set('Cache-Control', 'no-store')
+  // Relative, because a proxy may serve the host under a prefix.
+  if (page === '') return void response.redirect(308, 'workflows/')
+  const found = findPage(page.slice(1), docs)
+  const status = found ? 200 : 404
+  const { markdown, name } = found ?? { markdown: notFound, name: undefined }
+  if (page.endsWith('.md') && name !== page.slice(1)) {
+    return void response.status(status).type('text/markdown').send(markdown)
+  }
+  const { workflowPageTemplate } = await docs.docs.get()
+  response.status(status).type('html')
+  response.send(await renderPage(workflowPageTemplate, name, renderMarkdown(markdown, new Map()), docs.workflows))
+}
+
+const notFound = `# Workflow not found
+
+This account has no workflow with this id, or it was removed by a deployment. See [all workflows](./).
+`
+
+/** The id of a workflow may itself end with `.md`. */
+function findPage(
+  name: string,
+  { workflows, executionUrl }: WorkflowDocs,
+): { markdown: string; name: string } | undefined {
+  const base = name.replace(/\.md$/, '')
+  if (base === '' || name === 'index.md') return { markdown: listMarkdown(workflows, executionUrl), name: 'index' }
+  const workflow = workflows.find(({ id }) => id === name) ?? workflows.find(({ id }) => id === base)
+  return workflow && { markdown: workflowMarkdown(workflow, { executionUrl, root: '../' }), name: workflow.id }
+}
+
+function listMarkdown(workflows: readonly Workflow[], executionUrl: string): string {
+  const rows = workflows.map(({ id, title, version, deprecated, description }) => {
+    const text = [title, deprecated ? '(deprecated)' : '', description ?? ''].filter(Boolean).join('. ')
+    return `| [\`${id}\`](${id}) | ${version} | ${text.replaceAll('<', '&lt;').replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')} |`
+  })
+  const list = ['| workflow | version | what it does |', '| --- | --- | --- |', ...rows].join('\n')
+  return `# Your workflows
+
+${rows.length === 0 ? 'No workflow is deployed for this account.' : 'The workflows that the API keys of this account can run.'}
+
+${rows.length === 0 ? '' : list}
+
+## For programs
+
+\`getWorkflowsDocument\`, at \`${executionUrl}/v1/execution/openapi.json\`, returns the OpenAPI document of these workflows. From it, the
+[TypeScript client](../client.md#the-types-of-your-workflows) gets its types:
+
+\`\`\`sh
+API_KEY=… npx execution-service-client types --url ${executionUrl} --out workflows.ts
+\`\`\`
+`
+}
+
+async function renderPage(
+  template: string,
+  current: string | undefined,
+  { html: article, title, summary, sections }: Rendered,
+  workflows: readonly Workflow[],
+): Promise<string> {
+  const links = workflows.map(
+    ({ id, title }) => html`<li><a href="${id}"${id === current ? html` aria-current="page"` : ''}>${title}</a></li>`,
+  )
+  return fillWorkflowPage(template, {
+    title: String(await html`${title}`),
+    summary: String(await html`${summary}`),
+    workflows: String(await html`${links}`),
+    contents: String(await html`${tableOfContents({ sections })}`),
+    article,
+    markdown: `${current ?? 'index'}.md`,
+  })
+}
