@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '15f12cbb8a2ecc3e'
+export const documentHash = '4faa38611ef642ae'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -72,7 +72,8 @@ export interface ExecutionV1Operations {
   /**
    * Download an artifact of a run.
    *
-   * Returns a file that the run's workflow created, such as a PDF or a screenshot. The run lists its artifacts. The
+   * Returns a file of the run: one that its workflow created, such as a PDF, or evidence of what its browser did, such as
+   * a screenshot. The run lists its artifacts. The
    * service removes an artifact at its `expiresAt`; after that, the response is 404. To resume a download, send
    * `Range` with the first missing byte, and `If-Range` with the `ETag` of the first response.
    *

@@ -69,7 +69,8 @@ export interface ExecutionV1Handlers<Principal> {
   /**
    * Download an artifact of a run.
    *
-   * Returns a file that the run's workflow created, such as a PDF or a screenshot. The run lists its artifacts. The
+   * Returns a file of the run: one that its workflow created, such as a PDF, or evidence of what its browser did, such as
+   * a screenshot. The run lists its artifacts. The
    * service removes an artifact at its `expiresAt`; after that, the response is 404. To resume a download, send
    * `Range` with the first missing byte, and `If-Range` with the `ETag` of the first response.
    *

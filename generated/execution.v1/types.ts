@@ -148,7 +148,8 @@ export interface paths {
         };
         /**
          * Download an artifact of a run
-         * @description Returns a file that the run's workflow created, such as a PDF or a screenshot. The run lists its artifacts. The
+         * @description Returns a file of the run: one that its workflow created, such as a PDF, or evidence of what its browser did, such as
+         *     a screenshot. The run lists its artifacts. The
          *     service removes an artifact at its `expiresAt`; after that, the response is 404. To resume a download, send
          *     `Range` with the first missing byte, and `If-Range` with the `ETag` of the first response.
          */
@@ -376,7 +377,7 @@ export interface components {
             browserContextId: components["schemas"]["Uuid"] | null;
             /** @description The choice that it was queued with; `null` for a run without a browser context. */
             persistContext: components["schemas"]["PersistContext"] | null;
-            /** @description The files that the run has created so far, oldest first. */
+            /** @description The files that the run has so far, oldest first. */
             artifacts: components["schemas"]["RunArtifact"][];
             createdAt: components["schemas"]["Timestamp"];
             /** @description The time before which the run does not start; `null` when it may start at once. */
@@ -442,11 +443,20 @@ export interface components {
             message: string | null;
         };
         /**
-         * @description A file that the run created. A later attempt replaces a file of the same name. A run may have 20 files of at most
-         *     10 MiB each, and 50 MiB in total.
+         * @description A file of the run. A later attempt replaces a file of the same name. A workflow may create 20 files of at most
+         *     10 MiB each, and 50 MiB in total. In addition, the run has evidence of the last three attempts with a browser that
+         *     failed or timed out: screenshots, a summary in JSON, and a Playwright trace of at most 20 MiB, with secrets masked
+         *     except in images.
          */
         RunArtifact: {
             name: components["schemas"]["ArtifactName"];
+            /**
+             * @description `workflow`: created by the workflow; `evidence`: by the service, of what the attempt's browser did.
+             * @enum {string}
+             */
+            kind: "workflow" | "evidence";
+            /** @description The attempt that created it. */
+            attempt: number;
             mediaType: components["schemas"]["ArtifactMediaType"];
             sizeBytes: number;
             createdAt: components["schemas"]["Timestamp"];
@@ -554,7 +564,7 @@ export interface components {
              */
             state: "started" | "finished" | "failed" | "reused";
         };
-        /** @description The workflow created an artifact. */
+        /** @description An artifact was stored. */
         RunArtifactEvent: {
             /**
              * @description discriminator enum property added by openapi-typescript

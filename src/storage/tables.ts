@@ -211,6 +211,7 @@ export interface ArtifactsTable {
   size_bytes: number
   attempt: number
   created_at: Milliseconds
+  kind: Generated<string>
   content: Uint8Array
 }
 

@@ -12,6 +12,7 @@ import type { Workflows } from '../domain/workflows/workflows.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Transaction } from '../storage/store.ts'
 import { AttemptBrowser, type AttemptBrowserDependencies } from './attempt-browser.ts'
+import { AttemptEvidence } from './attempt-evidence.ts'
 import type { AttemptEnd, AttemptObserver, ObservedStep } from './attempt-observer.ts'
 import { abortMessages, type Interruption, interruptedOutcome, type LastEvent, toOutcome } from './attempt-outcome.ts'
 import { AttemptSteps } from './attempt-steps.ts'
@@ -50,6 +51,9 @@ export class Attempt {
   #artifactWrites = 0
   #isSavingArtifact = false
   readonly #steps: AttemptSteps
+  readonly #evidence: AttemptEvidence
+  /** Whether the outcome is decided, and waits for the evidence. */
+  #isEnding = false
   /** The step that was running when the attempt was interrupted. */
   #interruptedStep: string | null = null
   #timeLimitSeconds = 0
@@ -77,6 +81,7 @@ export class Attempt {
     // Looked up at each call: the browser replaces its redactor when it learns of cookies.
     const redact = <Value>(value: Value) => this.#browser.redact(value)
     this.#reporter = new Reporter(dependencies.queue, claim, redact, () => this.interrupt('leaseLost'))
+    this.#evidence = new AttemptEvidence(claim.attempt, (artifact) => this.#saveEvidence(artifact))
   }
 
   /**
@@ -100,15 +105,33 @@ export class Attempt {
   interrupt(why: Interruption): void {
     // A second cause does not extend the grace period of the first.
     if (this.#interruption) return
+    if (why === 'timeLimit' && this.#evidence.isPending) {
+      // The attempt has failed. How long it collects evidence is bounded, and does not count.
+      return void this.#evidence.settled.then(() => this.interrupt(why))
+    }
     this.#interruption = why
     this.#interruptedStep = this.#steps.running
     if (why === 'leaseLost') return this.#end('leaseLost')
-    this.#channel?.abort(abortMessages[why])
-    const grace = () => this.#end(this.#interruptedOutcome(why))
+    // The outcome is decided: a cancelled run need not wait for the evidence.
+    if (this.#isEnding) return this.#evidence.settle()
+    this.#channel?.abort(abortMessages[why], why === 'timeLimit')
+    const grace = () => this.#endAfterEvidence(this.#interruptedOutcome(why))
     this.#timers.push(setTimeout(grace, this.#dependencies.abortGraceSeconds * 1000))
   }
 
-  #run({ timeLimitSeconds, usesBrowser }: Workflow): Promise<Outcome | 'leaseLost'> {
+  /** Ends the attempt with this outcome, once its evidence is stored or takes too long. */
+  #endAfterEvidence(outcome: Outcome | 'leaseLost'): void {
+    if (!this.#evidence.isPending) return this.#end(outcome)
+    if (this.#isEnding) return
+    this.#isEnding = true
+    void this.#evidence.settled.then(() => {
+      // The process may still be at work on the evidence.
+      if (!this.#evidence.hasEnded) this.reusable = false
+      this.#end(outcome)
+    })
+  }
+
+  #run({ timeLimitSeconds, usesBrowser, evidence = 'onFailure' }: Workflow): Promise<Outcome | 'leaseLost'> {
     return new Promise((resolve) => {
       this.#end = resolve
       this.#timeLimitSeconds = timeLimitSeconds
@@ -122,6 +145,8 @@ export class Attempt {
         steps: Object.fromEntries(steps),
         captureState: contextLease ? persistContext : ('never' as const),
         usesBrowser,
+        evidence: usesBrowser ? evidence : ('off' as const),
+        secrets: Object.values(this.#secrets),
       }
       this.#channel = this.#execution.executor.start(start, (event) => this.#onEvent(event))
       this.#observer.started()
@@ -150,9 +175,17 @@ export class Attempt {
         this.#observer.browserRequested(reply)
         return void reply.then((message) => this.#channel?.reply(message))
       }
+      case 'evidenceStarted':
+      case 'evidence':
+      case 'evidenceEnded':
+        return this.#evidence.onMessage(event)
       default:
-        if (event.type !== 'exited') this.#browser.capture(event.state)
-        this.#end(this.#interruption ? this.#interruptedOutcome(this.#interruption, event) : this.#outcome(event))
+        if (this.#isEnding) return this.#evidence.settle()
+        if (event.type === 'exited') this.#evidence.settle()
+        else this.#browser.capture(event.state)
+        this.#endAfterEvidence(
+          this.#interruption ? this.#interruptedOutcome(this.#interruption, event) : this.#outcome(event),
+        )
     }
   }
 
@@ -215,6 +248,20 @@ export class Attempt {
       if (!(error instanceof ArtifactError)) throw error
       const reported = await retryUntilAvailable(() => queue.report(this.#claim, before))
       return reported ? { error: error.message } : 'leaseLost'
+    }
+  }
+
+  /** Evidence changes nothing of the attempt: what cannot be stored is left out. */
+  async #saveEvidence(artifact: NewArtifact): Promise<void> {
+    const { queue, usage } = this.#dependencies
+    const { accountId } = this.#claim
+    try {
+      if (usage.refusal(accountId)) return
+      const { name, mediaType, content } = artifact
+      const report = this.#reporter.report('artifact', { name, mediaType, sizeBytes: content.length })
+      if (await queue.keepArtifact(this.#claim, artifact, [report])) usage.add(accountId, content.length)
+    } catch {
+      this.#reporter.add('log', { level: 'warn', message: `The evidence ${artifact.name} could not be stored.` })
     }
   }
 

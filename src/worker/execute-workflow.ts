@@ -18,9 +18,11 @@ export async function executeWorkflow(
 ): Promise<Ended> {
   try {
     const output = toOutput(await run())
+    running.keepEvidence(true)
     const state = await running.browser.end(true)
     return { type: 'returned', output, reusable: await settle(), state }
   } catch (error) {
+    running.keepEvidence(false)
     const state = await running.browser.end(false)
     const reason = error instanceof OutputInvalid ? 'outputInvalid' : 'workflowFailed'
     const described = describeError(error, root)

@@ -20,7 +20,7 @@ export type Reply = WithoutAttempt<Exclude<ToExecutor, { type: 'load' | 'start' 
 
 /** Sends to one attempt only: after its end, messages are dropped instead of reaching the next attempt. */
 export interface AttemptChannel {
-  abort(reason: string): void
+  abort(reason: string, timedOut: boolean): void
   reply(message: Reply): void
 }
 
@@ -130,7 +130,7 @@ export class ExecutorProcess {
     this.#send({ type: 'start', attempt, ...message })
     this.#memoryTimer = setInterval(() => this.#checkMemory(), memoryCheckMilliseconds)
     return {
-      abort: (reason) => this.#send({ type: 'abort', attempt, reason }),
+      abort: (reason, timedOut) => this.#send({ type: 'abort', attempt, reason, timedOut }),
       reply: (reply) => this.#send({ ...reply, attempt } as ToExecutor),
     }
   }

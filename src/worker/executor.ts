@@ -52,6 +52,7 @@ async function execute(workflow: LoadedModule, start: Start): Promise<void> {
     return isReusable(resourcesBefore)
   }
   sendFrom(attempt, await executeWorkflow(running, run, settle, directory))
+  await running.evidence.send()
 }
 
 /** A larger process is replaced instead of reused. */

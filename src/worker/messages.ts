@@ -1,5 +1,6 @@
 /** Messages between a worker and its executor processes: a line of JSON each, on a channel that both have open. */
 import { isLogLevel, jsonBytesMax, type LogLevel, nameLengthMax } from '../domain/runs/reported-values.ts'
+import type { EvidencePolicy } from '../domain/workflows/define-workflow.ts'
 import type { BrowserEndpoint } from './browser/browser-host.ts'
 
 /** `attempt` counts the attempts of one process, so that late messages of an earlier attempt are ignored. */
@@ -18,8 +19,12 @@ export type ToExecutor =
       captureState: CaptureState
       /** Whether the workflow's definition asks for a browser. */
       usesBrowser: boolean
+      /** When to send evidence of what the browser did. Secrets are the values to mask in it. */
+      evidence: EvidencePolicy
+      secrets: readonly unknown[]
     }
-  | { type: 'abort'; attempt: number; reason: string }
+  /** `timedOut`: the attempt has reached its time limit. */
+  | { type: 'abort'; attempt: number; reason: string; timedOut: boolean }
   | { type: 'stepSaved'; attempt: number; name: string }
   /** `error` is set when the artifact was refused. */
   | { type: 'artifactSaved'; attempt: number; id: number; error?: string }
@@ -39,6 +44,10 @@ export type AttemptMessage =
   /** `content` is base64; `id` counts within the attempt. */
   | { type: 'artifact'; id: number; name: string; mediaType: string; content: string }
   | { type: 'browserRequested' }
+  /** Evidence follows, even after `returned` or `threw`, until `evidenceEnded`. */
+  | { type: 'evidenceStarted' }
+  | { type: 'evidence'; name: string; mediaType: string; content: string }
+  | { type: 'evidenceEnded' }
   /** `reusable` is false when the process has grown or code of the attempt may still run in it. */
   | { type: 'returned'; output: string; reusable: boolean; state: CapturedState }
   | {
@@ -66,8 +75,8 @@ export type CapturedState = { json: string } | { tooLarge: number } | { unreadab
 /** The descriptor of the channel in the executor. It is a socket, open in both directions. */
 export const channelDescriptor = 3
 
-/** Enough for the largest message: an artifact in base64. */
-export const messageBytesMax = 24 * 1024 * 1024
+/** Enough for the largest message: a trace in base64. */
+export const messageBytesMax = 32 * 1024 * 1024
 
 type Check = (value: unknown) => boolean
 type MembersOf<Message> = { [Member in Exclude<keyof Message, 'type'>]-?: Check }
@@ -99,6 +108,9 @@ const shapes: Shapes = {
   stepFinished: { attempt, name: isName, value: isJson },
   artifact: { attempt, id: isNumber, name: isText, mediaType: isText, content: isText },
   browserRequested: { attempt },
+  evidenceStarted: { attempt },
+  evidence: { attempt, name: isText, mediaType: isText, content: isText },
+  evidenceEnded: { attempt },
   crashed: { attempt, name: isText, message: isText, stack: isTextOrNull },
   returned: { attempt, output: isJson, reusable: isOneOf(true, false), state: isState },
   threw: {

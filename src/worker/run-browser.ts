@@ -1,8 +1,10 @@
 /** The browser of one attempt, in the executor: opened when the workflow first asks, closed when the attempt ends. */
 import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
 import { stateBytesMax } from '../domain/browser-contexts/storage-state.ts'
+import type { EvidencePolicy } from '../domain/workflows/define-workflow.ts'
 import type { BrowserEndpoint } from './browser/browser-host.ts'
 import { type OpenBrowser, openBrowser } from './browser/connection.ts'
+import { EvidenceRecorder, type RawEvidence } from './evidence/recorder.ts'
 import type { CapturedState, CaptureState } from './messages.ts'
 
 export class RunBrowser {
@@ -18,15 +20,26 @@ export class RunBrowser {
   #state: Promise<CapturedState> | undefined
   #closing: Promise<void> | undefined
   #isClosed = false
+  readonly #evidence: EvidencePolicy
+  #recorder: EvidenceRecorder | undefined
+  /** The storage state that the browser was opened with. */
+  restored: string | undefined
 
   /**
    * @param request asks the worker for a browser; `provide` or `fail` follows.
    * @param readMillisecondsMax time limit for reading the storage state.
    */
-  constructor(request: () => void, signal: AbortSignal, captureState: CaptureState, readMillisecondsMax = 30_000) {
+  constructor(
+    request: () => void,
+    signal: AbortSignal,
+    captureState: CaptureState,
+    evidence: EvidencePolicy,
+    readMillisecondsMax = 30_000,
+  ) {
     this.#request = request
     this.#signal = signal
     this.#captureState = captureState
+    this.#evidence = evidence
     this.#readMillisecondsMax = readMillisecondsMax
     // Closing the browser ends every call that the workflow awaits in a page.
     signal.addEventListener('abort', () => void this.end(true), { once: true })
@@ -46,17 +59,28 @@ export class RunBrowser {
   }
 
   provide(endpoint: BrowserEndpoint, storageState: string | undefined): void {
+    this.restored = storageState
     this.provideOpened((options) => openBrowser(endpoint, storageState, options))
   }
 
   provideOpened(open: (options: BrowserContextOptions) => Promise<OpenBrowser>): void {
     // The attempt is ending: a browser opened now would not be closed.
     if (this.#closing) return
-    this.#pending?.resolve(open(this.#options).then((opened) => this.#captureBeforeClose(opened)))
+    this.#pending?.resolve(open(this.#options).then((opened) => this.#record(opened)))
   }
 
   fail(message: string): void {
     this.#pending?.reject(Object.assign(new Error(message), { name: 'BrowserUnavailable' }))
+  }
+
+  async #record(opened: OpenBrowser): Promise<OpenBrowser> {
+    if (this.#evidence !== 'off') this.#recorder = await EvidenceRecorder.start(opened.context, this.#evidence)
+    return this.#captureBeforeClose(opened)
+  }
+
+  /** Collects what the browser did, if it is recorded. The browser stays open until then. */
+  collectEvidence(): Promise<RawEvidence> | undefined {
+    return this.#closing ? undefined : this.#recorder?.collect()
   }
 
   /** Closes the browser if the workflow has opened it, and returns its storage state if that is to be captured. */
@@ -67,6 +91,7 @@ export class RunBrowser {
     const state = captures ? await this.#capture() : undefined
     this.#closing ??= this.#close()
     await this.#closing
+    await this.#recorder?.discard()
     return state
   }
 
@@ -79,6 +104,7 @@ export class RunBrowser {
 
   async #close(): Promise<void> {
     const opened = await this.#opened()
+    await this.#recorder?.collecting
     this.#isClosed = true
     await opened?.close()
   }
@@ -97,6 +123,8 @@ export class RunBrowser {
       if (!closable) continue
       const close = closable.close.bind(closable)
       closable.close = async (options) => {
+        // Whether the attempt fails is not known yet.
+        await this.collectEvidence()?.catch(() => {})
         if (!this.#closing && this.#captureState !== 'never') await this.#capture()
         this.#isClosed = true
         await close(options)

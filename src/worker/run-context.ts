@@ -3,6 +3,7 @@ import { checkArtifact } from '../domain/runs/artifact-limits.ts'
 import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../domain/runs/reported-values.ts'
 import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../domain/workflows/define-workflow.ts'
 import { withCauses } from './error-stack.ts'
+import { RunEvidence } from './evidence/run-evidence.ts'
 import { type AttemptMessage, isName, type ToExecutor } from './messages.ts'
 import { RunBrowser } from './run-browser.ts'
 import { toJson, toText } from './workflow-values.ts'
@@ -13,6 +14,7 @@ export class RunningAttempt {
   readonly attempt: number
   readonly abort = new AbortController()
   readonly browser: RunBrowser
+  readonly evidence: RunEvidence
   readonly #start: Start
   readonly #send: (message: AttemptMessage) => void
   readonly #steps = new Set<string>()
@@ -30,12 +32,19 @@ export class RunningAttempt {
     this.#start = start
     this.#stepBytes = Object.values(start.steps).reduce((sum, json) => sum + Buffer.byteLength(json), 0)
     this.#send = send
-    this.browser = new RunBrowser(() => send({ type: 'browserRequested' }), this.abort.signal, start.captureState)
+    const request = () => send({ type: 'browserRequested' })
+    this.browser = new RunBrowser(request, this.abort.signal, start.captureState, start.evidence)
+    this.evidence = new RunEvidence(this.browser, start, send)
   }
 
   onMessage(message: Exclude<ToExecutor, Start | { type: 'load' }>): void {
     switch (message.type) {
       case 'abort':
+        // Before the signal closes the browser. Sent even if the workflow ignores the signal.
+        if (message.timedOut && this.#start.evidence !== 'off') {
+          this.evidence.keep()
+          void this.evidence.send()
+        }
         return this.abort.abort(new Error(message.reason))
       case 'stepSaved':
         return this.#pending.get(message.name)?.resolve()
@@ -102,6 +111,14 @@ export class RunningAttempt {
     await saved
     // The value that a later attempt would get, so that the first attempt behaves the same.
     return JSON.parse(json)
+  }
+
+  /** Keeps evidence of what the browser did, if the workflow's policy asks for it. Call it before the browser is closed. */
+  keepEvidence(succeeded: boolean): void {
+    const { evidence } = this.#start
+    // A cancelled run needs none. That of one that has timed out is kept when the signal is aborted.
+    if (this.abort.signal.aborted) return
+    if (evidence === 'always' || (evidence === 'onFailure' && !succeeded)) this.evidence.keep()
   }
 
   /** The step that threw the error, or a cause of it. */

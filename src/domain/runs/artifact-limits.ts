@@ -2,6 +2,8 @@
 import { type ArtifactMediaType, artifactMediaTypes } from '../workflows/define-workflow.ts'
 
 export const artifactBytesMax = 10 * 1024 * 1024
+/** The trace of an attempt's browser. */
+export const traceBytesMax = 20 * 1024 * 1024
 /** Artifacts of one run. */
 export const artifactsMax = 20
 const artifactBytesOfRunMax = 50 * 1024 * 1024
@@ -14,14 +16,24 @@ export const artifactNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 /** An artifact that cannot be stored; the message says why. */
 export class ArtifactError extends Error {}
 
+/** Who made it: the workflow, or the service as evidence of what an attempt's browser did. */
+export type ArtifactKind = 'workflow' | 'evidence'
+
+/** Files of one attempt: a summary, a trace and a screenshot of each of the last pages. */
+export const evidenceFilesMax = 7
+/** The last attempts with evidence whose evidence a run keeps. */
+export const evidenceAttemptsMax = 3
+
 export interface NewArtifact {
   name: string
   mediaType: ArtifactMediaType
   content: Uint8Array
+  /** `workflow` by default. */
+  kind?: ArtifactKind
 }
 
 /** @throws {ArtifactError} for an artifact that no run may store. */
-export function checkArtifact({ name, mediaType, content }: NewArtifact): void {
+export function checkArtifact({ name, mediaType, content, kind }: NewArtifact): void {
   if (!artifactNamePattern.test(name)) {
     throw new ArtifactError(
       `"${name}" is not a valid artifact name. Use up to 100 letters, digits, dots, underscores and hyphens, starting with a letter or digit.`,
@@ -32,8 +44,9 @@ export function checkArtifact({ name, mediaType, content }: NewArtifact): void {
       `"${mediaType}" is not a supported media type. Use one of ${artifactMediaTypes.join(', ')}.`,
     )
   }
-  if (content.length > artifactBytesMax) {
-    throw new ArtifactError(`${name} has ${content.length} bytes; an artifact may have at most ${artifactBytesMax}.`)
+  const bytesMax = kind === 'evidence' ? traceBytesMax : artifactBytesMax
+  if (content.length > bytesMax) {
+    throw new ArtifactError(`${name} has ${content.length} bytes; an artifact may have at most ${bytesMax}.`)
   }
 }
 

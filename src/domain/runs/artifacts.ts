@@ -5,11 +5,20 @@ import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purg
 import { inList, parseId } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
-import { checkArtifact, checkArtifactsOfRun, type NewArtifact } from './artifact-limits.ts'
+import {
+  type ArtifactKind,
+  checkArtifact,
+  checkArtifactsOfRun,
+  evidenceAttemptsMax,
+  type NewArtifact,
+} from './artifact-limits.ts'
 import { deletedStatus } from './run-state.ts'
 
 export interface Artifact {
   name: string
+  kind: ArtifactKind
+  /** The attempt that made it. */
+  attempt: number
   mediaType: ArtifactMediaType
   sizeBytes: number
   createdAt: number
@@ -27,22 +36,34 @@ export interface ReadArtifact extends Artifact {
 interface Row {
   run_id: string
   name: string
+  kind: ArtifactKind
+  attempt: number
   media_type: ArtifactMediaType
   size_bytes: number
   created_at: number
 }
 
-const columns = 'run_id, name, media_type, size_bytes, created_at'
+const columns = 'run_id, name, media_type, size_bytes, created_at, kind, attempt'
 
-const upsertArtifact = statement<object, [string, string, ArtifactMediaType, number, number, number, Uint8Array]>(
+const upsertArtifact = statement<
+  object,
+  [string, string, ArtifactMediaType, number, number, ArtifactKind, number, Uint8Array]
+>(
   // The time increases with each replacement, even when clocks differ, because it is the ETag.
-  `INSERT INTO artifacts (${columns}, attempt, content) VALUES (?, ?, ?, ?, ?, ?, ?)
+  `INSERT INTO artifacts (${columns}, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (run_id, name) DO UPDATE SET media_type = excluded.media_type, size_bytes = excluded.size_bytes,
     created_at = CASE WHEN excluded.created_at > artifacts.created_at THEN excluded.created_at
-      ELSE artifacts.created_at + 1 END, attempt = excluded.attempt, content = excluded.content`,
+      ELSE artifacts.created_at + 1 END, attempt = excluded.attempt, kind = excluded.kind, content = excluded.content
+    WHERE excluded.kind = 'workflow' OR artifacts.kind = 'evidence'`,
 )
 const sumOthers = statement<{ count: number; bytes: number }, [runId: string, name: string]>(
-  `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts WHERE run_id = ? AND name <> ?`,
+  `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts
+    WHERE run_id = ? AND name <> ? AND kind = 'workflow'`,
+)
+/** Without what the last attempts have left. */
+const deleteOldEvidence = statement<object, [runId: string, sameRunId: string, attempts: number]>(
+  `DELETE FROM artifacts WHERE run_id = ? AND kind = 'evidence' AND attempt NOT IN (SELECT attempt FROM artifacts
+    WHERE run_id = ? AND kind = 'evidence' GROUP BY attempt ORDER BY attempt DESC LIMIT ?)`,
 )
 const findArtifact = statement<Row, [runId: string, name: string, createdAfter: number, accountId: string]>(
   `SELECT ${columns} FROM artifacts WHERE run_id = ? AND name = ? AND created_at > ?
@@ -130,6 +151,8 @@ export class RunArtifacts {
   #toArtifact(row: Row): Artifact {
     return {
       name: row.name,
+      kind: row.kind,
+      attempt: row.attempt,
       mediaType: row.media_type,
       sizeBytes: row.size_bytes,
       createdAt: row.created_at,
@@ -138,7 +161,12 @@ export class RunArtifacts {
   }
 }
 
-/** Stores the artifact; replaces one of the same name. @throws {ArtifactError} */
+/**
+ * Stores the artifact; replaces one of the same name. Evidence replaces no file of the workflow, and does not count
+ * towards the workflow's limits.
+ *
+ * @throws {ArtifactError}
+ */
 export async function putArtifact(
   tx: Transaction,
   { runId, attempt }: { runId: string; attempt: number },
@@ -146,9 +174,15 @@ export async function putArtifact(
   at: number,
 ): Promise<void> {
   checkArtifact(artifact)
-  const { name, mediaType, content } = artifact
+  const { name, mediaType, content, kind = 'workflow' } = artifact
+  const row = [runId, name, mediaType, content.length, at, kind, attempt, content] as const
+  if (kind === 'evidence') {
+    await tx.all(upsertArtifact, [...row])
+    await tx.all(deleteOldEvidence, [runId, runId, evidenceAttemptsMax])
+    return
+  }
   const [others] = await tx.all(sumOthers, [runId, name])
   const { count = 0, bytes = 0 } = others ?? {}
   checkArtifactsOfRun({ count, bytes: bytes + content.length })
-  await tx.all(upsertArtifact, [runId, name, mediaType, content.length, at, attempt, content])
+  await tx.all(upsertArtifact, [...row])
 }

@@ -67,6 +67,9 @@ export interface BrowserRunContext<Variables> extends RunContext<Variables> {
   browser(options?: Omit<BrowserContextOptions, 'storageState'>): Promise<BrowserContext>
 }
 
+/** When the service keeps what an attempt's browser did: if the attempt fails or times out, always, or never. */
+export type EvidencePolicy = 'onFailure' | 'always' | 'off'
+
 export interface WorkflowDefinition<Variables extends TSchema, Output extends TSchema, Browser extends boolean> {
   /** 1 to 128 letters, digits, dots, underscores and hyphens, unique among all workflows. */
   id: string
@@ -84,6 +87,12 @@ export interface WorkflowDefinition<Variables extends TSchema, Output extends TS
   concurrencyLimit?: number
   /** Whether runs use a browser. False by default. */
   browser?: Browser
+  /**
+   * When the artifacts get screenshots of the open pages, their console, failed requests, and a Playwright trace of the
+   * attempt, with secrets masked: if an attempt fails or times out (`onFailure`, the default), also if it succeeds
+   * (`always`), or never (`off`). Images are not masked.
+   */
+  evidence?: EvidencePolicy
   /** Whether callers should use another workflow, which the description names. False by default. */
   deprecated?: boolean
   run(

@@ -1,4 +1,5 @@
 /** A workflow as plain data, and the rules for its definition. */
+import type { EvidencePolicy } from './define-workflow.ts'
 
 export interface Workflow {
   id: string
@@ -12,6 +13,8 @@ export interface Workflow {
   timeLimitSeconds: number
   concurrencyLimit: number | null
   usesBrowser: boolean
+  /** `onFailure` in deployments of versions that had no choice. */
+  evidence?: EvidencePolicy
   deprecated: boolean
   /** Set when it is deployed. */
   examples?: WorkflowExamples
@@ -61,6 +64,7 @@ export function parseWorkflow(
   )
   const { id, version, title, description = null, variables, output, timeLimitSeconds = 60, run } = definition
   const { retry = {}, concurrencyLimit = null, browser: usesBrowser = false, deprecated = false } = definition
+  const { evidence = 'onFailure' } = definition
   check(
     typeof id === 'string' && idPattern.test(id),
     'id must be 1 to 128 letters, digits, dots, underscores and hyphens',
@@ -77,6 +81,7 @@ export function parseWorkflow(
   )
   check(concurrencyLimit === null || isCount(concurrencyLimit), 'concurrencyLimit must be an integer of at least 1')
   check(typeof usesBrowser === 'boolean', 'browser must be true or false')
+  check(isPolicy(evidence), "evidence must be 'onFailure', 'always' or 'off'")
   check(typeof deprecated === 'boolean', 'deprecated must be true or false')
   check(isRecord(retry), 'retry must be an object')
   const { maxAttempts = 1, backoffSeconds = 1, backoffFactor = 2 } = retry
@@ -85,11 +90,23 @@ export function parseWorkflow(
   check(isNumber(backoffFactor) && backoffFactor >= 1, 'retry.backoffFactor must be at least 1')
   const policy = { maxAttempts, backoffSeconds, backoffFactor }
   const limits = { timeLimitSeconds, concurrencyLimit }
-  return { id, version, title, description, variables, output, retry: policy, ...limits, usesBrowser, deprecated }
+  return {
+    id,
+    version,
+    title,
+    description,
+    variables,
+    output,
+    retry: policy,
+    ...limits,
+    usesBrowser,
+    evidence,
+    deprecated,
+  }
 }
 
 const required = ['id', 'version', 'title', 'variables', 'output', 'run']
-const optional = ['description', 'retry', 'timeLimitSeconds', 'concurrencyLimit', 'browser', 'deprecated']
+const optional = ['description', 'retry', 'timeLimitSeconds', 'concurrencyLimit', 'browser', 'evidence', 'deprecated']
 const members = new Set([...required, ...optional])
 const retryMembers = new Set(['maxAttempts', 'backoffSeconds', 'backoffFactor'])
 
@@ -103,6 +120,10 @@ function findUnknownMember({ retry, ...definition }: Record<string, unknown>): s
 function optionsFor(unknown: string): string {
   if (unknown.startsWith('retry.')) return [...retryMembers].map((name) => `retry.${name}`).join(', ')
   return [...members].join(', ')
+}
+
+function isPolicy(value: unknown): value is EvidencePolicy {
+  return value === 'onFailure' || value === 'always' || value === 'off'
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -16,6 +16,7 @@ import * as runIndexes from './0014-run-indexes.ts'
 import * as contextFilter from './0017-context-filter.ts'
 import * as findRuns from './0018-find-runs.ts'
 import * as runRollups from './0024-run-rollups.ts'
+import * as evidence from './0023-evidence.ts'
 
 /** Column types that the databases name differently; the others have the same name. */
 export interface ColumnTypes {
@@ -45,6 +46,7 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0017-context-filter': contextFilter.script,
   '0018-find-runs': findRuns.script,
   '0024-run-rollups': runRollups.script,
+  '0023-evidence': evidence.script,
 }
 const names = Object.keys(scripts)
 

@@ -76,6 +76,8 @@ export class TestAttempt {
       variables: insertSecrets(test.variables, test.secrets),
       steps: Object.fromEntries(test.finishedSteps),
       captureState: 'never',
+      evidence: 'off',
+      secrets: [],
       usesBrowser: test.workflow.usesBrowser,
     } as const
     this.#running = new RunningAttempt(start, (message) => this.#onMessage(message))
@@ -90,7 +92,7 @@ export class TestAttempt {
       const interrupt = () => {
         if (interrupted) return
         interrupted = outcome
-        this.#running.onMessage({ type: 'abort', attempt: this.#attempt, reason: abortMessages[why] })
+        this.#running.onMessage({ type: 'abort', attempt: this.#attempt, reason: abortMessages[why], timedOut: false })
         timers.push(setTimeout(() => interruption.resolve(outcome), abortGraceSeconds * 1000))
       }
       timers.push(setTimeout(interrupt, seconds * 1000))

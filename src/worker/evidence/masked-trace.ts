@@ -1,0 +1,147 @@
+/** Archives of Playwright's tracing as one archive without secrets, of bounded size. */
+import { strFromU8, strToU8, unzipSync, zipSync } from 'fflate'
+import { traceBytesMax } from '../../domain/runs/artifact-limits.ts'
+import { type Json, TraceSecrets } from './trace-secrets.ts'
+
+type Redact = <Value>(value: Value) => Value
+
+/** Larger files are left out, before they are unpacked. */
+const eventBytesMax = 64 * 1024 ** 2
+const resourceBytesMax = 4 * 1024 ** 2
+/** Unpacked. The most that is masked, which takes about 50 ms for each MiB of text. */
+const textBytesMax = 48 * 1024 ** 2
+/** Of messages, and of failed requests. */
+const entriesMax = 200
+const textLengthMax = 2000
+/** What is left of text and events when they are compressed, as an estimate. */
+const compression = 0.25
+
+/** Not searched for secrets: pictures, and fonts. */
+const isPicture = (name: string) => /\.(png|jpe?g|gif|webp|avif|ico|bmp|woff2?|ttf|otf)$/i.test(name)
+const isEvents = (name: string) => /\.(trace|network|stacks)$/.test(name)
+
+export class MaskedTrace {
+  /** Undefined if nothing was recorded, or it does not fit into the limit. */
+  readonly zip: Uint8Array | undefined
+  /** The last messages of pages, and errors that they did not catch. */
+  readonly console: { level: string; text: string; url: string }[] = []
+  readonly failedRequests: { method: string; url: string; status: number | null; error: string | null }[] = []
+  readonly redact: Redact
+  readonly #secrets = new TraceSecrets()
+  #textBytes = 0
+
+  /**
+   * @param parts archives as Playwright writes them, oldest first. The newest are kept.
+   * @param createRedactor makes a redactor that also masks the given texts.
+   */
+  constructor(parts: readonly Uint8Array[], createRedactor: (texts: ReadonlySet<string>) => Redact) {
+    const isWanted = (name: string, bytes: number) => isEvents(name) && bytes <= eventBytesMax
+    const events = parts.map((part) => unzip(part, isWanted).map(([name, data]) => parseEvents(name, data)))
+    for (const { lines } of events.flat()) for (const line of lines) this.#secrets.read(line)
+    this.#secrets.finish()
+    this.redact = createRedactor(this.#secrets.texts)
+    const masked = events.map((files) => files.map((file) => this.#maskEvents(file)))
+    for (const { lines } of masked.flat()) for (const line of lines) this.#summarize(line)
+    this.console.splice(0, this.console.length - entriesMax)
+    this.failedRequests.splice(0, this.failedRequests.length - entriesMax)
+    this.zip = toZip(this.#pack(parts, masked))
+  }
+
+  #maskEvents({ name, lines }: EventFile): EventFile {
+    return {
+      name,
+      lines: lines.map((line) => {
+        this.#secrets.mask(line)
+        return this.redact(line)
+      }),
+    }
+  }
+
+  #summarize(line: Json): void {
+    if (line.type === 'console') {
+      const { url = '' } = line.location as { url?: string }
+      this.console.push({ level: String(line.messageType), text: String(line.text).slice(0, textLengthMax), url })
+    } else if (line.type === 'event' && line.method === 'pageError') {
+      const { error } = line.params as { error?: { error?: { message?: string } } }
+      this.console.push({ level: 'uncaught', text: String(error?.error?.message).slice(0, textLengthMax), url: '' })
+    } else if (line.type === 'resource-snapshot') {
+      const { request, response } = line.snapshot as {
+        request: Json
+        response: { status: number; _failureText?: string }
+      }
+      const { status, _failureText: error = null } = response
+      if (error === null && status < 400) return
+      const { method, url } = request as { method: string; url: string }
+      this.failedRequests.push({ method, url, status: status > 0 ? status : null, error })
+    }
+  }
+
+  /** The files of the archive, the newest part first, until it is full. */
+  #pack(parts: readonly Uint8Array[], events: readonly (readonly EventFile[])[]): Record<string, Uint8Array> {
+    const archive: Record<string, Uint8Array> = {}
+    let bytes = 0
+    const fits = (name: string, size: number) => {
+      bytes += isPicture(name) ? size : size * compression
+      return bytes <= traceBytesMax
+    }
+    for (let index = parts.length - 1; index >= 0; index -= 1) {
+      const files = (events[index] ?? []).map(({ name, lines }) => {
+        return [`${index}-${name}`, strToU8(lines.map((line) => JSON.stringify(line)).join('\n'))] as const
+      })
+      const size = files.reduce((sum, [, { length }]) => sum + length, 0)
+      if (!fits('', size)) break
+      Object.assign(archive, Object.fromEntries(files))
+      const isWanted = (name: string, each: number) =>
+        !isEvents(name) && this.#isSearchable(name, each) && fits(name, each)
+      for (const [name, data] of unzip(parts[index] as Uint8Array, isWanted)) {
+        const shown = isPicture(name) ? data : this.#maskText(data)
+        if (shown) archive[name] = shown
+      }
+    }
+    return archive
+  }
+
+  #isSearchable(name: string, bytes: number): boolean {
+    if (bytes > resourceBytesMax) return false
+    if (isPicture(name)) return true
+    this.#textBytes += bytes
+    return this.#textBytes <= textBytesMax
+  }
+
+  /** @returns undefined for data that is no text: it cannot be searched. */
+  #maskText(data: Uint8Array): Uint8Array | undefined {
+    try {
+      return strToU8(this.redact(new TextDecoder('utf-8', { fatal: true }).decode(data)))
+    } catch {
+      return undefined
+    }
+  }
+}
+
+interface EventFile {
+  name: string
+  lines: Json[]
+}
+
+function parseEvents(name: string, data: Uint8Array): EventFile {
+  const lines = strFromU8(data).split('\n')
+  return { name, lines: lines.filter((line) => line !== '').map((line) => JSON.parse(line)) }
+}
+
+function unzip(part: Uint8Array, isWanted: (name: string, bytes: number) => boolean): [string, Uint8Array][] {
+  return Object.entries(unzipSync(part, { filter: ({ name, originalSize }) => isWanted(name, originalSize) }))
+}
+
+/** Drops the older half of the resources until the archive is small enough. */
+function toZip(archive: Record<string, Uint8Array>): Uint8Array | undefined {
+  if (!Object.keys(archive).some((name) => name.endsWith('.trace'))) return undefined
+  const entries = Object.entries(archive).map(
+    ([name, data]) => [name, [data, { level: isPicture(name) ? 0 : 6 }]] as const,
+  )
+  const zip = zipSync(Object.fromEntries(entries) as Parameters<typeof zipSync>[0])
+  if (zip.length <= traceBytesMax) return zip
+  const resources = Object.keys(archive).filter((name) => !isEvents(name))
+  if (resources.length === 0) return undefined
+  const dropped = new Set(resources.slice(Math.floor(resources.length / 2)))
+  return toZip(Object.fromEntries(Object.entries(archive).filter(([name]) => !dropped.has(name))))
+}

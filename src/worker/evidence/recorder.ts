@@ -1,0 +1,195 @@
+/** Records an attempt's browser, in the executor: a Playwright trace in parts, and the pages as they are at the end. */
+import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { BrowserContext, Page } from 'playwright-core'
+import { traceBytesMax } from '../../domain/runs/artifact-limits.ts'
+import type { EvidencePolicy } from '../../domain/workflows/define-workflow.ts'
+
+export interface PageEvidence {
+  url: string
+  title: string
+  /** JPEG. */
+  screenshot: Uint8Array | undefined
+}
+
+/** With secrets: nothing of it leaves the process before `buildEvidence` has masked them. */
+export interface RawEvidence {
+  pages: PageEvidence[]
+  /** Archives as Playwright writes them, oldest first. */
+  trace: Uint8Array[]
+  /** Values of cookies and storage. Undefined if they could not be read, so that they cannot be masked. */
+  stored: unknown[] | undefined
+}
+
+/** The last pages that were opened. */
+const pagesMax = 5
+const pageMillisecondsMax = 2500
+const traceMillisecondsMax = 2500
+const storageMillisecondsMax = 2000
+/** Each part is an archive of its own, so that the oldest can be dropped. */
+const partMilliseconds = 60_000
+
+export class EvidenceRecorder {
+  readonly #context: BrowserContext
+  readonly #policy: EvidencePolicy
+  readonly #parts: { file: FileHandle; bytes: number }[] = []
+  #timer: NodeJS.Timeout | undefined
+  #isRecording = false
+  /** Starting and ending parts happens one after the other. */
+  #queue: Promise<void> = Promise.resolve()
+  #collected: Promise<RawEvidence> | undefined
+  readonly #start: BrowserContext['tracing']['start']
+  readonly #stop: BrowserContext['tracing']['stop']
+
+  private constructor(context: BrowserContext, policy: EvidencePolicy) {
+    this.#context = context
+    this.#start = context.tracing.start.bind(context.tracing)
+    this.#stop = context.tracing.stop.bind(context.tracing)
+    this.#policy = policy
+  }
+
+  /** Starts to record. A failure to do so costs the attempt its evidence only. */
+  static async start(context: BrowserContext, policy: EvidencePolicy): Promise<EvidenceRecorder | undefined> {
+    const recorder = new EvidenceRecorder(context, policy)
+    try {
+      await recorder.#startPart()
+    } catch {
+      return undefined
+    }
+    recorder.#letWorkflowTrace()
+    recorder.#timer = setInterval(() => recorder.#enqueue(() => recorder.#nextPart()), partMilliseconds).unref()
+    return recorder
+  }
+
+  /** Collects once; later calls return the same. Takes at most about 7 s. */
+  collect(): Promise<RawEvidence> {
+    this.#collected ??= this.#collect()
+    return this.#collected
+  }
+
+  /** Resolves when `collect` has ended, if it was called. */
+  get collecting(): Promise<void> {
+    return Promise.resolve(this.#collected).then(
+      () => {},
+      () => {},
+    )
+  }
+
+  /** Stops recording and forgets what was recorded. Call it when the browser is closed. */
+  async discard(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.collecting
+    for (const { file } of this.#parts.splice(0)) await file.close()
+  }
+
+  async #collect(): Promise<RawEvidence> {
+    clearInterval(this.#timer)
+    const open = this.#context.pages().slice(-pagesMax)
+    // The trace records the screenshot as an action, with the DOM of the page.
+    const pages = await Promise.all(open.map(describePage))
+    const ending = this.#enqueue(() => this.#endPart())
+    await within(traceMillisecondsMax, ending, undefined)
+    const stored = await within(storageMillisecondsMax, readStored(this.#context), undefined)
+    const trace = await Promise.all(this.#parts.map(({ file, bytes }) => readAll(file, bytes)))
+    return { pages, trace, stored }
+  }
+
+  #enqueue(act: () => Promise<void>): Promise<void> {
+    this.#queue = this.#queue.then(act).catch(() => {})
+    return this.#queue
+  }
+
+  async #startPart(): Promise<void> {
+    // Pictures of each change cost a run a quarter of its time in addition; the DOM is recorded with each action.
+    await this.#start({ snapshots: true, screenshots: this.#policy === 'always' })
+    this.#isRecording = true
+  }
+
+  async #nextPart(): Promise<void> {
+    if (!this.#isRecording || this.#collected) return
+    await this.#endPart()
+    await this.#startPart()
+  }
+
+  async #endPart(): Promise<void> {
+    if (!this.#isRecording) return
+    this.#isRecording = false
+    const directory = await mkdtemp(join(tmpdir(), 'execution-service-trace-'))
+    try {
+      const path = join(directory, 'trace.zip')
+      await this.#stop({ path })
+      const file = await open(path)
+      this.#parts.push({ file, bytes: (await file.stat()).size })
+    } finally {
+      // The open file remains readable. Nothing is left over when this process is killed.
+      await rm(directory, { recursive: true, force: true })
+    }
+    const sum = () => this.#parts.reduce((total, { bytes }) => total + bytes, 0)
+    while (this.#parts.length > 1 && sum() > traceBytesMax) await this.#parts.shift()?.file.close()
+  }
+
+  /** A context has one trace at a time: a workflow that records its own ends this one. */
+  #letWorkflowTrace(): void {
+    this.#context.tracing.start = async (options) => {
+      await this.#enqueue(async () => {
+        if (!this.#isRecording) return
+        this.#isRecording = false
+        await this.#stop()
+      })
+      clearInterval(this.#timer)
+      return this.#start(options)
+    }
+  }
+}
+
+async function describePage(page: Page): Promise<PageEvidence> {
+  const [title, screenshot] = await Promise.all([
+    within(pageMillisecondsMax, page.title(), ''),
+    within(
+      pageMillisecondsMax,
+      page.screenshot({ type: 'jpeg', quality: 80, timeout: pageMillisecondsMax }),
+      undefined,
+    ),
+  ])
+  return { url: page.url(), title, screenshot }
+}
+
+/** Cookies, local storage and IndexedDB of all origins, and session storage of the open pages. */
+async function readStored(context: BrowserContext): Promise<unknown[]> {
+  // Also in frames, whose origins may differ.
+  const frames = context.pages().flatMap((page) => page.frames())
+  const sessions = frames.map((frame) => frame.evaluate(sessionValues).catch(() => []))
+  return Promise.all([context.storageState({ indexedDB: true }), ...sessions])
+}
+
+/** Runs in the page. Some documents, such as `data:` URLs, have no storage. */
+function sessionValues(): string[] {
+  try {
+    return Object.values((globalThis as unknown as { sessionStorage: Record<string, string> }).sessionStorage)
+  } catch {
+    return []
+  }
+}
+
+/** @returns `otherwise` if the promise rejects or takes longer. */
+async function within<Value, Otherwise>(
+  milliseconds: number,
+  promise: Promise<Value>,
+  otherwise: Otherwise,
+): Promise<Value | Otherwise> {
+  const timeout = new AbortController()
+  const late = delay(milliseconds, otherwise, { signal: timeout.signal }).catch(() => otherwise)
+  try {
+    return await Promise.race([promise.catch(() => otherwise), late])
+  } finally {
+    timeout.abort()
+  }
+}
+
+async function readAll(file: FileHandle, bytes: number): Promise<Uint8Array> {
+  const content = new Uint8Array(bytes)
+  await file.read(content, 0, bytes, 0)
+  return content
+}

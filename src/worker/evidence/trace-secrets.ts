@@ -1,0 +1,185 @@
+/** Finds and masks secrets in the events of a Playwright trace, by where they stand. */
+import { mask } from '../../domain/workflows/secrets.ts'
+
+export type Json = Record<string, unknown>
+
+/** Cookies shorter than this are words such as `true`: only their own places are masked. */
+const storedLengthMin = 8
+const storedPartLength = 256
+const typedLengthMin = 4
+
+const secretHeader = /^(proxy-)?authorization$|^(set-)?cookie$|token|secret|api-?key|session|csrf|xsrf/i
+const secretName = /pass|pwd|secret|token|otp|authorization/i
+const typingMethods = new Set(['fill', 'type', 'pressSequentially', 'press', 'insertText'])
+const isKeyboard = (method: unknown) => /^keyboard/.test(String(method))
+const typedMembers = ['value', 'text', 'key'] as const
+
+/** The texts in stored values, such as cookies and local storage, which may be JSON. */
+export function* storedTexts(value: unknown): Generator<string> {
+  if (typeof value === 'string') {
+    const parsed = parseJson(value)
+    if (typeof parsed === 'object' && parsed !== null) yield* storedTexts(parsed)
+    if (value.length < storedLengthMin) return
+    // A long text is masked in parts: as one pattern it would be slow.
+    for (let from = 0; from < value.length; from += storedPartLength) yield value.slice(from, from + storedPartLength)
+  } else if (typeof value === 'object' && value !== null) {
+    for (const each of Object.values(value)) yield* storedTexts(each)
+  }
+}
+
+function parseJson(text: string): unknown {
+  if (!/^\s*[[{]/.test(text)) return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** What the events of a trace say about secrets. */
+export class TraceSecrets {
+  /** Secrets that may occur anywhere. */
+  readonly texts = new Set<string>()
+  /** Whether the element that a call acted on is a password field; a call without an entry may have typed anywhere. */
+  readonly #isPassword = new Map<string, boolean>()
+  /** What calls typed that are not known to be in an ordinary field. */
+  readonly #typed = new Map<string, string[]>()
+
+  /** Reads an event. Read all before masking one. */
+  read(event: Json): void {
+    const snapshot = record(event.snapshot)
+    if (event.type === 'frame-snapshot') this.#readNode(snapshot.html, String(snapshot.callId), snapshot.phase)
+    else if (event.type === 'resource-snapshot') this.#readNetwork(snapshot)
+    else if (event.type === 'before' && (typingMethods.has(String(event.method)) || isKeyboard(event.method))) {
+      const params = record(event.params)
+      const texts = typedMembers.map((name) => params[name]).filter((text) => typeof text === 'string')
+      this.#typed.set(String(event.callId), texts)
+    }
+  }
+
+  /** What was typed into password fields joins the secrets. Call it when all events have been read. */
+  finish(): void {
+    for (const [callId, texts] of this.#typed) {
+      const isPassword = this.#isPassword.get(callId)
+      if (isPassword) for (const text of texts) this.add(text)
+      if (isPassword === false) this.#typed.delete(callId)
+    }
+  }
+
+  add(text: string): void {
+    if (text.length >= typedLengthMin && text !== mask) this.texts.add(text)
+  }
+
+  /** Masks secrets where they stand in the event, which it changes. */
+  mask(event: Json): void {
+    maskMembers(event)
+    if (event.type === 'context-options') event.options = shownOptions(record(event.options))
+    if (event.type === 'frame-snapshot') maskNode(record(event.snapshot).html)
+    const typed = this.#typed.get(String(event.callId))
+    if (typed) this.#maskTyped(event, typed)
+  }
+
+  #maskTyped(event: Json, typed: readonly string[]): void {
+    const params = record(event.params)
+    for (const name of typedMembers) if (typeof params[name] === 'string') params[name] = mask
+    // The call's log and error quote it.
+    const quoted = typed.filter(({ length }) => length > 0)
+    const replace = (text: string) => quoted.reduce((result, each) => result.replaceAll(each, mask), text)
+    if (typeof event.message === 'string') event.message = replace(event.message)
+    const error = record(event.error)
+    for (const name of ['message', 'stack']) if (typeof error[name] === 'string') error[name] = replace(error[name])
+  }
+
+  /** @param node an element of a DOM snapshot: its name, its attributes and its children. */
+  #readNode(node: unknown, callId: string, phase: unknown): void {
+    if (!Array.isArray(node) || typeof node[0] !== 'string') return
+    const attributes = record(node[1])
+    const isSecret = isPasswordField(node[0], attributes)
+    const value = attributes[valueAttribute]
+    if (isSecret && typeof value === 'string') this.add(value)
+    if (targetAttribute in attributes && (phase === 'action' || phase === 'after')) {
+      this.#isPassword.set(callId, isSecret || this.#isPassword.get(callId) === true)
+    }
+    for (const child of node.slice(2)) this.#readNode(child, callId, phase)
+  }
+
+  #readNetwork({ request, response }: Json): void {
+    for (const message of [record(request), record(response)]) {
+      for (const { value } of entries(message.cookies)) if (value.length >= storedLengthMin) this.texts.add(value)
+      for (const { name, value } of entries(message.headers)) {
+        if (!/^(proxy-)?authorization$/i.test(name)) continue
+        const credentials = value.slice(value.indexOf(' ') + 1)
+        this.add(credentials)
+        // RFC 7617: user name and password in Base64.
+        if (/^basic /i.test(value))
+          this.add(
+            Buffer.from(credentials, 'base64')
+              .toString()
+              .replace(/^[^:]*:/, ''),
+          )
+      }
+    }
+  }
+}
+
+const valueAttribute = '__playwright_value_'
+const targetAttribute = '__playwright_target__'
+
+function isPasswordField(name: string, { type, autocomplete }: Json): boolean {
+  if (name.toUpperCase() !== 'INPUT') return false
+  return /^password$/i.test(String(type)) || /password|one-time-code/i.test(String(autocomplete))
+}
+
+function maskNode(node: unknown): void {
+  if (!Array.isArray(node) || typeof node[0] !== 'string') return
+  const attributes = record(node[1])
+  if (isPasswordField(node[0], attributes)) {
+    for (const name of [valueAttribute, 'value']) if (attributes[name]) attributes[name] = mask
+  }
+  for (const child of node.slice(2)) maskNode(child)
+}
+
+/** Options of a context that show how pages were rendered. The others may have credentials. */
+function shownOptions(options: Json): Json {
+  const shown = [
+    'viewport',
+    'locale',
+    'userAgent',
+    'timezoneId',
+    'deviceScaleFactor',
+    'isMobile',
+    'hasTouch',
+    'baseURL',
+  ]
+  return Object.fromEntries(shown.filter((name) => name in options).map((name) => [name, options[name]]))
+}
+
+const secretMembers = new Set(['storageState', 'httpCredentials', 'localStorage', 'indexedDB', 'proxy'])
+
+/** Masks headers, cookies, form fields and members that have secrets by their names. */
+function maskMembers(value: unknown, member = ''): void {
+  if (Array.isArray(value)) {
+    for (const each of value) {
+      const { name, value: text } = record(each)
+      const isNamed = typeof name === 'string' && typeof text === 'string'
+      const isHeader = /headers$/i.test(member) && secretHeader.test(String(name))
+      const isField = member === 'params' && secretName.test(String(name))
+      if (isNamed && (isHeader || isField || member === 'cookies')) (each as Json).value = mask
+      maskMembers(each)
+    }
+  } else if (typeof value === 'object' && value !== null) {
+    for (const [name, each] of Object.entries(value)) {
+      if (secretMembers.has(name) && each) (value as Json)[name] = mask
+      else maskMembers(each, name)
+    }
+  }
+}
+
+function record(value: unknown): Json {
+  return typeof value === 'object' && value !== null ? (value as Json) : {}
+}
+
+function entries(value: unknown): { name: string; value: string }[] {
+  const list = Array.isArray(value) ? value.map(record) : []
+  return list.map((each) => ({ name: String(each.name), value: String(each.value) }))
+}
