@@ -11,6 +11,7 @@ import { FixedKeys, keyBytes } from '../src/storage/encryption-keys.ts'
 import { openSqliteStore } from '../src/storage/sqlite/sqlite-store.ts'
 import { BrowserHost } from '../src/worker/browser/browser-host.ts'
 import { openBrowser } from '../src/worker/browser/connection.ts'
+import { measureEvidence } from './evidence.ts'
 import { median, print, table } from './figures.ts'
 import {
   createKey,
@@ -38,6 +39,7 @@ export async function browser(): Promise<void> {
     print(table([['', ...stateSizes.map(({ name }) => name), '100 KB ÷ 5 KB', '5 MB ÷ 5 KB'], ...rows]))
   })
   await withInstallation(measureRuns)
+  await withInstallation(measureEvidence)
 }
 
 /** Records the duration of `act`. Sizes alternate, so that other load on the machine affects all of them. */

@@ -377,8 +377,13 @@ export interface components {
             browserContextId: components["schemas"]["Uuid"] | null;
             /** @description The choice that it was queued with; `null` for a run without a browser context. */
             persistContext: components["schemas"]["PersistContext"] | null;
-            /** @description The files that the run has so far, oldest first. */
+            /** @description The files that the run's workflow has created so far, oldest first. */
             artifacts: components["schemas"]["RunArtifact"][];
+            /**
+             * @description Files of what the browser of failed attempts did, for the last three attempts that have any, oldest first.
+             *     Absent without such files. `getRunArtifact` returns them.
+             */
+            evidence?: components["schemas"]["RunEvidence"][];
             createdAt: components["schemas"]["Timestamp"];
             /** @description The time before which the run does not start; `null` when it may start at once. */
             availableAt: components["schemas"]["Timestamp"] | null;
@@ -443,19 +448,23 @@ export interface components {
             message: string | null;
         };
         /**
-         * @description A file of the run. A later attempt replaces a file of the same name. A workflow may create 20 files of at most
-         *     10 MiB each, and 50 MiB in total. In addition, the run has evidence of the last three attempts with a browser that
-         *     failed or timed out: screenshots, a summary in JSON, and a Playwright trace of at most 20 MiB, with secrets masked
-         *     except in images.
+         * @description A file that the run created. A later attempt replaces a file of the same name. A run may have 20 files of at most
+         *     10 MiB each, and 50 MiB in total.
          */
         RunArtifact: {
             name: components["schemas"]["ArtifactName"];
-            /**
-             * @description `workflow`: created by the workflow; `evidence`: by the service, of what the attempt's browser did.
-             * @enum {string}
-             */
-            kind: "workflow" | "evidence";
-            /** @description The attempt that created it. */
+            mediaType: components["schemas"]["ArtifactMediaType"];
+            sizeBytes: number;
+            createdAt: components["schemas"]["Timestamp"];
+            expiresAt: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description A file that the service made of what an attempt's browser did: a screenshot of an open page, a summary with the
+         *     pages, their console and failed requests, or a Playwright trace. Secrets are masked, except in images.
+         */
+        RunEvidence: {
+            name: components["schemas"]["ArtifactName"];
+            /** @description The attempt whose browser it shows. */
             attempt: number;
             mediaType: components["schemas"]["ArtifactMediaType"];
             sizeBytes: number;
@@ -564,7 +573,7 @@ export interface components {
              */
             state: "started" | "finished" | "failed" | "reused";
         };
-        /** @description An artifact was stored. */
+        /** @description The workflow created an artifact. */
         RunArtifactEvent: {
             /**
              * @description discriminator enum property added by openapi-typescript

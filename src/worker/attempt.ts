@@ -257,9 +257,7 @@ export class Attempt {
     const { accountId } = this.#claim
     try {
       if (usage.refusal(accountId)) return
-      const { name, mediaType, content } = artifact
-      const report = this.#reporter.report('artifact', { name, mediaType, sizeBytes: content.length })
-      if (await queue.keepArtifact(this.#claim, artifact, [report])) usage.add(accountId, content.length)
+      if (await queue.keepArtifact(this.#claim, artifact, [])) usage.add(accountId, artifact.content.length)
     } catch {
       this.#reporter.add('log', { level: 'warn', message: `The evidence ${artifact.name} could not be stored.` })
     }

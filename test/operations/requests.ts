@@ -152,7 +152,8 @@ export async function putArtifact(
 ): Promise<void> {
   await change('UPDATE runs SET attempts = 1 WHERE id = ?', runId)
   const values = [runId, name, mediaType, Buffer.byteLength(content), Date.now(), Buffer.from(content)]
-  await change('INSERT INTO artifacts VALUES (?, ?, ?, ?, 1, ?, ?)', ...values)
+  const columns = 'run_id, name, media_type, size_bytes, attempt, created_at, content'
+  await change(`INSERT INTO artifacts (${columns}) VALUES (?, ?, ?, ?, 1, ?, ?)`, ...values)
 }
 
 /** Gives the run the lease of the context, as if it were running. */

@@ -1,7 +1,7 @@
 /** Artifacts: names, limits, access and retention. */
 import { describe, expect, test, vi } from 'vitest'
-import { ArtifactError, artifactBytesMax } from '../../src/domain/runs/artifact-limits.ts'
-import { claimOne, createManualClock, leaseSeconds, noRetry } from '../support/claims.ts'
+import { ArtifactError, artifactBytesMax, artifactsMax, traceBytesMax } from '../../src/domain/runs/artifact-limits.ts'
+import { claimOne, createManualClock, failedAttempt, leaseSeconds, noRetry } from '../support/claims.ts'
 import { newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 
@@ -53,6 +53,38 @@ describe.each(stores)('artifacts ($name)', (kind) => {
       times.push((await read('a.txt'))?.createdAt ?? 0)
     }
     expect(times).toEqual([...new Set(times)].sort((a, b) => a - b))
+  })
+
+  test('are replaced by the workflow alone: evidence gives way, and counts towards none of its limits', async (test) => {
+    const { domain, keep, read, listed, claim } = await openRunning(test, kind)
+    const keepEvidence = (name: string, content = Buffer.from('evidence')) =>
+      domain.queue.keepArtifact(claim, { name, kind: 'evidence', mediaType: 'application/zip', content }, [])
+    await keep('own.zip')
+    await keepEvidence('own.zip')
+    expect(Buffer.from((await read('own.zip'))?.content ?? []).toString()).toBe('own.zip')
+    await keepEvidence('trace.zip')
+    expect(await listed()).toMatchObject([{ kind: 'workflow' }, { name: 'trace.zip', kind: 'evidence', attempt: 1 }])
+    await keep('trace.zip')
+    expect(await listed()).toMatchObject([{ kind: 'workflow' }, { name: 'trace.zip', kind: 'workflow' }])
+    await expect(keepEvidence('large.zip', Buffer.alloc(traceBytesMax + 1))).rejects.toThrow(ArtifactError)
+    for (let count = 2; count < artifactsMax; count += 1) await keep(`${count}.txt`)
+    await keepEvidence('large.zip', Buffer.alloc(artifactBytesMax + 1))
+    expect(await listed()).toHaveLength(artifactsMax + 1)
+  })
+
+  test('of evidence are kept for the last three attempts that have any', async (test) => {
+    const { domain, listed, claim } = await openRunning(test, kind)
+    const retry = { maxAttempts: 10, backoffSeconds: 0, backoffFactor: 1 }
+    let lease = claim
+    for (let attempt = 1; attempt <= 5; attempt += 1) {
+      const content = Buffer.from('evidence')
+      const artifact = { name: `attempt-${attempt}-trace.zip`, kind: 'evidence', mediaType: 'application/zip' } as const
+      // The third attempt leaves none.
+      if (attempt !== 3) await domain.queue.keepArtifact(lease, { ...artifact, content }, [])
+      await domain.queue.complete(lease, failedAttempt, retry)
+      lease = await claimOne(domain)
+    }
+    expect((await listed()).map(({ attempt }) => attempt)).toEqual([2, 4, 5])
   })
 
   test('are read in part', async (test) => {

@@ -24,6 +24,7 @@ test('defaults are filled in', () => {
     timeLimitSeconds: 60,
     concurrencyLimit: null,
     usesBrowser: false,
+    evidence: 'onFailure',
     deprecated: false,
   })
 })
@@ -39,7 +40,8 @@ test('the members of a definition are kept', () => {
     retry: { maxAttempts: 3, backoffSeconds: 0, backoffFactor: 1 },
     timeLimitSeconds: 0.5,
     concurrencyLimit: 1,
-  }
+    evidence: 'always',
+  } as const
   const read = parseWorkflow('example.ts', { ...members, browser: true, run: () => null })
   expect(read).toEqual({ ...members, usesBrowser: true, deprecated: false })
   expect(parseWorkflow('example.ts', { ...definition, id: 'x'.repeat(128), retry: { maxAttempts: 2 } })).toMatchObject({
@@ -50,9 +52,11 @@ test('the members of a definition are kept', () => {
 const idRule = 'id must be 1 to 128 letters, digits, dots, underscores and hyphens'
 const timeRule = 'timeLimitSeconds must be greater than 0 and at most 604800'
 const limitRule = 'concurrencyLimit must be an integer of at least 1'
+const evidenceRule = "evidence must be 'onFailure', 'always' or 'off'"
 const attemptsRule = 'retry.maxAttempts must be an integer of at least 1'
 
 test.each<[string, object]>([
+  [evidenceRule, { evidence: 'never' }],
   [idRule, { id: '' }],
   [idRule, { id: 'a b' }],
   [idRule, { id: 'ä' }],
@@ -78,7 +82,7 @@ test.each<[string, object]>([
   [limitRule, { concurrencyLimit: 1.5 }],
   ['retry must be an object', { retry: 3 }],
   [
-    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrencyLimit, browser, deprecated',
+    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrencyLimit, browser, evidence, deprecated',
     { browsers: true },
   ],
   [

@@ -1,6 +1,8 @@
 /** The run that responses contain. */
+
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { JsonText } from '../../contract/json-text.ts'
+import type { Artifact } from './artifacts.ts'
 import type { Run } from './run.ts'
 
 type RunResponse = components['schemas']['Run']
@@ -35,17 +37,15 @@ export function toResponse(run: Run): RunResponse {
     progress: run.progress,
     browserContextId: run.browserContextId,
     persistContext: run.persistContext,
-    artifacts: run.artifacts.map(({ createdAt, expiresAt, ...artifact }) => ({
-      ...artifact,
-      createdAt: new Date(createdAt).toISOString(),
-      expiresAt: new Date(expiresAt).toISOString(),
-    })),
+    artifacts: run.artifacts.filter(({ kind }) => kind === 'workflow').map(toFile),
     createdAt: new Date(run.createdAt).toISOString(),
     availableAt: toTime(run.availableAt),
     expiresAt: toTime(run.expiresAt),
     startedAt: toTime(run.startedAt),
     finishedAt: toTime(run.finishedAt),
   }
+  const evidence = run.artifacts.filter(({ kind }) => kind === 'evidence')
+  if (evidence.length > 0) response.evidence = evidence.map((file) => ({ ...toFile(file), attempt: file.attempt }))
   if (run.attemptHistory) {
     response.attemptHistory = run.attemptHistory.map(({ startedAt, finishedAt, ...attempt }) => ({
       ...attempt,
@@ -54,4 +54,14 @@ export function toResponse(run: Run): RunResponse {
     }))
   }
   return response
+}
+
+function toFile({ name, mediaType, sizeBytes, createdAt, expiresAt }: Artifact) {
+  return {
+    name,
+    mediaType,
+    sizeBytes,
+    createdAt: new Date(createdAt).toISOString(),
+    expiresAt: new Date(expiresAt).toISOString(),
+  }
 }

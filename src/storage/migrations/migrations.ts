@@ -15,8 +15,8 @@ import * as attemptHistory from './0013-attempt-history.ts'
 import * as runIndexes from './0014-run-indexes.ts'
 import * as contextFilter from './0017-context-filter.ts'
 import * as findRuns from './0018-find-runs.ts'
-import * as runRollups from './0024-run-rollups.ts'
 import * as evidence from './0023-evidence.ts'
+import * as runRollups from './0024-run-rollups.ts'
 
 /** Column types that the databases name differently; the others have the same name. */
 export interface ColumnTypes {

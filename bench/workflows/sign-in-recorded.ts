@@ -1,0 +1,5 @@
+/** The same with evidence, of which nothing is kept because the run succeeds. */
+import { defineWorkflow } from 'execution-service/workflow'
+import { definition } from './sign-in.ts'
+
+export default defineWorkflow({ ...definition, id: 'sign-in-recorded', evidence: 'onFailure' })
