@@ -45,8 +45,8 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0014-run-indexes': runIndexes.script,
   '0017-context-filter': contextFilter.script,
   '0018-find-runs': findRuns.script,
-  '0024-run-rollups': runRollups.script,
   '0023-evidence': evidence.script,
+  '0024-run-rollups': runRollups.script,
 }
 const names = Object.keys(scripts)
 
