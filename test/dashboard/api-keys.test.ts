@@ -142,6 +142,19 @@ describe('an API key', () => {
     expect(await list(ada)).toMatchObject([{ id, name: 'nightly import' }])
   })
 
+  test('is rotated with an overlap of 0 to 24 hours', async () => {
+    const ada = await signIn(dashboard)
+    const { visitor } = ada
+    const { id, response } = await create(ada, { name: 'overlapping' })
+    const newId = inputValue(await visitor.get(`/api-keys/${id}/rotate`), 'id') ?? ''
+    for (const overlap of ['25', '-1', '1.5', 'x', '']) {
+      const refused = await visitor.post(`/api-keys/${id}/rotate`, { id: newId, overlap })
+      expect([refused.status, pageText(refused)]).toEqual([400, expect.stringContaining('from 0 to 24.')])
+    }
+    const rotated = await visitor.post(`/api-keys/${id}/rotate`, { id: newId, overlap: '1' })
+    expect(await Promise.all([call(shownValue(response)), call(shownValue(rotated))])).toEqual([200, 200])
+  })
+
   test('is rotated once per form, even at the limit, and the old value is refused immediately', async () => {
     const ada = await signIn(dashboard)
     const { id, response } = await create(ada, { name: 'rotated' })

@@ -28,6 +28,7 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['GET /links/:token', 'everyone'],
   ['POST /links/:token', 'everyone'],
   ['GET /', 'users'],
+  ['GET /go-to', 'users'],
   ['GET /runs', 'users'],
   ['GET /runs/changes', 'users', undefined, 'stream'],
   ['GET /runs/:id', 'users', 'run'],

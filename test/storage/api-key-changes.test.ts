@@ -84,6 +84,35 @@ describe.each(stores)('API keys ($name)', (kind) => {
       expect(await two.apiKeys.authenticate(created[0]?.value ?? '')).toBeDefined()
     })
 
+    test('with an overlap, both values work until its end, both count, and the audit log says when it ends', async (test) => {
+      let time = Date.now()
+      const domain = await openKeys(test, kind, { now: () => time })
+      const { apiKeys } = domain
+      const { accountId, key } = await newAccount(domain)
+      const rotated = await apiKeys.rotate(accountId, key.id, newId(), operator, 24)
+      const works = async () =>
+        Promise.all([key, rotated].map(async (each) => Boolean(await apiKeys.authenticate(each?.value ?? ''))))
+      const end = time + 24 * 60 * 60 * 1000
+      time = end - 1
+      expect(await works()).toEqual([true, true])
+      expect((await apiKeys.list(accountId)).map(({ expiresAt }) => expiresAt)).toEqual([end, null])
+      time = end
+      expect(await works()).toEqual([false, true])
+      for (const hours of [-1, 25, 0.5, Number.NaN]) {
+        const rotation = apiKeys.rotate(accountId, rotated?.id ?? '', newId(), operator, hours)
+        await expect(rotation).rejects.toMatchObject({ about: 'overlap' })
+      }
+      for (let count = 0; count < 3; count += 1)
+        await apiKeys.rotate(accountId, rotated?.id ?? '', newId(), operator, 1)
+      const atLimit = apiKeys.rotate(accountId, rotated?.id ?? '', newId(), operator, 1)
+      await expect(atLimit).rejects.toMatchObject({ about: 'userLimit' })
+      expect(await works()).toEqual([false, true])
+      const [entry] = (await domain.auditLog.list(accountId, { limit: 10 })).filter(
+        ({ details }) => details.replaces === key.id,
+      )
+      expect(entry).toMatchObject({ action: 'apiKey.rotated', details: { oldKeyExpiresAt: end } })
+    })
+
     test('a repeated rotation has no effect, and another account cannot rotate the key', async (test) => {
       const domain = await openKeys(test, kind)
       const { apiKeys } = domain

@@ -103,6 +103,8 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
   const removal = (await page.getByRole('link', { name: 'Remove Grace Hopper' }).getAttribute('href')) ?? ''
   return [
     at('overview', '/'),
+    at('go-to', '/go-to'),
+    { name: 'command-menu', open: openCommandMenu },
     ...runPages(runs),
     ...(await contextPages(dashboard, page, runs)),
     at('api-keys', '/api-keys'),
@@ -121,6 +123,12 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
     at('not-found', '/nowhere'),
     ...twoFactorPages,
   ]
+}
+
+async function openCommandMenu(page: Page): Promise<void> {
+  await page.goto('/')
+  await page.keyboard.press('Control+k')
+  await page.getByRole('option').first().waitFor()
 }
 
 type ShownRuns = Awaited<ReturnType<typeof queueRuns>>

@@ -7,6 +7,9 @@ export const keysPerUserMax = 5
 /** Keys per account, expired ones excluded. */
 export const activeKeysPerAccountMax = 5
 
+/** The longest time during which a rotated key works besides the new one. */
+export const overlapHoursMax = 24
+
 export interface ApiKey {
   id: string
   name: string
@@ -58,7 +61,7 @@ export function parseKeyValue(value: string): string | undefined {
 /** A rejected change. The message is for the person who asked for it. */
 export class ApiKeyError extends Error {
   /** `holder`: the user was removed. `repeated`: the request was made before. */
-  readonly about: 'name' | 'scopes' | 'lifetime' | 'userLimit' | 'accountLimit' | 'repeated' | 'holder'
+  readonly about: 'name' | 'scopes' | 'lifetime' | 'overlap' | 'userLimit' | 'accountLimit' | 'repeated' | 'holder'
 
   constructor(about: ApiKeyError['about'], message: string) {
     super(message)

@@ -115,6 +115,10 @@ export async function exists({ query }: Transaction, id: string): Promise<boolea
   return (await query.selectFrom('api_keys').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
 }
 
+export async function setExpiry({ query }: Transaction, id: string, expiresAt: number): Promise<void> {
+  await query.updateTable('api_keys').set({ expires_at: expiresAt }).where('id', '=', id).execute()
+}
+
 export async function rename({ query }: Transaction, id: string, name: string): Promise<void> {
   await query.updateTable('api_keys').set({ name }).where('id', '=', id).execute()
 }

@@ -10,10 +10,13 @@ import {
   generateKeyValue,
   hashKeyValue,
   keysPerUserMax,
+  overlapHoursMax,
   parseKeyName,
 } from './api-key.ts'
 import { ApiKeyAuthenticator, type Caller } from './api-key-authenticator.ts'
 import * as rows from './api-keys.sql.ts'
+
+const hourMilliseconds = 60 * 60 * 1000
 
 export interface NewApiKey {
   /** Makes the call idempotent; by default a new ID. */
@@ -111,13 +114,22 @@ export class ApiKeys {
   }
 
   /**
-   * Replaces a key by a new one with the same name, scopes and lifetime, in one transaction: the old value stops
-   * working when the new one starts to, and a limit that is reached does not prevent it.
+   * Replaces a key by a new one with the same name, scopes and lifetime, in one transaction. Without an overlap, the old
+   * value stops working when the new one starts to, and a limit that is reached does not prevent it. With one, the old
+   * key expires at its end, and counts until it is deleted.
    *
    * @param newId makes the call idempotent.
-   * @throws {ApiKeyError} if `newId` exists, or if the key has expired and the account is at a limit.
+   * @param overlapHours for how long both values work, from 0 to `overlapHoursMax`.
+   * @throws {ApiKeyError} for another overlap, if `newId` exists, or if both keys together would exceed a limit.
    */
-  async rotate(accountId: string, id: string, newId: string, by: Actor): Promise<RevealedKey | undefined> {
+  async rotate(
+    accountId: string,
+    id: string,
+    newId: string,
+    by: Actor,
+    overlapHours = 0,
+  ): Promise<RevealedKey | undefined> {
+    requireOverlap(overlapHours)
     return this.#store.write(async (tx) => {
       const key = await rows.find(tx, accountId, id, this.#now())
       if (key) await rows.lockAccountAndUser(tx, accountId, key.userId)
@@ -127,10 +139,16 @@ export class ApiKeys {
       if (!key || !(await rows.hasUser(tx, accountId, key.userId))) return undefined
       const expiresAt = key.expiresAt === null ? null : this.#now() + key.expiresAt - key.createdAt
       const draft = this.#draft({ ...key, accountId, expiresAt }, newId)
-      if (!(await this.#delete(tx, accountId, key, by, { replacedBy: newId }))) return undefined
+      const overlap = key.expired ? 0 : overlapHours
+      const oldKeyExpiresAt = Math.min(
+        key.expiresAt ?? Number.POSITIVE_INFINITY,
+        this.#now() + overlap * hourMilliseconds,
+      )
+      if (overlap > 0) await rows.setExpiry(tx, id, oldKeyExpiresAt)
+      else if (!(await this.#delete(tx, accountId, key, by, { replacedBy: newId }))) return undefined
       await this.#requireBelowLimits(tx, draft)
       await insert(tx, draft)
-      const details = { replaces: id, prefix: draft.prefix }
+      const details = { replaces: id, prefix: draft.prefix, ...(overlap > 0 && { oldKeyExpiresAt }) }
       await recordAudit(tx, accountId, { action: 'apiKey.rotated', by, subject: draft, details })
       return draft
     })
@@ -189,6 +207,12 @@ function limitError(ofUser: number, active: number): ApiKeyError | undefined {
     return new ApiKeyError('accountLimit', message)
   }
   return undefined
+}
+
+/** @throws {ApiKeyError} */
+function requireOverlap(hours: number): void {
+  if (Number.isInteger(hours) && hours >= 0 && hours <= overlapHoursMax) return
+  throw new ApiKeyError('overlap', `Enter a whole number of hours from 0 to ${overlapHoursMax}.`)
 }
 
 async function insert(tx: Transaction, { value, ...key }: RevealedKey & { accountId: string }): Promise<void> {

@@ -5,7 +5,7 @@ import { Router } from 'express'
 import type { Tone } from './html.ts'
 
 /** Concatenated in this order: later style sheets override earlier ones. */
-const styleSheets = ['base', 'layout', 'elements', 'forms', 'overview', 'runs', 'workflows']
+const styleSheets = ['base', 'layout', 'elements', 'forms', 'command-menu', 'overview', 'runs', 'workflows']
 
 const readAsset = (name: string) => readFileSync(new URL(`./assets/${name}`, import.meta.url))
 const readPackageFile = (specifier: string, path = '') => readFileSync(new URL(path, import.meta.resolve(specifier)))
@@ -15,7 +15,9 @@ const files = {
   'dashboard.css': Buffer.concat(styleSheets.map((name) => readAsset(`${name}.css`))),
   'idiomorph.js': readPackageFile('idiomorph'),
   'relative-time.js': readPackageFile('@github/relative-time-element', './bundle.js'),
+  'theme.js': readAsset('../../docs/assets/theme.js'),
   'dashboard.js': readAsset('dashboard.js'),
+  'command-menu.js': readAsset('command-menu.js'),
   'icon.svg': readAsset('icon.svg'),
 }
 

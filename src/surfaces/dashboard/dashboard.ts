@@ -7,6 +7,7 @@ import * as contexts from './browser-contexts/context-handlers.ts'
 import { fileField } from './browser-contexts/context-templates.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorPages, unknownPage } from './error-pages.ts'
+import { showDestinations } from './go-to-page.ts'
 import { showOverview } from './overview/overview-page.ts'
 import { ownersOnly } from './page-handler.ts'
 import { assignRequestId, protectPages, publicPages, setUpPath, userPages } from './page-routes.ts'
@@ -44,6 +45,7 @@ export function dashboardApp(deps: Dependencies): Express {
 
   const pages = userPages(app, deps)
   pages.get('/', showOverview)
+  pages.get('/go-to', showDestinations)
 
   pages.get('/runs', runs.listRuns)
   pages.stream('/runs/changes', streamAccountChanges)

@@ -51,7 +51,7 @@ export function emptyState(title: string, content: Html | string): Html {
 export function copyable(id: string, text: string, { once = false, label = 'Copy' } = {}): Html {
   return html`<div class="copyable">
     <pre tabindex="0"><code id="${id}" ${once ? html`data-once` : nothing}>${text}</code></pre>
-    <button type="button" class="secondary" data-copy="#${id}" hidden>${label}</button>
+    <button type="button" class="secondary" data-copy="#${id}" aria-label="${label}" hidden>Copy</button>
   </div>`
 }
 

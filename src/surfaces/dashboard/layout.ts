@@ -4,7 +4,7 @@ import { type Html, heading, html, nothing, type Tone } from './html.ts'
 import type { Page, PageRequest, Tab } from './page-handler.ts'
 
 /** The path of each tab is its name, except for the overview. Icons are SVG paths. */
-const tabs: [tab: Tab, title: string, icon: string][] = [
+export const tabs: [tab: Tab, title: string, icon: string][] = [
   ['overview', 'Overview', 'M3 12h4l3-8 4 16 3-8h4'],
   ['runs', 'Runs', 'M7 4v16l13-8z'],
   ['workflows', 'Workflows', 'M4 5h6v6H4zM14 13h6v6h-6zM10 8h4a3 3 0 0 1 3 3v2'],
@@ -13,7 +13,13 @@ const tabs: [tab: Tab, title: string, icon: string][] = [
   ['settings', 'Settings', 'M4 7h10m4 0h2M4 17h2m4 0h10M16 5v4M8 15v4'],
 ]
 
+const searchIcon = 'M10.5 4a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13zM15.5 15.5 20 20'
+const themeIcon = 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM12 3v18M12 8h7M12 13h8.9M12 18h6'
 const docsIcon = 'M5 4h6a3 3 0 0 1 1 2 3 3 0 0 1 1-2h6v14h-6l-1 2-1-2H5zM12 6v14'
+
+export function tabPath(name: Tab): string {
+  return name === 'overview' ? '/' : `/${name}`
+}
 
 function icon(path: string): Html {
   return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}" /></svg>`
@@ -26,14 +32,17 @@ function currentPage(isCurrent: boolean): Html | '' {
 /** A page for a signed-in user. */
 export function renderPage({ user, account }: PageRequest, { title, icon: tone, tab, body }: Page): Html {
   const links = tabs.map(([name, label, path]) => {
-    const href = name === 'overview' ? '/' : `/${name}`
-    return html`<li><a href="${href}" ${currentPage(name === tab)}>${icon(path)}${label}</a></li>`
+    return html`<li><a href="${tabPath(name)}" ${currentPage(name === tab)}>${icon(path)}${label}</a></li>`
   })
   return renderDocument(
     title,
     html`<div class="layout">
       <header class="sidebar">
         <a class="brand" href="/">${logo()}<span>execution-service</span></a>
+        <div class="tools">
+          <a class="go-to" href="/go-to" data-command-menu ${currentPage(tab === 'go-to')}>${icon(searchIcon)}<span>Go to…</span><kbd hidden>Ctrl K</kbd></a>
+          <button type="button" class="theme" aria-label="Dark colours" aria-pressed="false" hidden>${icon(themeIcon)}</button>
+        </div>
         <nav class="tabs" aria-label="Tabs"><ul>${links}<li><a href="/docs/">${icon(docsIcon)}Docs</a></li></ul></nav>
         <div class="user">
           <a href="/profile" ${currentPage(tab === 'profile')}>
@@ -75,6 +84,7 @@ function renderDocument(title: string, body: Html, tone?: Tone): Html {
     <link rel="icon" href="${assetPath(tone ? `icon-${tone}.svg` : 'icon.svg')}" type="image/svg+xml" />
     <link rel="stylesheet" href="${assetPath('pico.css')}" />
     <link rel="stylesheet" href="${assetPath('dashboard.css')}" />
+    <script src="${assetPath('theme.js')}"></script>
     <script type="module" src="${assetPath('dashboard.js')}"></script>
   </head>
   <body>

@@ -12,6 +12,8 @@ export interface Layout {
   contracts: readonly Contract[]
   /** Where signed-in users find the pages of their workflows; `undefined` without a service. */
   workflowsUrl: string | undefined
+  /** `undefined` where the docs are read as files. */
+  dashboardUrl?: string | undefined
 }
 
 interface Page {
@@ -35,7 +37,7 @@ function icon(path: string): Html {
   return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}" /></svg>`
 }
 
-async function render({ assets, contracts, guides, workflowsUrl }: Layout, page: Page): Promise<string> {
+async function render({ assets, contracts, guides, workflowsUrl, dashboardUrl }: Layout, page: Page): Promise<string> {
   const { title, summary, styles, current, head = html``, heading, body, root = '' } = page
   const links = [
     { href: `${root}index.html`, title: 'Guides', isCurrent: guides.some(({ name }) => name === current) },
@@ -64,7 +66,7 @@ async function render({ assets, contracts, guides, workflowsUrl }: Layout, page:
     <a class="skip" href="#main">Skip to content</a>
     <header class="bar">
       <a class="brand" href="${root}index.html"><img src="${root}${assets.icon}" alt="" width="24" height="24" /><span>execution-service</span></a>
-      <nav aria-label="Docs"><ul>${links}</ul></nav>
+      <nav aria-label="Docs"><ul>${links}${dashboardUrl ? html`<li><a href="${dashboardUrl}/">Dashboard</a></li>` : ''}</ul></nav>
       ${heading ? html`<h1 class="unseen">${heading}</h1>` : ''}
       <button type="button" class="search-button" hidden>${icon(searchIcon)}<span>Search</span></button>
       <button type="button" class="theme-button" aria-label="Dark colours" aria-pressed="false" hidden>${icon(themeIcon)}</button>

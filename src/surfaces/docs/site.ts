@@ -39,7 +39,7 @@ export async function buildDocs(addresses: Addresses = {}): Promise<Docs> {
   const site: Site = new Map()
   const assets = addAssets(site, searchScript(guides, contracts))
   const workflowsUrl = addresses.dashboard && `${addresses.dashboard}/docs/workflows/`
-  const layout = { assets, guides, contracts, workflowsUrl }
+  const layout = { assets, guides, contracts, workflowsUrl, dashboardUrl: addresses.dashboard }
   const add = (name: string, content: string | Buffer) => site.set(name, siteFile(name, content))
   // Redocly runs in child processes while the guides are rendered here.
   const references = Promise.all(

@@ -108,13 +108,20 @@ export const rotateApiKey: PageHandler = async (request, deps) => {
   const key = await deps.apiKeys.get(account.id, id)
   if (key) requireCreator(request, key)
   try {
-    const rotated = orNotFound(await deps.apiKeys.rotate(account.id, id, newId, actor))
+    const rotated = orNotFound(await deps.apiKeys.rotate(account.id, id, newId, actor, parseOverlap(form)))
     return createdPage('API key rotated', rotated, account.id, deps)
   } catch (error) {
     if (!(error instanceof ApiKeyError)) throw error
     if (error.about === 'repeated' || !key) return { location: '/api-keys?done=repeated' }
-    return apiKeyPage('Rotate API key', templates.renderRotation(key, newId, error.message), 409)
+    const status = error.about === 'overlap' ? 400 : 409
+    return apiKeyPage('Rotate API key', templates.renderRotation(key, newId, form.get('overlap') ?? '', error), status)
   }
+}
+
+/** In hours; `NaN` for anything else than a number. */
+function parseOverlap(form: URLSearchParams): number {
+  const text = form.get('overlap') ?? '0'
+  return /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN
 }
 
 export const confirmApiKeyDeletion: PageHandler = async (request, deps) => {

@@ -6,6 +6,7 @@ import {
   type ApiKeyError,
   activeKeysPerAccountMax,
   keysPerUserMax,
+  overlapHoursMax,
 } from '../../../domain/api-keys/api-key.ts'
 import type { RevealedKey } from '../../../domain/api-keys/api-keys.ts'
 import { time } from '../format.ts'
@@ -20,6 +21,7 @@ import {
   heading,
   html,
   inputField,
+  labelledField,
   nothing,
   notice,
   selectField,
@@ -163,16 +165,21 @@ export function renderCreatedApiKey(key: RevealedKey, command: string | undefine
     <p><a class="button secondary" href="/api-keys">Done</a></p>`
 }
 
-export function renderRotation(key: ApiKey, newId: string, error?: string): Html {
+export function renderRotation(key: ApiKey, newId: string, overlap = '0', error?: ApiKeyError): Html {
+  const overlapField = {
+    name: 'overlap',
+    label: 'Hours during which the old value still works',
+    hint: `From 0 to ${overlapHoursMax}. With 0, programs that use the old value lose access immediately. Otherwise both values work, and both count as keys until you delete the old one.`,
+    error: error?.about === 'overlap' ? error.message : undefined,
+  }
+  const input = (common: Html) =>
+    html`<input type="number" ${common} value="${overlap}" min="0" max="${overlapHoursMax}" step="1" required />`
   return html`${backLink('/api-keys', 'API Keys')} ${heading(`Rotate “${key.name}”?`)}
-    ${error ? notice('bad', error) : nothing}
+    ${error && error.about !== 'overlap' ? notice('bad', error.message) : nothing}
     <form method="post" class="card">
       <input type="hidden" name="id" value="${newId}" />
-      <p>
-        You get a new value with the same name, scopes and lifetime. <strong>Programs that use the old value,
-        <code>${key.prefix}…</code>, lose access immediately.</strong>
-      </p>
-      ${facts([['Last used', renderLastUse(key)]])}
+      <p>You get a new value with the same name, scopes and lifetime, in place of <code>${key.prefix}…</code>.</p>
+      ${facts([['Last used', renderLastUse(key)]])} ${labelledField(overlapField, input)}
       <div class="buttons"><button>Rotate key</button><a href="/api-keys">Cancel</a></div>
     </form>`
 }

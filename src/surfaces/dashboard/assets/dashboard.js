@@ -3,6 +3,7 @@
  * Times in the user's time zone are rendered by the `relative-time` element.
  */
 import { Idiomorph } from './idiomorph.js'
+import './command-menu.js'
 import './relative-time.js'
 
 /** Shows the buttons with `data-copy`, which copy the text of the element that they select. */
@@ -17,12 +18,23 @@ document.addEventListener('click', async (event) => {
   if (!button) return
   const text = document.querySelector(button.dataset.copy)?.textContent ?? ''
   await navigator.clipboard.writeText(text)
-  const label = button.textContent
+  const [label, name] = [button.textContent, button.getAttribute('aria-label')]
   button.textContent = 'Copied'
+  button.removeAttribute('aria-label')
   setTimeout(() => {
     button.textContent = label
+    if (name) button.setAttribute('aria-label', name)
   }, 2000)
 })
+
+/** Switches between light and dark colours; the docs share the choice. */
+function enableThemeButton(button) {
+  const update = () => button.setAttribute('aria-pressed', String(docsTheme.isDark()))
+  button.hidden = false
+  button.addEventListener('click', () => docsTheme.toggle())
+  document.documentElement.addEventListener('themechange', update)
+  update()
+}
 
 /** Filters apply at once. Times do not: browsers report each digit as a change. */
 function submitOnChange(form) {
@@ -119,12 +131,10 @@ class LiveElement {
 }
 
 showCopyButtons()
+for (const button of document.querySelectorAll('button.theme')) enableThemeButton(button)
 for (const form of document.querySelectorAll('[data-submit-on-change]')) submitOnChange(form)
 for (const input of document.querySelectorAll('[data-zone]')) setZone(input)
 for (const element of document.querySelectorAll('[data-live]')) new LiveElement(element)
-
-// On a phone, the tabs are wider than the screen.
-document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
 
 // Browsers may restore the page from memory when the user navigates back.
 addEventListener('pagehide', () => {
