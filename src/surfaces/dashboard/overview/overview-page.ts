@@ -61,6 +61,8 @@ interface Overview {
 
 const rangeTitles: Record<RangeName, string> = { '1h': 'Last hour', '24h': 'Last 24 hours', '7d': 'Last 7 days' }
 
+const rangeLabels: Record<RangeName, string> = { '1h': '1 hour', '24h': '24 hours', '7d': '7 days' }
+
 function renderOverview(overview: Overview): Html {
   const { workers, history, workflows } = overview
   const period = bucketFilter({
@@ -80,7 +82,7 @@ function renderOverview(overview: Overview): Html {
 function renderRanges(current: RangeName): Html {
   const links = (Object.keys(ranges) as RangeName[]).map(
     (name) =>
-      html`<li><a href="/?range=${name}" aria-label="${rangeTitles[name]}" ${name === current ? html`aria-current="true"` : nothing}>${name}</a></li>`,
+      html`<li><a href="/?range=${name}" ${name === current ? html`aria-current="true"` : nothing}>${rangeLabels[name]}</a></li>`,
   )
   return html`<nav class="chips" aria-label="Range"><ul>${links}</ul></nav>`
 }

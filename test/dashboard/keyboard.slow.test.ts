@@ -1,0 +1,76 @@
+/** The dashboard by keyboard alone: skipping to the content, the command menu, and the colours shared with the docs. */
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { violations } from '../support/accessibility.ts'
+import { browserErrors } from '../support/browser.ts'
+import { type Dashboard, signIn, startDashboard } from '../support/dashboard-browser.ts'
+
+let dashboard: Dashboard
+
+beforeAll(async () => {
+  dashboard = await startDashboard()
+  await dashboard.createOwner()
+})
+
+afterAll(() => dashboard.stop())
+
+const focused = (page: Page) => page.evaluate(() => document.activeElement?.textContent?.trim())
+
+test('the first Tab of each page reaches the link that skips to the content', async (context) => {
+  const page = await dashboard.open(context)
+  await signIn(page)
+  await page.setViewportSize({ width: 390, height: 844 })
+  for (const path of ['/', '/runs', '/api-keys', '/settings', '/profile']) {
+    await page.goto(path)
+    await page.keyboard.press('Tab')
+    expect(await focused(page)).toBe('Skip to content')
+  }
+  await page.keyboard.press('Enter')
+  await page.keyboard.press('Tab')
+  expect(await page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true)
+  const tabs = await page.getByRole('navigation', { name: 'Tabs' }).getByRole('link').all()
+  for (const tab of tabs) {
+    const { x = -1, width = 0 } = (await tab.boundingBox()) ?? {}
+    expect([x >= 0, x + width <= 390]).toEqual([true, true])
+  }
+})
+
+test('Ctrl-K opens a menu that finds a page and opens it, and Escape returns to where the focus was', async (context) => {
+  const page = await dashboard.open(context)
+  await signIn(page)
+  await page.getByRole('link', { name: 'Workflows', exact: true }).focus()
+  await page.keyboard.press('Control+k')
+  const input = page.getByRole('combobox', { name: 'Go to' })
+  await page.getByRole('option', { name: 'API Keys' }).waitFor()
+  expect(await violations(page)).toEqual([])
+  await page.keyboard.press('Escape')
+  await input.waitFor({ state: 'hidden' })
+  expect(await focused(page)).toBe('Workflows')
+  await page.keyboard.press('Control+k')
+  await page.keyboard.type('settings')
+  await page.getByRole('option', { name: /^Members/ }).waitFor()
+  await page.getByRole('option', { name: /^Overview/ }).waitFor({ state: 'detached' })
+  const active = () =>
+    input.evaluate((field) => document.getElementById(field.getAttribute('aria-activedescendant') ?? '')?.textContent)
+  expect(await active()).toBe('SettingsPage')
+  await page.keyboard.press('ArrowDown')
+  expect(await active()).toBe('MembersPage')
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/settings/members')
+  expect(await browserErrors(page)).toEqual([])
+})
+
+test('the switch for colours applies to the docs, too, and to the next page', async (context) => {
+  const page = await dashboard.open(context)
+  await signIn(page)
+  await page.emulateMedia({ colorScheme: 'light' })
+  const theme = () => page.evaluate(() => document.documentElement.dataset.theme)
+  expect(await theme()).toBe('light')
+  await page.getByRole('button', { name: 'Dark colours' }).press('Enter')
+  expect(await theme()).toBe('dark')
+  await page.goto('/docs/')
+  expect(await theme()).toBe('dark')
+  await page.getByRole('link', { name: 'Dashboard', exact: true }).click()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  expect(await theme()).toBe('dark')
+})
