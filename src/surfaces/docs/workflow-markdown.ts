@@ -133,13 +133,17 @@ const keywords: Record<string, (value: unknown) => string> = {
   maximum: (value) => `At most ${value}.`,
   exclusiveMaximum: (value) => `Less than ${value}.`,
   multipleOf: (value) => `A multiple of ${value}.`,
-  minLength: (value) => `At least ${value} characters.`,
-  maxLength: (value) => `At most ${value} characters.`,
-  minItems: (value) => `At least ${value} items.`,
-  maxItems: (value) => `At most ${value} items.`,
+  minLength: (value) => `At least ${count(value, 'character')}.`,
+  maxLength: (value) => `At most ${count(value, 'character')}.`,
+  minItems: (value) => `At least ${count(value, 'item')}.`,
+  maxItems: (value) => `At most ${count(value, 'item')}.`,
   uniqueItems: (value) => (value === true ? 'Each item at most once.' : ''),
   writeOnly: (value) => (value === true ? 'Secret: stored encrypted, and masked in every response.' : ''),
   deprecated: (value) => (value === true ? 'Deprecated.' : ''),
+}
+
+function count(value: unknown, noun: string): string {
+  return `${value} ${noun}${value === 1 ? '' : 's'}`
 }
 
 function describe(schema: Members): string {
