@@ -182,12 +182,19 @@ async function writeEvents(exchange: Exchange, events: AsyncIterable<ServerSentE
   }
 }
 
+/** The texts of events that were checked: several streams may send the same object. */
+const formattedEvents = new WeakMap<NonNullable<ServerSentEvent>, string>()
+
 function formatEvent(exchange: Exchange, event: ServerSentEvent): string {
   if (event === null) return heartbeat
+  const known = formattedEvents.get(event)
+  if (known !== undefined) return known
   const wrong = exchange.served?.responses.checkEvent(event.data)
   if (wrong !== undefined) throw new Error(`The event does not match the document: ${wrong}`)
   if (/[\r\n\0]/.test(event.id + event.event)) throw new Error('The id or name of an event has a line break.')
-  return `id: ${event.id}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`
+  const text = `id: ${event.id}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`
+  formattedEvents.set(event, text)
+  return text
 }
 
 /** Ends waiting when the connection closes or the service stops. */

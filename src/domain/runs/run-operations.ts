@@ -238,11 +238,19 @@ async function* whileAuthenticated(
   for await (const event of events) {
     if (!(await stillAuthenticated())) return
     quietSeconds = event ? 0 : quietSeconds + 1
-    if (event) yield { id: String(event.sequence), event: event.type, data: toEventData(event) }
+    if (event) yield toServerSentEvent(event)
     else if (quietSeconds % heartbeatSeconds === 0) yield null
   }
 }
 
-function toEventData({ type, sequence, at, data }: RunEvent) {
-  return { type, sequence, at: new Date(at).toISOString(), ...data }
+const serverSentEvents = new WeakMap<RunEvent, NonNullable<ServerSentEvent>>()
+
+/** One object for all streams that share the read of an event, so that its text is made once. */
+function toServerSentEvent(event: RunEvent): NonNullable<ServerSentEvent> {
+  const known = serverSentEvents.get(event)
+  if (known) return known
+  const { type, sequence, at, data } = event
+  const sent = { id: String(sequence), event: type, data: { type, sequence, at: new Date(at).toISOString(), ...data } }
+  serverSentEvents.set(event, sent)
+  return sent
 }
