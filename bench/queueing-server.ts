@@ -66,6 +66,7 @@ async function insert(store: Store, variables: unknown): Promise<object> {
     trace_context: null,
     deployment_id: null,
     tags: null,
+    concurrency_group: null,
   }
   await store.write((tx) => insertRuns(tx, [run]))
   store.notify('queue')

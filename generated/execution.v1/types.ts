@@ -333,14 +333,25 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             reason: components["schemas"]["RunReason"];
             /**
-             * @description What a queued run waits for; `null` in every other status. `concurrencyLimit`: its workflow or account has
-             *     reached its limit of concurrent runs. `browserContext`: another run has the lease of its browser context.
+             * @description What a queued run waits for; `null` in every other status. `concurrencyLimit`: its workflow, account or
+             *     concurrency key has reached its limit of concurrent runs. `browserContext`: another run has the lease of its browser context.
              *     `deployment`: the worker that took the run could not get its deployment. The run is tried again, after a
              *     growing delay of at most 300 seconds.
              */
             waitingFor: ("worker" | "delay" | "concurrencyLimit" | "browserContext" | "deployment") | null;
-            /** @description Why the run waits for its deployment, as one sentence; `null` if it does not. */
+            /**
+             * @description Which concurrency limit the run waits for, or why it waits for its deployment, as one sentence; `null` for
+             *     everything else. `getRun` also says which run has the lease of its browser context.
+             */
             waitingForDetail: string | null;
+            /**
+             * @description The place of a run that waits for a worker or a concurrency limit: 1 for the first of the account's waiting
+             *     runs of its workflow, or of its concurrency key if it waits for that. 1000 stands for this and every later
+             *     place. Only `getRun` has this member, and only for such runs.
+             */
+            queuePosition?: number;
+            /** @description The key that it was queued with; `null` without one. */
+            concurrencyKey: components["schemas"]["ConcurrencyKey"] | null;
             /** @description Whether a caller has cancelled the run. A running one may need a moment to end. */
             cancelRequested: boolean;
             /** @description The priority that it was queued with. */
@@ -394,6 +405,11 @@ export interface components {
             /** @description When the run reached a final status. */
             finishedAt: components["schemas"]["Timestamp"] | null;
         };
+        /**
+         * @description A name that the caller chooses: letters, digits and `. _ : / @ = -`.
+         * @example customer:42
+         */
+        ConcurrencyKey: string;
         /**
          * @description A name that the caller chooses, such as `customer:42`. Letters, digits and `. _ : / @ = -`; letters of different
          *     case differ.
@@ -612,12 +628,27 @@ export interface components {
             retry: components["schemas"]["RetryPolicy"];
             /** @description Maximum duration of one attempt. */
             timeLimitSeconds: number;
-            /** @description Maximum number of its runs that run at the same time; `null` for no limit. */
+            /**
+             * @description Maximum number of its runs that run at the same time, over all accounts; `null` if its definition has none.
+             *     `concurrency` has every kind of limit.
+             */
             concurrencyLimit: number | null;
+            /** @description The limit of its concurrent runs; `null` for no limit. */
+            concurrency: components["schemas"]["Concurrency"] | null;
             /** @description Whether its runs have a browser and accept a browser context. */
             usesBrowser: boolean;
             /** @description Whether callers should use another workflow; the description says which. */
             deprecated: boolean;
+        };
+        /** @description How many runs of a workflow may run at the same time. */
+        Concurrency: {
+            limit: number;
+            /**
+             * @description Which runs are counted together. `workflow`: all; `account`: those of an account; `key`: those of an account
+             *     with the same `concurrencyKey`.
+             * @enum {string}
+             */
+            per: "workflow" | "account" | "key";
         };
         /** @description SHA-256 of the deployed workflows and everything that they import, in hexadecimal. */
         DeploymentId: string;
@@ -1206,6 +1237,12 @@ export interface components {
          */
         RunTags: components["schemas"]["RunTag"][];
         /**
+         * @description What the run works on, such as a customer or a site, for a workflow whose `concurrency.per` is `key`. The
+         *     account's runs of the workflow with the same key share its limit, and so do its runs without a key. Refused for
+         *     other workflows.
+         */
+        ConcurrencyKeyParameter: components["schemas"]["ConcurrencyKey"];
+        /**
          * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it,
          *     the browser starts empty, and its cookies and storage are discarded. A key with scopes needs
          *     `browser-contexts:use` for a request with this parameter, in addition to `runs:write`.
@@ -1354,6 +1391,12 @@ export interface operations {
                  *     ]
                  */
                 tag?: components["parameters"]["RunTags"];
+                /**
+                 * @description What the run works on, such as a customer or a site, for a workflow whose `concurrency.per` is `key`. The
+                 *     account's runs of the workflow with the same key share its limit, and so do its runs without a key. Refused for
+                 *     other workflows.
+                 */
+                concurrencyKey?: components["parameters"]["ConcurrencyKeyParameter"];
                 /**
                  * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it,
                  *     the browser starts empty, and its cookies and storage are discarded. A key with scopes needs

@@ -4,6 +4,7 @@ import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contex
 import { supersededDeployments } from '../domain/deployments/superseded-deployments.ts'
 import { RunArtifacts } from '../domain/runs/artifacts.ts'
 import { completeAttempt, resumeForFreeContexts } from '../domain/runs/attempts.ts'
+import { resumeForIdleGroups } from '../domain/runs/concurrency-groups.ts'
 import { RunRollups } from '../domain/runs/run-rollups.ts'
 import {
   type FailedAttempt,
@@ -141,7 +142,8 @@ export class Maintenance {
     for (const due of [findExpiringRuns, findLostRun, findExpiredKey]) {
       if ((await read.all<object, [number]>(due, [now])).length > 0) return true
     }
-    return (await read.all(read.statements.freeContexts, [])).length > 0 || hasDeadWorkers(read, now)
+    if ((await read.all(read.statements.freeContexts, [])).length > 0) return true
+    return (await read.all(read.statements.idleGroups, [])).length > 0 || hasDeadWorkers(read, now)
   }
 
   async #nextDelayEnd(): Promise<number | null> {
@@ -162,6 +164,7 @@ export class Maintenance {
     await tx.all(endDelays, [now])
     await tx.all(deleteExpiredKeys, [now])
     await resumeForFreeContexts(tx)
+    await resumeForIdleGroups(tx)
     await removeDeadWorkers(tx, now)
     return { finished, failed, leasesExpired: lost.length }
   }

@@ -32,6 +32,11 @@ export const runCountStatements = {
       WHERE status = 'queued' AND waits_for_context = 1 GROUP BY workflow_id`,
   ),
 
+  countWaitingForGroup: statement<CountByWorkflow, []>(
+    `SELECT workflow_id, COUNT(*) AS count FROM runs
+      WHERE status = 'queued' AND waits_for_context = 2 GROUP BY workflow_id`,
+  ),
+
   /** When the run could first start, and its last change of status: a retried run is available since then. */
   availability: statement<{ available_at: number; queued_at: number | null }, [id: string]>(
     `SELECT COALESCE(available_at, created_at) AS available_at,

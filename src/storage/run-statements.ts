@@ -29,6 +29,7 @@ export const insertedRunColumns = [
   'trace_context',
   'deployment_id',
   'tags',
+  'concurrency_group',
 ] as const satisfies (keyof RunsTable)[]
 
 export const startedAttempt = "status = 'running', reason = NULL, attempts = attempts + 1"
@@ -118,6 +119,31 @@ export const sharedRunStatements = {
 
   deleteSteps: statement<object, [runId: string]>('DELETE FROM run_steps WHERE run_id = ?'),
 
+  // Runs that wait for their concurrency group
+
+  countRunningOfGroup: statement<{ count: number }, [group: string]>(
+    "SELECT COUNT(*) AS count FROM runs WHERE status = 'running' AND concurrency_group = ?",
+  ),
+
+  waitForGroup: statement<object, [id: string]>('UPDATE runs SET waits_for_context = 2 WHERE id = ?'),
+
+  /** Makes the first run that waits for the group ready. */
+  resumeNextOfGroup: statement<object, [group: string]>(
+    `UPDATE runs SET waits_for_context = 0 WHERE id = (SELECT id FROM runs
+      WHERE status = 'queued' AND waits_for_context = 2 AND concurrency_group = ?
+      ORDER BY priority DESC, id LIMIT 1) AND waits_for_context = 2`,
+  ),
+
+  /** Groups with waiting runs and no running one, by one index look-up for each group. */
+  idleGroups: statement<{ id: string }, []>(`WITH RECURSIVE waited (id) AS (
+      SELECT MIN(concurrency_group) FROM runs WHERE status = 'queued' AND waits_for_context = 2
+      UNION ALL
+      SELECT (SELECT MIN(concurrency_group) FROM runs
+        WHERE status = 'queued' AND waits_for_context = 2 AND concurrency_group > waited.id)
+      FROM waited WHERE id IS NOT NULL)
+    SELECT id FROM waited WHERE id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM runs
+      WHERE status = 'running' AND concurrency_group = waited.id) LIMIT 100`),
+
   // Runs that wait for a browser context
 
   waitForContext: statement<object, [id: string]>('UPDATE runs SET waits_for_context = 1 WHERE id = ?'),
@@ -197,7 +223,7 @@ export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   claimRuns(tx: Transaction, queues: readonly ClaimedQueue[], terms: ClaimTerms): Promise<ClaimedRun[]>
   /**
    * Finishes attempts and writes their events, the last of which is the change of status. Leaves out attempts whose
-   * lease was lost, which are cancelled, or which have a browser context. Returns the others' runs.
+   * lease was lost, which are cancelled, or which have a browser context or a concurrency group. Returns the others' runs.
    */
   finishRuns(
     tx: Transaction,
@@ -219,7 +245,7 @@ export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   lockRun: Statement<RunsTable, [id: string, accountId: string]>
   /** Locks the run and returns whether it can be claimed now. Waits for a transaction that changes it. */
   findClaimable: Statement<
-    Pick<RunsTable, 'id' | 'browser_context_id' | 'persist_context'> & { claimable: 0 | 1 },
+    Pick<RunsTable, 'id' | 'browser_context_id' | 'persist_context' | 'concurrency_group'> & { claimable: 0 | 1 },
     [now: number, id: string]
   >
   /** Locks and returns the run of a lease; no row when the lease was lost. */

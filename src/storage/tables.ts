@@ -130,8 +130,13 @@ export interface RunsTable {
   browser_context_id: string | null
   /** `null` for a run without a browser context. */
   persist_context: string | null
-  /** 1 while the run is queued and another run has leased its browser context; the queue skips it. */
-  waits_for_context: Flag
+  /**
+   * 1 while the run is queued and another run has leased its browser context, 2 while its concurrency group is at its
+   * limit; the queue skips it.
+   */
+  waits_for_context: Flag | 2
+  /** Account, workflow and concurrency key; `null` for a run of a workflow without a limit per key. */
+  concurrency_group: string | null
   /** The caller's `traceparent` (W3C Trace Context); `null` without tracing. */
   trace_context: string | null
   /** The deployment that validated the run and executes it; `null` for runs queued before there were deployments. */

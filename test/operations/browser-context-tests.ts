@@ -29,11 +29,13 @@ export function testBrowserContext(subject: Subject): void {
   test('a run waits for its browser context while another run has the lease', async () => {
     const account = await subject.service.createAccount()
     const id = await createContext(subject.service, account)
-    await leaseContext(subject.service, id, await queueRun(subject.service, account))
+    const holder = await queueRun(subject.service, account)
+    await leaseContext(subject.service, id, holder)
     const response = await subject.call(account.key, { ...print, query: `browserContextId=${id}` })
-    expect(response.body).toMatchObject({ status: 'queued', waitingFor: 'browserContext' })
+    expect(response.body).toMatchObject({ status: 'queued', waitingFor: 'browserContext', waitingForDetail: null })
     const read = await send(subject.service, 'getRun', account.key, { path: { runId: response.body.id } })
-    expect(read.body).toEqual(response.body)
+    const waitingForDetail = `Run ${holder} uses the browser context.`
+    expect(read.body).toEqual({ ...response.body, waitingForDetail })
     await leaseContext(subject.service, id, null)
   })
 

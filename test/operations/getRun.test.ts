@@ -31,6 +31,8 @@ describeOperation(
           cancelRequested: false,
           priority: -3,
           tags: [],
+          concurrencyKey: null,
+          apiKeyId: expect.stringMatching(/^[0-9a-f-]{36}$/),
           attempts: 0,
           attemptHistory: [],
           variableData: { name: 'Ada', token: '********' },

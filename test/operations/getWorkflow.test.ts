@@ -27,6 +27,7 @@ describeOperation(
           retry: { maxAttempts: 2, backoffSeconds: 0, backoffFactor: 2 },
           timeLimitSeconds: 60,
           concurrencyLimit: null,
+          concurrency: null,
           usesBrowser: false,
           deprecated: false,
         })

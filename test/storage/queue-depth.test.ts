@@ -129,7 +129,7 @@ test('the queue depth is read from partial indexes alone (sqlite)', async (test)
     return read.all(sql, values)
   }
   await queueDepth({ ...read, all }, unlimited)
-  const indexes = ['runs_ready', 'runs_leased', 'runs_delayed', 'runs_waiting_for_context']
+  const indexes = ['runs_ready', 'runs_leased', 'runs_delayed', 'runs_waiting_for_group', 'runs_waiting_for_context']
   expect(scans).toEqual(indexes.map((index) => `SCAN runs USING COVERING INDEX ${index}`))
 })
 

@@ -3,6 +3,7 @@ import type { Claim, Claimable } from '../../src/domain/runs/attempts.ts'
 import type { ClaimableWorkflows } from '../../src/domain/runs/fair-scheduling.ts'
 import type { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
+import { concurrencyOf } from '../../src/domain/workflows/concurrency.ts'
 import type { Workflows } from '../../src/domain/workflows/workflows.ts'
 import type { Domain } from './domain.ts'
 
@@ -34,7 +35,7 @@ export function createManualClock() {
 /** For a worker that claims runs of these workflows only, whatever is deployed. */
 export function claimableOf(workflows: Workflows | readonly Claimable[]): ClaimableWorkflows {
   const listed = 'list' in workflows ? workflows.list() : workflows
-  const hasLimits = listed.some(({ concurrencyLimit }) => concurrencyLimit !== null)
+  const hasLimits = listed.some((workflow) => concurrencyOf(workflow) !== null)
   return {
     find: (_, workflowId) => listed.find(({ id }) => id === workflowId),
     scopeOf: ({ workflow_id }) => workflow_id,

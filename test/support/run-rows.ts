@@ -25,6 +25,7 @@ export function newRunRow(accountId: string, changes: Partial<NewRun> = {}): New
     trace_context: null,
     deployment_id: null,
     tags: null,
+    concurrency_group: null,
     ...changes,
   }
 }

@@ -80,9 +80,17 @@ test.each<[string, object]>([
   [timeRule, { timeLimitSeconds: 604_801 }],
   [limitRule, { concurrencyLimit: 0 }],
   [limitRule, { concurrencyLimit: 1.5 }],
+  ['concurrency must be an object with a limit', { concurrency: 3 }],
+  ['concurrency.limit must be an integer of at least 1', { concurrency: { per: 'key' } }],
+  ['concurrency.per must be one of workflow, account, key', { concurrency: { limit: 1, per: 'user' } }],
+  ['concurrency replaces concurrencyLimit: set one of them', { concurrency: { limit: 1 }, concurrencyLimit: 1 }],
+  [
+    'concurrency.max is not an option of defineWorkflow: the options are concurrency.limit, concurrency.per',
+    { concurrency: { limit: 1, max: 2 } },
+  ],
   ['retry must be an object', { retry: 3 }],
   [
-    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrencyLimit, browser, evidence, deprecated',
+    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrencyLimit, concurrency, browser, evidence, deprecated',
     { browsers: true },
   ],
   [

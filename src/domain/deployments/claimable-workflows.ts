@@ -1,5 +1,6 @@
 /** The definitions by which workers claim runs: of current deployments, and of workflows that were removed since. */
 import type { Claimable } from '../runs/attempts.ts'
+import { concurrencyOf } from '../workflows/concurrency.ts'
 import type { Workflow } from '../workflows/workflow.ts'
 import type { Workflows } from '../workflows/workflows.ts'
 
@@ -72,8 +73,8 @@ export class ClaimableWorkflows {
   }
 }
 
-function hasLimit({ concurrencyLimit }: Claimable): boolean {
-  return concurrencyLimit !== null
+function hasLimit(workflow: Claimable): boolean {
+  return concurrencyOf(workflow) !== null
 }
 
 /** For a run whose deployment is not in the store: its worker then says so on the run. */

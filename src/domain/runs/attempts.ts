@@ -12,7 +12,9 @@ import {
   recordContextUse,
   releaseContextLease,
 } from '../browser-contexts/context-lease.ts'
+import { type Concurrency, concurrencyOf } from '../workflows/concurrency.ts'
 import { addAttemptEnd, attemptError } from './attempt-history.ts'
+import { groupCapacity } from './concurrency-groups.ts'
 import { insertErrorWords } from './error-words.ts'
 import type { PickedRuns } from './fair-scheduling.ts'
 import { toRunError } from './reported-values.ts'
@@ -32,6 +34,7 @@ import { appendEvents, appendStatus, statusReport } from './runs.sql.ts'
 export interface Claimable {
   id: string
   concurrencyLimit: number | null
+  concurrency?: Concurrency | undefined
   /** Whether its runs may have a browser context. */
   usesBrowser: boolean
 }
@@ -66,22 +69,33 @@ export interface Claim extends Lease {
 }
 
 /**
- * Starts an attempt of a run that has a browser context. Returns `undefined` if the run was cancelled or expired, or now
- * waits for its context. No other process may claim at the same time, which keeps the runs of one context in order.
+ * Starts an attempt of a run that has a browser context or a concurrency group. Returns `undefined` if the run was
+ * cancelled or expired, or now waits for its context or group. No other process may claim at the same time, which keeps
+ * the runs of one context in order and a group within its limit.
  */
-export async function startWithContext(
+export async function startSingly(
   tx: Transaction,
-  { head }: PickedRuns,
+  { head, workflow }: PickedRuns,
   terms: ClaimTerms,
 ): Promise<Claim | undefined> {
   const { at, workerId, leaseExpiresAt } = terms
   const [run] = await tx.all(tx.statements.findClaimable, [at, head.id])
   if (!run?.claimable) return undefined
+  const concurrency = concurrencyOf(workflow)
+  const capacity = concurrency ? await groupCapacity(tx, run.concurrency_group, concurrency) : Number.POSITIVE_INFINITY
+  if (capacity <= 0) {
+    await tx.all(tx.statements.waitForGroup, [run.id])
+    return undefined
+  }
   const lease = await leaseContext(tx, run, at)
   if (lease === 'wait') return undefined
   const [row] = await tx.all(tx.statements.claimRun, [at, at, workerId, leaseExpiresAt, head.id])
   if (!row) throw new Error(`Run ${head.id} could not be claimed although it was locked.`)
   await appendStatus(tx, row, 'running', null, at)
+  // Another one may start too, for example after a deployment has raised the limit.
+  if (run.concurrency_group !== null && capacity > 1) {
+    await tx.all(tx.statements.resumeNextOfGroup, [run.concurrency_group])
+  }
   const steps = row.attempts === 1 ? [] : await tx.all(tx.statements.findSteps, [row.id])
   return toClaim({ ...row, steps }, workerId, lease)
 }
@@ -189,6 +203,7 @@ export async function completeAttempt(
   if (row.browser_context_id !== null && (await releaseContextLease(tx, row.browser_context_id, row.id))) {
     await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id])
   }
+  if (row.concurrency_group !== null) await tx.all(tx.statements.resumeNextOfGroup, [row.concurrency_group])
   const failed = error && { runId: row.id, workflowId: row.workflow_id, attempt: row.attempts, errorName: error.name }
   return { finished: isRetried ? undefined : toFinishedRun(row, next, at), failed: failed ?? undefined }
 }

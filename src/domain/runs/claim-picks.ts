@@ -1,12 +1,13 @@
 /** Claims the runs that fair scheduling has picked, in the caller's transaction. */
 import type { ClaimTerms } from '../../storage/run-statements.ts'
 import type { Transaction } from '../../storage/store.ts'
-import { type Claim, startWithContext, toClaim } from './attempts.ts'
+import { type Claim, startSingly, toClaim } from './attempts.ts'
+import { isLimitedByKey } from './concurrency-groups.ts'
 import type { FairSchedule, PickedRuns } from './fair-scheduling.ts'
 
 export interface Batch {
   claims: Claim[]
-  /** Runs that now wait for their browser contexts. */
+  /** Runs that now wait for their browser contexts or concurrency groups. */
   skipped: number
   more: boolean
   /** The account after which the next snapshot starts; `undefined` to start where this one did. */
@@ -24,7 +25,8 @@ export async function claimPicks(
 ): Promise<Batch> {
   const { workerId } = terms
   const claims: Claim[] = []
-  const plain = picks.filter(({ head }) => head.has_context === 0)
+  const isPlain = ({ head, workflow }: PickedRuns) => head.has_context === 0 && !isLimitedByKey(workflow)
+  const plain = picks.filter(isPlain)
   const rows = plain.length > 0 ? await tx.statements.claimRuns(tx, plain, terms) : []
   for (const pick of plain) {
     const claimed = rows.filter((row) => row.account_id === pick.accountId && row.workflow_id === pick.workflowId)
@@ -33,8 +35,8 @@ export async function claimPicks(
   }
   let skipped = 0
   for (const pick of picks) {
-    if (pick.head.has_context === 0) continue
-    const claim = await startWithContext(tx, pick, terms)
+    if (isPlain(pick)) continue
+    const claim = await startSingly(tx, pick, terms)
     if (claim) claims.push(claim)
     else skipped += 1
   }

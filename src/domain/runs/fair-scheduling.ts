@@ -6,7 +6,9 @@
 import { type QueueHead, queueHeadsMax } from '../../storage/queue-heads.ts'
 import type { ClaimedQueue } from '../../storage/run-statements.ts'
 import type { Transaction } from '../../storage/store.ts'
+import { concurrencyOf, limitPer } from '../workflows/concurrency.ts'
 import type { Claim, Claimable } from './attempts.ts'
+import { isLimitedByKey } from './concurrency-groups.ts'
 import { type ConcurrencyLimits, RunningCounts, type ScopeOf } from './concurrency-limits.ts'
 
 /** The workflows whose runs a worker claims. */
@@ -60,8 +62,8 @@ export class FairSchedule {
     this.#running = running
     this.#claimer = claimer
     this.#limits = {
-      ofWorkflow: ({ account_id, workflow_id }) =>
-        claimer.workflows.find(account_id, workflow_id)?.concurrencyLimit ?? Number.POSITIVE_INFINITY,
+      ofWorkflow: (run) => limitPer('workflow', claimer.workflows.find(run.account_id, run.workflow_id)),
+      ofWorkflowInAccount: (run) => limitPer('account', claimer.workflows.find(run.account_id, run.workflow_id)),
       ofAccount: claimer.accountConcurrency || Number.POSITIVE_INFINITY,
     }
     for (const { account_id } of heads) this.#turns.set(account_id, this.#turns.get(account_id) ?? this.#turns.size)
@@ -91,7 +93,7 @@ export class FairSchedule {
 
   /**
    * Picks up to `slots` runs that can be claimed within the limits, those of earlier calls included. Of an account with
-   * several queue heads, or of a browser context, only one: the run behind it decides what comes next, and is not in the
+   * several queue heads, of a browser context or of a limit per key, only one: the run behind it decides what comes next, and is not in the
    * snapshot.
    */
   pick(slots: number): PickedRuns[] {
@@ -115,14 +117,15 @@ export class FairSchedule {
       this.#running.add(head)
       this.#turns.set(accountId, Math.max(...this.#turns.values()) + 1)
       const others = [...candidates].filter((each) => each.account_id === accountId)
-      if (others.length > 1 || head.has_context) for (const each of others) candidates.delete(each)
+      if (others.length > 1 || head.has_context || isLimitedByKey(workflow))
+        for (const each of others) candidates.delete(each)
     }
     return [...picks.values()]
   }
 
   /** Whether claiming the run must be exclusive: its limit is counted, or its browser context is leased. */
   isExclusive({ head, workflow }: Pick<PickedRuns, 'head' | 'workflow'>): boolean {
-    return head.has_context === 1 || workflow.concurrencyLimit !== null || this.#claimer.accountConcurrency > 0
+    return head.has_context === 1 || concurrencyOf(workflow) !== null || this.#claimer.accountConcurrency > 0
   }
 
   /** Whether any run of the snapshot must be claimed exclusively. */

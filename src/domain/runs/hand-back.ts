@@ -29,4 +29,5 @@ export async function handBack(tx: Transaction, row: RunsTable, message: string,
   if (row.browser_context_id !== null && (await releaseContextLease(tx, row.browser_context_id, row.id))) {
     await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id])
   }
+  if (row.concurrency_group !== null) await tx.all(tx.statements.resumeNextOfGroup, [row.concurrency_group])
 }

@@ -15,13 +15,14 @@ export async function queueDepth(tx: Transaction, limits: ConcurrencyLimits): Pr
   const ready = await tx.all(tx.statements.countReady, [])
   const running = await RunningCounts.read(tx)
   const delayed = await tx.all(tx.statements.countDelayed, [])
+  const waitingForGroup = await tx.all(tx.statements.countWaitingForGroup, [])
   const waitingForContext = await tx.all(tx.statements.countWaitingForContext, [])
   const { atLimit = [], belowLimit = [] } = Object.groupBy(ready, (each) =>
     running.isAtLimit(each, limits) ? 'atLimit' : 'belowLimit',
   )
   return {
     waiting: [
-      ...sumByWorkflow('concurrencyLimit', atLimit),
+      ...sumByWorkflow('concurrencyLimit', [...atLimit, ...waitingForGroup]),
       ...sumByWorkflow('worker', belowLimit),
       ...sumByWorkflow('delay', delayed),
       ...sumByWorkflow('browserContext', waitingForContext),

@@ -58,6 +58,7 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
         expiresInSeconds: query.expiresInSeconds,
         priority: query.priority,
         tags: query.tag,
+        concurrencyKey: query.concurrencyKey,
         browserContext: browserContextId === undefined ? undefined : { id: browserContextId, persist: persistContext },
       })
       if (queued.kind !== 'queued') return toProblem(queued)
@@ -94,7 +95,7 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
     },
 
     async getRun({ principal, path, reserve }) {
-      const run = await runs.get(principal.accountId, path.runId, reserve)
+      const run = await runs.getWithWaiting(principal.accountId, path.runId, reserve)
       return run ? { status: 200, body: toResponse(run) } : notFound('run')
     },
 
@@ -149,6 +150,10 @@ function toProblem(result: Exclude<QueueResult, { kind: 'queued' }>) {
     case 'usesNoBrowser':
       return invalidRequest([
         { parameter: 'browserContextId', detail: 'requires a workflow that uses a browser; this one does not' },
+      ])
+    case 'usesNoConcurrencyKey':
+      return invalidRequest([
+        { parameter: 'concurrencyKey', detail: 'requires a workflow with a limit per key; this one has none' },
       ])
     case 'idempotencyConflict':
       return idempotencyConflict

@@ -8,12 +8,12 @@ import type { RunsTable } from '../../storage/tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { historyBytes, type RunAttempt, readAttempts } from './attempt-history.ts'
-import { RunningCounts } from './concurrency-limits.ts'
 import { type ListRequest, nameList, toRunFilter } from './list-request.ts'
-import { Run, sizeOf } from './run.ts'
+import { type DescribeLimit, Run, sizeOf } from './run.ts'
 import { type History, readHistory } from './run-history.ts'
 import { isFinal, type RunStatus } from './run-state.ts'
 import { findRun } from './runs.sql.ts'
+import { addWaitingDetails, readLimits } from './waiting-details.ts'
 
 export interface RunReaderDependencies {
   store: Store
@@ -46,6 +46,13 @@ export class RunReader {
     return run
   }
 
+  /** Like `get`, with the place in the queue and the run that it waits for, which take queries of their own. */
+  async getWithWaiting(accountId: string, id: string, reserve?: Reserve): Promise<Run | undefined> {
+    const run = await this.get(accountId, id, reserve)
+    if (run?.status === 'queued') await addWaitingDetails(this.#dependencies.store.read, run)
+    return run
+  }
+
   /**
    * A run and its history; `undefined` when the account has no such run. The run is never older than the history's last
    * event, so that a caller who follows events from there misses none, and the history of a finished run is complete.
@@ -59,7 +66,7 @@ export class RunReader {
     const row = await findRun(read, accountId, id)
     if (!row) return undefined
     const before = await readHistory(read, row.id, logsMax)
-    const run = await this.get(accountId, id)
+    const run = await this.getWithWaiting(accountId, id)
     if (!run) return undefined
     const hasFinishedSince = isFinal(run.status) && !isFinal(row.status as RunStatus)
     return { run, history: hasFinishedSince ? await readHistory(read, row.id, logsMax) : before }
@@ -89,25 +96,14 @@ export class RunReader {
 
   /** @param attempts of the only row; lists have none, so that a page stays small. */
   async #toRuns(rows: RunsTable[], attempts?: RunAttempt[]): Promise<Run[]> {
-    const isAtLimit = await this.readLimits(rows)
+    const describeLimit = await this.readLimits(rows)
     const started = rows.filter(({ attempts }) => attempts > 0).map(({ id }) => id)
     const artifacts = await this.#dependencies.artifacts.findByRun(started)
-    return rows.map((row) => new Run(row, isAtLimit, artifacts.get(row.id) ?? [], attempts))
+    return rows.map((row) => new Run(row, describeLimit, artifacts.get(row.id) ?? [], attempts))
   }
 
-  /** For runs of one account. Counts running runs only if a queued run among these has a concurrency limit. */
-  protected async readLimits(runs: readonly Pick<RunsTable, 'status' | 'workflow_id' | 'account_id'>[]) {
-    const { workflows: registry, store, accountConcurrency } = this.#dependencies
-    const workflows = registry.current(runs[0]?.account_id ?? '')
-    const limits = {
-      ofWorkflow: ({ workflow_id }: { workflow_id: string }) =>
-        workflows.get(workflow_id)?.concurrencyLimit ?? Number.POSITIVE_INFINITY,
-      ofAccount: accountConcurrency || Number.POSITIVE_INFINITY,
-    }
-    const hasLimit = runs.some(
-      (run) => run.status === 'queued' && Math.min(limits.ofAccount, limits.ofWorkflow(run)) < Infinity,
-    )
-    const running = hasLimit ? await RunningCounts.read(store.read, registry.scopeOf) : undefined
-    return (run: RunsTable) => running?.isAtLimit(run, limits) ?? false
+  protected readLimits(runs: Parameters<typeof readLimits>[2]): Promise<DescribeLimit> {
+    const { store, workflows, accountConcurrency } = this.#dependencies
+    return readLimits(store.read, { workflows, accountConcurrency }, runs)
   }
 }

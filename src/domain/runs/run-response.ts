@@ -29,6 +29,7 @@ export function toResponse(run: Run): RunResponse {
     cancelRequested: run.cancelRequested,
     priority: run.priority,
     tags: [...run.tags],
+    concurrencyKey: run.concurrencyKey,
     apiKeyId: run.apiKeyId,
     attempts: run.attempts,
     variableData: asSent(run.json.variables),
@@ -46,6 +47,7 @@ export function toResponse(run: Run): RunResponse {
   }
   const evidence = run.artifacts.filter(({ kind }) => kind === 'evidence')
   if (evidence.length > 0) response.evidence = evidence.map((file) => ({ ...toFile(file), attempt: file.attempt }))
+  if (run.queuePosition !== undefined) response.queuePosition = run.queuePosition
   if (run.attemptHistory) {
     response.attemptHistory = run.attemptHistory.map(({ startedAt, finishedAt, ...attempt }) => ({
       ...attempt,

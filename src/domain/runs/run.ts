@@ -4,10 +4,12 @@ import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import type { Artifact } from './artifacts.ts'
 import type { RunAttempt } from './attempt-history.ts'
+import { keyOf } from './concurrency-groups.ts'
 import { toRunError, toRunProgress } from './reported-values.ts'
 import { deploymentUnavailable, type RunError, type RunReason, type RunStatus } from './run-state.ts'
 
-type IsAtLimit = (run: RunsTable) => boolean
+/** A sentence about the concurrency limit for which a queued run waits; `undefined` if it waits for none. */
+export type DescribeLimit = (run: RunsTable) => string | undefined
 
 /**
  * A run as it was read. Times are milliseconds since 1970. `declare`, since an initialized field costs a second assignment;
@@ -26,14 +28,19 @@ export class Run {
   declare status: RunStatus
   declare reason: RunReason | null
   declare waitingFor: WaitingFor | null
-  /** Why it waits for its deployment, as a sentence; `null` for everything else. */
+  /** What it waits for, as a sentence; `null` if `waitingFor` says all. */
   declare waitingForDetail: string | null
+  /** Its place among the runs that wait with it; `undefined` in lists and for runs that wait for something else. */
+  declare queuePosition: number | undefined
   declare cancelRequested: boolean
   /** The API key or the user that cancelled it; both `null` in runs that earlier versions cancelled. */
   declare cancelledBy: { apiKeyId: string | null; userId: string | null }
   declare priority: number
   /** In the order of the request. */
   declare tags: readonly string[]
+  declare concurrencyKey: string | null
+  /** The group for which it waits. */
+  declare waitsForGroup: string | null
   declare attempts: number
   /** The latest attempts, oldest first; `undefined` in lists. */
   declare attemptHistory: RunAttempt[] | undefined
@@ -50,9 +57,14 @@ export class Run {
   declare startedAt: number | null
   declare finishedAt: number | null
 
-  /** @param isAtLimit whether the run's workflow or account has reached its concurrency limit. */
-  constructor(row: RunsTable, isAtLimit: IsAtLimit, artifacts: Artifact[], attemptHistory: RunAttempt[] | undefined) {
-    const waiting = waitingFor(row, isAtLimit)
+  constructor(
+    row: RunsTable,
+    describeLimit: DescribeLimit,
+    artifacts: Artifact[],
+    attemptHistory: RunAttempt[] | undefined,
+  ) {
+    const limit = row.status === 'queued' ? describeLimit(row) : undefined
+    const waiting = waitingFor(row, limit)
     this.id = row.id
     this.accountId = row.account_id
     this.apiKeyId = row.api_key_id
@@ -63,11 +75,14 @@ export class Run {
     this.status = row.status as RunStatus
     this.reason = waiting === 'deployment' ? null : (row.reason as RunReason | null)
     this.waitingFor = waiting
-    this.waitingForDetail = waiting === 'deployment' ? toDeploymentProblem(row).message : null
+    this.waitingForDetail = waitingForDetail(row, waiting, limit)
+    this.queuePosition = undefined
     this.cancelRequested = row.cancel_requested === 1
     this.cancelledBy = { apiKeyId: row.cancelled_by_key_id, userId: row.cancelled_by_user_id }
     this.priority = row.priority
     this.tags = row.tags === null ? [] : JSON.parse(row.tags)
+    this.concurrencyKey = keyOf(row)
+    this.waitsForGroup = row.waits_for_context === 2 ? row.concurrency_group : null
     this.attempts = row.attempts
     this.attemptHistory = attemptHistory
     this.json = { variables: row.variables, output: row.output ?? 'null' }
@@ -133,12 +148,17 @@ export function sizeOf({ variables, output, error }: RunsTable): number {
   return variables.length + (output?.length ?? 0) + (error?.length ?? 0)
 }
 
-function waitingFor(row: RunsTable, isAtLimit: IsAtLimit): WaitingFor | null {
+function waitingFor(row: RunsTable, limit: string | undefined): WaitingFor | null {
   if (row.status !== 'queued') return null
   if (row.reason === deploymentUnavailable) return 'deployment'
   if (row.delayed === 1) return 'delay'
   if (row.waits_for_context === 1) return 'browserContext'
-  return isAtLimit(row) ? 'concurrencyLimit' : 'worker'
+  return limit === undefined && row.waits_for_context === 0 ? 'worker' : 'concurrencyLimit'
+}
+
+function waitingForDetail(row: RunsTable, waiting: WaitingFor | null, limit: string | undefined): string | null {
+  if (waiting === 'deployment') return toDeploymentProblem(row).message
+  return waiting === 'concurrencyLimit' ? (limit ?? null) : null
 }
 
 function parseJson<Value, Result>(json: string | null, convert: (value: Value) => Result): Result | null {

@@ -7,6 +7,7 @@ import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
 import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import type { VariableError } from '../workflows/workflows.ts'
+import { groupOf, isLimitedByKey } from './concurrency-groups.ts'
 import { EnqueueBatcher, type NewRun, QueuedRunsLimit } from './enqueue-batcher.ts'
 import { createRunId, messageAttributes, type PersistContext, parseCreatedAt, Run, secretsAad } from './run.ts'
 import { deleteRun } from './run-erasure.ts'
@@ -36,6 +37,8 @@ export interface QueueRequest {
   priority: number
   /** Distinct; `undefined` without any, so that the fingerprints of earlier requests stay the same. */
   tags?: readonly string[] | undefined
+  /** For a workflow with a limit per key. */
+  concurrencyKey?: string | undefined
   browserContext?: { id: string; persist: PersistContext } | undefined
   /**
    * A run of the same account and workflow whose secrets replace the masks in `variables`. Applies if the same caller
@@ -49,6 +52,8 @@ export type QueueResult =
   | { kind: 'noSuchWorkflow' }
   | { kind: 'noSuchBrowserContext' }
   | { kind: 'usesNoBrowser' }
+  /** The workflow has no limit per key. */
+  | { kind: 'usesNoConcurrencyKey' }
   | { kind: 'variablesInvalid'; errors: VariableError[] }
   | { kind: 'idempotencyConflict' }
   /** The idempotency key belongs to a run that was deleted. */
@@ -85,6 +90,7 @@ export class Runs extends RunReader {
     const workflow = workflows.get(request.workflowId)
     if (!workflow) return { kind: 'noSuchWorkflow' }
     if (request.browserContext && !workflow.usesBrowser) return { kind: 'usesNoBrowser' }
+    if (request.concurrencyKey !== undefined && !isLimitedByKey(workflow)) return { kind: 'usesNoConcurrencyKey' }
     // Before `checkVariables` fills in defaults: a repeated request must match even if the schema has changed.
     const { idempotencyKey: key } = request
     const canonical = key === undefined ? '' : canonicalRequest(request)
@@ -94,6 +100,7 @@ export class Runs extends RunReader {
 
     const deploymentId = workflows.deploymentOf(workflow.id)
     const run = toNewRun(queuer, request, { ...workflow, deploymentId }, checked.masked)
+    if (isLimitedByKey(workflow)) run.concurrency_group = groupOf(run, request.concurrencyKey)
     const { id, account_id } = run
     if (Object.keys(checked.secrets).length > 0) {
       run.secrets = () => encryption.encrypt(JSON.stringify(checked.secrets), secretsAad(account_id, id))
@@ -101,7 +108,7 @@ export class Runs extends RunReader {
     // A repeated request returns its run although nothing more can be stored.
     if (usage?.refusal(account_id) && !(key && (await this.#isKeyInUse(account_id, key)))) usage.require(account_id)
     // Read before the write: after the commit, nothing may fail before the response.
-    const isAtLimit = await this.readLimits([run])
+    const describeLimit = await this.readLimits([run])
     const idempotencyKey =
       key === undefined
         ? undefined
@@ -121,7 +128,7 @@ export class Runs extends RunReader {
       usage?.add(account_id, rowBytes + run.variables.length)
       store.notify('queue')
       const row = { ...unstarted, ...result.run, secrets: null }
-      return { kind: 'queued', run: new Run(row, isAtLimit, [], []), replayed: false }
+      return { kind: 'queued', run: new Run(row, describeLimit, [], []), replayed: false }
     }
     if (result.kind !== 'keyInUse') return result
     const signatures = encryption.signatures('idempotency', canonical)
@@ -236,6 +243,7 @@ function toNewRun(
     trace_context: null,
     deployment_id: workflow.deploymentId,
     tags: tags === undefined ? null : JSON.stringify(tags),
+    concurrency_group: null,
   }
 }
 

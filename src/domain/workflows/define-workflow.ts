@@ -12,6 +12,18 @@ export interface RetryPolicy {
   backoffFactor?: number
 }
 
+/** How many runs of a workflow may run at the same time, over all workers. */
+export interface ConcurrencyPolicy {
+  /** At least 1. */
+  limit: number
+  /**
+   * Which runs are counted together: those of an `account` (the default), so that no account waits for another's; those of
+   * an account that were queued with the same `concurrencyKey`, such as a customer or a site (`key`); or all of the
+   * `workflow`.
+   */
+  per?: 'account' | 'key' | 'workflow'
+}
+
 /** The argument of a workflow's `run` function. */
 export interface RunContext<Variables> {
   /** The caller's variables, validated against the `variables` schema, with its defaults filled in. */
@@ -83,8 +95,10 @@ export interface WorkflowDefinition<Variables extends TSchema, Output extends TS
   retry?: RetryPolicy
   /** Time limit of an attempt, in seconds. 60 by default. A run that exceeds it ends as `timedOut`. */
   timeLimitSeconds?: number
-  /** Maximum number of concurrent runs of the workflow, over all workers. Unlimited by default. */
+  /** Maximum number of concurrent runs of the workflow, over all workers and accounts. Unlimited by default. */
   concurrencyLimit?: number
+  /** A limit that counts the runs of each account, or of each key, apart. Not together with `concurrencyLimit`. */
+  concurrency?: ConcurrencyPolicy
   /** Whether runs use a browser. False by default. */
   browser?: Browser
   /**

@@ -8,6 +8,7 @@ import type { Cursors } from '../../storage/cursors.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { notFound } from '../problems.ts'
+import { concurrencyOf } from './concurrency.ts'
 import type { Workflow } from './workflow.ts'
 import type { Workflows } from './workflows.ts'
 import { workflowsDocument } from './workflows-document.ts'
@@ -60,5 +61,6 @@ function toResponse(workflow: Workflow, visible: Workflows): components['schemas
   const { timeLimitSeconds, concurrencyLimit, usesBrowser, deprecated } = workflow
   const described = { id, version, deploymentId: visible.deploymentOf(id) ?? '', title, description }
   const schemas = { variablesSchema: variables, outputSchema: output }
-  return { ...described, ...schemas, retry, timeLimitSeconds, concurrencyLimit, usesBrowser, deprecated }
+  const limits = { timeLimitSeconds, concurrencyLimit, concurrency: concurrencyOf(workflow) }
+  return { ...described, ...schemas, retry, ...limits, usesBrowser, deprecated }
 }

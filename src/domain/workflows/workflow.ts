@@ -1,4 +1,5 @@
 /** A workflow as plain data, and the rules for its definition. */
+import { type Concurrency, concurrencyScopes } from './concurrency.ts'
 import type { EvidencePolicy } from './define-workflow.ts'
 
 export interface Workflow {
@@ -11,7 +12,9 @@ export interface Workflow {
   output: JsonSchema
   retry: { maxAttempts: number; backoffSeconds: number; backoffFactor: number }
   timeLimitSeconds: number
+  /** Short for a limit per workflow; `concurrencyOf` returns the limit that applies. */
   concurrencyLimit: number | null
+  concurrency?: Concurrency | undefined
   usesBrowser: boolean
   /** `onFailure` in deployments of versions that had no choice. */
   evidence?: EvidencePolicy
@@ -63,7 +66,13 @@ export function parseWorkflow(
     `${unknown} is not an option of defineWorkflow: the options are ${optionsFor(unknown ?? '')}`,
   )
   const { id, version, title, description = null, variables, output, timeLimitSeconds = 60, run } = definition
-  const { retry = {}, concurrencyLimit = null, browser: usesBrowser = false, deprecated = false } = definition
+  const {
+    retry = {},
+    concurrencyLimit = null,
+    concurrency,
+    browser: usesBrowser = false,
+    deprecated = false,
+  } = definition
   const { evidence = 'onFailure' } = definition
   check(
     typeof id === 'string' && idPattern.test(id),
@@ -80,6 +89,10 @@ export function parseWorkflow(
     `timeLimitSeconds must be greater than 0 and at most ${timeLimitSecondsMax}`,
   )
   check(concurrencyLimit === null || isCount(concurrencyLimit), 'concurrencyLimit must be an integer of at least 1')
+  check(
+    concurrency === undefined || concurrencyLimit === null,
+    'concurrency replaces concurrencyLimit: set one of them',
+  )
   check(typeof usesBrowser === 'boolean', 'browser must be true or false')
   check(isPolicy(evidence), "evidence must be 'onFailure', 'always' or 'off'")
   check(typeof deprecated === 'boolean', 'deprecated must be true or false')
@@ -89,7 +102,7 @@ export function parseWorkflow(
   check(isNumber(backoffSeconds) && backoffSeconds >= 0, 'retry.backoffSeconds must be at least 0')
   check(isNumber(backoffFactor) && backoffFactor >= 1, 'retry.backoffFactor must be at least 1')
   const policy = { maxAttempts, backoffSeconds, backoffFactor }
-  const limits = { timeLimitSeconds, concurrencyLimit }
+  const limits = { timeLimitSeconds, concurrencyLimit, ...parseConcurrency(concurrency, check) }
   return {
     id,
     version,
@@ -106,18 +119,47 @@ export function parseWorkflow(
 }
 
 const required = ['id', 'version', 'title', 'variables', 'output', 'run']
-const optional = ['description', 'retry', 'timeLimitSeconds', 'concurrencyLimit', 'browser', 'evidence', 'deprecated']
+const optional = [
+  'description',
+  'retry',
+  'timeLimitSeconds',
+  'concurrencyLimit',
+  'concurrency',
+  'browser',
+  'evidence',
+  'deprecated',
+]
 const members = new Set([...required, ...optional])
 const retryMembers = new Set(['maxAttempts', 'backoffSeconds', 'backoffFactor'])
+const concurrencyMembers = new Set(['limit', 'per'])
+
+function parseConcurrency(
+  concurrency: unknown,
+  check: (isValid: boolean, rule: string) => asserts isValid,
+): { concurrency?: Concurrency } {
+  if (concurrency === undefined) return {}
+  check(isRecord(concurrency), 'concurrency must be an object with a limit')
+  const { limit, per = 'account' } = concurrency
+  check(isCount(limit), 'concurrency.limit must be an integer of at least 1')
+  const scope = concurrencyScopes.find((each) => each === per)
+  check(scope !== undefined, `concurrency.per must be one of ${concurrencyScopes.join(', ')}`)
+  return { concurrency: { limit, per: scope } }
+}
 
 /** Finds typos such as `attemptsMax`, which would otherwise go unnoticed until a retry does not happen. */
-function findUnknownMember({ retry, ...definition }: Record<string, unknown>): string | undefined {
-  const inRetry = Object.keys(isRecord(retry) ? retry : {}).find((name) => !retryMembers.has(name))
-  return inRetry === undefined ? Object.keys(definition).find((name) => !members.has(name)) : `retry.${inRetry}`
+function findUnknownMember({ retry, concurrency, ...definition }: Record<string, unknown>): string | undefined {
+  const unknownOf = (value: unknown, known: Set<string>) =>
+    Object.keys(isRecord(value) ? value : {}).find((name) => !known.has(name))
+  const inRetry = unknownOf(retry, retryMembers)
+  if (inRetry !== undefined) return `retry.${inRetry}`
+  const inConcurrency = unknownOf(concurrency, concurrencyMembers)
+  if (inConcurrency !== undefined) return `concurrency.${inConcurrency}`
+  return Object.keys(definition).find((name) => !members.has(name))
 }
 
 /** The options that could be meant. */
 function optionsFor(unknown: string): string {
+  if (unknown.startsWith('concurrency.')) return [...concurrencyMembers].map((name) => `concurrency.${name}`).join(', ')
   if (unknown.startsWith('retry.')) return [...retryMembers].map((name) => `retry.${name}`).join(', ')
   return [...members].join(', ')
 }

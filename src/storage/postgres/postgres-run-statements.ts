@@ -86,6 +86,7 @@ const finishRunsSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_
     FROM ${table('attempt', attemptColumns)}
     WHERE runs.id = attempt.run_id AND runs.id = ANY (CAST(? AS text[])) AND ${isRunning} AND attempts = attempt.number
       AND runs.worker_id = attempt.worker_id AND cancel_requested = 0 AND browser_context_id IS NULL
+      AND concurrency_group IS NULL
     RETURNING runs.id, workflow_id, started_at),
   event AS (${appendEventsSql('WHERE run_id IN (SELECT id FROM finished)')}),
   step AS (DELETE FROM run_steps WHERE run_id = ANY (ARRAY(SELECT id FROM finished)))
@@ -153,7 +154,7 @@ export const postgresRunStatements = {
   lockAccount: statement('SELECT id FROM accounts WHERE id = ? FOR UPDATE'),
   lockRun: statement(`${findRunSql} FOR UPDATE`),
   findClaimable: statement(
-    `SELECT id, browser_context_id, persist_context, ${isClaimable} AS claimable FROM runs WHERE id = ? FOR UPDATE`,
+    `SELECT id, browser_context_id, persist_context, concurrency_group, ${isClaimable} AS claimable FROM runs WHERE id = ? FOR UPDATE`,
   ),
   lockLeasedRun: statement(
     `SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND ${isRunning} FOR UPDATE`,

@@ -28,7 +28,7 @@ const claimRunsSql = statement<RunsTable>(`UPDATE runs SET ${startedAttempt},
 const finishRunSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>>(
   `UPDATE runs SET status = 'succeeded', reason = NULL, worker_id = NULL, lease_expires_at = NULL, finished_at = ?,
     output = ?, error = NULL, progress = COALESCE(?, progress) WHERE id = ? AND status = 'running' AND attempts = ? AND worker_id = ?
-    AND cancel_requested = 0 AND browser_context_id IS NULL RETURNING id, workflow_id, started_at`,
+    AND cancel_requested = 0 AND browser_context_id IS NULL AND concurrency_group IS NULL RETURNING id, workflow_id, started_at`,
 )
 
 /** The first event, with sequence number 1, is not stored: it follows from the run. */
@@ -91,7 +91,7 @@ export const sqliteRunStatements = {
   lockAccount: statement('SELECT id FROM accounts WHERE id = ?'),
   lockRun: statement(findRunSql),
   findClaimable: statement(
-    `SELECT id, browser_context_id, persist_context, (${ready()}) AS claimable FROM runs WHERE id = ?`,
+    `SELECT id, browser_context_id, persist_context, concurrency_group, (${ready()}) AS claimable FROM runs WHERE id = ?`,
   ),
   lockLeasedRun: statement("SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND status = 'running'"),
   lockLostRuns: statement("SELECT * FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500"),

@@ -5,6 +5,7 @@ import type { ConcurrencyLimits } from '../../domain/runs/concurrency-limits.ts'
 import { type QueueDepth, queueDepth } from '../../domain/runs/queue-depth.ts'
 import type { WaitingFor } from '../../domain/runs/run.ts'
 import type { LiveWorker, Workers } from '../../domain/runs/workers.ts'
+import { limitPer } from '../../domain/workflows/concurrency.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Transaction } from '../../storage/store.ts'
 
@@ -12,7 +13,7 @@ export interface QueueMetricsDependencies {
   tx: Transaction
   workers: Workers
   /** Their gauges are 0 without runs. */
-  workflows(): readonly Pick<Workflow, 'id' | 'concurrencyLimit'>[]
+  workflows(): readonly Pick<Workflow, 'id' | 'concurrencyLimit' | 'concurrency'>[]
   /** Maximum concurrent runs of an account; 0 for no limit. */
   accountConcurrency?: number
 }
@@ -75,9 +76,10 @@ export function queueMetrics(registry: Registry, dependencies: QueueMetricsDepen
 }
 
 async function readSnapshot({ tx, workers, workflows, accountConcurrency = 0 }: QueueMetricsDependencies) {
-  const limitByWorkflow = new Map(workflows().map(({ id, concurrencyLimit }) => [id, concurrencyLimit]))
+  const byId = new Map(workflows().map((workflow) => [workflow.id, workflow]))
   const limits: ConcurrencyLimits = {
-    ofWorkflow: ({ workflow_id }) => limitByWorkflow.get(workflow_id) ?? Number.POSITIVE_INFINITY,
+    ofWorkflow: ({ workflow_id }) => limitPer('workflow', byId.get(workflow_id)),
+    ofWorkflowInAccount: ({ workflow_id }) => limitPer('account', byId.get(workflow_id)),
     ofAccount: accountConcurrency || Number.POSITIVE_INFINITY,
   }
   const depth = await queueDepth(tx, limits)

@@ -92,8 +92,8 @@ export function describeWait(run: Run, { workflow, workers, context }: WaitCircu
     return html`${previous}${previous ? 'The next attempt starts' : 'Starts'} ${time(availableAt)}.`
   }
   if (waitingFor === 'concurrencyLimit') {
-    const limit = workflow?.concurrencyLimit ?? 1
-    return html`${previous}Waiting for another run to finish: this workflow runs ${limit === 1 ? 'one at a time' : `at most ${limit} at a time`}.`
+    const [first = '', ...rest] = waitingForDetail ?? 'There is a limit of concurrent runs.'
+    return html`${previous}Waiting for another run to finish: ${first.toLowerCase()}${rest.join('')}`
   }
   if (waitingFor === 'browserContext') return html`${previous}${describeContextWait(context)}`
   // Runs of deployed workflows are executed although their workflow was removed.

@@ -135,6 +135,11 @@ function runFacts({ run, queuer, workflow, context }: RunPage): { main: Fact[]; 
     ['Workflow version', run.workflowVersion],
     run.deploymentId !== null && ['Deployment', html`<code>${run.deploymentId.slice(0, 12)}</code>`],
     ['Priority', `${run.priority}`],
+    run.concurrencyKey !== null && ['Concurrency key', html`<code>${run.concurrencyKey}</code>`],
+    run.queuePosition !== undefined && [
+      'Place in queue',
+      run.queuePosition === 1000 ? '1000 or later' : `${run.queuePosition}`,
+    ],
     run.browserContextId !== null && ['Save browser state', persist],
     run.expiresAt !== null && ['Expires if not started', time(run.expiresAt, 'exact')],
   ]

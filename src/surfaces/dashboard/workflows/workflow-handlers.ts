@@ -83,6 +83,8 @@ export const queueRun: PageHandler = async (request, deps) => {
       return refuse(form)
     case 'usesNoBrowser':
       return refuse(form, 400, 'The run was not queued: this workflow uses no browser, so it takes no browser context.')
+    case 'usesNoConcurrencyKey':
+      throw new Error('The form has no concurrency key.')
     case 'noSuchWorkflow':
       throw new PageNotFound()
   }

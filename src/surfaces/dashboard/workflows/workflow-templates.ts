@@ -1,5 +1,6 @@
 /** Templates of the list of workflows and of one workflow's page. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
+import { concurrencyOf } from '../../../domain/workflows/concurrency.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { formatDuration } from '../format.ts'
@@ -75,16 +76,23 @@ export function renderWorkflow({ form, error, contexts, executionUrl, deployment
 }
 
 function workflowFacts(workflow: Workflow, deploymentId: string | null): Fact[] {
-  const { id, version, timeLimitSeconds, concurrencyLimit, usesBrowser } = workflow
+  const { id, version, timeLimitSeconds, usesBrowser } = workflow
   return [
     ['ID', html`<code>${id}</code>`],
     ['Version', version],
     ...(deploymentId === null ? [] : [['Deployment', html`<code>${deploymentId.slice(0, 12)}</code>`] satisfies Fact]),
     ['Time limit', `${formatDuration(timeLimitSeconds * 1000)} per attempt`],
-    ['Concurrency', concurrencyLimit === null ? 'limited by worker slots' : `${concurrencyLimit} at a time`],
+    ['Concurrency', describeConcurrency(workflow)],
     ['Retries', describeRetries(workflow)],
     ...(usesBrowser ? [['Browser', 'one per run'] satisfies Fact] : []),
   ]
+}
+
+function describeConcurrency(workflow: Workflow): string {
+  const concurrency = concurrencyOf(workflow)
+  if (!concurrency) return 'limited by worker slots'
+  const scopes = { workflow: '', account: ' in each account', key: ' for each concurrency key' }
+  return `${concurrency.limit} at a time${scopes[concurrency.per]}`
 }
 
 /** Further waits are abbreviated. */

@@ -1,0 +1,83 @@
+/** What queued runs wait for: which concurrency limit, which other run, and behind how many. */
+import { type Statement, statement, type Transaction } from '../../storage/store.ts'
+import type { RunsTable } from '../../storage/tables.ts'
+import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { limitPer } from '../workflows/concurrency.ts'
+import { type ConcurrencyLimits, RunningCounts } from './concurrency-limits.ts'
+import type { DescribeLimit, Run } from './run.ts'
+
+type QueuedRun = Pick<RunsTable, 'status' | 'workflow_id' | 'account_id'>
+
+/**
+ * Reads what `Run` needs to describe limits of runs of one account. Counts running runs only if a queued run among these
+ * has a concurrency limit.
+ */
+export async function readLimits(
+  read: Transaction,
+  { workflows: registry, accountConcurrency }: { workflows: WorkflowRegistry; accountConcurrency: number | undefined },
+  runs: readonly QueuedRun[],
+): Promise<DescribeLimit> {
+  const workflows = registry.current(runs[0]?.account_id ?? '')
+  const find = ({ workflow_id }: { workflow_id: string }) => workflows.get(workflow_id)
+  const limits = {
+    ofWorkflow: (run: QueuedRun) => limitPer('workflow', find(run)),
+    ofWorkflowInAccount: (run: QueuedRun) => limitPer('account', find(run)),
+    ofAccount: accountConcurrency || Number.POSITIVE_INFINITY,
+  }
+  const isLimited = (run: QueuedRun) =>
+    Math.min(limits.ofAccount, limits.ofWorkflow(run), limits.ofWorkflowInAccount(run)) < Number.POSITIVE_INFINITY
+  const hasLimit = runs.some((run) => run.status === 'queued' && isLimited(run))
+  const running = hasLimit ? await RunningCounts.read(read, registry.scopeOf) : undefined
+  return (run) => {
+    const limitOfKey = limitPer('key', find(run))
+    if (run.waits_for_context === 2) return describe('key', limitOfKey)
+    const reached = running?.reachedLimit(run, limits as ConcurrencyLimits)
+    return reached && describe(reached.per, reached.limit)
+  }
+}
+
+function describe(per: 'workflow' | 'workflowInAccount' | 'account' | 'key', limit: number): string {
+  // The limit of a key may be gone since the run began to wait.
+  const count = limit === Number.POSITIVE_INFINITY ? 'few' : limit === 1 ? 'one' : `at most ${limit}`
+  switch (per) {
+    case 'workflow':
+      return `This workflow runs ${count} at a time.`
+    case 'workflowInAccount':
+      return `This workflow runs ${count} at a time in this account.`
+    case 'account':
+      return `This account runs ${count} at a time.`
+    case 'key':
+      return `This workflow runs ${count} at a time for each concurrency key.`
+  }
+}
+
+/** Later places are not counted, so that each count takes a millisecond. */
+const positionMax = 1000
+
+const ready = "status = 'queued' AND delayed = 0 AND waits_for_context = 0"
+/** Two ranges of an index, since no range has both conditions. */
+const countAhead = (condition: string): Statement<{ count: number }> =>
+  statement(`SELECT COUNT(*) AS count FROM (
+    SELECT * FROM (SELECT 1 FROM runs WHERE ${condition} AND priority > ? LIMIT ${positionMax}) AS higher
+    UNION ALL
+    SELECT * FROM (SELECT 1 FROM runs WHERE ${condition} AND priority = ? AND id < ? LIMIT ${positionMax}) AS earlier) AS ahead`)
+const countAheadOfReady = countAhead(`${ready} AND account_id = ? AND workflow_id = ?`)
+const countAheadInGroup = countAhead("status = 'queued' AND waits_for_context = 2 AND concurrency_group = ?")
+
+const findHolder = statement<{ held_by_run_id: string | null }, [contextId: string]>(
+  'SELECT held_by_run_id FROM browser_contexts WHERE id = ?',
+)
+
+/** Adds to a queued run the run that it waits for, and its place in the queue. */
+export async function addWaitingDetails(read: Transaction, run: Run): Promise<void> {
+  const { priority, id, waitsForGroup, browserContextId } = run
+  if (run.waitingFor === 'browserContext' && browserContextId !== null) {
+    const [holder] = await read.all(findHolder, [browserContextId])
+    if (holder?.held_by_run_id) run.waitingForDetail = `Run ${holder.held_by_run_id} uses the browser context.`
+  }
+  if (run.waitingFor !== 'worker' && run.waitingFor !== 'concurrencyLimit') return
+  const queue = waitsForGroup === null ? [run.accountId, run.workflowId] : [waitsForGroup]
+  const counted = waitsForGroup === null ? countAheadOfReady : countAheadInGroup
+  const [ahead] = await read.all(counted, [...queue, priority, ...queue, priority, id])
+  run.queuePosition = Math.min(positionMax, (ahead?.count ?? 0) + 1)
+}
