@@ -222,7 +222,7 @@ describe('the filter of the list of runs', () => {
   })
 
   test('ignores unknown statuses and invalid times', () => {
-    const none = { workflow: '', statuses: [], from: '', until: '', zone: 'UTC' }
+    const none = { search: '', workflow: '', statuses: [], from: '', until: '', zone: 'UTC' }
     for (const search of [
       'status=toString',
       'from=2026-13-01T00:00',
@@ -236,7 +236,7 @@ describe('the filter of the list of runs', () => {
 
   test('is restored from its own query', () => {
     const filter = filterIn(
-      'workflow=a%26b&status=running&status=queued&from=2026-01-01T00:00&until=2026-01-02T00:00&zone=Asia/Tokyo',
+      'search=x+y&workflow=a%26b&status=running&status=queued&from=2026-01-01T00:00&until=2026-01-02T00:00&zone=Asia/Tokyo',
     )
     expect(filterIn(toRunQuery(filter, 'x'))).toEqual(filter)
     expect(toListRequest(filter)).toMatchObject({ workflowId: 'a&b', status: ['queued', 'running'] })

@@ -70,7 +70,28 @@ describe('the list of runs', () => {
     expect(await listsRuns(`until=${await minute(greetingId, 0)}`)).toEqual([false, false])
     const found = await user.visitor.get(`/runs?search=%20${heldId.toUpperCase()}`)
     expect([found.status, found.headers.location]).toEqual([303, `/runs/${heldId}`])
-    expect(await page(await newUser(service), `/runs?search=${heldId}`)).toContain('No run has the ID')
+    expect(await page(await newUser(service), `/runs?search=${heldId}`)).toContain('No runs match these filters')
+  })
+
+  test('is searched by tag and by a word of the error, combined with other filters', async () => {
+    const user = await newUser(service)
+    const failed = await queue(user, 'count-words', { path: 'missing.md' })
+    await waitForPage(user, failed, 'Failed Count the words')
+    const tagged = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60&tag=Nightly')
+    const listsRuns = async (search: string) => {
+      const { text } = await user.visitor.get(`/runs?${search}`)
+      return [failed, tagged].map((id) => text.includes(`"/runs/${id}"`))
+    }
+    expect(await listsRuns('search=Nightly')).toEqual([false, true])
+    expect(await listsRuns('search=cannot+be+read')).toEqual([true, false])
+    expect(await listsRuns('search=cannot+be+read&status=failed&workflow=count-words')).toEqual([true, false])
+    expect(await listsRuns('search=cannot+be+read&status=queued')).toEqual([false, false])
+    for (const search of ['Nightly+import', 'nothing', '%00', '%F0%9F%92%A9', '.']) {
+      expect(await listsRuns(`search=${search}`)).toEqual([false, false])
+    }
+    expect((await user.visitor.get('/runs?search=missing')).text).toContain(
+      'href="/runs?search=missing&amp;status=queued"',
+    )
   })
 
   test('has a link for each status that adds it to the filter or removes it', async () => {

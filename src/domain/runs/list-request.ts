@@ -16,6 +16,8 @@ export interface ListRequest {
   apiKeyId?: string | undefined
   /** One word of the error's name or message. */
   errorWord?: string | undefined
+  /** A tag, or text of the error, of which the longest word decides. */
+  search?: string | undefined
   createdAfter?: number | undefined
   createdBefore?: number | undefined
   /** Default: newest first. */
@@ -49,12 +51,22 @@ function wordOf(text: string): string | undefined {
 
 /** Identifies the list, for its cursors: sorted, so that a cursor fits the same statuses and tags in another order. */
 export function nameList(accountId: string, request: ListRequest): string {
-  const { workflowId, status, tag, createdAfter, createdBefore, reason, errorWord, order = 'newestFirst' } = request
+  const {
+    workflowId,
+    status,
+    tag,
+    createdAfter,
+    createdBefore,
+    reason,
+    errorWord,
+    search,
+    order = 'newestFirst',
+  } = request
   const [browserContextId, apiKeyId] = [request.browserContextId?.toLowerCase(), request.apiKeyId?.toLowerCase()]
   const statuses = status === undefined ? undefined : [...new Set([status].flat())].sort()
   const tags = tag?.toSorted()
   const times = [createdAfter, createdBefore]
-  const selected = [browserContextId, tags, reason, apiKeyId, errorWord?.toLowerCase()]
+  const selected = [browserContextId, tags, reason, apiKeyId, errorWord?.toLowerCase(), search]
   return JSON.stringify(['runs', accountId, workflowId, statuses, ...times, ...selected, order])
 }
 
@@ -75,11 +87,23 @@ export function toRunFilter(request: ListRequest, after: string | undefined): Ru
   }
 }
 
-function selectorOf({ browserContextId, tag, reason, apiKeyId, errorWord }: ListRequest): RunSelector {
+function selectorOf({ browserContextId, tag, reason, apiKeyId, errorWord, search }: ListRequest): RunSelector {
   if (browserContextId !== undefined) return { by: 'context', contextId: browserContextId.toLowerCase() }
   if (tag !== undefined) return { by: 'terms', terms: tag.map(tagTerm) }
   if (reason !== undefined) return { by: 'reason', reason }
   if (apiKeyId !== undefined) return { by: 'apiKey', apiKeyId: apiKeyId.toLowerCase() }
   if (errorWord !== undefined) return { by: 'terms', terms: [errorTerm(wordOf(errorWord) ?? '')] }
+  if (search !== undefined) return { by: 'terms', terms: searchTerms(search) }
   return { by: 'account' }
+}
+
+/** As in the document. PostgreSQL does not store every other character. */
+const tagPattern = /^[A-Za-z0-9._:/@=-]{1,64}$/
+
+function searchTerms(text: string): string[] {
+  const [word] = errorWords(text).sort((a, b) => b.length - a.length)
+  const terms = word === undefined ? [] : [errorTerm(word)]
+  // No run has the empty tag, so that a text without words finds nothing.
+  if (tagPattern.test(text) || word === undefined) terms.push(tagTerm(tagPattern.test(text) ? text : ''))
+  return terms
 }

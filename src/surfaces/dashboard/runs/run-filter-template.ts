@@ -4,19 +4,19 @@ import { type Html, html, labelledField, nothing, selectField } from '../html.ts
 import { isEmptyFilter, type RunFilter, toRunQuery } from './run-filter.ts'
 import { statusOptions } from './run-labels.ts'
 
-export function renderFilters(filter: RunFilter, search: string, workflows: Workflow[]): Html {
-  const { workflow, statuses } = filter
+export function renderFilters(filter: RunFilter, workflows: Workflow[]): Html {
+  const { search, workflow, statuses } = filter
   const options = [{ value: '', title: 'All workflows' }, ...workflows.map(({ id, title }) => ({ value: id, title }))]
   // A workflow that is no longer installed can still be filtered for.
   if (!options.some(({ value }) => value === workflow)) options.push({ value: workflow, title: workflow })
-  const searchField = { name: 'search', label: 'Run ID' }
+  const searchField = { name: 'search', label: 'Run ID, tag or error' }
   return html`<form method="get" action="/runs" class="filters" data-submit-on-change>
-      ${labelledField(searchField, (common) => html`<input type="search" ${common} value="${search}" autocomplete="off" spellcheck="false" placeholder="Run ID" />`)}
+      ${labelledField(searchField, (common) => html`<input type="search" ${common} value="${search}" autocomplete="off" spellcheck="false" placeholder="Run ID, tag or error" />`)}
       ${selectField({ name: 'workflow', label: 'Workflow', value: workflow, options })}
       ${statuses.map((status) => html`<input type="hidden" name="status" value="${status}" />`)}
       ${renderPeriod(filter)}
       <button class="secondary">Apply</button>
-      ${isEmptyFilter(filter) && search === '' ? nothing : html`<a href="/runs">Clear filters</a>`}
+      ${isEmptyFilter(filter) ? nothing : html`<a href="/runs">Clear filters</a>`}
     </form>
     <nav class="chips" aria-label="Status"><ul>${renderChips(filter)}</ul></nav>`
 }

@@ -5,6 +5,8 @@ import { parseLocalTime, parseZone } from '../time-zone.ts'
 import { statusOptions } from './run-labels.ts'
 
 export interface RunFilter {
+  /** A tag, or text of the error. */
+  search: string
   workflow: string
   /** Any of these; empty for all. */
   statuses: RunStatus[]
@@ -13,6 +15,8 @@ export interface RunFilter {
   until: string
   zone: string
 }
+
+const searchLengthMax = 200
 
 const allStatuses = statusOptions.map(({ value }) => value)
 
@@ -25,6 +29,7 @@ export function parseRunFilter(query: URLSearchParams): RunFilter {
     return parseLocalTime(text, zone) === undefined ? '' : text
   }
   return {
+    search: (query.get('search') ?? '').trim().slice(0, searchLengthMax),
     workflow: query.get('workflow') ?? '',
     statuses: allStatuses.filter((status) => chosen.includes(status)),
     from: parseTime('from'),
@@ -34,8 +39,9 @@ export function parseRunFilter(query: URLSearchParams): RunFilter {
 }
 
 export function toListRequest(filter: RunFilter): Omit<ListRequest, 'limit' | 'cursor'> {
-  const { workflow, statuses, from, until, zone } = filter
+  const { search, workflow, statuses, from, until, zone } = filter
   return {
+    search: search || undefined,
     workflowId: workflow || undefined,
     status: statuses.length > 0 ? statuses : undefined,
     createdAfter: parseLocalTime(from, zone),
@@ -44,8 +50,9 @@ export function toListRequest(filter: RunFilter): Omit<ListRequest, 'limit' | 'c
 }
 
 export function toRunQuery(filter: Partial<RunFilter>, cursor = ''): string {
-  const { workflow = '', statuses = [], from = '', until = '', zone = '' } = filter
+  const { search = '', workflow = '', statuses = [], from = '', until = '', zone = '' } = filter
   const values = [
+    ['search', search],
     ['workflow', workflow],
     ...statuses.map((status) => ['status', status]),
     ['from', from],
@@ -56,6 +63,6 @@ export function toRunQuery(filter: Partial<RunFilter>, cursor = ''): string {
   return new URLSearchParams(values.filter(([, value]) => value !== '')).toString()
 }
 
-export function isEmptyFilter({ workflow, statuses, from, until }: RunFilter): boolean {
-  return workflow === '' && statuses.length === 0 && from === '' && until === ''
+export function isEmptyFilter({ search, workflow, statuses, from, until }: RunFilter): boolean {
+  return search === '' && workflow === '' && statuses.length === 0 && from === '' && until === ''
 }

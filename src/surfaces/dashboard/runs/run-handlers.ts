@@ -10,24 +10,18 @@ import { renderCancellation, renderRun, renderRunDeletion } from './run-template
 
 const runsPerPage = 50
 const logLinesMax = 200
-const noRuns = { runs: [], nextCursor: null }
 
 export const listRuns: PageHandler = async ({ account, query }, deps) => {
   const filter = parseRunFilter(query)
-  const search = (query.get('search') ?? '').trim()
-  if (search !== '') {
-    const run = await deps.runs.get(account.id, search)
-    if (run) return { location: `/runs/${run.id}` }
-  }
+  const found = await deps.runs.get(account.id, filter.search)
+  if (found) return { location: `/runs/${found.id}` }
   const cursor = query.get('cursor') ?? undefined
-  const request = { ...toListRequest(filter), limit: runsPerPage, cursor }
-  const list = search === '' ? await deps.runs.list(account.id, request) : noRuns
+  const list = await deps.runs.list(account.id, { ...toListRequest(filter), limit: runsPerPage, cursor })
   // The cursor is invalid, for example because someone edited the address.
   if (!list) return { location: `/runs?${toRunQuery(filter)}` }
   const body = renderRunList({
     ...list,
     filter,
-    search,
     isFirstPage: cursor === undefined,
     done: query.get('done') ?? '',
     workflows: deps.workflows.current(account.id).list(),

@@ -15,8 +15,6 @@ interface RunList {
   isFirstPage: boolean
   done: string
   filter: RunFilter
-  /** The text of the search field, when no run has this id. */
-  search: string
   /** Installed workflows, sorted by id. */
   workflows: Workflow[]
   queuerLabel: QueuerLabel
@@ -24,24 +22,21 @@ interface RunList {
 }
 
 export function renderRunList(list: RunList): Html {
-  const { runs, filter, search, isFirstPage, workflows, nextCursor, done } = list
-  const isEmpty = runs.length === 0 && isFirstPage && search === '' && isEmptyFilter(filter)
+  const { runs, filter, isFirstPage, workflows, nextCursor, done } = list
+  const isEmpty = runs.length === 0 && isFirstPage && isEmptyFilter(filter)
   const actions = html`<a class="button" href="/workflows">Run a workflow</a>`
   const newest = html`<a href="/runs?${toRunQuery(filter)}">← Newest runs</a>`
   const older = nextCursor && html`<a href="/runs?${toRunQuery(filter, nextCursor)}">Older runs →</a>`
   return html`${heading('Runs', isEmpty ? {} : { actions })}
     ${done === 'deleted' ? notice('good', 'Run deleted. Its data was erased.') : nothing}
-    ${isEmpty ? nothing : renderFilters(filter, search, workflows)}
+    ${isEmpty ? nothing : renderFilters(filter, workflows)}
     <div id="runs" data-live="/runs/changes">
-      ${isEmpty ? renderNoRuns(list) : runs.length === 0 ? renderNoResults(search) : renderRunTable(list)}
+      ${isEmpty ? renderNoRuns(list) : runs.length === 0 ? noResults : renderRunTable(list)}
       <p class="pages">${isFirstPage ? nothing : newest} ${older ?? nothing}</p>
     </div>`
 }
 
-function renderNoResults(search: string): Html {
-  const found = search === '' ? 'No runs match these filters.' : `No run has the ID “${search}”.`
-  return emptyState('No results', html`<p>${found} <a href="/runs">Clear filters</a></p>`)
-}
+const noResults = emptyState('No results', html`<p>No runs match these filters. <a href="/runs">Clear filters</a></p>`)
 
 function renderNoRuns({ workflows, executionUrl }: RunList): Html {
   const [workflow] = workflows
