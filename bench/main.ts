@@ -1,5 +1,6 @@
 /** `npm run bench`: runs benchmarks and prints tables. Compare figures within one run only. */
 import { parseArgs } from 'node:util'
+import { batch } from './batch.ts'
 import { type BenchOptions, options, parseOptions } from './bench-options.ts'
 import { browser } from './browser.ts'
 import { deploying } from './deploying.ts'
@@ -18,6 +19,7 @@ type Benchmark = (options: BenchOptions) => Promise<void>
 const defaultBenchmarks: Record<string, Benchmark> = {
   starting,
   queueing,
+  batch,
   browser,
   reloading,
   deploying,

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '98bd63b5a4514f40'
+export const documentHash = 'a2cc8addbc84eafe'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -16,6 +16,20 @@ export interface ExecutionV1Operations {
    * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write or runs:write, browser-contexts:use · responses: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503, 507
    */
   queueRemoteRun: Operation<operations, 'queueRemoteRun'>
+  /**
+   * Queue up to 1000 runs, all or none.
+   *
+   * Queues a run for each entry of `runs`, of any workflows, in one durable write: all are stored, or none is. The
+   * response has the runs in the order of the entries. Every entry that cannot be queued is an error of the response
+   * 400, of which the first 20 are reported. The body may have 5 MiB, and the `variableData` of an entry 1 MiB as JSON.
+   *
+   * Repeating an `Idempotency-Key` returns the runs of the first call in their current state, but with `output`
+   * `null`, since the outputs may be large: read them with `getRun`. A key with scopes needs
+   * `browser-contexts:use` if an entry has a `browserContextId`.
+   *
+   * `POST /v1/execution/queue-remote-batch` · scopes: runs:write or runs:write, browser-contexts:use · responses: 202, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503, 507
+   */
+  queueRemoteRunBatch: Operation<operations, 'queueRemoteRunBatch'>
   /**
    * List runs, newest first.
    *
@@ -135,6 +149,7 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
   credential: (apiKey) => ({ Authorization: `Bearer ${apiKey}` }),
   operations: {
     queueRemoteRun: { method: 'PUT', path: '/v1/execution/queue-remote/{workflowId}', retry: 'withIdempotencyKey' },
+    queueRemoteRunBatch: { method: 'POST', path: '/v1/execution/queue-remote-batch', retry: 'withIdempotencyKey' },
     listRuns: { method: 'GET', path: '/v1/execution/runs', retry: 'always' },
     getRun: { method: 'GET', path: '/v1/execution/runs/{runId}', retry: 'always' },
     deleteRun: { method: 'DELETE', path: '/v1/execution/runs/{runId}', retry: 'always' },

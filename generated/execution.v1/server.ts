@@ -14,6 +14,20 @@ export interface ExecutionV1Handlers<Principal> {
    */
   queueRemoteRun: Handler<operations['queueRemoteRun'], 'delaySeconds' | 'priority' | 'persistContext', Principal>
   /**
+   * Queue up to 1000 runs, all or none.
+   *
+   * Queues a run for each entry of `runs`, of any workflows, in one durable write: all are stored, or none is. The
+   * response has the runs in the order of the entries. Every entry that cannot be queued is an error of the response
+   * 400, of which the first 20 are reported. The body may have 5 MiB, and the `variableData` of an entry 1 MiB as JSON.
+   *
+   * Repeating an `Idempotency-Key` returns the runs of the first call in their current state, but with `output`
+   * `null`, since the outputs may be large: read them with `getRun`. A key with scopes needs
+   * `browser-contexts:use` if an entry has a `browserContextId`.
+   *
+   * `POST /v1/execution/queue-remote-batch` · scopes: runs:write or runs:write, browser-contexts:use · responses: 202, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503, 507
+   */
+  queueRemoteRunBatch: Handler<operations['queueRemoteRunBatch'], never, Principal>
+  /**
    * List runs, newest first.
    *
    * Lists the account's runs, newest first, in pages. A run must match all filters. A page ends before the run with

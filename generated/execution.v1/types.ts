@@ -28,6 +28,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/queue-remote-batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Queue up to 1000 runs, all or none
+         * @description Queues a run for each entry of `runs`, of any workflows, in one durable write: all are stored, or none is. The
+         *     response has the runs in the order of the entries. Every entry that cannot be queued is an error of the response
+         *     400, of which the first 20 are reported. The body may have 5 MiB, and the `variableData` of an entry 1 MiB as JSON.
+         *
+         *     Repeating an `Idempotency-Key` returns the runs of the first call in their current state, but with `output`
+         *     `null`, since the outputs may be large: read them with `getRun`. A key with scopes needs
+         *     `browser-contexts:use` if an entry has a `browserContextId`.
+         */
+        post: operations["queueRemoteRunBatch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/runs": {
         parameters: {
             query?: never;
@@ -271,6 +297,40 @@ export interface components {
         /** @description The run to queue. The specification allows only this member. */
         QueueRemoteRunRequest: {
             variableData: components["schemas"]["VariableData"];
+        };
+        /** @description The runs to queue. */
+        QueueRemoteRunBatchRequest: {
+            /** @description In the order of the response. */
+            runs: components["schemas"]["BatchEntry"][];
+        };
+        /** @description A run to queue, with the choices that `queueRemoteRun` takes as parameters. */
+        BatchEntry: {
+            workflowId: components["schemas"]["WorkflowId"];
+            variableData: components["schemas"]["VariableData"];
+            /** @description Seconds from now before which the run does not start; 0 if absent. */
+            delaySeconds?: number;
+            /** @description Seconds after which the run becomes `expired` if it has not started. Must be longer than the delay. */
+            expiresInSeconds?: number;
+            /** @description Of an account's runs that are ready, the one with the highest priority starts first; 0 if absent. */
+            priority?: number;
+            /** @description Tags of the run, by which `listRuns` finds it. Do not put secrets into them. */
+            tags?: components["schemas"]["RunTag"][];
+            /**
+             * @description What the run works on, such as a customer or a site, for a workflow whose `concurrency.per` is `key`. Refused
+             *     for other workflows.
+             */
+            concurrencyKey?: components["schemas"]["ConcurrencyKey"];
+            /** @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. */
+            browserContextId?: components["schemas"]["Uuid"];
+            /**
+             * @description When the browser's cookies and storage become the context's new version; `onSuccess` if absent. Ignored without
+             *     `browserContextId`.
+             */
+            persistContext?: components["schemas"]["PersistContext"];
+        };
+        /** @description The queued runs, in the order of the request. */
+        RunBatch: {
+            data: components["schemas"]["Run"][];
         };
         /**
          * @description Values of the workflow's variables, by name, valid by the workflow's `variablesSchema`. A member that the schema
@@ -1577,6 +1637,155 @@ export interface operations {
             };
             406: components["responses"]["NotAcceptable"];
             /** @description The `Idempotency-Key` was used with another request, or for a run that has been deleted. Nothing was stored. */
+            409: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            /**
+             * @description The API key has exceeded its rate limit, or the account has reached its limit of queued runs, of requests in
+             *     flight, or of bytes of large bodies and responses. Nothing was stored.
+             */
+            429: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
+                     * @example 42
+                     */
+                    "Retry-After": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageQuotaExceeded"];
+        };
+    };
+    queueRemoteRunBatch: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Makes the call safe to repeat: for 24 hours, a call of the same account with the same key, workflow, parameters
+                 *     and body returns the first run, with `Idempotent-Replayed`. With another request, the key is refused (409).
+                 * @example invoice-2026-11-0042
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueueRemoteRunBatchRequest"];
+            };
+        };
+        responses: {
+            /** @description The runs are stored durably and will be executed. */
+            202: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description Sent when an earlier call with this `Idempotency-Key` created the run.
+                     * @example true
+                     */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunBatch"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            /**
+             * @description The `Idempotency-Key` was used with another request, or for a batch of which a run has been deleted. Nothing was
+             *     stored.
+             */
             409: {
                 headers: {
                     /**

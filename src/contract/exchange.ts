@@ -9,7 +9,7 @@ import type { CredentialReader } from './credential.ts'
 import type { CrossOrigin } from './cross-origin.ts'
 import type { ServerSentEvent } from './handler.ts'
 import { type ParameterReader, type Parameters, readHeaders } from './parameters.ts'
-import type { ProblemDetail, ProblemTypes } from './problem.ts'
+import { type ProblemDetail, type ProblemTypes, ScopeMissing } from './problem.ts'
 import type { RequestValidation } from './request-validation.ts'
 import type { RateLimitStatus } from './response.ts'
 import type { ResponseValidation } from './response-validation.ts'
@@ -75,6 +75,8 @@ export class Exchange<P = unknown> {
   pathValues: string[] = []
   credential = ''
   principal: P | undefined = undefined
+  /** Those of the credential; `null` permits everything. */
+  scopes: readonly string[] | null = null
   /** Undefined until the request is counted. */
   rateLimit: RateLimitStatus | undefined = undefined
   tenant: TenantRequest | undefined = undefined
@@ -139,6 +141,13 @@ export class HandlerRequest {
   /** See `TenantRequest.reserve`. */
   get reserve(): (bytes: number) => Promise<void> | undefined {
     return (bytes) => this.#exchange.tenant?.reserve(bytes)
+  }
+
+  /** @throws {ScopeMissing} unless the credential has the scope, one of the operation's `x-conditional-scopes`. */
+  requireScope(scope: string): void {
+    const { scopes, served } = this.#exchange
+    if (!served?.operation.conditionalScopes.includes(scope)) throw new Error(`The scope ${scope} is not documented.`)
+    if (scopes !== null && !scopes.includes(scope)) throw new ScopeMissing()
   }
 
   /** Lets other large requests continue while this one waits for something. */

@@ -31,6 +31,8 @@ export interface OperationRequest<Operation extends OperationTypes, Filled exten
    * bytes, and await what it returns: nothing when the bytes may be read at once. @throws {Problem}
    */
   reserve: Reserve
+  /** Requires one of the operation's `x-conditional-scopes`. @throws {ScopeMissing} which becomes 403. */
+  requireScope(scope: string): void
   /** Lets other large requests continue while this one waits for something. */
   endTurn(): void
   /** Whether the credential of this request would be accepted now; for responses that take long. */

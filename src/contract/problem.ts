@@ -79,6 +79,9 @@ export function problemType(types: ProblemTypes, kind: string): ProblemType {
   return type
 }
 
+/** The request needs a scope that its credential lacks: 403. */
+export class ScopeMissing extends Error {}
+
 /** A 400 response with its validation errors. */
 export function invalidRequest(errors: ProblemMember[]) {
   const detail = 'The request is invalid. Nothing was stored.'

@@ -15,7 +15,7 @@ import {
   type ServedOperation,
 } from './exchange.ts'
 import type { PathMatch } from './path-lookup.ts'
-import { CredentialRevoked, Problem, problemType } from './problem.ts'
+import { CredentialRevoked, Problem, problemType, ScopeMissing } from './problem.ts'
 import { internalError, type RateLimitStatus, rateLimited, send, unavailable } from './response.ts'
 import type { TenantLimits } from './tenant-limits.ts'
 
@@ -161,6 +161,7 @@ async function authenticate<P>(
   if (!value || !caller) return unauthorized(served)
   exchange.credential = value
   exchange.principal = caller.principal
+  exchange.scopes = caller.scopes
   if (options.limitRate) {
     exchange.rateLimit = await options.limitRate(caller.principal, client)
     if (exchange.rateLimit.isExceeded) return rateLimited(exchange.rateLimit)
@@ -223,6 +224,8 @@ export function fail(isUnavailable: (error: unknown) => boolean): ErrorRequestHa
     if (error instanceof ClientGone) return exchange.end(clientClosed)
     if (response.headersSent) return exchange.logError('request failed after its response', { err: error })
     if (error instanceof CredentialRevoked && exchange.served) return send(exchange, unauthorized(exchange.served))
+    if (error instanceof ScopeMissing && exchange.served)
+      return send(exchange, { status: 403, text: exchange.served.refusals[403] })
     if (error instanceof Problem) {
       const { problem, headers } = error
       return send(exchange, {

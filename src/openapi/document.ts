@@ -61,6 +61,8 @@ export interface OperationObject {
   responses: Record<string, ResponseObject>
   /** Extension: clients may repeat the operation although its method is not idempotent. */
   'x-idempotent'?: boolean
+  /** Extension: scopes that some requests need in addition to those of the operation; its description says which. */
+  'x-conditional-scopes'?: string[]
 }
 
 /** An operation with its address. */

@@ -41,6 +41,8 @@ export interface Operation {
   /** Names of all security schemes whose credentials it takes; all of them are sent as `scheme` says. */
   schemeNames: string[]
   scopes: string[]
+  /** Scopes that some requests need in addition, as their handlers decide. */
+  conditionalScopes: string[]
   body: { required: boolean; mediaTypes: string[]; schemas: Schema[]; bytesMax: number } | undefined
   responses: Map<number, Response>
   /** Media types of all successful responses; empty when none of them has a body. */
@@ -65,7 +67,7 @@ export function readOperations(document: Document): Operation[] {
 }
 
 function readOperation(document: Document, { path, method, operation, parameters }: DocumentOperation): Operation {
-  const { operationId: id, security, requestBody } = operation
+  const { operationId: id, security, requestBody, 'x-conditional-scopes': conditionalScopes = [] } = operation
   if (!id) throw new Error(`${method.toUpperCase()} ${path} has no operationId.`)
   const responses = new Map(
     Object.entries(operation.responses ?? {}).map(([status, it]) => readResponse(document, id, status, it)),
@@ -76,7 +78,8 @@ function readOperation(document: Document, { path, method, operation, parameters
     method: method.toUpperCase(),
     path,
     parameters: parameters.map((it) => readParameter(document, id, it)),
-    ...readSecurity(document, id, security ?? document.security ?? [], scopesOf(parameters)),
+    ...readSecurity(document, id, security ?? document.security ?? [], [...scopesOf(parameters), ...conditionalScopes]),
+    conditionalScopes,
     body: requestBody && readBody(id, resolve<RequestBodyObject>(document, requestBody)),
     responses,
     successTypes: [...new Set(successes)],
@@ -108,7 +111,7 @@ function scopesOf(parameters: ParameterObject[]): string[] {
 /**
  * The first requirement, and the names of further schemes without scopes, whose tokens are sent in the same place.
  *
- * @param ofParameters scopes that are in the second requirement, since OpenAPI has no security of parameters.
+ * @param ofParameters scopes that are in the second requirement, since OpenAPI has no security of parameters and bodies.
  */
 function readSecurity(
   document: Document,

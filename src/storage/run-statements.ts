@@ -60,11 +60,17 @@ export const sharedRunStatements = {
     [accountId: string, key: string, fingerprint: Uint8Array, runId: string, expiresAt: number, now: number]
   >(`INSERT INTO idempotency_keys (account_id, key, fingerprint, run_id, expires_at) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, run_id = excluded.run_id,
-    expires_at = excluded.expires_at WHERE idempotency_keys.expires_at <= ? RETURNING run_id`),
+    run_ids = NULL, expires_at = excluded.expires_at WHERE idempotency_keys.expires_at <= ? RETURNING run_id`),
 
-  findIdempotencyKey: statement<{ fingerprint: Uint8Array; run_id: string }, [accountId: string, key: string]>(
-    'SELECT fingerprint, run_id FROM idempotency_keys WHERE account_id = ? AND key = ?',
+  /** Stores the ids of all runs of a batch, a JSON array, with its key. */
+  nameRunsOfKey: statement<object, [runIds: string, accountId: string, key: string]>(
+    'UPDATE idempotency_keys SET run_ids = ? WHERE account_id = ? AND key = ?',
   ),
+
+  findIdempotencyKey: statement<
+    { fingerprint: Uint8Array; run_id: string; run_ids: string | null },
+    [accountId: string, key: string]
+  >('SELECT fingerprint, run_id, run_ids FROM idempotency_keys WHERE account_id = ? AND key = ?'),
 
   releaseIdempotencyKey: statement<object, [accountId: string, key: string, runId: string]>(
     'DELETE FROM idempotency_keys WHERE account_id = ? AND key = ? AND run_id = ?',

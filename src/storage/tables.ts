@@ -206,6 +206,8 @@ export interface IdempotencyKeysTable {
   /** Keyed hash of the first request with this key. */
   fingerprint: Uint8Array
   run_id: string
+  /** Ids of all runs of a batch, in their order; `null` for the key of a single run. */
+  run_ids: Json | null
   expires_at: Milliseconds
 }
 

@@ -1,6 +1,7 @@
 /** The Execution API: every operation of openapi/execution.v1.yaml, the scope that guards it, and its handler. */
 import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts'
 import type { Principal } from '../domain/api-keys/api-key.ts'
+import { batchOperations } from '../domain/runs/batch-operations.ts'
 import { type RunDependencies, runOperations } from '../domain/runs/run-operations.ts'
 import { type WorkflowDependencies, workflowOperations } from '../domain/workflows/workflow-operations.ts'
 
@@ -9,6 +10,7 @@ type Handlers = ExecutionV1Handlers<Principal>
 /** The scope that an API key needs. The stages read it from the document; a test compares this table with it. */
 export const executionScopes = {
   queueRemoteRun: 'runs:write',
+  queueRemoteRunBatch: 'runs:write',
   listRuns: 'runs:read',
   createRunToken: 'runs:read',
   getRun: 'runs:read',
@@ -24,5 +26,5 @@ export const executionScopes = {
 export type ExecutionApiDependencies = RunDependencies & WorkflowDependencies
 
 export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
-  return { ...runOperations(dependencies), ...workflowOperations(dependencies) }
+  return { ...runOperations(dependencies), ...batchOperations(dependencies), ...workflowOperations(dependencies) }
 }

@@ -74,6 +74,9 @@ describe('Prism reports', () => {
     const downloaded = await client.getRunArtifact({ params: { path: artifact }, parseAs: 'arrayBuffer' })
     const [finishedId, queuedId] = [finished.data?.id ?? '', queued.data?.id ?? '']
     for (const runId of [finishedId, queuedId]) await client.getRun({ params: { path: { runId } } })
+    await client.queueRemoteRunBatch({
+      body: { runs: [{ workflowId, variableData: { name: 'Ada' }, delaySeconds: 3600 }] },
+    })
     await client.getWorkflowsDocument()
     await client.createRunToken({ body: { runId: queuedId, expiresInSeconds: 60 } })
     await client.cancelRun({ params: { path: { runId: queuedId } } })
@@ -88,7 +91,7 @@ describe('Prism reports', () => {
 
     expect(takeViolations()).toEqual([])
     expect(Buffer.from(downloaded.data ?? new ArrayBuffer()).toString()).toBe('Hello')
-    expect(statuses).toEqual([200, 200, 200, 200, 202, 200, 200, 200, 200, 200, 201, 200, 200, 204, 200, 200, 204])
+    expect(statuses).toEqual([200, 200, 200, 200, 202, 200, 200, 200, 200, 202, 200, 201, 200, 200, 204, 200, 200, 204])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })
 

@@ -30,6 +30,9 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     query: 'delaySeconds=3600',
     body: { variableData: { name: 'Ada' } },
   }),
+  queueRemoteRunBatch: async () => ({
+    body: { runs: [{ workflowId: 'greet', variableData: { name: 'Ada' }, delaySeconds: 3600 }] },
+  }),
   listRuns: async (service, account) => {
     await queueRun(service, account)
     return {}

@@ -105,6 +105,16 @@ const cases: Record<OperationId, Case> = {
       expectAll(output, [body.data[0].id, 'queued'])
     },
   },
+  queueRemoteRunBatch: {
+    async check({ caller }, output) {
+      const { body } = await caller.execution('GET', '/v1/execution/runs')
+      expect(body.data.map(({ variableData }: { variableData: object }) => variableData)).toEqual([
+        { path: 'LICENSE', top: 5 },
+        { path: 'README.md', top: 5 },
+      ])
+      expectAll(output, [body.data[0].id, body.data[1].id])
+    },
+  },
   listRuns: {
     onlyReads: true,
     async prepare(setup) {

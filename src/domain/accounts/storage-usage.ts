@@ -89,15 +89,21 @@ export class StorageUsage {
     this.#options = { ...defaults, ...options }
   }
 
-  /** Why the account may store nothing more; `undefined` below its quota. */
-  refusal(accountId: string): string | undefined {
-    if (this.quotaMegabytes === 0 || this.bytesOf(accountId) < this.quotaMegabytes * 1024 * 1024) return undefined
-    return `This account has reached its storage quota of ${this.quotaMegabytes} MB. Delete runs or browser contexts, or wait until their retention ends.`
+  /** Why the account may not store `bytes` more; `undefined` if it may. Without `bytes`: whether it has reached its quota. */
+  refusal(accountId: string, bytes = 0): string | undefined {
+    const stored = this.bytesOf(accountId)
+    const quota = this.quotaMegabytes * 1024 * 1024
+    if (quota === 0 || stored + bytes < quota) return undefined
+    const advice = 'Delete runs or browser contexts, or wait until their retention ends.'
+    if (stored < quota) {
+      return `This request would store ${bytes} bytes, and exceed this account's storage quota of ${this.quotaMegabytes} MB. ${advice}`
+    }
+    return `This account has reached its storage quota of ${this.quotaMegabytes} MB. ${advice}`
   }
 
   /** @throws {Problem} 507 when the account may store nothing more. */
-  require(accountId: string): void {
-    const detail = this.refusal(accountId)
+  require(accountId: string, bytes = 0): void {
+    const detail = this.refusal(accountId, bytes)
     if (detail) throw new Problem({ kind: 'storage-quota-exceeded', detail: `${detail} Nothing was stored.` })
   }
 

@@ -23,6 +23,23 @@ export async function findContext(tx: Transaction, accountId: string, id: string
   return selectContexts(tx, accountId).where('browser_contexts.id', '=', parsed).executeTakeFirst()
 }
 
+/** The runs that lease the browser contexts of these runs, by context; without contexts that do not exist. */
+export async function findContextLeases(
+  tx: Transaction,
+  accountId: string,
+  runs: readonly { browser_context_id: string | null }[],
+): Promise<Map<string, string | null>> {
+  const ids = [...new Set(runs.flatMap(({ browser_context_id: id }) => parseId(id ?? '') ?? []))]
+  if (ids.length === 0) return new Map()
+  const contexts = tx.query.selectFrom('browser_contexts').select(['id', 'held_by_run_id'])
+  const found = await contexts
+    .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
+    .where('id', 'in', ids)
+    .execute()
+  return new Map(found.map(({ id, held_by_run_id }) => [id, held_by_run_id]))
+}
+
 export async function isContextNameTaken({ query }: Transaction, accountId: string, name: string): Promise<boolean> {
   const row = query.selectFrom('browser_contexts').select('id').where('account_id', '=', accountId)
   return (await row.where('name', '=', name).executeTakeFirst()) !== undefined

@@ -4,7 +4,7 @@
  */
 import type { InsertedRun } from '../../storage/run-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
-import { findContext } from '../browser-contexts/browser-contexts.sql.ts'
+import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import { Batcher } from './batcher.ts'
 
 /** A run to insert. Every other column has its default. */
@@ -32,14 +32,24 @@ type EnqueueResult =
   /** The idempotency key belongs to this earlier run. */
   | { kind: 'keyInUse'; runId: string; fingerprint: Uint8Array }
 
+/** The result for runs that are enqueued all or none. */
+export type BatchEnqueueResult =
+  | { kind: 'enqueued'; runs: readonly NewRun[] }
+  /** Positions of the runs whose browser context does not exist. */
+  | { kind: 'noSuchBrowserContext'; indexes: number[] }
+  | { kind: 'tooManyQueuedRuns'; queuedMax: number }
+  | { kind: 'keyInUse'; runIds: string[]; fingerprint: Uint8Array }
+
 export class EnqueueBatcher {
   readonly #batcher: Batcher<EnqueueRequest, EnqueueResult>
   /** For runs without an idempotency key or a browser context, where a transaction would cost round trips. */
   readonly #plainBatcher: Batcher<EnqueueRequest, EnqueueResult | undefined> | undefined
+  readonly #store: Store
   readonly #limit: QueuedRunsLimit
   readonly #now: () => number
 
   constructor(store: Store, limit: QueuedRunsLimit, now: () => number) {
+    this.#store = store
     this.#batcher = new Batcher(store, (tx, requests) => this.#enqueueAll(tx, requests))
     const insertPlain = (tx: Transaction, requests: EnqueueRequest[]) => this.#insertPlain(tx, requests)
     this.#plainBatcher = store.isRemote ? new Batcher(store, insertPlain, { oneStatement: true }) : undefined
@@ -52,6 +62,39 @@ export class EnqueueBatcher {
     const isPlain = !request.idempotencyKey && request.run.browser_context_id === null
     const inserted = isPlain ? await this.#plainBatcher?.add(request) : undefined
     return inserted ?? this.#batcher.add(request)
+  }
+
+  /** Enqueues all runs of one account or none, in their order. Once this resolves, they survive a power cut. */
+  enqueueTogether(runs: readonly NewRun[], idempotencyKey: IdempotencyKey | undefined): Promise<BatchEnqueueResult> {
+    const options = { concurrent: true, batchSize: runs.length }
+    return this.#store.write((tx) => this.#enqueueTogether(tx, runs, idempotencyKey), options)
+  }
+
+  async #enqueueTogether(
+    tx: Transaction,
+    runs: readonly NewRun[],
+    idempotencyKey: IdempotencyKey | undefined,
+  ): Promise<BatchEnqueueResult> {
+    const [first] = runs
+    if (!first) return { kind: 'enqueued', runs }
+    const reserved = await this.#limit.reserve(tx, first.account_id, runs.length)
+    const earlier = idempotencyKey && (await claimIdempotencyKey(tx, first, idempotencyKey, this.#now()))
+    if (earlier) return { kind: 'keyInUse', runIds: runIdsOf(earlier), fingerprint: earlier.fingerprint }
+    const contexts = await findContextLeases(tx, first.account_id, runs)
+    const unknown = runs.flatMap(({ browser_context_id: id }, index) => (id === null || contexts.has(id) ? [] : index))
+    const isRefused = reserved < runs.length || unknown.length > 0
+    // The caller may send the request again with the same key.
+    if (isRefused && idempotencyKey)
+      await tx.all(tx.statements.releaseIdempotencyKey, [first.account_id, idempotencyKey.key, first.id])
+    if (reserved < runs.length) return { kind: 'tooManyQueuedRuns', queuedMax: this.#limit.max }
+    if (unknown.length > 0) return { kind: 'noSuchBrowserContext', indexes: unknown }
+    const enqueued = runs.map((run) => ({ ...run, waits_for_context: waitsFor(run, contexts) ? 1 : 0 }) as const)
+    await insertRuns(tx, enqueued)
+    if (idempotencyKey) {
+      const ids = JSON.stringify(runs.map(({ id }) => id))
+      await tx.all(tx.statements.nameRunsOfKey, [ids, first.account_id, idempotencyKey.key])
+    }
+    return { kind: 'enqueued', runs: enqueued }
   }
 
   /**
@@ -116,11 +159,9 @@ export class EnqueueBatcher {
 
   async #prepare(tx: Transaction, run: NewRun): Promise<EnqueueResult> {
     if (run.browser_context_id === null) return { kind: 'enqueued', run }
-    const browserContext = await findContext(tx, run.account_id, run.browser_context_id)
-    if (!browserContext) return { kind: 'noSuchBrowserContext' }
-    // For a delayed run this is decided when it is claimed.
-    const waits = browserContext.held_by_run_id !== null && run.persist_context !== 'never' && run.delayed === 0
-    return { kind: 'enqueued', run: { ...run, waits_for_context: waits ? 1 : 0 } }
+    const leases = await findContextLeases(tx, run.account_id, [run])
+    if (!leases.has(run.browser_context_id)) return { kind: 'noSuchBrowserContext' }
+    return { kind: 'enqueued', run: { ...run, waits_for_context: waitsFor(run, leases) ? 1 : 0 } }
   }
 }
 
@@ -132,13 +173,29 @@ export async function insertRuns(tx: Transaction, runs: readonly NewRun[]): Prom
   )
 }
 
+interface KeyUse {
+  fingerprint: Uint8Array
+  run_id: string
+  run_ids: string | null
+}
+
+function runIdsOf({ run_id, run_ids }: KeyUse): string[] {
+  return run_ids === null ? [run_id] : JSON.parse(run_ids)
+}
+
+/** Whether another run has the lease of the run's browser context. For a delayed run, its claim decides. */
+function waitsFor(run: NewRun, leases: ReadonlyMap<string, string | null>): boolean {
+  const heldBy = run.browser_context_id === null ? null : leases.get(run.browser_context_id)
+  return heldBy != null && run.persist_context !== 'never' && run.delayed === 0
+}
+
 /** Returns the unexpired earlier use of the key, or stores this one. */
 async function claimIdempotencyKey(
   tx: Transaction,
   { account_id, id }: NewRun,
   { key, fingerprint, expiresAt }: IdempotencyKey,
   now: number,
-): Promise<{ fingerprint: Uint8Array; run_id: string } | undefined> {
+): Promise<KeyUse | undefined> {
   const values = [account_id, key, fingerprint, id, expiresAt, now] as const
   const claimed = await tx.all(tx.statements.claimIdempotencyKey, [...values])
   if (claimed.length > 0) return undefined

@@ -9,6 +9,7 @@ import type { RunTokens } from '../api-keys/run-tokens.ts'
 import { notFound } from '../problems.ts'
 import type { Artifact, RunArtifacts } from './artifacts.ts'
 import { findListErrors } from './list-request.ts'
+import { idempotencyConflict, runDeleted, tooManyQueuedRuns } from './queue-problems.ts'
 import type { Run, RunEvent } from './run.ts'
 import type { RunFeed } from './run-feed.ts'
 import { toResponse } from './run-response.ts'
@@ -186,25 +187,6 @@ function waitUntilFinished(
   })
 }
 
-const idempotencyConflict = {
-  status: 409,
-  problem: {
-    kind: 'idempotency-conflict',
-    detail: 'This Idempotency-Key was used with another request in the last 24 hours. Nothing was stored.',
-    errors: [{ header: 'Idempotency-Key', detail: 'was used with another request' }],
-  },
-} as const
-
-const runDeleted = {
-  status: 409,
-  problem: {
-    kind: 'idempotency-conflict',
-    detail:
-      'This Idempotency-Key was used in the last 24 hours for a run that has been deleted. Use another key to queue another run. Nothing was stored.',
-    errors: [{ header: 'Idempotency-Key', detail: 'was used for a run that has been deleted' }],
-  },
-} as const
-
 function notFinished({ status }: Run) {
   const detail = `The run is ${status}. Cancel it and wait for its end, then delete it. Nothing was deleted.`
   return { status: 409, problem: { kind: 'run-not-finished', detail } } as const
@@ -220,18 +202,6 @@ function rangeNotSatisfiable(sizeBytes: number) {
   const errors = [{ header: 'Range', detail: 'begins after the end of the artifact' }]
   const headers = { 'Content-Range': `bytes */${sizeBytes}` }
   return { status: 416 as const, headers, problem: { kind: 'range-not-satisfiable', detail, errors } }
-}
-
-/** Seconds. An estimate: runs start when workers are free. */
-const retryAfterSeconds = '5'
-
-function tooManyQueuedRuns({ queuedMax }: { queuedMax: number }) {
-  const detail = `This account has reached its limit of ${queuedMax} queued runs. Try again when some have started, or cancel some.`
-  return {
-    status: 429 as const,
-    headers: { 'Retry-After': retryAfterSeconds },
-    problem: { kind: 'too-many-queued-runs' as const, detail },
-  }
 }
 
 /** Ends the stream when its API key is deleted or expires: before the next event, or within a second without events. */

@@ -6,21 +6,25 @@ import { inSpan } from '../../telemetry/tracing.ts'
 import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
 import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { Secrets } from '../workflows/secrets.ts'
-import type { VariableError } from '../workflows/workflows.ts'
-import { groupOf, isLimitedByKey } from './concurrency-groups.ts'
-import { EnqueueBatcher, type NewRun, QueuedRunsLimit } from './enqueue-batcher.ts'
-import { createRunId, messageAttributes, type PersistContext, parseCreatedAt, Run, secretsAad } from './run.ts'
+import { EnqueueBatcher, QueuedRunsLimit } from './enqueue-batcher.ts'
+import {
+  canonicalJson,
+  canonicalRequest,
+  createIdempotencyKey,
+  createRun,
+  type QueueRequest,
+  type Queuer,
+  type RefusedRun,
+  toQueuedRow,
+} from './new-run.ts'
+import { messageAttributes, Run, secretsAad } from './run.ts'
+import { type BatchResult, RunBatches } from './run-batches.ts'
 import { deleteRun } from './run-erasure.ts'
 import { RunReader, type RunReaderDependencies } from './run-reader.ts'
 import { isFinal, type RunObserver, type RunStatus, toFinishedRun } from './run-state.ts'
 import { appendStatus, findRun, lockRun } from './runs.sql.ts'
 
-/** An API key, or a user in the dashboard. */
-interface Queuer {
-  accountId: string
-  apiKeyId: string | null
-  userId?: string | null
-}
+export type { QueueRequest } from './new-run.ts'
 
 /** The API key or the user that cancels a run. */
 interface Canceller {
@@ -28,39 +32,14 @@ interface Canceller {
   userId?: string
 }
 
-export interface QueueRequest {
-  workflowId: string
-  variables: Record<string, unknown>
-  idempotencyKey: string | undefined
-  delaySeconds: number
-  expiresInSeconds: number | undefined
-  priority: number
-  /** Distinct; `undefined` without any, so that the fingerprints of earlier requests stay the same. */
-  tags?: readonly string[] | undefined
-  /** For a workflow with a limit per key. */
-  concurrencyKey?: string | undefined
-  browserContext?: { id: string; persist: PersistContext } | undefined
-  /**
-   * A run of the same account and workflow whose secrets replace the masks in `variables`. Applies if the same caller
-   * queued that run or all other variables are equal; otherwise the masks are not replaced.
-   */
-  secretsFrom?: string | undefined
-}
-
 export type QueueResult =
   | { kind: 'queued'; run: Run; replayed: boolean }
-  | { kind: 'noSuchWorkflow' }
+  | RefusedRun
   | { kind: 'noSuchBrowserContext' }
-  | { kind: 'usesNoBrowser' }
-  /** The workflow has no limit per key. */
-  | { kind: 'usesNoConcurrencyKey' }
-  | { kind: 'variablesInvalid'; errors: VariableError[] }
   | { kind: 'idempotencyConflict' }
   /** The idempotency key belongs to a run that was deleted. */
   | { kind: 'runDeleted' }
   | { kind: 'tooManyQueuedRuns'; queuedMax: number }
-
-const idempotencyMilliseconds = 24 * 60 * 60 * 1000
 
 interface RunsDependencies extends RunReaderDependencies {
   usage?: StorageUsage
@@ -73,6 +52,7 @@ interface RunsDependencies extends RunReaderDependencies {
 export class Runs extends RunReader {
   readonly #dependencies: RunsDependencies
   readonly #batcher: EnqueueBatcher
+  readonly #batches: RunBatches
   readonly #now: () => number
 
   constructor(dependencies: RunsDependencies, now = Date.now) {
@@ -80,45 +60,29 @@ export class Runs extends RunReader {
     const { store, queuedRunsMax = 0 } = dependencies
     this.#dependencies = dependencies
     this.#batcher = new EnqueueBatcher(store, new QueuedRunsLimit(queuedRunsMax), now)
+    const readLimits = this.readLimits.bind(this)
+    this.#batches = new RunBatches({ ...dependencies, batcher: this.#batcher, readLimits, now })
     this.#now = now
   }
 
   /** Queues a run. Once this resolves, the run survives a power cut. @throws {Problem} beyond the storage quota. */
   async queue(queuer: Queuer, request: QueueRequest): Promise<QueueResult> {
     const { store, workflows: registry, encryption, usage } = this.#dependencies
-    const workflows = registry.current(queuer.accountId)
-    const workflow = workflows.get(request.workflowId)
-    if (!workflow) return { kind: 'noSuchWorkflow' }
-    if (request.browserContext && !workflow.usesBrowser) return { kind: 'usesNoBrowser' }
-    if (request.concurrencyKey !== undefined && !isLimitedByKey(workflow)) return { kind: 'usesNoConcurrencyKey' }
-    // Before `checkVariables` fills in defaults: a repeated request must match even if the schema has changed.
+    // Before `createRun` fills in defaults: a repeated request must match even if the schema has changed.
     const { idempotencyKey: key } = request
     const canonical = key === undefined ? '' : canonicalRequest(request)
-    const earlierSecrets = await this.#earlierSecrets(queuer, request)
-    const checked = workflows.checkVariables(workflow.id, request.variables, earlierSecrets)
-    if ('errors' in checked) return { kind: 'variablesInvalid', errors: checked.errors }
-
-    const deploymentId = workflows.deploymentOf(workflow.id)
-    const run = toNewRun(queuer, request, { ...workflow, deploymentId }, checked.masked)
-    if (isLimitedByKey(workflow)) run.concurrency_group = groupOf(run, request.concurrencyKey)
+    const earlierSecrets = request.secretsFrom === undefined ? {} : await this.#earlierSecrets(queuer, request)
+    const created = createRun({ workflows: registry, encryption }, queuer, request, earlierSecrets)
+    if (created.kind !== 'created') return created
+    const { run } = created
     const { id, account_id } = run
-    if (Object.keys(checked.secrets).length > 0) {
-      run.secrets = () => encryption.encrypt(JSON.stringify(checked.secrets), secretsAad(account_id, id))
-    }
     // A repeated request returns its run although nothing more can be stored.
     if (usage?.refusal(account_id) && !(key && (await this.#isKeyInUse(account_id, key)))) usage.require(account_id)
     // Read before the write: after the commit, nothing may fail before the response.
     const describeLimit = await this.readLimits([run])
-    const idempotencyKey =
-      key === undefined
-        ? undefined
-        : {
-            key,
-            fingerprint: encryption.sign('idempotency', canonical),
-            expiresAt: this.#now() + idempotencyMilliseconds,
-          }
-    const attributes = messageAttributes('send', workflow.id, id)
-    const result = await inSpan(`send ${workflow.id}`, { kind: SpanKind.PRODUCER, attributes }, () => {
+    const idempotencyKey = key === undefined ? undefined : createIdempotencyKey(encryption, key, canonical, this.#now())
+    const attributes = messageAttributes('send', run.workflow_id, id)
+    const result = await inSpan(`send ${run.workflow_id}`, { kind: SpanKind.PRODUCER, attributes }, () => {
       const trace: { traceparent?: string } = {}
       propagation.inject(context.active(), trace)
       run.trace_context = trace.traceparent ?? null
@@ -127,8 +91,7 @@ export class Runs extends RunReader {
     if (result.kind === 'enqueued') {
       usage?.add(account_id, rowBytes + run.variables.length)
       store.notify('queue')
-      const row = { ...unstarted, ...result.run, secrets: null }
-      return { kind: 'queued', run: new Run(row, describeLimit, [], []), replayed: false }
+      return { kind: 'queued', run: new Run(toQueuedRow(result.run), describeLimit, [], []), replayed: false }
     }
     if (result.kind !== 'keyInUse') return result
     const signatures = encryption.signatures('idempotency', canonical)
@@ -136,6 +99,11 @@ export class Runs extends RunReader {
     const first = await this.get(account_id, result.runId)
     if (!first) return { kind: 'runDeleted' }
     return { kind: 'queued', run: first, replayed: true }
+  }
+
+  /** Queues all runs or none, in one transaction. @throws {Problem} beyond the storage quota. */
+  queueBatch(queuer: Queuer, requests: readonly QueueRequest[], idempotencyKey?: string): Promise<BatchResult> {
+    return this.#batches.queue(queuer, requests, idempotencyKey)
   }
 
   async #isKeyInUse(accountId: string, key: string): Promise<boolean> {
@@ -191,73 +159,4 @@ export class Runs extends RunReader {
     if (!isOwn && canonicalJson(variables) !== canonicalJson(JSON.parse(row.variables))) return {}
     return JSON.parse(encryption.decrypt(row.secrets, secretsAad(accountId, row.id)))
   }
-}
-
-/** Columns that an INSERT leaves at their defaults. */
-const unstarted = {
-  reason: null,
-  attempts: 0,
-  failures: 0,
-  losses: 0,
-  attempt_started_at: null,
-  attempt_ends: null,
-  output: null,
-  error: null,
-  progress: null,
-  cancel_requested: 0,
-  cancelled_by_key_id: null,
-  cancelled_by_user_id: null,
-  started_at: null,
-  finished_at: null,
-  worker_id: null,
-  lease_expires_at: null,
-  deployment_problem: null,
-} as const
-
-function toNewRun(
-  { accountId, apiKeyId, userId = null }: Queuer,
-  { priority, delaySeconds, expiresInSeconds, tags, browserContext }: QueueRequest,
-  workflow: { id: string; version: string; deploymentId: string | null },
-  variables: Record<string, unknown>,
-): NewRun {
-  const id = createRunId()
-  const createdAt = parseCreatedAt(id)
-  return {
-    id,
-    account_id: accountId,
-    api_key_id: apiKeyId,
-    user_id: userId,
-    workflow_id: workflow.id,
-    workflow_version: workflow.version,
-    status: 'queued',
-    priority,
-    variables: JSON.stringify(variables),
-    secrets: null,
-    created_at: createdAt,
-    delayed: delaySeconds === 0 ? 0 : 1,
-    available_at: delaySeconds === 0 ? null : createdAt + delaySeconds * 1000,
-    expires_at: expiresInSeconds === undefined ? null : createdAt + expiresInSeconds * 1000,
-    browser_context_id: browserContext?.id.toLowerCase() ?? null,
-    persist_context: browserContext?.persist ?? null,
-    waits_for_context: 0,
-    trace_context: null,
-    deployment_id: workflow.deploymentId,
-    tags: tags === undefined ? null : JSON.stringify(tags),
-    concurrency_group: null,
-  }
-}
-
-/** Identifies a request that is sent again with its idempotency key. */
-function canonicalRequest({ idempotencyKey: _, browserContext, tags, ...request }: QueueRequest): string {
-  // UUIDs are case-insensitive (RFC 9562, section 4).
-  const sameContext = browserContext && { ...browserContext, id: browserContext.id.toLowerCase() }
-  return canonicalJson({ ...request, browserContext: sameContext, tags: tags?.toSorted() })
-}
-
-/** JSON with sorted members: their order has no meaning (RFC 8259, section 4). */
-function canonicalJson(json: unknown): string {
-  return JSON.stringify(json, (_, value: unknown) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-    return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-  })
 }

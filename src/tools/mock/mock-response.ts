@@ -68,7 +68,7 @@ function toHeaders(
 ): Record<string, string> {
   const required = operation.responses.get(status)?.requiredHeaders ?? []
   const sent = Object.entries(headers).filter(([name]) => required.includes(name) && !commonHeaders.includes(name))
-  const mayWait = status < 300 && operation.responses.has(202)
+  const mayWait = status < 300 && operation.responses.has(200) && operation.responses.has(202)
   const wait = mayWait ? preferredWait(request.headers.prefer as string, waitSecondsMax) : undefined
   return {
     ...Object.fromEntries(sent),

@@ -1,0 +1,42 @@
+/** The problems that operations which queue runs share. */
+
+export const idempotencyConflict = {
+  status: 409,
+  problem: {
+    kind: 'idempotency-conflict',
+    detail: 'This Idempotency-Key was used with another request in the last 24 hours. Nothing was stored.',
+    errors: [{ header: 'Idempotency-Key', detail: 'was used with another request' }],
+  },
+} as const
+
+export const runDeleted = {
+  status: 409,
+  problem: {
+    kind: 'idempotency-conflict',
+    detail:
+      'This Idempotency-Key was used in the last 24 hours for a run that has been deleted. Use another key to queue another run. Nothing was stored.',
+    errors: [{ header: 'Idempotency-Key', detail: 'was used for a run that has been deleted' }],
+  },
+} as const
+
+export const batchRunDeleted = {
+  status: 409,
+  problem: {
+    kind: 'idempotency-conflict',
+    detail:
+      'This Idempotency-Key was used in the last 24 hours for a batch of which a run has been deleted. Use another key to queue another batch. Nothing was stored.',
+    errors: [{ header: 'Idempotency-Key', detail: 'was used for a batch of which a run has been deleted' }],
+  },
+} as const
+
+/** Seconds. An estimate: runs start when workers are free. */
+const retryAfterSeconds = '5'
+
+export function tooManyQueuedRuns({ queuedMax }: { queuedMax: number }) {
+  const detail = `This account has reached its limit of ${queuedMax} queued runs. Try again when some have started, or cancel some.`
+  return {
+    status: 429 as const,
+    headers: { 'Retry-After': retryAfterSeconds },
+    problem: { kind: 'too-many-queued-runs' as const, detail },
+  }
+}
