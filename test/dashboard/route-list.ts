@@ -34,6 +34,7 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['GET /runs/:id', 'users', 'run'],
   ['GET /runs/:id/changes', 'users', 'run', 'stream'],
   ['GET /runs/:id/artifacts/:name', 'users', 'run'],
+  ['GET /trace-viewer/runs/:id/:trace', 'users', 'run'],
   ['GET /runs/:id/cancel', 'users', 'run'],
   ['POST /runs/:id/cancel', 'users', 'run'],
   ['GET /runs/:id/delete', 'users', 'run'],
@@ -120,10 +121,11 @@ export type Items = Record<ItemKind | 'token', string>
 /** Fills in the route's parameters. */
 export function routePath({ path, of }: Route, items: Items): string {
   const withItem = path.replace(':id', of === undefined ? ':id' : items[of]).replace(':token', items.token)
-  return withItem.replace(':version', '1').replace(':name', artifact.name)
+  return withItem.replace(':version', '1').replace(':name', artifact.name).replace(':trace', trace.name)
 }
 
 const artifact = { name: 'page.png', mediaType: 'image/png', content: Buffer.from('not drawn') } as const
+const trace = { ...artifact, name: 'trace.zip', mediaType: 'application/zip', kind: 'evidence' } as const
 
 /** Creates an account with two users and one of each kind of item. */
 export async function createItems(
@@ -144,7 +146,9 @@ export async function createItems(
     body: '{"variableData":{"name":"Ada"}}',
   })
   const { id: run } = JSON.parse(queued.text)
-  await domain.store.write((tx) => putArtifact(tx, { runId: run, attempt: 1 }, artifact, Date.now()))
+  for (const each of [artifact, trace]) {
+    await domain.store.write((tx) => putArtifact(tx, { runId: run, attempt: 1 }, each, Date.now()))
+  }
   const { id: browserContext = '' } = (await domain.browserContexts.create(accountId, undefined)) ?? {}
   for (const state of [emptyState, emptyState]) {
     await domain.contextVersions.replace(accountId, browserContext, state, { userId })

@@ -24,6 +24,7 @@ import { linkLimit, passwordLimit } from './sign-in/attempt-limits.ts'
 import * as code from './sign-in/code-page.ts'
 import * as links from './sign-in/link-pages.ts'
 import * as signIn from './sign-in/sign-in-page.ts'
+import { sendTrace, traceViewer } from './trace-viewer/trace-viewer.ts'
 import * as workflows from './workflows/workflow-handlers.ts'
 
 export function dashboardApp(deps: Dependencies): Express {
@@ -32,6 +33,7 @@ export function dashboardApp(deps: Dependencies): Express {
   if (deps.before) app.use(deps.before)
   if (deps.checkHost) app.use(deps.checkHost)
   app.use(assetRouter())
+  app.use(traceViewer(deps))
   app.use(assignRequestId(), deps.docs)
   app.use(...protectPages(deps))
 
@@ -52,6 +54,7 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.get('/runs/:id', runs.showRun)
   pages.stream('/runs/:id/changes', streamRunChanges)
   pages.stream('/runs/:id/artifacts/:name', downloadArtifact)
+  pages.stream('/trace-viewer/runs/:id/:trace', sendTrace)
   pages.get('/runs/:id/cancel', runs.confirmCancellation)
   pages.post('/runs/:id/cancel', runs.cancelRun)
   pages.get('/runs/:id/delete', runs.confirmRunDeletion)

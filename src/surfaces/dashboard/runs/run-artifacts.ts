@@ -9,7 +9,9 @@ import { orNotFound, type StreamHandler } from '../page-handler.ts'
 /** Raster images: browsers run no scripts in them. */
 const previewedTypes: readonly ArtifactMediaType[] = ['image/png', 'image/jpeg', 'image/webp']
 
-export function renderArtifacts({ id, artifacts }: Pick<Run, 'id' | 'artifacts'>): Html | '' {
+/** Those that the workflow has created. */
+export function renderArtifacts({ id, artifacts: all }: Pick<Run, 'id' | 'artifacts'>): Html | '' {
+  const artifacts = all.filter(({ kind }) => kind === 'workflow')
   if (artifacts.length === 0) return nothing
   const rows = artifacts.map(({ name, mediaType, sizeBytes, expiresAt }) => [
     html`<a href="${artifactPath(id, name)}" download><strong>${name}</strong></a>`,
@@ -21,7 +23,7 @@ export function renderArtifacts({ id, artifacts }: Pick<Run, 'id' | 'artifacts'>
     ${table(['File', 'Type', 'Size', 'Available until'], rows, 'Artifacts')} ${renderPreviews(id, artifacts)}`
 }
 
-function renderPreviews(runId: string, artifacts: readonly Artifact[]): Html | '' {
+export function renderPreviews(runId: string, artifacts: readonly Artifact[]): Html | '' {
   const images = artifacts.filter(({ mediaType }) => previewedTypes.includes(mediaType))
   if (images.length === 0) return nothing
   // The query changes when a new artifact of the same name replaces the image.
@@ -34,7 +36,7 @@ function renderPreviews(runId: string, artifacts: readonly Artifact[]): Html | '
   return html`<div class="previews">${previews}</div>`
 }
 
-function artifactPath(runId: string, name: string): string {
+export function artifactPath(runId: string, name: string): string {
   return `/runs/${runId}/artifacts/${name}`
 }
 

@@ -10,6 +10,7 @@ import { backLink, copyable, copyableId, type Fact, facts, type Html, heading, h
 import { readCommand } from '../workflows/curl-commands.ts'
 import { renderArtifacts } from './run-artifacts.ts'
 import type { Attempt } from './run-attempts.ts'
+import { renderEvidence } from './run-evidence.ts'
 import { describeEnd, describeWait, renderRunDuration, runBadge, shortId } from './run-labels.ts'
 import { renderLog } from './run-log-template.ts'
 import { renderTimeline } from './run-timeline.ts'
@@ -51,7 +52,7 @@ export function renderRun(page: RunPage): Html {
       <div class="with-rail">
         ${renderRail(page)}
         <div>
-          ${renderTimeline(run, attempts, history.othersOmitted)} ${renderArtifacts(run)} ${renderLog(run, history, executionUrl)}
+          ${renderTimeline(run, attempts, history.othersOmitted)} ${renderEvidence(run)} ${renderArtifacts(run)} ${renderLog(run, history, executionUrl)}
           <div class="pair">
             ${renderJson('variables', 'Variables', run.variables, page)}
             ${status === 'succeeded' ? renderJson('output', 'Output', run.output, page) : nothing}

@@ -1,0 +1,101 @@
+/** The trace viewer in a real browser: it shows a run's trace, offline, to its account alone, confined to its own path. */
+
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { NewArtifact } from '../../src/domain/runs/artifact-limits.ts'
+import type { Claim } from '../../src/domain/runs/attempts.ts'
+import { buildEvidence } from '../../src/worker/evidence/build-evidence.ts'
+import { type Browser, browserErrors, startBrowser } from '../support/browser.ts'
+import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
+import { newDirectory, type Test } from '../support/domain.ts'
+import { claim, queueFromForm, startBrowserDashboard } from './browser-context-helpers.ts'
+
+let dashboard: DashboardService
+let browser: Browser
+
+beforeAll(async () => {
+  ;[dashboard, browser] = await Promise.all([startBrowserDashboard(), startBrowser()])
+})
+
+afterAll(async () => {
+  await browser.close()
+  await dashboard.stop()
+})
+
+/** A page with a script, which must not run again when its snapshot is shown. */
+const markup = `<h1>A shop</h1><button onclick="fetch('/runs')">Buy</button><script>document.body.dataset.ran = 'yes'</script>`
+
+/** What an executor sends of a page that it has recorded. */
+async function recordEvidence(context: Test): Promise<NewArtifact[]> {
+  const page = await browser.newPage(context)
+  const path = `${await newDirectory(context)}/trace.zip`
+  await page.context().tracing.start({ snapshots: true })
+  await page.setContent(markup)
+  await page.getByRole('button', { name: 'Buy' }).focus()
+  const screenshot = await page.screenshot({ type: 'jpeg' })
+  await page.context().tracing.stop({ path })
+  const pages = [{ url: page.url(), title: 'A shop', screenshot }]
+  return [
+    ...buildEvidence({ pages, trace: [readFileSync(path)], stored: [] }, { variables: [], restored: undefined }, 1),
+  ]
+}
+
+/** A failed run with evidence. */
+async function failRun(context: Test, user: SignedInUser): Promise<string> {
+  const runId = await queueFromForm(user, {})
+  const lease = (await claim(dashboard)).find((each) => each.runId === runId) as Claim
+  for (const artifact of await recordEvidence(context)) {
+    await dashboard.domain.queue.keepArtifact(lease, { ...artifact, kind: 'evidence' }, [])
+  }
+  const error = { name: 'TimeoutError', message: 'Timeout 30000ms exceeded.' }
+  const retry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
+  await dashboard.domain.queue.complete(lease, { kind: 'failed', reason: 'workflowFailed', error }, retry)
+  return runId
+}
+
+async function open(context: Test, { visitor }: SignedInUser, options = {}) {
+  const page = await browser.newPage(context, { baseUrl: dashboard.url, ...options })
+  const cookies = [...visitor.cookies].map(([name, value]) => ({ name, value, url: dashboard.url }))
+  await page.context().addCookies(cookies)
+  return page
+}
+
+test('a failed run shows its screenshots, and its trace opens in a viewer that reaches nothing else', async (context) => {
+  const ada = await signIn(dashboard)
+  const runId = await failRun(context, ada)
+  const page = await open(context, ada)
+  const requests: string[] = []
+  page.context().on('request', (request) => requests.push(request.url()))
+  await page.goto(`/runs/${runId}`)
+  await page.getByRole('img', { name: 'attempt-1-page-1.jpg' }).waitFor()
+  await page.getByRole('link', { name: 'Open trace' }).click()
+  await page.getByRole('treeitem', { name: 'Screenshot' }).click()
+  const snapshot = page.frameLocator('iframe.snapshot-visible')
+  await snapshot.getByRole('heading', { name: 'A shop' }).waitFor()
+  // The viewer's own script has a nonce.
+  expect(await snapshot.locator('script:not([nonce]), [onclick]').count()).toBe(0)
+  const elsewhere = requests.filter((url) => !url.startsWith(dashboard.url) && !/^(data|blob):/.test(url))
+  expect(elsewhere).toEqual([])
+  const errors = await browserErrors(page)
+  // Chromium warns of the sandbox that the viewer gives its frames in addition.
+  expect(errors.filter((each) => !each.includes('can escape its sandboxing'))).toEqual([])
+  // What a page of a trace could do if it ran scripts in spite of the policy.
+  const refused = await page.evaluate(async () => {
+    const read = (path: string) =>
+      fetch(path).then(
+        (response) => response.status,
+        () => 'refused',
+      )
+    return Promise.all([read('/runs'), read('/assets/x'), read('ping')])
+  })
+  expect(refused).toEqual(['refused', 'refused', 200])
+})
+
+test('a trace is not found by users of another account, nor without evidence', async (context) => {
+  const ada = await signIn(dashboard)
+  const runId = await failRun(context, ada)
+  const path = `/trace-viewer/runs/${runId}/attempt-1-trace.zip`
+  expect((await ada.visitor.get(path)).status).toBe(200)
+  expect((await ada.visitor.get(path.replace('trace.zip', 'browser.json'))).status).toBe(404)
+  expect((await (await signIn(dashboard)).visitor.get(path)).status).toBe(404)
+})
