@@ -1,4 +1,5 @@
 /** The docs of one workflow as Markdown, from its definition: variables, samples, output, limits and errors. */
+import { concurrencyOf } from '../../domain/workflows/concurrency.ts'
 import { isObject, type Members, memberSchemas, resolveSchema, toMembers } from '../../domain/workflows/json-schema.ts'
 import type { JsonSchema, Workflow } from '../../domain/workflows/workflow.ts'
 import { workflowSamples } from './workflow-samples.ts'
@@ -69,13 +70,17 @@ The run has a browser of its own. The query parameter \`browserContextId\` start
 `
 }
 
-function limits({ timeLimitSeconds, retry, concurrencyLimit }: Workflow): string {
+const scopes = { workflow: '', account: ' of an account', key: ' of each `concurrencyKey`' }
+
+function limits(workflow: Workflow): string {
+  const { timeLimitSeconds, retry } = workflow
+  const concurrency = concurrencyOf(workflow)
   const attempts =
     retry.maxAttempts === 1
       ? 'A failed attempt is not repeated.'
       : `A run has up to ${retry.maxAttempts} attempts; the first retry waits ${retry.backoffSeconds} s.`
-  const concurrency = concurrencyLimit ? `At most ${concurrencyLimit} runs execute at the same time.` : ''
-  return [`An attempt may take ${timeLimitSeconds} s.`, attempts, concurrency].filter(Boolean).join(' ')
+  const atOnce = concurrency && `At most ${count(concurrency.limit, 'run')}${scopes[concurrency.per]} at the same time.`
+  return [`An attempt may take ${timeLimitSeconds} s.`, attempts, atOnce].filter(Boolean).join(' ')
 }
 
 /** Nested members further down are described by their parents only. */
