@@ -63,7 +63,13 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.get('/workflows', workflows.listWorkflows)
   pages.get('/workflows/:id', workflows.showWorkflow)
   pages.post('/workflows/:id', workflows.queueRun)
-  for (const path of ['/docs/workflows', '/docs/workflows/', '/docs/workflows/:page'])
+  for (const path of [
+    '/docs/workflows',
+    '/docs/workflows.json',
+    '/docs/workflows.js',
+    '/docs/workflows/',
+    '/docs/workflows/:id',
+  ])
     pages.stream(path, workflows.showWorkflowDocs)
 
   pages.get('/browser-contexts', contexts.listContexts)

@@ -8,13 +8,14 @@ import type { Docs, SiteFile } from './site.ts'
 
 const root = '/docs/'
 
+/** Whether it is of the docs that everyone may read. */
 export function isDocsPath(path: string): boolean {
-  return path === '/docs' || path.startsWith(root)
+  return (path === '/docs' || path.startsWith(root)) && !isWorkflowDocsPath(path)
 }
 
-/** Whether it is a page of an account's workflows. */
+/** Whether it is of an account's workflows: a page, their document, or their search index. */
 export function isWorkflowDocsPath(path: string): boolean {
-  return path === `${root}workflows` || path.startsWith(`${root}workflows/`)
+  return /^\/docs\/workflows(?:\.js|\.json|\/.*)?$/s.test(path)
 }
 
 /** Redoc writes styles into the page, embeds a font, and highlights code in workers from blobs. */
@@ -102,7 +103,7 @@ export function docsHandler(built: BuiltDocs): RequestHandler {
 
   return async function docs(request, response, next) {
     const [path = ''] = request.originalUrl.split('?')
-    if (!isDocsPath(path) || isWorkflowDocsPath(path)) return next()
+    if (!isDocsPath(path)) return next()
     setDocsHeaders(response)
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return void response.status(405).set('Allow', 'GET, HEAD').type('text').send('Use GET or HEAD.')

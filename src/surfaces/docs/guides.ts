@@ -12,7 +12,15 @@ export interface Guide extends Rendered {
 
 /** In the order of the pages. A guide that is not listed is added at the end. */
 const groups: Record<string, string[]> = {
-  Start: ['index', 'quick-start', 'writing-workflows', 'your-own-project', 'deploying-workflows', 'authentication'],
+  Start: [
+    'index',
+    'quick-start',
+    'writing-workflows',
+    'your-own-project',
+    'deploying-workflows',
+    'workflow-docs',
+    'authentication',
+  ],
   Runs: [
     'run-life-cycle',
     'following-a-run',

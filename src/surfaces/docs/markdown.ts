@@ -132,6 +132,8 @@ function table(this: Renderer, token: Tokens.Table): string {
 /** Guides link to each other as `name.md`, so that the links also work in the repository. */
 function link(this: Renderer, { href, tokens }: Tokens.Link): string {
   const target = href.replace(/^((?:\.\.\/)?[a-z-]+)\.md(?=#|$)/, '$1.html')
+  // Authors of workflows write Markdown too: `javascript:` and other schemes stay text.
+  if (/^[a-z][a-z0-9+.-]*:/i.test(target) && !/^(https?|mailto):/i.test(target)) return this.parser.parseInline(tokens)
   return `<a href="${escapeHtml(target)}">${this.parser.parseInline(tokens)}</a>`
 }
 

@@ -49,7 +49,7 @@ async function render({ assets, contracts, guides, workflowsUrl, dashboardUrl }:
   )
   return String(
     await html`<!doctype html>
-<html lang="en" data-minisearch="${root}${assets.minisearch}" data-index="${root}${assets.index}" data-root="${root}">
+<html lang="en" data-minisearch="${root}${assets.minisearch}" data-index="${root}${assets.index}"${current === 'workflows' ? html` data-workflows-index="${root}workflows.js"` : ''} data-root="${root}">
   <head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />

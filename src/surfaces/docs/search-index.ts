@@ -1,5 +1,7 @@
 /** Builds the search index: one entry for each section of a guide and for each operation. */
 import MiniSearch, { type Options } from 'minisearch'
+import { toMembers } from '../../domain/workflows/json-schema.ts'
+import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Contract } from './contracts.ts'
 import type { Guide } from './guides.ts'
 import { plainText } from './markdown.ts'
@@ -25,13 +27,33 @@ const options: Options<Entry> = {
 
 /** The index as a script, because a page opened as a file cannot fetch data. */
 export function searchScript(guides: readonly Guide[], contracts: readonly Contract[]): string {
+  return `globalThis.docsIndex = ${indexOf([...guides.flatMap(sectionEntries), ...contracts.flatMap(operationEntries)])}\n`
+}
+
+/** The index of an account's workflows: one entry for each. */
+export function workflowSearchScript(workflows: readonly Workflow[]): string {
+  return `globalThis.workflowsIndex = ${indexOf(workflows.map(workflowEntry))}\n`
+}
+
+function indexOf(entries: NewEntry[]): string {
   const search = new MiniSearch<Entry>(options)
-  const entries = [...guides.flatMap(sectionEntries), ...contracts.flatMap(operationEntries)]
   search.addAll(entries.map((entry, id) => ({ ...entry, id })))
-  return `globalThis.docsIndex = ${JSON.stringify({ options, index: JSON.stringify(search) })}\n`
+  return JSON.stringify({ options, index: JSON.stringify(search) })
 }
 
 type NewEntry = Omit<Entry, 'id'>
+
+function workflowEntry({ id, title, description, variables }: Workflow): NewEntry {
+  return {
+    title,
+    name: `${id} ${id.replace(/[._-]+/g, ' ')}`,
+    place: 'Workflow',
+    href: `workflows/${id}`,
+    excerpt: (description ?? '').slice(0, excerptLength),
+    keywords: '',
+    text: `${description ?? ''} ${Object.keys(toMembers(variables.properties)).join(' ')}`,
+  }
+}
 
 const excerptLength = 160
 

@@ -54,6 +54,7 @@ export async function buildDocs(addresses: Addresses = {}): Promise<Docs> {
     add(`${file}.yaml`, stringify(document, { aliasDuplicateObjects: false, lineWidth: 120 }))
   }
   add('llms.txt', llmsText(guides, contracts))
+  add('llms-full.txt', guides.map(({ markdown }) => markdown.trim()).join('\n\n'))
   add('404.html', await notFoundPage(layout))
   for (const [index, html] of (await references).entries()) {
     const name = `${contracts[index]?.page}.html`
@@ -139,5 +140,9 @@ ${guides.map(({ name, title, summary }) => `- [${title}](${name}.md): ${summary}
 ## Contracts
 
 ${documents.join('\n')}
+
+## Optional
+
+- [All guides in one file](llms-full.txt): the guides and the pages of the example workflows, one after another.
 `
 }

@@ -28,7 +28,7 @@ export function workflowDocsForCallers(dependencies: Dependencies): RequestHandl
     const caller = await admitCaller(dependencies, request, response)
     if (!caller) return
     if (!caller.hasScopes(['workflows:read'])) return refuse(response, 403)
-    const visible = workflows.current(caller.principal.accountId).list()
+    const visible = workflows.current(caller.principal.accountId)
     await sendWorkflowDocs(response, path.slice(root.length), { docs, workflows: visible, executionUrl })
   }
   return (request, response, next) =>

@@ -3,11 +3,14 @@ import { readFileSync } from 'node:fs'
 import type { Response } from 'express'
 import { html } from 'hono/html'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
+import type { Workflows } from '../../domain/workflows/workflows.ts'
+import { workflowsDocument } from '../../domain/workflows/workflows-document.ts'
 import type { Contract } from './contracts.ts'
 import { type BuiltDocs, setDocsHeaders } from './docs-handler.ts'
 import type { Guide } from './guides.ts'
 import { type Rendered, renderMarkdown } from './markdown.ts'
 import { fillWorkflowPage, tableOfContents } from './page-layout.ts'
+import { workflowSearchScript } from './search-index.ts'
 import { workflowMarkdown } from './workflow-markdown.ts'
 
 const examplesFile = new URL('../../../generated/example-workflows.json', import.meta.url)
@@ -24,22 +27,30 @@ export function readExamples([execution]: readonly Contract[]): Guide[] {
 
 export interface WorkflowDocs {
   docs: BuiltDocs
-  /** Those that the viewer's account sees, by id. */
-  workflows: readonly Workflow[]
+  /** Those that the viewer's account sees. */
+  workflows: Workflows
   executionUrl: string
 }
 
 /**
- * Responds with a page of an account's workflows, in HTML or, with the extension `.md`, in Markdown.
+ * Responds with a page of an account's workflows, in HTML or, with the extension `.md`, in Markdown; with `.json` alone,
+ * with their OpenAPI document; with `.js` alone, with their search index.
  *
  * @param page the path after `/docs/workflows`.
  */
 export async function sendWorkflowDocs(response: Response, page: string, docs: WorkflowDocs): Promise<void> {
   setDocsHeaders(response)
-  response.set('Cache-Control', 'no-store')
+  // Other origins could otherwise load the search index as a script, with the cookies of a user.
+  response.set({ 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' })
   // Relative, because a proxy may serve the host under a prefix.
   if (page === '') return void response.redirect(308, 'workflows/')
-  const found = findPage(page.slice(1), docs)
+  const list = docs.workflows.list()
+  if (page === '.js') return void response.type('js').send(workflowSearchScript(list))
+  if (page === '.json') {
+    const { bytes } = workflowsDocument(docs.workflows, docs.executionUrl)
+    return void response.type('json').end(bytes)
+  }
+  const found = findPage(page.slice(1), list, docs.executionUrl)
   const status = found ? 200 : 404
   const { markdown, name } = found ?? { markdown: notFound, name: undefined }
   if (page.endsWith('.md') && name !== page.slice(1)) {
@@ -47,7 +58,7 @@ export async function sendWorkflowDocs(response: Response, page: string, docs: W
   }
   const { workflowPageTemplate } = await docs.docs.get()
   response.status(status).type('html')
-  response.send(await renderPage(workflowPageTemplate, name, renderMarkdown(markdown, new Map()), docs.workflows))
+  response.send(await renderPage(workflowPageTemplate, name, renderMarkdown(markdown, new Map()), list))
 }
 
 const notFound = `# Workflow not found
@@ -58,7 +69,8 @@ This account has no workflow with this id, or it was removed by a deployment. Se
 /** The id of a workflow may itself end with `.md`. */
 function findPage(
   name: string,
-  { workflows, executionUrl }: WorkflowDocs,
+  workflows: readonly Workflow[],
+  executionUrl: string,
 ): { markdown: string; name: string } | undefined {
   const base = name.replace(/\.md$/, '')
   if (base === '' || name === 'index.md') return { markdown: listMarkdown(workflows, executionUrl), name: 'index' }
@@ -80,7 +92,8 @@ ${rows.length === 0 ? '' : list}
 
 ## For programs
 
-\`getWorkflowsDocument\`, at \`${executionUrl}/v1/execution/openapi.json\`, returns the OpenAPI document of these workflows. From it, the
+[Download the OpenAPI document](../workflows.json) of these workflows. Programs get it with an API key from
+\`${executionUrl}/v1/execution/openapi.json\` (\`getWorkflowsDocument\`). From it, the
 [TypeScript client](../client.md#the-types-of-your-workflows) gets its types:
 
 \`\`\`sh

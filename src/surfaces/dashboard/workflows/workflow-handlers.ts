@@ -39,7 +39,7 @@ export const showWorkflow: PageHandler = async (request, deps) => {
 export const showWorkflowDocs: StreamHandler = async ({ account }, deps, request, response) => {
   await sendWorkflowDocs(response, request.path.slice('/docs/workflows'.length), {
     docs: deps.builtDocs,
-    workflows: deps.workflows.current(account.id).list(),
+    workflows: deps.workflows.current(account.id),
     executionUrl: deps.addresses().executionUrl,
   })
 }

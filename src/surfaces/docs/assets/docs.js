@@ -59,26 +59,33 @@
       document.head.append(script)
     })
 
-  let searchIndex
-  /** Loads the index when it is first needed. */
-  function loadIndex() {
-    searchIndex ??= Promise.all([loadScript(root.dataset.minisearch), loadScript(root.dataset.index)])
-      .then(() => MiniSearch.loadJSON(docsIndex.index, docsIndex.options))
+  let searchIndexes
+  /** Loads the indexes when they are first needed. Pages of an account's workflows have a second one. */
+  function loadIndexes() {
+    const { minisearch, index, workflowsIndex } = root.dataset
+    searchIndexes ??= Promise.all([minisearch, index, ...(workflowsIndex ? [workflowsIndex] : [])].map(loadScript))
+      .then(() => [docsIndex, ...(workflowsIndex ? [globalThis.workflowsIndex] : [])])
+      .then((indexes) => indexes.map((each) => MiniSearch.loadJSON(each.index, each.options)))
       .catch((error) => {
         // Retry at the next keystroke.
-        searchIndex = undefined
+        searchIndexes = undefined
         throw error
       })
-    return searchIndex
+    return searchIndexes
+  }
+
+  async function find(text) {
+    const results = (await loadIndexes()).flatMap((index) => index.search(text))
+    return results.sort((a, b) => b.score - a.score).slice(0, resultsMax)
   }
 
   const resultsMax = 12
 
-  function resultItem({ id, title, place, href, excerpt }, index) {
+  function resultItem({ title, place, href, excerpt }, index) {
     const link = element('a', { href: root.dataset.root + href, tabindex: '-1' })
     link.append(element('strong', {}, title), element('span', { class: 'place' }, place))
     if (excerpt) link.append(element('span', { class: 'excerpt' }, excerpt))
-    return element('li', { id: `result-${id}`, role: 'option', 'aria-selected': String(index === 0) }, link)
+    return element('li', { id: `result-${index}`, role: 'option', 'aria-selected': String(index === 0) }, link)
   }
 
   function createSearchDialog() {
@@ -112,7 +119,7 @@
 
     async function search() {
       const text = input.value.trim()
-      const found = text === '' ? [] : (await loadIndex()).search(text).slice(0, resultsMax)
+      const found = text === '' ? [] : await find(text)
       // The text may have changed while the index was loading.
       if (text !== input.value.trim()) return
       list.replaceChildren(...found.map(resultItem))
@@ -137,7 +144,7 @@
       if (dialog.open) return
       dialog.showModal()
       input.select()
-      loadIndex()
+      loadIndexes()
     }
   }
 
