@@ -58,9 +58,15 @@ export const permitted: readonly Difference[] = [
     why: 'The schema is part of the workflow, not of the document.',
     is: (each, ...outcomes) => {
       return (
-        each.title.includes('a body /variableData ') && rejectsOnly(/^\{"pointer":"\/variableData\//)(each, ...outcomes)
+        /: a body (\/runs \/0 )?\/variableData /.test(each.title) &&
+        rejectsOnly(/^\{"pointer":"(\/runs\/0)?\/variableData\//)(each, ...outcomes)
       )
     },
+  },
+  {
+    what: 'An entry of a batch whose workflow does not exist: the service responds 400, the mock with its example',
+    why: 'The mock accepts every valid id.',
+    is: rejectsOnly(/"names no workflow of this account"/),
   },
   {
     what: 'An invalid cursor: the service responds 400, the mock with a page',
@@ -76,6 +82,11 @@ export const permitted: readonly Difference[] = [
     what: '`browserContextId` for a workflow without a browser: the service responds 400, the mock with a run',
     why: notInSchema,
     is: rejectsOnly(/"requires a workflow that uses a browser; this one does not"/),
+  },
+  {
+    what: '`concurrencyKey` for a workflow without a limit per key: the service responds 400, the mock with a run',
+    why: notInSchema,
+    is: rejectsOnly(/"requires a workflow with a limit per key; this one has none"/),
   },
   {
     what: 'The mask `********` as the value of a secret: the service responds 400, the mock with a run',
