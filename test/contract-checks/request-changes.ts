@@ -115,13 +115,13 @@ export const parameterChanges: ExpectedChange[] = [
   added('a parameter accepts one value more', /`persistContext` of `queueRemoteRun` can also be `onFailure`/, (it) => {
     parameterOf(it, 'PersistContextParameter').schema.enum.push('onFailure')
   }),
-  breaking('the pattern of a parameter changes', /Header `Idempotency-Key` of `queueRemoteRun` .*pattern/, (it) => {
+  breaking('the pattern of a parameter changes', /Header `Idempotency-Key` of .*`queueRemoteRun`.* pattern/, (it) => {
     parameterOf(it, 'IdempotencyKey').schema.pattern = '^[a-z]+$'
   }),
   breaking('a parameter gets a pattern', /Header `Prefer` of `queueRemoteRun` .*pattern/, (it) => {
     parameterOf(it, 'Prefer').schema.pattern = '^wait=[0-9]+$'
   }),
-  added('a parameter loses its pattern', /Header `Idempotency-Key` of `queueRemoteRun` .*pattern/, (it) => {
+  added('a parameter loses its pattern', /Header `Idempotency-Key` of .*`queueRemoteRun`.* pattern/, (it) => {
     delete parameterOf(it, 'IdempotencyKey').schema.pattern
   }),
   breaking('a parameter gets a format', /`Prefer` of `queueRemoteRun` .*format/, (it) => {
