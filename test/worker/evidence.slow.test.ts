@@ -68,7 +68,7 @@ async function open(test: Test) {
     'sign-in.ts': signIn('sign-in'),
     'always.ts': signIn('always', "evidence: 'always',"),
     'off.ts': signIn('off', "evidence: 'off',"),
-    'short.ts': signIn('short', 'timeLimitSeconds: 3,'),
+    'short.ts': signIn('short', 'timeLimitSeconds: 8,'),
   }
   const installation = await openInstallation(test, undefined, await snapshotOf(await writeModules(test, modules)))
   const canaries = Object.fromEntries(

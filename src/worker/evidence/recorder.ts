@@ -25,9 +25,9 @@ export interface RawEvidence {
 
 /** The last pages that were opened. */
 const pagesMax = 5
-const pageMillisecondsMax = 2500
-const traceMillisecondsMax = 2500
-const storageMillisecondsMax = 2000
+const pageMillisecondsMax = 4000
+const traceMillisecondsMax = 3000
+const storageMillisecondsMax = 3000
 /** Each part is an archive of its own, so that the oldest can be dropped. */
 const partMilliseconds = 60_000
 
@@ -90,8 +90,10 @@ export class EvidenceRecorder {
     // The trace records the screenshot as an action, with the DOM of the page.
     const pages = await Promise.all(open.map(describePage))
     const ending = this.#enqueue(() => this.#endPart())
-    await within(traceMillisecondsMax, ending, undefined)
-    const stored = await within(storageMillisecondsMax, readStored(this.#context), undefined)
+    const [stored] = await Promise.all([
+      within(storageMillisecondsMax, readStored(this.#context), undefined),
+      within(traceMillisecondsMax, ending, undefined),
+    ])
     const trace = await Promise.all(this.#parts.map(({ file, bytes }) => readAll(file, bytes)))
     return { pages, trace, stored }
   }

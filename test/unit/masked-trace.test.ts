@@ -1,0 +1,76 @@
+/** The archive of a trace: which text is masked, and what is left when it is too large. */
+import { randomBytes } from 'node:crypto'
+import { strFromU8, strToU8, unzipSync, zipSync } from 'fflate'
+import { expect, test } from 'vitest'
+import { traceBytesMax } from '../../src/domain/runs/artifact-limits.ts'
+import { createRedactor } from '../../src/domain/workflows/secrets.ts'
+import { MaskedTrace } from '../../src/worker/evidence/masked-trace.ts'
+
+const redactorOf = (texts: ReadonlySet<string>) => createRedactor({ texts: [...texts] })
+
+function part(events: object[], files: Record<string, Uint8Array> = {}): Uint8Array {
+  const lines = events.map((event) => JSON.stringify(event)).join('\n')
+  return zipSync({ 'trace.trace': strToU8(lines), 'trace.network': strToU8(''), ...files }, { level: 0 })
+}
+
+/** The events of a call that fills in an element of this type; without a type, no snapshot shows the element. */
+function fill(callId: string, value: string, type?: string): object[] {
+  const html = ['HTML', {}, ['INPUT', { type, __playwright_target__: '', __playwright_value_: value }]]
+  const snapshot = { type: 'frame-snapshot', snapshot: { callId, phase: 'after', html } }
+  const before = { type: 'before', callId, method: 'fill', params: { selector: 'input', value } }
+  return type === undefined ? [before] : [before, snapshot]
+}
+
+function textOf({ zip }: MaskedTrace): string {
+  return Object.values(unzipSync(zip ?? new Uint8Array()))
+    .map((data) => strFromU8(data))
+    .join('\n')
+}
+
+test('typed text is shown only if a snapshot shows that its field takes no password', () => {
+  const events = [
+    ...fill('a', 'the user', 'text'),
+    ...fill('b', 'the password', 'password'),
+    ...fill('c', 'the unknown'),
+  ]
+  const keys = { type: 'before', callId: 'd', method: 'keyboardType', params: { text: 'the keys' } }
+  const echo = { type: 'console', messageType: 'log', text: 'typed the password', location: { url: '' } }
+  const trace = new MaskedTrace([part([...events, keys, echo])], redactorOf)
+  const text = textOf(trace)
+  expect(text).toContain('the user')
+  for (const hidden of ['the password', 'the unknown', 'the keys']) expect(text).not.toContain(hidden)
+  expect(trace.console).toEqual([{ level: 'log', text: 'typed ********', url: '' }])
+})
+
+test('credentials of requests are masked by their place, and wherever else they occur', () => {
+  const headers = [
+    { name: 'Authorization', value: `Basic ${btoa('ada:engine number 1')}` },
+    { name: 'Cookie', value: 'a=b' },
+  ]
+  const request = {
+    url: 'http://site/?key=a-long-cookie',
+    method: 'GET',
+    headers,
+    cookies: [{ name: 'a', value: 'a-long-cookie' }],
+  }
+  const snapshot = { request, response: { status: 500, headers: [{ name: 'Set-Cookie', value: 'a=b' }] } }
+  const body = { 'resources/1.txt': strToU8('engine number 1'), 'resources/2.bin': new Uint8Array([255, 254, 0]) }
+  const trace = new MaskedTrace([part([{ type: 'resource-snapshot', snapshot }], body)], redactorOf)
+  const text = textOf(trace)
+  for (const hidden of ['engine', 'a=b', 'a-long-cookie', btoa('ada')]) expect(text).not.toContain(hidden)
+  expect(Object.keys(unzipSync(trace.zip ?? new Uint8Array()))).not.toContain('resources/2.bin')
+  expect(trace.failedRequests).toEqual([{ method: 'GET', url: 'http://site/?key=********', status: 500, error: null }])
+})
+
+test('of a trace that is too large, the last part wins', () => {
+  const picture = randomBytes(3.6 * 1024 ** 2)
+  const picturesOf = (number: number) => [1, 2, 3].map((index) => `resources/${number}-${index}.png`)
+  const parts = [1, 2].map((number) => {
+    return part([{ type: 'log' }], Object.fromEntries(picturesOf(number).map((name) => [name, picture])))
+  })
+  const { zip = new Uint8Array() } = new MaskedTrace(parts, redactorOf)
+  const names = Object.keys(unzipSync(zip))
+  expect(zip.length).toBeLessThanOrEqual(traceBytesMax)
+  expect(names).toEqual(expect.arrayContaining(picturesOf(2)))
+  expect(names).not.toEqual(expect.arrayContaining(picturesOf(1)))
+})
