@@ -1,6 +1,7 @@
 /**
- * A worker without executors, by `node complete-batches.ts STORE LOCATION LEDGER`: claims and completes runs in batches
- * until it is killed. Appends a line to the ledger for each completion that was confirmed.
+ * A worker without executors, by `node complete-batches.ts STORE LOCATION LEDGER [CONCURRENCY LEASE_SECONDS]`: claims and
+ * completes runs in batches until it is killed. Appends a line to the ledger for each completion that was confirmed.
+ * CONCURRENCY is the workflow's, as JSON.
  */
 import { randomUUID } from 'node:crypto'
 import { openSync, writeSync } from 'node:fs'
@@ -13,7 +14,7 @@ import { claimableOf, leaseSeconds, noRetry } from '../../support/claims.ts'
 const slots = 8
 const executionMillisecondsMax = 20
 
-const [name = '', location = '', ledgerPath = ''] = process.argv.slice(2)
+const [name = '', location = '', ledgerPath = '', concurrency = 'null', lease = leaseSeconds] = process.argv.slice(2)
 
 /** Loads one store only, since a thousand processes are started. */
 async function openStore(): Promise<Store> {
@@ -21,7 +22,9 @@ async function openStore(): Promise<Store> {
   return (await import('../../../src/storage/postgres/postgres-store.ts')).openPostgresStore(location)
 }
 
-const workflows = claimableOf([{ id: 'anything', concurrencyLimit: null, usesBrowser: false }])
+const workflows = claimableOf([
+  { id: 'anything', concurrencyLimit: null, concurrency: JSON.parse(concurrency) ?? undefined, usesBrowser: false },
+])
 const store = await openStore()
 const queue = new RunQueue(store)
 const ledger = openSync(ledgerPath, 'a')
@@ -40,7 +43,7 @@ async function execute(claim: Claim): Promise<void> {
 
 process.send?.('ready')
 for (;;) {
-  const claims = await queue.claim(workerId, workflows, () => slots - executing, leaseSeconds)
+  const claims = await queue.claim(workerId, workflows, () => slots - executing, Number(lease))
   for (const claim of claims) void execute(claim)
   await delay(1)
 }
