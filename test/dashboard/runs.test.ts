@@ -102,6 +102,14 @@ describe('the list of runs', () => {
     expect(text).toMatch(/href="\/runs\?workflow=greet&amp;status=queued&amp;status=failed"\s*>Failed</)
   })
 
+  test('is linked from the tags on the page of a run', async () => {
+    const user = await newUser(service)
+    const tagged = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60&tag=customer:42')
+    const run = await user.visitor.get(`/runs/${tagged}`)
+    expect(run.text).toContain('href="/runs?search=customer%3A42"')
+    expect((await user.visitor.get('/runs?search=customer%3A42')).text).toContain(`"/runs/${tagged}"`)
+  })
+
   test('is paginated with its filter, and an invalid cursor redirects to the first page', async () => {
     const user = await newUser(service)
     const ids = await Promise.all(

@@ -11,6 +11,7 @@ import { readCommand } from '../workflows/curl-commands.ts'
 import { renderArtifacts } from './run-artifacts.ts'
 import type { Attempt } from './run-attempts.ts'
 import { renderEvidence } from './run-evidence.ts'
+import { toRunQuery } from './run-filter.ts'
 import { describeEnd, describeWait, renderRunDuration, runBadge, shortId } from './run-labels.ts'
 import { renderLog } from './run-log-template.ts'
 import { renderTimeline } from './run-timeline.ts'
@@ -122,7 +123,10 @@ function runFacts({ run, queuer, workflow, context }: RunPage): { main: Fact[]; 
     ['Duration', renderRunDuration(run)],
     ['Attempts', maxAttempts > 1 ? `${attempts} of ${maxAttempts}` : `${attempts}`],
     ['Queued by', queuer],
-    run.tags.length > 0 && ['Tags', html`${run.tags.map((tag) => html`<code class="tag">${tag}</code> `)}`],
+    run.tags.length > 0 && [
+      'Tags',
+      html`${run.tags.map((tag) => html`<a href="/runs?${toRunQuery({ search: tag })}"><code>${tag}</code></a> `)}`,
+    ],
     isScheduled && ['Scheduled for', time(run.availableAt, 'exact')],
     ['Started', time(run.startedAt, 'exact', '–')],
     run.finishedAt !== null && ['Finished', time(run.finishedAt, 'exact')],
