@@ -232,7 +232,12 @@ describeOperation(
         expect(await refusal(`apiKeyId=${id}&workflowId=greet`)).toEqual([
           { parameter: 'apiKeyId', detail: 'cannot be combined with workflowId' },
         ])
-        expect(await refusal('errorWord=two-words')).toEqual([
+        for (const word of ['two-words', 'two%20words']) {
+          const detail = expect.stringMatching(/^must match pattern/)
+          expect(await refusal(`errorWord=${word}`)).toEqual([{ parameter: 'errorWord', detail }])
+        }
+        // Punctuation of other scripts is not in the pattern.
+        expect(await refusal('errorWord=%E3%80%82')).toEqual([
           { parameter: 'errorWord', detail: 'must be one word of letters, digits and _' },
         ])
       })

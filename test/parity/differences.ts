@@ -89,6 +89,11 @@ export const permitted: readonly Difference[] = [
     is: rejectsOnly(/"requires a workflow with a limit per key; this one has none"/),
   },
   {
+    what: 'Filters that cannot be combined: the service responds 400, the mock with a page',
+    why: notInSchema,
+    is: rejectsOnly(/"cannot be combined with /),
+  },
+  {
     what: 'The mask `********` as the value of a secret: the service responds 400, the mock with a run',
     why: 'The workflow declares which variables are secret, not the document.',
     is: (each, ...outcomes) => each.title.includes('the mask') && rejectsOnly(/"pointer"/)(each, ...outcomes),

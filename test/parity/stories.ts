@@ -35,6 +35,10 @@ export function stories(): ParityCase[] {
     ...['code=418', 'example=none-such', 'dynamic=maybe'].map((preference) => {
       return story('getRun', `Prefer: ${preference}, which is unknown`, withHeader('Prefer', preference))
     }),
+    story('listRuns', 'two filters that have no index together', (base) => ({
+      ...base,
+      query: ['tag=a', 'reason=timeLimit'],
+    })),
     story('listRuns', 'Prefer: dynamic=true', withHeader('Prefer', 'dynamic=true')),
     story('queueRemoteRun', 'Prefer: wait=1, for a run that is delayed', withHeader('Prefer', 'wait=1')),
     story('queueRemoteRun', 'the mask of a secret as its value', (base) => ({
