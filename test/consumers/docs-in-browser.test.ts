@@ -175,3 +175,21 @@ test('the docs need no sign-in, and the dashboard links to them', async (context
   await page.getByRole('heading', { level: 1, name: 'Introduction' }).waitFor()
   expect(await browserErrors(page)).toEqual([])
 })
+
+test('the pages of an account’s workflows are accessible, and their search finds a workflow', async (context) => {
+  const dashboard = await startDashboard()
+  context.onTestFinished(() => dashboard.stop())
+  const page = await dashboard.open(context)
+  await acceptWelcomeLink(page, dashboard.welcomeUrl)
+  const names = ['', 'greet']
+  const pages = names.map((name) => ({
+    name: `workflows/${name}`,
+    open: (shown: Page) => shown.goto(`/docs/workflows/${name}`),
+  }))
+  expect(await findAccessibilityViolations(page, pages)).toEqual([])
+  await page.goto('/docs/workflows/')
+  await search(page, 'greet')
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/docs/workflows/greet')
+  expect(await browserErrors(page)).toEqual([])
+})
