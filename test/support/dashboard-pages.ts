@@ -164,11 +164,14 @@ async function contextPages(dashboard: Dashboard, page: Page, runs: ShownRuns): 
   const bank = await newContext(page, 'Bank')
   const image = { name: 'page.png', mediaType: 'image/png', content: await page.screenshot() } as const
   const table = { name: 'rows.csv', mediaType: 'text/csv', content: Buffer.from('name,rows\nshop,2\n') } as const
+  const screenshot = { ...image, name: 'attempt-1-page-1.png', kind: 'evidence' } as const
+  const empty = Buffer.from('not an archive')
+  const trace = { ...screenshot, name: 'attempt-1-trace.zip', mediaType: 'application/zip', content: empty } as const
   const store = await openStore(readConfig(dashboard.installation.settings))
   await store.write(async (tx) => {
     const now = Date.now()
     await acquireContextLease(tx, bank, runs.running, now)
-    for (const artifact of [image, table]) {
+    for (const artifact of [image, table, screenshot, trace]) {
       await putArtifact(tx, { runId: runs.succeeded, attempt: 1 }, artifact, now)
     }
   })
