@@ -22,6 +22,8 @@ import { RunArtifacts } from '../src/domain/runs/artifacts.ts'
 import { insertRuns, type NewRun } from '../src/domain/runs/enqueue-batcher.ts'
 import { RunFeed } from '../src/domain/runs/run-feed.ts'
 import { Runs } from '../src/domain/runs/runs.ts'
+import { WebhookDeliveries } from '../src/domain/webhooks/webhook-deliveries.ts'
+import { WebhookEndpoints } from '../src/domain/webhooks/webhook-endpoints.ts'
 import { Workflows } from '../src/domain/workflows/workflows.ts'
 import type { Document } from '../src/openapi/document.ts'
 import { executionContract, knownScopes } from '../src/openapi/served-documents.ts'
@@ -125,12 +127,18 @@ async function service(document: Document, more: object): Promise<RequestListene
   const executionUrl = () => ''
   const runs = new Runs({ store, workflows, encryption, cursors, artifacts })
   const runTokens = new RunTokens(encryption, apiKeys)
+  const webhooks = {
+    webhookEndpoints: new WebhookEndpoints(store, encryption, cursors),
+    webhookDeliveries: new WebhookDeliveries(store, cursors),
+    webhookPrivateAddresses: undefined,
+  }
+  const domain = { runs, artifacts, workflows, cursors, feed, executionUrl, runTokens, ...webhooks }
   return mountDocument({
     name: 'execution',
     realm: apiKeyRealm,
     problemTypes: domainProblemTypes,
     document,
-    handlers: { ...executionApi({ runs, artifacts, workflows, cursors, feed, executionUrl, runTokens }), ...more },
+    handlers: { ...executionApi(domain), ...more },
     authenticate: (value) => apiKeys.authenticate(value),
     isUnavailable: (error) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),

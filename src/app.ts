@@ -28,6 +28,10 @@ import type { RunObserver } from './domain/runs/run-state.ts'
 import { RunStatistics } from './domain/runs/run-statistics.ts'
 import { Runs } from './domain/runs/runs.ts'
 import { Workers } from './domain/runs/workers.ts'
+import { WebhookSender } from './domain/webhooks/send-webhook.ts'
+import { WebhookDeliveries } from './domain/webhooks/webhook-deliveries.ts'
+import { WebhookDispatcher } from './domain/webhooks/webhook-dispatcher.ts'
+import { WebhookEndpoints } from './domain/webhooks/webhook-endpoints.ts'
 import { executorIdentity } from './domain/workflows/executor-identity.ts'
 import type { Workflow } from './domain/workflows/workflow.ts'
 import { retentionFrom } from './maintenance/retention.ts'
@@ -106,6 +110,8 @@ export async function startService(
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, onUnavailable) : undefined
   const management = { metrics: async () => metrics.text(await worker?.metrics()), ready }
+  const sender = new WebhookSender(config.WEBHOOK_PRIVATE_ADDRESSES)
+  const webhooks = new WebhookDispatcher({ store, encryption, sender, log, observe: metrics.registerWebhookMetrics() })
   const listeners = await listenOnSurfaces(roles, {
     config,
     store,
@@ -119,6 +125,7 @@ export async function startService(
   })
   logDeployment?.()
   domain.maintenance.start()
+  webhooks.start()
   worker?.start()
   readiness.start()
 
@@ -138,7 +145,7 @@ export async function startService(
       domain.feed.close()
       deployments.close()
       const stopped = serving.map((listener) => listener.stop(config.SHUTDOWN_SECONDS))
-      await Promise.all([...stopped, workerEnded, domain.maintenance.stop()])
+      await Promise.all([...stopped, workerEnded, domain.maintenance.stop(), webhooks.stop()])
       await domain.apiKeys.close()
       await domain.refusals.close()
       await listeners.management.stop(0)
@@ -197,6 +204,9 @@ function createDomain({ config, store, workflows, encryption, observer, log }: D
     browserContexts: new BrowserContexts(store, cursors, usage),
     contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS, usage),
     usage,
+    webhookEndpoints: new WebhookEndpoints(store, encryption, cursors),
+    webhookDeliveries: new WebhookDeliveries(store, cursors),
+    webhookPrivateAddresses: config.WEBHOOK_PRIVATE_ADDRESSES,
   }
 }
 

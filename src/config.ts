@@ -1,4 +1,5 @@
 /** Environment variables → one frozen `Config`. Every setting, default and limit is defined here, once. */
+import { BlockList, isIP } from 'node:net'
 import { resolve } from 'node:path'
 import { keyBytes, parseKey } from './storage/encryption-keys.ts'
 
@@ -198,6 +199,16 @@ export const settings = {
         )
       }),
   },
+  WEBHOOK_PRIVATE_ADDRESSES: {
+    description:
+      'Private IP addresses or ranges, separated by commas, that webhooks may reach, also with `http:`, such as `10.1.0.0/16`. By default webhooks reach public addresses only.',
+    default: undefined,
+    read: (text: string, name: string): BlockList | undefined => {
+      const ranges = new BlockList()
+      for (const range of text.split(',').map((part) => part.trim())) addRange(ranges, range, name)
+      return ranges
+    },
+  },
   OTEL_EXPORTER_OTLP_ENDPOINT: secretUrl(
     'Collector to send traces to, by OTLP over HTTP. By default tracing is off.',
     /^https?:\/\//,
@@ -261,4 +272,15 @@ function readInteger(text: string, name: string, min: number, max: number): numb
   const value = Number(text)
   if (/^\d+$/.test(text) && value >= min && value <= max) return value
   throw new ConfigError(`${name} is "${text}": set it to a whole number from ${min} to ${max}.`)
+}
+
+function addRange(ranges: BlockList, range: string, name: string): void {
+  const [address = '', prefix] = range.split('/')
+  const family = isIP(address) === 4 ? 'ipv4' : 'ipv6'
+  const bitsMax = family === 'ipv4' ? 32 : 128
+  const bits = Number(prefix ?? bitsMax)
+  if (isIP(address) === 0 || !/^\d{1,3}$/.test(prefix ?? '0') || bits > bitsMax) {
+    throw new ConfigError(`${name} contains "${range}": set it to IP addresses or ranges such as 10.1.0.0/16.`)
+  }
+  ranges.addSubnet(address, bits, family)
 }

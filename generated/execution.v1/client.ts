@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'd58debe484d8b459'
+export const documentHash = '6fd7a9062649e985'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -140,6 +140,95 @@ export interface ExecutionV1Operations {
    * `GET /v1/execution/openapi.json` · scopes: workflows:read · responses: 200, 304, 400, 401, 403, 406, 429, 500, 503
    */
   getWorkflowsDocument: Operation<operations, 'getWorkflowsDocument'>
+  /**
+   * List webhook endpoints.
+   *
+   * Lists the account's webhook endpoints, newest first, in pages.
+   *
+   * `GET /v1/execution/webhook-endpoints` · scopes: webhooks:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listWebhookEndpoints: Operation<operations, 'listWebhookEndpoints'>
+  /**
+   * Create a webhook endpoint.
+   *
+   * Registers a URL that gets a signed request for each run that ends. Runs that end after the response are notified. An
+   * account has at most 20 endpoints.
+   *
+   * The response is the only one that contains the secret. Verify every request with it by the Standard Webhooks
+   * specification; the client exports `verifyWebhook`.
+   *
+   * `POST /v1/execution/webhook-endpoints` · scopes: webhooks:write · responses: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  createWebhookEndpoint: Operation<operations, 'createWebhookEndpoint'>
+  /**
+   * Get a webhook endpoint.
+   *
+   * Returns an endpoint, without its secret.
+   *
+   * `GET /v1/execution/webhook-endpoints/{endpointId}` · scopes: webhooks:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  getWebhookEndpoint: Operation<operations, 'getWebhookEndpoint'>
+  /**
+   * Change a webhook endpoint.
+   *
+   * Changes the members that the body contains. `enabled: true` enables a disabled endpoint: its pending deliveries are
+   * attempted again at once. Runs that ended while it was disabled are not notified.
+   *
+   * `PATCH /v1/execution/webhook-endpoints/{endpointId}` · scopes: webhooks:write · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  updateWebhookEndpoint: Operation<operations, 'updateWebhookEndpoint'>
+  /**
+   * Delete a webhook endpoint.
+   *
+   * Deletes an endpoint with its secret and its deliveries. A request that is being sent may still arrive.
+   *
+   * `DELETE /v1/execution/webhook-endpoints/{endpointId}` · scopes: webhooks:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   */
+  deleteWebhookEndpoint: Operation<operations, 'deleteWebhookEndpoint'>
+  /**
+   * Replace the secret of a webhook endpoint.
+   *
+   * Creates a new secret, which only this response contains. For 24 hours, requests are signed with both the new secret and
+   * the one before it; a rotation within this time ends the overlap of the oldest.
+   *
+   * `POST /v1/execution/webhook-endpoints/{endpointId}/rotate-secret` · scopes: webhooks:write · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  rotateWebhookSecret: Operation<operations, 'rotateWebhookSecret'>
+  /**
+   * Send a test event.
+   *
+   * Queues a delivery of the event `webhook.test`, whatever the endpoint's `events`. A disabled endpoint gets it when it is
+   * enabled. Read the outcome with `listWebhookDeliveries`.
+   *
+   * `POST /v1/execution/webhook-endpoints/{endpointId}/test` · scopes: webhooks:write · responses: 202, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  sendTestWebhook: Operation<operations, 'sendTestWebhook'>
+  /**
+   * List deliveries of a webhook endpoint.
+   *
+   * Lists the endpoint's deliveries, newest first, in pages, each with its last attempt. They are kept as long as runs.
+   *
+   * `GET /v1/execution/webhook-endpoints/{endpointId}/deliveries` · scopes: webhooks:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  listWebhookDeliveries: Operation<operations, 'listWebhookDeliveries'>
+  /**
+   * Deliver an event again.
+   *
+   * Queues the delivery again with the same id and event, to be sent at once and retried for three days. A delivery that
+   * is still pending is attempted at once.
+   *
+   * `POST /v1/execution/webhook-endpoints/{endpointId}/deliveries/{deliveryId}/redeliver` · scopes: webhooks:write · responses: 202, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  redeliverWebhook: Operation<operations, 'redeliverWebhook'>
+  /**
+   * Deliver all events since a moment again.
+   *
+   * Queues again the deliveries that were created at or after `since` and are not pending, oldest first, at most 1,000. If
+   * there are more, `nextSince` is the `since` of the next call.
+   *
+   * `POST /v1/execution/webhook-endpoints/{endpointId}/redeliver` · scopes: webhooks:write · responses: 202, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  redeliverWebhooks: Operation<operations, 'redeliverWebhooks'>
 }
 
 /** How to call the operations of Execution API 1.2.0. */
@@ -160,5 +249,15 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     listWorkflows: { method: 'GET', path: '/v1/execution/workflows', retry: 'always' },
     getWorkflow: { method: 'GET', path: '/v1/execution/workflows/{workflowId}', retry: 'always' },
     getWorkflowsDocument: { method: 'GET', path: '/v1/execution/openapi.json', retry: 'always' },
+    listWebhookEndpoints: { method: 'GET', path: '/v1/execution/webhook-endpoints', retry: 'always' },
+    createWebhookEndpoint: { method: 'POST', path: '/v1/execution/webhook-endpoints', retry: 'ifRefused' },
+    getWebhookEndpoint: { method: 'GET', path: '/v1/execution/webhook-endpoints/{endpointId}', retry: 'always' },
+    updateWebhookEndpoint: { method: 'PATCH', path: '/v1/execution/webhook-endpoints/{endpointId}', retry: 'ifRefused' },
+    deleteWebhookEndpoint: { method: 'DELETE', path: '/v1/execution/webhook-endpoints/{endpointId}', retry: 'always' },
+    rotateWebhookSecret: { method: 'POST', path: '/v1/execution/webhook-endpoints/{endpointId}/rotate-secret', retry: 'ifRefused' },
+    sendTestWebhook: { method: 'POST', path: '/v1/execution/webhook-endpoints/{endpointId}/test', retry: 'ifRefused' },
+    listWebhookDeliveries: { method: 'GET', path: '/v1/execution/webhook-endpoints/{endpointId}/deliveries', retry: 'always' },
+    redeliverWebhook: { method: 'POST', path: '/v1/execution/webhook-endpoints/{endpointId}/deliveries/{deliveryId}/redeliver', retry: 'ifRefused' },
+    redeliverWebhooks: { method: 'POST', path: '/v1/execution/webhook-endpoints/{endpointId}/redeliver', retry: 'ifRefused' },
   },
 }

@@ -137,4 +137,93 @@ export interface ExecutionV1Handlers<Principal> {
    * `GET /v1/execution/openapi.json` · scopes: workflows:read · responses: 200, 304, 400, 401, 403, 406, 429, 500, 503
    */
   getWorkflowsDocument: Handler<operations['getWorkflowsDocument'], never, Principal>
+  /**
+   * List webhook endpoints.
+   *
+   * Lists the account's webhook endpoints, newest first, in pages.
+   *
+   * `GET /v1/execution/webhook-endpoints` · scopes: webhooks:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listWebhookEndpoints: Handler<operations['listWebhookEndpoints'], 'limit', Principal>
+  /**
+   * Create a webhook endpoint.
+   *
+   * Registers a URL that gets a signed request for each run that ends. Runs that end after the response are notified. An
+   * account has at most 20 endpoints.
+   *
+   * The response is the only one that contains the secret. Verify every request with it by the Standard Webhooks
+   * specification; the client exports `verifyWebhook`.
+   *
+   * `POST /v1/execution/webhook-endpoints` · scopes: webhooks:write · responses: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  createWebhookEndpoint: Handler<operations['createWebhookEndpoint'], never, Principal>
+  /**
+   * Get a webhook endpoint.
+   *
+   * Returns an endpoint, without its secret.
+   *
+   * `GET /v1/execution/webhook-endpoints/{endpointId}` · scopes: webhooks:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  getWebhookEndpoint: Handler<operations['getWebhookEndpoint'], never, Principal>
+  /**
+   * Change a webhook endpoint.
+   *
+   * Changes the members that the body contains. `enabled: true` enables a disabled endpoint: its pending deliveries are
+   * attempted again at once. Runs that ended while it was disabled are not notified.
+   *
+   * `PATCH /v1/execution/webhook-endpoints/{endpointId}` · scopes: webhooks:write · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  updateWebhookEndpoint: Handler<operations['updateWebhookEndpoint'], never, Principal>
+  /**
+   * Delete a webhook endpoint.
+   *
+   * Deletes an endpoint with its secret and its deliveries. A request that is being sent may still arrive.
+   *
+   * `DELETE /v1/execution/webhook-endpoints/{endpointId}` · scopes: webhooks:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   */
+  deleteWebhookEndpoint: Handler<operations['deleteWebhookEndpoint'], never, Principal>
+  /**
+   * Replace the secret of a webhook endpoint.
+   *
+   * Creates a new secret, which only this response contains. For 24 hours, requests are signed with both the new secret and
+   * the one before it; a rotation within this time ends the overlap of the oldest.
+   *
+   * `POST /v1/execution/webhook-endpoints/{endpointId}/rotate-secret` · scopes: webhooks:write · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  rotateWebhookSecret: Handler<operations['rotateWebhookSecret'], never, Principal>
+  /**
+   * Send a test event.
+   *
+   * Queues a delivery of the event `webhook.test`, whatever the endpoint's `events`. A disabled endpoint gets it when it is
+   * enabled. Read the outcome with `listWebhookDeliveries`.
+   *
+   * `POST /v1/execution/webhook-endpoints/{endpointId}/test` · scopes: webhooks:write · responses: 202, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  sendTestWebhook: Handler<operations['sendTestWebhook'], never, Principal>
+  /**
+   * List deliveries of a webhook endpoint.
+   *
+   * Lists the endpoint's deliveries, newest first, in pages, each with its last attempt. They are kept as long as runs.
+   *
+   * `GET /v1/execution/webhook-endpoints/{endpointId}/deliveries` · scopes: webhooks:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  listWebhookDeliveries: Handler<operations['listWebhookDeliveries'], 'limit', Principal>
+  /**
+   * Deliver an event again.
+   *
+   * Queues the delivery again with the same id and event, to be sent at once and retried for three days. A delivery that
+   * is still pending is attempted at once.
+   *
+   * `POST /v1/execution/webhook-endpoints/{endpointId}/deliveries/{deliveryId}/redeliver` · scopes: webhooks:write · responses: 202, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  redeliverWebhook: Handler<operations['redeliverWebhook'], never, Principal>
+  /**
+   * Deliver all events since a moment again.
+   *
+   * Queues again the deliveries that were created at or after `since` and are not pending, oldest first, at most 1,000. If
+   * there are more, `nextSince` is the `since` of the next call.
+   *
+   * `POST /v1/execution/webhook-endpoints/{endpointId}/redeliver` · scopes: webhooks:write · responses: 202, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  redeliverWebhooks: Handler<operations['redeliverWebhooks'], never, Principal>
 }

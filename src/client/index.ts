@@ -24,6 +24,7 @@ export type { List, Page } from './pages.ts'
 export { type Problem, ProblemError, type ProblemMember, problemTypes, unwrap } from './problem.ts'
 export type { QueueAndWaitOptions, QueueOptions, RunFilters, Runs, WaitOptions } from './runs.ts'
 export type { AnyWorkflows, RunOf, VariablesOf, WorkflowType } from './typed-workflows.ts'
+export { verifyWebhook, type WebhookEvent, type WebhookHeaders, WebhookVerificationError } from './webhooks.ts'
 
 /** The schemas of the Execution API, by name. */
 export type ExecutionSchemas = executionComponents['schemas']

@@ -6,6 +6,7 @@ export const domainProblemTypes = {
   'name-taken': { status: 409, title: 'Name taken' },
   'browser-context-in-use': { status: 409, title: 'Browser context in use' },
   'run-not-finished': { status: 409, title: 'Run not finished' },
+  'too-many-webhook-endpoints': { status: 409, title: 'Too many webhook endpoints' },
   'version-changed': { status: 412, title: 'Version changed' },
   'range-not-satisfiable': { status: 416, title: 'Range not satisfiable' },
   'too-many-queued-runs': { status: 429, title: 'Too many queued runs' },

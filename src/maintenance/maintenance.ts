@@ -15,6 +15,7 @@ import {
 } from '../domain/runs/run-state.ts'
 import { appendStatus } from '../domain/runs/runs.sql.ts'
 import { hasDeadWorkers, removeDeadWorkers } from '../domain/runs/workers.ts'
+import { expiredDeliveries } from '../domain/webhooks/webhook-deliveries.ts'
 import { type Store, statement, type Transaction } from '../storage/store.ts'
 import { Purge } from './purge.ts'
 import { expiredAuditLogEntries, expiredRuns, type Retention } from './retention.ts'
@@ -78,6 +79,7 @@ export class Maintenance {
       expiredRuns(retention.runs, now),
       expiredAuditLogEntries(retention.auditLog, now),
       supersededDeployments(retention.runs, now),
+      expiredDeliveries(retention.runs, now),
       unfinishedVersions(now),
       unfinishedErasures(now),
     ]

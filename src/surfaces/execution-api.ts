@@ -3,6 +3,7 @@ import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts
 import type { Principal } from '../domain/api-keys/api-key.ts'
 import { batchOperations } from '../domain/runs/batch-operations.ts'
 import { type RunDependencies, runOperations } from '../domain/runs/run-operations.ts'
+import { type WebhookDependencies, webhookOperations } from '../domain/webhooks/webhook-operations.ts'
 import { type WorkflowDependencies, workflowOperations } from '../domain/workflows/workflow-operations.ts'
 
 type Handlers = ExecutionV1Handlers<Principal>
@@ -21,10 +22,25 @@ export const executionScopes = {
   listWorkflows: 'workflows:read',
   getWorkflow: 'workflows:read',
   getWorkflowsDocument: 'workflows:read',
+  listWebhookEndpoints: 'webhooks:read',
+  createWebhookEndpoint: 'webhooks:write',
+  getWebhookEndpoint: 'webhooks:read',
+  updateWebhookEndpoint: 'webhooks:write',
+  deleteWebhookEndpoint: 'webhooks:write',
+  rotateWebhookSecret: 'webhooks:write',
+  sendTestWebhook: 'webhooks:write',
+  listWebhookDeliveries: 'webhooks:read',
+  redeliverWebhook: 'webhooks:write',
+  redeliverWebhooks: 'webhooks:write',
 } satisfies Record<keyof Handlers, string>
 
-export type ExecutionApiDependencies = RunDependencies & WorkflowDependencies
+export type ExecutionApiDependencies = RunDependencies & WorkflowDependencies & WebhookDependencies
 
 export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
-  return { ...runOperations(dependencies), ...batchOperations(dependencies), ...workflowOperations(dependencies) }
+  return {
+    ...runOperations(dependencies),
+    ...batchOperations(dependencies),
+    ...workflowOperations(dependencies),
+    ...webhookOperations(dependencies),
+  }
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createBrowserContextClient, createExecutionClient } from '../../src/client/index.ts'
+import { createBrowserContextClient, createExecutionClient, type ExecutionClient } from '../../src/client/index.ts'
 import { operations, type Surface } from '../operations/document.ts'
 import { putArtifact, queueRun } from '../operations/requests.ts'
 import { type PrismProxy, startPrismProxy } from '../support/prism-proxy.ts'
@@ -88,6 +88,7 @@ describe('Prism reports', () => {
     const cursor = page.data?.nextCursor ?? ''
     await client.listRuns({ params: { query: { limit: 1, workflowId, createdAfter: '2020-01-01T00:00:00Z', cursor } } })
     await client.deleteRun({ params: { path: { runId: finishedId } } })
+    await callWebhookOperations(client)
 
     expect(takeViolations()).toEqual([])
     expect(Buffer.from(downloaded.data ?? new ArrayBuffer()).toString()).toBe('Hello')
@@ -176,3 +177,19 @@ describe('Prism reports', () => {
     expect(violations.map(({ location }) => location.join('/'))).toContain('response/body/data')
   })
 })
+
+async function callWebhookOperations(client: ExecutionClient): Promise<void> {
+  const created = await client.createWebhookEndpoint({
+    body: { url: 'https://localhost/hooks', events: ['run.failed'] },
+  })
+  const path = { endpointId: created.data?.id ?? '' }
+  await client.listWebhookEndpoints({ params: { query: { limit: 1 } } })
+  await client.getWebhookEndpoint({ params: { path } })
+  await client.updateWebhookEndpoint({ params: { path }, body: { enabled: false } })
+  await client.rotateWebhookSecret({ params: { path } })
+  const test = await client.sendTestWebhook({ params: { path } })
+  await client.listWebhookDeliveries({ params: { path, query: { status: 'pending' } } })
+  await client.redeliverWebhook({ params: { path: { ...path, deliveryId: test.data?.id ?? '' } } })
+  await client.redeliverWebhooks({ params: { path }, body: { since: '2026-11-20T09:30:00Z' } })
+  await client.deleteWebhookEndpoint({ params: { path } })
+}

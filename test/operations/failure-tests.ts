@@ -10,6 +10,7 @@ const tables: Record<string, string> = {
   Workflows: 'api_keys',
   'Browser contexts': 'browser_contexts',
   'Storage state': 'browser_contexts',
+  Webhooks: 'webhook_endpoints',
 }
 
 /** 500: the response reveals nothing internal; the log has the error with the same request id. */

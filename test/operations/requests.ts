@@ -61,6 +61,40 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   listWorkflows: async () => ({}),
   getWorkflow: async () => ({ path: { workflowId: 'greet' } }),
   getWorkflowsDocument: async () => ({}),
+  listWebhookEndpoints: async (service, account) => {
+    await createWebhookEndpoint(service, account)
+    return {}
+  },
+  createWebhookEndpoint: async () => ({ body: webhookEndpoint }),
+  getWebhookEndpoint: async (service, account) => ({
+    path: { endpointId: await createWebhookEndpoint(service, account) },
+  }),
+  updateWebhookEndpoint: async (service, account) => ({
+    path: { endpointId: await createWebhookEndpoint(service, account) },
+    body: { enabled: false },
+  }),
+  deleteWebhookEndpoint: async (service, account) => ({
+    path: { endpointId: await createWebhookEndpoint(service, account) },
+  }),
+  rotateWebhookSecret: async (service, account) => ({
+    path: { endpointId: await createWebhookEndpoint(service, account) },
+  }),
+  sendTestWebhook: async (service, account) => ({
+    path: { endpointId: await createWebhookEndpoint(service, account) },
+  }),
+  listWebhookDeliveries: async (service, account) => {
+    const endpointId = await createWebhookEndpoint(service, account)
+    await sendTestWebhook(service, account, endpointId)
+    return { path: { endpointId } }
+  },
+  redeliverWebhook: async (service, account) => {
+    const endpointId = await createWebhookEndpoint(service, account)
+    return { path: { endpointId, deliveryId: await sendTestWebhook(service, account, endpointId) } }
+  },
+  redeliverWebhooks: async (service, account) => ({
+    path: { endpointId: await createWebhookEndpoint(service, account) },
+    body: { since: '2026-11-20T09:30:00.000Z' },
+  }),
   listBrowserContexts: async (service, account) => {
     await createContext(service, account)
     return {}
@@ -187,5 +221,26 @@ export async function createContext(service: Service, account: TestAccount, name
   const filled = name === undefined ? {} : { body: { name } }
   const response = await send(service, 'createBrowserContext', account.key, filled)
   if (response.status !== 201) throw new Error(`Creating a browser context failed: ${response.status} ${response.text}`)
+  return response.body.id
+}
+
+/** Its name resolves without a network, to an address that the service refuses. */
+const webhookEndpoint = { url: 'https://localhost/hooks', events: ['run.succeeded', 'run.cancelled'] }
+
+export async function createWebhookEndpoint(
+  service: Service,
+  account: TestAccount,
+  members: Record<string, unknown> = {},
+): Promise<string> {
+  const body = { ...webhookEndpoint, ...members }
+  const response = await send(service, 'createWebhookEndpoint', account.key, { body })
+  if (response.status !== 201) throw new Error(`Creating an endpoint failed: ${response.status} ${response.text}`)
+  return response.body.id
+}
+
+/** Queues a test event; returns the id of the delivery. */
+export async function sendTestWebhook(service: Service, account: TestAccount, endpointId: string): Promise<string> {
+  const response = await send(service, 'sendTestWebhook', account.key, { path: { endpointId } })
+  if (response.status !== 202) throw new Error(`Sending a test failed: ${response.status} ${response.text}`)
   return response.body.id
 }

@@ -94,9 +94,58 @@ function expectAll(output: string, shown: (string | undefined)[]): void {
   for (const each of shown) expect(output).toContain(each)
 }
 
+const endpointsPath = '/v1/execution/webhook-endpoints'
+
+/** Its name resolves without a network, to an address that the service refuses. */
+async function createEndpoint({ caller, environment }: Setup): Promise<void> {
+  const endpoint = { url: 'https://localhost/hooks', events: ['run.succeeded'] }
+  const { status, body } = await caller.execution('POST', endpointsPath, endpoint)
+  expect(status).toBe(201)
+  environment.ENDPOINT_ID = body.id
+}
+
+const endpointPath = ({ environment }: Setup) => `${endpointsPath}/${environment.ENDPOINT_ID}`
+
+async function createDelivery(setup: Setup): Promise<void> {
+  await createEndpoint(setup)
+  const { status, body } = await setup.caller.execution('POST', `${endpointPath(setup)}/test`)
+  expect(status).toBe(202)
+  setup.environment.DELIVERY_ID = body.id
+}
+
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 const cases: Record<OperationId, Case> = {
+  listWebhookEndpoints: {
+    onlyReads: true,
+    prepare: createEndpoint,
+    check: ({ environment }, output) => expectAll(output, [environment.ENDPOINT_ID]),
+  },
+  createWebhookEndpoint: { check: (_, output) => expectAll(output, ['whsec_']) },
+  getWebhookEndpoint: {
+    onlyReads: true,
+    prepare: createEndpoint,
+    check: (_, output) => expectAll(output, ['https://localhost/hooks']),
+  },
+  updateWebhookEndpoint: { prepare: createEndpoint, check: (_, output) => expectAll(output, ['run.timedOut']) },
+  deleteWebhookEndpoint: {
+    prepare: createEndpoint,
+    async check(execution) {
+      expect((await execution.caller.execution('GET', endpointPath(execution))).status).toBe(404)
+    },
+  },
+  rotateWebhookSecret: { prepare: createEndpoint, check: (_, output) => expectAll(output, ['whsec_']) },
+  sendTestWebhook: { prepare: createEndpoint, check: (_, output) => expectAll(output, ['pending']) },
+  listWebhookDeliveries: {
+    onlyReads: true,
+    prepare: createDelivery,
+    check: ({ environment }, output) => expectAll(output, [environment.DELIVERY_ID]),
+  },
+  redeliverWebhook: {
+    prepare: createDelivery,
+    check: ({ environment }, output) => expectAll(output, [environment.DELIVERY_ID, 'pending']),
+  },
+  redeliverWebhooks: { prepare: createDelivery, check: (_, output) => expectAll(output, ['0']) },
   queueRemoteRun: {
     async check({ caller }, output) {
       const { body } = await caller.execution('GET', '/v1/execution/runs')

@@ -16,6 +16,7 @@ import * as runIndexes from './0014-run-indexes.ts'
 import * as contextFilter from './0017-context-filter.ts'
 import * as findRuns from './0018-find-runs.ts'
 import * as concurrencyGroups from './0019-concurrency-groups.ts'
+import * as webhooks from './0021-webhooks.ts'
 import * as runsAgain from './0022-runs-again.ts'
 import * as evidence from './0023-evidence.ts'
 import * as runRollups from './0024-run-rollups.ts'
@@ -48,6 +49,7 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0017-context-filter': contextFilter.script,
   '0018-find-runs': findRuns.script,
   '0019-concurrency-groups': concurrencyGroups.script,
+  '0021-webhooks': webhooks.script,
   '0022-runs-again': runsAgain.script,
   '0023-evidence': evidence.script,
   '0024-run-rollups': runRollups.script,

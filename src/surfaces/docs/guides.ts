@@ -24,6 +24,7 @@ const groups: Record<string, string[]> = {
   Runs: [
     'run-life-cycle',
     'following-a-run',
+    'webhooks',
     'idempotency-and-retries',
     'pagination',
     'scheduling',

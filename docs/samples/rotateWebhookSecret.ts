@@ -1,0 +1,9 @@
+import { createExecutionClient, unwrap } from 'execution-service-client'
+
+const { API_KEY = '', ENDPOINT_ID = '' } = process.env
+const client = createExecutionClient({ baseUrl: 'http://127.0.0.1:3001', apiKey: API_KEY })
+
+const path = { endpointId: ENDPOINT_ID }
+const endpoint = unwrap(await client.rotateWebhookSecret({ params: { path } }))
+// Store the secret now: it is not shown again.
+console.log(endpoint.secret)

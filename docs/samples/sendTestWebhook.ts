@@ -1,0 +1,8 @@
+import { createExecutionClient, unwrap } from 'execution-service-client'
+
+const { API_KEY = '', ENDPOINT_ID = '' } = process.env
+const client = createExecutionClient({ baseUrl: 'http://127.0.0.1:3001', apiKey: API_KEY })
+
+const path = { endpointId: ENDPOINT_ID }
+const delivery = unwrap(await client.sendTestWebhook({ params: { path } }))
+console.log(delivery.id, delivery.status)

@@ -1,0 +1,181 @@
+/** Lists the deliveries of webhook endpoints, and queues them again. */
+import { v7 as uuid } from 'uuid'
+import type { Cursors } from '../../storage/cursors.ts'
+import { dayMilliseconds, type PurgeTarget } from '../../storage/purge-target.ts'
+import { parseId } from '../../storage/statement-values.ts'
+import type { Store, Transaction } from '../../storage/store.ts'
+import type { WebhookDeliveriesTable } from '../../storage/tables.ts'
+import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
+import { findEndpoint, firstIdSince } from './webhooks.sql.ts'
+
+export type DeliveryStatus = 'pending' | 'delivered' | 'failed'
+
+/** For how long a delivery is retried. */
+export const retryMilliseconds = 3 * dayMilliseconds
+
+/** Deliveries that one call queues again. */
+export const redeliveredMax = 1000
+
+export interface DeliveryListRequest {
+  limit: number
+  cursor?: string | undefined
+  status?: DeliveryStatus | undefined
+}
+
+export interface RedeliveryRequest {
+  /** Milliseconds since 1970. */
+  since: number
+  status?: 'delivered' | 'failed' | undefined
+}
+
+export class WebhookDeliveries {
+  readonly #store: Store
+  readonly #cursors: Cursors
+  readonly #now: () => number
+
+  constructor(store: Store, cursors: Cursors, now: () => number = Date.now) {
+    this.#store = store
+    this.#cursors = cursors
+    this.#now = now
+  }
+
+  /** A page, newest first; `undefined` without such an endpoint, `wrongCursor` for a cursor of another list. */
+  async list(accountId: string, endpointId: string, { limit, cursor, status }: DeliveryListRequest) {
+    const endpoint = await findEndpoint(this.#store.read, accountId, endpointId)
+    if (!endpoint) return undefined
+    const list = JSON.stringify(['webhook-deliveries', endpoint.id, status])
+    const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
+    if (cursor !== undefined && after === undefined) return 'wrongCursor'
+    const { query } = this.#store.read
+    let rows = query.selectFrom('webhook_deliveries').selectAll().where('endpoint_id', '=', endpoint.id)
+    if (status !== undefined) rows = rows.where('status', '=', status)
+    if (after !== undefined) rows = rows.where('id', '<', after)
+    const found = await rows
+      .orderBy('id', 'desc')
+      .limit(limit + 1)
+      .execute()
+    const deliveries = found.slice(0, limit)
+    const last = found.length > limit ? deliveries.at(-1) : undefined
+    return { deliveries, nextCursor: last ? this.#cursors.write(list, last.id) : null }
+  }
+
+  /** Queues a test event; `undefined` without such an endpoint. */
+  async sendTest(accountId: string, endpointId: string): Promise<WebhookDeliveriesTable | undefined> {
+    const at = this.#now()
+    const delivery = await this.#store.write(async (tx) => {
+      const endpoint = await findEndpoint(tx, accountId, endpointId)
+      if (!endpoint) return undefined
+      const row = {
+        id: uuid({ msecs: at }),
+        endpoint_id: endpoint.id,
+        account_id: accountId,
+        event: 'webhook.test',
+        run: JSON.stringify({ finishedAt: at }),
+        status: 'pending',
+        attempts: 0,
+        created_at: at,
+        next_attempt_at: at,
+        deadline: at + retryMilliseconds,
+      }
+      const inserted = tx.query.insertInto('webhook_deliveries').values({ ...unsent, ...row })
+      return inserted.returningAll().executeTakeFirstOrThrow()
+    })
+    this.#store.notify('runs')
+    return delivery
+  }
+
+  /** Queues a delivery again; `undefined` without such a delivery. */
+  async redeliver(accountId: string, endpointId: string, deliveryId: string, by: Actor | ApiKeyUse) {
+    const id = parseId(deliveryId)
+    const delivery = await this.#store.write(async (tx) => {
+      const endpoint = await findEndpoint(tx, accountId, endpointId)
+      if (!endpoint || id === undefined) return undefined
+      const [row] = await this.#queueAgain(tx, endpoint.id, [id])
+      if (row) await recordRedelivery(tx, accountId, endpoint, by, { deliveryId: id })
+      return row
+    })
+    if (delivery) this.#store.notify('runs')
+    return delivery
+  }
+
+  /** Queues deliveries again, oldest first, `redeliveredMax` at most; `undefined` without such an endpoint. */
+  async redeliverSince(
+    accountId: string,
+    endpointId: string,
+    { since, status }: RedeliveryRequest,
+    by: Actor | ApiKeyUse,
+  ): Promise<{ count: number; nextSince: number | null } | undefined> {
+    const result = await this.#store.write(async (tx) => {
+      const endpoint = await findEndpoint(tx, accountId, endpointId)
+      if (!endpoint) return undefined
+      const wanted = status === undefined ? ['delivered', 'failed'] : [status]
+      const ended = tx.query.selectFrom('webhook_deliveries').select(['id', 'created_at'])
+      const rows = await ended
+        .where('endpoint_id', '=', endpoint.id)
+        .where('id', '>=', firstIdSince(since))
+        .where('status', 'in', wanted)
+        .orderBy('id')
+        .limit(redeliveredMax + 1)
+        .execute()
+      const ids = rows.slice(0, redeliveredMax).map(({ id }) => id)
+      if (ids.length > 0) await this.#queueAgain(tx, endpoint.id, ids)
+      await recordRedelivery(tx, accountId, endpoint, by, { since: new Date(since).toISOString(), count: ids.length })
+      return { count: ids.length, nextSince: rows[redeliveredMax]?.created_at ?? null }
+    })
+    if (result) this.#store.notify('runs')
+    return result
+  }
+
+  #queueAgain({ query }: Transaction, endpointId: string, ids: readonly string[]) {
+    const now = this.#now()
+    const set = { status: 'pending', next_attempt_at: now, deadline: now + retryMilliseconds }
+    const rows = query.updateTable('webhook_deliveries').set(set).where('endpoint_id', '=', endpointId)
+    return rows.where('id', 'in', ids).returningAll().execute()
+  }
+}
+
+const unsent = {
+  run_id: null,
+  last_attempt_at: null,
+  latency_ms: null,
+  request_url: null,
+  request_body: null,
+  response_status: null,
+  response_body: null,
+  error: null,
+}
+
+async function recordRedelivery(
+  tx: Transaction,
+  accountId: string,
+  endpoint: { id: string; url: string },
+  by: Actor | ApiKeyUse,
+  details: Record<string, unknown>,
+): Promise<void> {
+  const subject = { id: endpoint.id, name: new URL(endpoint.url).host }
+  const actor = await toActor(tx, by)
+  await recordAudit(tx, accountId, { action: 'webhookEndpoint.redelivered', by: actor, subject, details })
+}
+
+const purgedRowsMax = 500
+
+/** Deliveries that are older than runs may be. A delivery is never purged while it is retried. */
+export function expiredDeliveries(runRetentionDays: number, now: () => number): PurgeTarget {
+  const retention = Math.max(runRetentionDays, 4) * dayMilliseconds
+  const find = ({ query }: Transaction, limit: number) =>
+    query
+      .selectFrom('webhook_deliveries')
+      .select('id')
+      .where('id', '<', firstIdSince(now() - retention))
+      .orderBy('id')
+      .limit(limit)
+      .execute()
+  return {
+    concurrent: true,
+    next: async (tx) => (await find(tx, 1))[0]?.id,
+    remove: async (tx) => {
+      const ids = (await find(tx, purgedRowsMax)).map(({ id }) => id)
+      if (ids.length > 0) await tx.query.deleteFrom('webhook_deliveries').where('id', 'in', ids).execute()
+    },
+  }
+}

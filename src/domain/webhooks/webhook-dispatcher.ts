@@ -1,0 +1,219 @@
+/**
+ * Delivers webhooks, in any number of processes on one store. An attempt reserves its delivery for a minute; if the
+ * process dies, another one sends it again. A slow endpoint occupies only its account's share of the requests.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Encryption } from '../../storage/encryption.ts'
+import { type Store, StoreUnavailable } from '../../storage/store.ts'
+import type { WebhookDeliveriesTable, WebhookEndpointsTable } from '../../storage/tables.ts'
+import type { WebhookRequest, WebhookResult } from './send-webhook.ts'
+import { retryMilliseconds } from './webhook-deliveries.ts'
+import type { DisabledReason } from './webhook-endpoints.ts'
+import { nextAttemptAt, signedHeaders, toBody } from './webhook-event.ts'
+import { claimDeliveries, disableEndpoint, findDueEndpoints, recordAttempt, secretAad } from './webhooks.sql.ts'
+
+export interface WebhookDispatcherDependencies {
+  store: Store
+  encryption: Encryption
+  sender: { send(request: WebhookRequest, signal: AbortSignal): Promise<WebhookResult>; close(): Promise<void> }
+  log: Logger
+  observe?: (outcome: 'delivered' | 'retried' | 'failed', seconds: number) => void
+  now?: () => number
+}
+
+/** Requests at a time. An account always gets `reserved`, even if the process has reached its maximum. */
+const concurrency = { endpoint: 20, account: 40, process: 1000, reserved: 2 }
+
+/** After this time, an attempt whose process has died is repeated. Longer than a request may take. */
+const leaseMilliseconds = 60_000
+
+/** Maximum time between two looks for deliveries that are due; ends of runs are noticed at once. */
+const intervalMilliseconds = 1000
+
+/** Minimum time between two looks, so that many runs that end together share one. */
+const pauseMilliseconds = 5
+
+/** How long a stopping process waits for responses. */
+const stopMilliseconds = 2000
+
+export class WebhookDispatcher {
+  readonly #dependencies: WebhookDispatcherDependencies
+  readonly #now: () => number
+  readonly #requests = new Map<string, number>()
+  readonly #attempts = new Set<Promise<void>>()
+  readonly #stopping = new AbortController()
+  #timer: NodeJS.Timeout | undefined
+  #stopListening = () => {}
+  #running: Promise<void> | undefined
+  #again = false
+  #stopped = false
+
+  constructor(dependencies: WebhookDispatcherDependencies) {
+    this.#dependencies = dependencies
+    this.#now = dependencies.now ?? Date.now
+  }
+
+  start(): void {
+    this.#stopListening = this.#dependencies.store.listen('runs', () => this.#wake())
+    this.#timer = setInterval(() => this.#wake(), intervalMilliseconds)
+    this.#wake()
+  }
+
+  /** Ends requests that take too long; their deliveries are sent again. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#stopListening()
+    clearInterval(this.#timer)
+    await this.#running
+    const ended = new AbortController()
+    await Promise.race([
+      Promise.all(this.#attempts).then(() => ended.abort()),
+      delay(stopMilliseconds, undefined, { signal: ended.signal }).catch(() => {}),
+    ])
+    this.#stopping.abort()
+    await Promise.all(this.#attempts)
+    await this.#dependencies.sender.close()
+  }
+
+  #wake(): void {
+    this.#again = true
+    this.#running ??= this.#work().finally(() => {
+      this.#running = undefined
+    })
+  }
+
+  async #work(): Promise<void> {
+    while (this.#again && !this.#stopped) {
+      this.#again = false
+      await this.once().catch((err: unknown) => {
+        this.#dependencies.log.warn({ err }, 'reading webhook deliveries failed; retrying')
+      })
+      await delay(pauseMilliseconds)
+    }
+  }
+
+  /** Starts the attempts that are due and for which there is capacity. */
+  async once(): Promise<void> {
+    const due = await this.#dependencies.store.read.all(findDueEndpoints, [this.#now()])
+    await Promise.all(due.map((endpoint) => this.#claim(endpoint)))
+  }
+
+  /** Resolves when the attempts that have started are recorded. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#attempts)
+  }
+
+  async #claim(endpoint: WebhookEndpointsTable): Promise<void> {
+    const countMax = this.#capacity(endpoint)
+    if (countMax <= 0) return
+    // Reserved before the claim, which other claims overlap.
+    this.#count(endpoint, countMax)
+    const now = this.#now()
+    const values = [now + leaseMilliseconds, endpoint.id, now, countMax, now] as const
+    const options = { concurrent: true, oneStatement: true, durableLater: true }
+    const claim = this.#dependencies.store.write((tx) => tx.all(claimDeliveries, [...values]), options)
+    const rows = await claim.catch((error: unknown) => {
+      this.#count(endpoint, -countMax)
+      throw error
+    })
+    this.#count(endpoint, rows.length - countMax)
+    for (const row of rows) {
+      const attempt = this.#attempt(endpoint, row).finally(() => {
+        this.#attempts.delete(attempt)
+        this.#count(endpoint, -1)
+        if (!this.#stopped) this.#wake()
+      })
+      this.#attempts.add(attempt)
+    }
+  }
+
+  #capacity({ id, account_id }: WebhookEndpointsTable): number {
+    const of = (key: string) => this.#requests.get(key) ?? 0
+    const ofAccount = of(account_id)
+    const rest = Math.max(concurrency.process - of(''), concurrency.reserved - ofAccount)
+    return Math.min(concurrency.endpoint - of(id), concurrency.account - ofAccount, rest)
+  }
+
+  #count({ id, account_id }: WebhookEndpointsTable, change: number): void {
+    for (const key of [id, account_id, '']) {
+      const count = (this.#requests.get(key) ?? 0) + change
+      if (count > 0) this.#requests.set(key, count)
+      else this.#requests.delete(key)
+    }
+  }
+
+  /** Never rejects. */
+  async #attempt(endpoint: WebhookEndpointsTable, row: WebhookDeliveriesTable): Promise<void> {
+    const { log, sender } = this.#dependencies
+    try {
+      const startedAt = performance.now()
+      const at = this.#now()
+      const body = toBody(row)
+      const headers = signedHeaders(row.id, new Date(at), body, this.#secrets(endpoint))
+      const result = await sender.send({ url: endpoint.url, headers, body }, this.#stopping.signal)
+      const milliseconds = performance.now() - startedAt
+      await this.#record(endpoint, row, { ...result, responseBody: result.body, at, body, milliseconds })
+    } catch (err) {
+      // The delivery is sent again when its reservation ends.
+      log.warn({ err, deliveryId: row.id }, 'delivering a webhook failed; retrying')
+    }
+  }
+
+  #secrets({ id, account_id, ...row }: WebhookEndpointsTable): string[] {
+    const overlaps = row.previous_secret !== null && (row.previous_secret_expires_at ?? 0) > this.#now()
+    const values = overlaps && row.previous_secret ? [row.secret, row.previous_secret] : [row.secret]
+    return values.map((value) => this.#dependencies.encryption.decrypt(value, secretAad(account_id, id)))
+  }
+
+  async #record(endpoint: WebhookEndpointsTable, row: WebhookDeliveriesTable, attempt: Attempt): Promise<void> {
+    const { store, observe } = this.#dependencies
+    const { milliseconds, error } = attempt
+    const now = this.#now()
+    const next = error === null ? undefined : this.#nextAttempt(row, now)
+    const status = error === null ? 'delivered' : next === undefined ? 'failed' : 'pending'
+    const values = [
+      status,
+      next ?? null,
+      attempt.at,
+      Math.round(milliseconds),
+      endpoint.url,
+      attempt.body,
+      attempt.status,
+      attempt.responseBody,
+      error,
+      row.id,
+      row.attempts,
+    ] as const
+    const write = () =>
+      store.write((tx) => tx.all(recordAttempt, [...values]), { concurrent: true, oneStatement: true })
+    await write().catch(async (error: unknown) => {
+      if (!(error instanceof StoreUnavailable)) throw error
+      await delay(pauseMilliseconds)
+      await write()
+    })
+    observe?.(status === 'pending' ? 'retried' : status, milliseconds / 1000)
+    if (attempt.status === 410) await this.#disable(endpoint, 'gone', now + 1)
+    else if (status === 'failed') await this.#disable(endpoint, 'deliveriesFailed', row.deadline - retryMilliseconds)
+  }
+
+  #nextAttempt(row: WebhookDeliveriesTable, now: number): number | undefined {
+    if (this.#stopping.signal.aborted) return now
+    return nextAttemptAt(now, row.deadline - retryMilliseconds, row.deadline)
+  }
+
+  /** @param since an endpoint that has accepted something since then stays enabled. */
+  async #disable({ id, account_id }: WebhookEndpointsTable, reason: DisabledReason, since: number): Promise<void> {
+    const { store, log } = this.#dependencies
+    const disabled = await store.write((tx) => tx.all(disableEndpoint, [reason, id, id, since]))
+    if (disabled.length > 0) log.warn({ endpointId: id, accountId: account_id, reason }, 'webhook endpoint disabled')
+  }
+}
+
+interface Attempt extends Omit<WebhookResult, 'body'> {
+  at: number
+  milliseconds: number
+  /** Of the request. */
+  body: string
+  responseBody: string | null
+}

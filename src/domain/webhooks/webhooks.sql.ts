@@ -1,0 +1,77 @@
+/** Statements of webhook endpoints and deliveries, and their encrypted columns. */
+import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
+import { parseId } from '../../storage/statement-values.ts'
+import { statement, type Transaction } from '../../storage/store.ts'
+import type { WebhookDeliveriesTable, WebhookEndpointsTable } from '../../storage/tables.ts'
+
+export async function findEndpoint(
+  { query }: Transaction,
+  accountId: string,
+  id: string,
+): Promise<WebhookEndpointsTable | undefined> {
+  const parsed = parseId(id)
+  if (parsed === undefined) return undefined
+  const rows = query.selectFrom('webhook_endpoints').selectAll().where('id', '=', parsed)
+  return rows.where('account_id', '=', accountId).executeTakeFirst()
+}
+
+/** Enabled endpoints with a delivery that is due. One index look-up for each endpoint. */
+export const findDueEndpoints = statement<WebhookEndpointsTable, [now: number]>(
+  `SELECT * FROM webhook_endpoints WHERE disabled_reason IS NULL AND EXISTS (SELECT 1 FROM webhook_deliveries
+    WHERE endpoint_id = webhook_endpoints.id AND status = 'pending' AND next_attempt_at <= ?)`,
+)
+
+/** Starts attempts of the deliveries that are due, oldest first, and reserves them until `leaseEnd`. */
+export const claimDeliveries = statement<
+  WebhookDeliveriesTable,
+  [leaseEnd: number, endpointId: string, now: number, countMax: number, now: number]
+>(`UPDATE webhook_deliveries SET attempts = attempts + 1, next_attempt_at = ? WHERE id IN (
+    SELECT id FROM webhook_deliveries WHERE endpoint_id = ? AND status = 'pending' AND next_attempt_at <= ?
+    ORDER BY next_attempt_at LIMIT ?) AND status = 'pending' AND next_attempt_at <= ? RETURNING *`)
+
+/** Records an attempt, unless a later one has started. */
+export const recordAttempt = statement<
+  object,
+  [
+    status: string,
+    nextAttemptAt: number | null,
+    at: number,
+    latency: number,
+    url: string,
+    body: string,
+    responseStatus: number | null,
+    responseBody: string | null,
+    error: string | null,
+    id: string,
+    attempt: number,
+  ]
+>(`UPDATE webhook_deliveries SET status = ?, next_attempt_at = ?, last_attempt_at = ?, latency_ms = ?, request_url = ?,
+    request_body = ?, response_status = ?, response_body = ?, error = ? WHERE id = ? AND attempts = ?`)
+
+/** Disables the endpoint unless it accepted something after `since`. Returns no row when it stays as it was. */
+export const disableEndpoint = statement<{ id: string }, [reason: string, id: string, id: string, since: number]>(
+  `UPDATE webhook_endpoints SET disabled_reason = ? WHERE id = ? AND disabled_reason IS NULL AND NOT EXISTS (
+    SELECT 1 FROM webhook_deliveries WHERE endpoint_id = ? AND status = 'delivered' AND last_attempt_at >= ?)
+    RETURNING id`,
+)
+
+/** Binds an encrypted secret to its endpoint and column. */
+export function secretAad(accountId: string, endpointId: string): string {
+  return `${accountId}/webhook-endpoints/${endpointId}`
+}
+
+const secretColumn = (column: string): EncryptedColumn => ({
+  table: 'webhook_endpoints',
+  key: ['id'],
+  column,
+  aadColumns: ['account_id', 'id'],
+  aad: secretAad,
+})
+
+export const encryptedInWebhooks: readonly EncryptedColumn[] = [secretColumn('secret'), secretColumn('previous_secret')]
+
+/** The least id of a delivery that was created at the time or later. */
+export function firstIdSince(at: number): string {
+  const hex = Math.max(0, at).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}`
+}
