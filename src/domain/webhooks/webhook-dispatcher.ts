@@ -18,7 +18,6 @@ export interface WebhookDispatcherDependencies {
   encryption: Encryption
   sender: { send(request: WebhookRequest, signal: AbortSignal): Promise<WebhookResult>; close(): Promise<void> }
   log: Logger
-  observe?: (outcome: 'delivered' | 'retried' | 'failed', seconds: number) => void
   now?: () => number
 }
 
@@ -167,7 +166,7 @@ export class WebhookDispatcher {
   }
 
   async #record(endpoint: WebhookEndpointsTable, row: WebhookDeliveriesTable, attempt: Attempt): Promise<void> {
-    const { store, observe } = this.#dependencies
+    const { store } = this.#dependencies
     const { milliseconds, error } = attempt
     const now = this.#now()
     const next = error === null ? undefined : this.#nextAttempt(row, now)
@@ -192,7 +191,6 @@ export class WebhookDispatcher {
       await delay(pauseMilliseconds)
       await write()
     })
-    observe?.(status === 'pending' ? 'retried' : status, milliseconds / 1000)
     if (attempt.status === 410) await this.#disable(endpoint, 'gone', now + 1)
     else if (status === 'failed') await this.#disable(endpoint, 'deliveriesFailed', row.deadline - retryMilliseconds)
   }

@@ -127,6 +127,7 @@ function describePlace(document: Document, path: Path): string {
     const within = path.slice(3)
     return `${kinds[first] ?? first} \`${second}\`${within.length > 0 ? `, ${within.join(' ')}` : ''}`
   }
+  if (root === 'webhooks') return `Webhook \`${first}\``
   const operation = operationAt(document, path)
   if (!operation) throw new Error(`The decision at ${toPointer(path)} belongs to no operation.`)
   if (part === '') return `\`${operation.operationId}\``

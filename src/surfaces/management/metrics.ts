@@ -105,17 +105,6 @@ export class Metrics {
     }
   }
 
-  registerWebhookMetrics() {
-    const attempts = new Histogram({
-      name: 'execution_service_webhook_attempt_duration_seconds',
-      help: 'Duration of attempts to deliver a webhook, by outcome: delivered, retried, or failed for the last time.',
-      labelNames: ['outcome'],
-      buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 10],
-      registers: [this.registry],
-    })
-    return (outcome: string, seconds: number) => attempts.observe({ outcome }, seconds)
-  }
-
   registerAttemptMetrics(): ObserveAttempt {
     const attempts = new AttemptMetrics(this.registry)
     this.#attempts = attempts
