@@ -9,7 +9,15 @@ import { type Filled, requestOf } from '../operations/requests.ts'
 
 /** From the documents' examples. */
 const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
-const path = { workflowId: 'count-words', runId: id, browserContextId: id, artifactName: 'invoice.pdf', version: '1' }
+const path = {
+  workflowId: 'count-words',
+  runId: id,
+  browserContextId: id,
+  endpointId: id,
+  deliveryId: id,
+  artifactName: 'invoice.pdf',
+  version: '1',
+}
 
 export function useMock() {
   let mock: Mock | undefined
