@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
 import { mockKeys, validKey } from '../../src/tools/mock/mock-keys.ts'
+import { testedWorkflows } from '../mock/use-mock.ts'
 import { operations } from '../operations/document.ts'
 import { requestOf } from '../operations/requests.ts'
 import { type Browser, startBrowser } from '../support/browser.ts'
@@ -16,7 +17,13 @@ let page: Page
 const site = createServer((_request, response) => response.writeHead(200, { 'Content-Type': 'text/html' }).end('<p>'))
 
 beforeAll(async () => {
-  mock = await startMock({ host: '127.0.0.1', executionPort: 0, browserContextPort: 0, log: pino({ level: 'silent' }) })
+  mock = await startMock({
+    host: '127.0.0.1',
+    executionPort: 0,
+    browserContextPort: 0,
+    log: pino({ level: 'silent' }),
+    workflows: await testedWorkflows(),
+  })
   browser = await startBrowser()
   await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve))
 })

@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
 import { validKey } from '../../src/tools/mock/mock-keys.ts'
+import { testedWorkflows } from '../mock/use-mock.ts'
 import { operations } from '../operations/document.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
 
@@ -154,7 +155,13 @@ test('every request succeeds against the service, using the resources that earli
 
 test('every request succeeds against the mock with the variables of its environment', async () => {
   const log = pino({ level: 'silent' })
-  const mock = await startMock({ host: '127.0.0.1', executionPort: 0, browserContextPort: 0, log })
+  const mock = await startMock({
+    host: '127.0.0.1',
+    executionPort: 0,
+    browserContextPort: 0,
+    log,
+    workflows: await testedWorkflows(),
+  })
   onTestFinished(() => mock.stop())
   const variables = readEnvironment('Mock', mock)
   for (const id of sendingOrder) {

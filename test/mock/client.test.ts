@@ -4,15 +4,17 @@ import { expect, test } from 'vitest'
 import { createExecutionClient } from '../../src/client/index.ts'
 import { startMock } from '../../src/tools/mock/mock.ts'
 import { mockKeys, validKey } from '../../src/tools/mock/mock-keys.ts'
+import { jumpingClock, testedWorkflows } from './use-mock.ts'
 
 test('the client queues, awaits, follows and lists runs, and receives errors as values', async (context) => {
   const log = pino({ level: 'silent' })
-  const mock = await startMock({ host: '127.0.0.1', executionPort: 0, browserContextPort: 0, log })
+  const [workflows, clock] = [await testedWorkflows(), jumpingClock()]
+  const mock = await startMock({ host: '127.0.0.1', executionPort: 0, browserContextPort: 0, log, workflows, clock })
   context.onTestFinished(() => mock.stop())
   const client = createExecutionClient({ baseUrl: mock.executionUrl, apiKey: validKey.value })
   const queued = await client.queueRemoteRun({
     params: { path: { workflowId: 'count-words' } },
-    body: { variableData: {} },
+    body: { variableData: { path: 'README.md' } },
   })
   const runId = queued.data?.id ?? ''
   expect((await client.runs.wait(runId)).data?.status).toBe('succeeded')

@@ -6,6 +6,7 @@ import { createServer } from 'node:net'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { ListenError } from '../../src/contract/listener.ts'
+import { Workflows } from '../../src/domain/workflows/workflows.ts'
 import { startMock } from '../../src/tools/mock/mock.ts'
 import { mockKeys, renderKeyTable, validKey } from '../../src/tools/mock/mock-keys.ts'
 
@@ -39,7 +40,7 @@ test('the mock prints addresses and keys, serves both APIs and the docs, and exi
   context.onTestFinished(() => void child.kill('SIGKILL'))
   while (!stderr().includes('Prefer: code')) await once(child.stderr as NonNullable<ChildProcess['stderr']>, 'data')
   for (const { value, status, meaning } of mockKeys) expect(stderr()).toContain(`  ${value}  ${status}  ${meaning}\n`)
-  expect(stderr()).toContain('It keeps no state')
+  expect(stderr()).toContain('Workflows: build-manifest, check-links')
   const [executionUrl, browserContextUrl] = stderr().match(/http:\/\/127\.0\.0\.1:\d+/g) ?? []
   const bearer = { Authorization: `Bearer ${validKey.value}` }
   const contexts = { 'x-service-api-key': validKey.value }
@@ -61,7 +62,8 @@ test('a port that is in use or invalid is reported in one sentence', async (cont
   context.onTestFinished(() => void server.close())
   const { port } = server.address() as { port: number }
   const ports = { executionPort: 0, browserContextPort: port }
-  const starting = startMock({ host: '127.0.0.1', ...ports, log: pino({ level: 'silent' }) })
+  const workflows = new Workflows([])
+  const starting = startMock({ host: '127.0.0.1', ...ports, workflows, log: pino({ level: 'silent' }) })
   await expect(starting).rejects.toThrow(
     new ListenError(
       `127.0.0.1:${port} is in use by another program: set MOCK_BROWSER_CONTEXT_PORT to another port, or HOST to another address.`,
@@ -70,6 +72,16 @@ test('a port that is in use or invalid is reported in one sentence', async (cont
   const invalid = start({ MOCK_EXECUTION_PORT: 'http' })
   expect((await once(invalid.child, 'close'))[0]).toBe(1)
   expect(invalid.stderr()).toBe('MOCK_EXECUTION_PORT is "http": set it to a whole number from 0 to 65535.\n')
+})
+
+test.each([
+  ['/none-such', 'The directory of workflows (/none-such) cannot be read'],
+  ['docs', 'docs has no workflows'],
+])('--workflows %s is refused in one sentence', async (directory, message) => {
+  const { child, stderr } = start({}, ['--workflows', directory])
+  expect((await once(child, 'close'))[0]).toBe(1)
+  expect(stderr()).toContain(message)
+  expect(stderr().trim().split('\n')).toHaveLength(1)
 })
 
 test('the guide has the table of mock keys', () => {

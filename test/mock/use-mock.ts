@@ -1,11 +1,16 @@
 /** Starts a mock for the tests of a file, and calls it. */
 import { pino } from 'pino'
 import { afterAll, beforeAll } from 'vitest'
+import { snapshotId } from '../../src/domain/deployments/snapshot.ts'
+import { Workflows } from '../../src/domain/workflows/workflows.ts'
 import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
 import { validKey } from '../../src/tools/mock/mock-keys.ts'
+import type { Clock } from '../../src/tools/mock/mock-runs.ts'
 import type { DocumentedOperation, ReceivedResponse } from '../operations/document.ts'
 import { sendRaw } from '../operations/raw-http.ts'
 import { type Filled, requestOf } from '../operations/requests.ts'
+import { testWorkflows } from '../support/service.ts'
+import { snapshotOf } from '../support/snapshots.ts'
 
 /** From the documents' examples. */
 const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
@@ -19,14 +24,37 @@ const path = {
   version: '1',
 }
 
+/** The workflows of the tests' service. */
+export async function testedWorkflows(): Promise<Workflows> {
+  const snapshot = await snapshotOf(testWorkflows)
+  return new Workflows(snapshot.workflows, snapshotId(snapshot, null))
+}
+
+/** Moves by each sleep at once. */
+export function jumpingClock(): Clock & { pass(milliseconds: number): void } {
+  let time = Date.parse('2026-11-20T09:30:00.000Z')
+  return {
+    now: () => time,
+    pass(milliseconds) {
+      time += milliseconds
+    },
+    async sleep(milliseconds) {
+      time += milliseconds
+    },
+  }
+}
+
 export function useMock() {
   let mock: Mock | undefined
+  const clock = jumpingClock()
   beforeAll(async () => {
     mock = await startMock({
       host: '127.0.0.1',
       executionPort: 0,
       browserContextPort: 0,
       log: pino({ level: 'silent' }),
+      workflows: await testedWorkflows(),
+      clock,
     })
   })
   afterAll(() => mock?.stop())
@@ -43,5 +71,5 @@ export function useMock() {
     const url = operation.surface === 'execution' ? mock?.executionUrl : mock?.browserContextUrl
     return sendRaw(url ?? '', { ...request, headers: list })
   }
-  return { call }
+  return { call, clock }
 }

@@ -10,26 +10,16 @@ export interface Difference {
 
 const isSuccess = ({ status }: Outcome) => status < 300
 
-/** The service rejects only members that match, and the mock accepts the request. */
-function rejectsOnly(pattern: RegExp): Difference['is'] {
-  return (_, service, mock) => {
-    const { status, errors = [] } = service
-    return status === 400 && errors.length > 0 && errors.every((error) => pattern.test(error)) && isSuccess(mock)
-  }
-}
-
 const withoutCors = ({ headers, ...rest }: Outcome) =>
   JSON.stringify({ ...rest, headers: headers.filter((name) => !name.startsWith('access-control-')) })
 
-const notInSchema = 'No schema expresses this rule.'
-
 export const permitted: readonly Difference[] = [
   {
-    what: 'A resource that does not exist: the service responds 404, the mock with its example',
-    why: 'The mock stores nothing and accepts every valid id.',
+    what: 'A run, artifact or browser context that does not exist: the service responds 404, the mock with its example',
+    why: 'The mock stores only the latest queued runs and accepts every valid id.',
     is: ({ operation, title }, service, mock) => {
       const named = operation?.parameters.filter(
-        (parameter) => parameter.in === 'path' || parameter.name === 'browserContextId',
+        ({ name, in: place }) => name === 'browserContextId' || (place === 'path' && name !== 'workflowId'),
       )
       const isOfName = named?.some(({ name }) => title.startsWith(`${operation?.id}: ${name} `)) ?? false
       return isOfName && service.status === 404 && isSuccess(mock)
@@ -52,51 +42,6 @@ export const permitted: readonly Difference[] = [
     what: '`If-Match`, `If-None-Match` and `Range`: the service responds 412, 304, 206 or 416, the mock with its example',
     why: 'The mock stores nothing that could have changed. `Prefer: code=412` responds with 412.',
     is: (_, service, mock) => [206, 304, 412, 416].includes(service.status) && isSuccess(mock),
-  },
-  {
-    what: "Variables that violate their workflow's schema: the service responds 400, the mock with a run",
-    why: 'The schema is part of the workflow, not of the document.',
-    is: (each, ...outcomes) => {
-      return (
-        /: a body (\/runs \/0 )?\/variableData /.test(each.title) &&
-        rejectsOnly(/^\{"pointer":"(\/runs\/0)?\/variableData\//)(each, ...outcomes)
-      )
-    },
-  },
-  {
-    what: 'An entry of a batch whose workflow does not exist: the service responds 400, the mock with its example',
-    why: 'The mock accepts every valid id.',
-    is: rejectsOnly(/"names no workflow of this account"/),
-  },
-  {
-    what: 'An invalid cursor: the service responds 400, the mock with a page',
-    why: notInSchema,
-    is: rejectsOnly(/"parameter":"cursor"/),
-  },
-  {
-    what: '`expiresInSeconds` not greater than `delaySeconds`: the service responds 400, the mock with a run',
-    why: notInSchema,
-    is: rejectsOnly(/"must be longer than delaySeconds"/),
-  },
-  {
-    what: '`browserContextId` for a workflow without a browser: the service responds 400, the mock with a run',
-    why: notInSchema,
-    is: rejectsOnly(/"requires a workflow that uses a browser; this one does not"/),
-  },
-  {
-    what: '`concurrencyKey` for a workflow without a limit per key: the service responds 400, the mock with a run',
-    why: notInSchema,
-    is: rejectsOnly(/"requires a workflow with a limit per key; this one has none"/),
-  },
-  {
-    what: 'Filters that cannot be combined: the service responds 400, the mock with a page',
-    why: notInSchema,
-    is: rejectsOnly(/"cannot be combined with /),
-  },
-  {
-    what: 'The mask `********` as the value of a secret: the service responds 400, the mock with a run',
-    why: 'The workflow declares which variables are secret, not the document.',
-    is: (each, ...outcomes) => each.title.includes('the mask') && rejectsOnly(/"pointer"/)(each, ...outcomes),
   },
   {
     what: 'A key that exceeds its rate limit: the service responds 429, the mock with its example',

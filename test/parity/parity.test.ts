@@ -3,6 +3,7 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { browserContextContract, executionContract } from '../../src/openapi/served-documents.ts'
 import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
+import { jumpingClock, testedWorkflows } from '../mock/use-mock.ts'
 import { operationOf, operations } from '../operations/document.ts'
 import { send } from '../operations/requests.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
@@ -14,11 +15,14 @@ import { stories } from './stories.ts'
 
 let service: TestService
 let mock: Mock
-const anyPort = { host: '127.0.0.1', executionPort: 0, browserContextPort: 0, log: pino({ level: 'silent' }) }
+const anyPort = {
+  ...{ host: '127.0.0.1', executionPort: 0, browserContextPort: 0 },
+  ...{ log: pino({ level: 'silent' }), clock: jumpingClock() },
+}
 
 beforeAll(async () => {
   service = await startTestService({ worker: false })
-  mock = await startMock(anyPort)
+  mock = await startMock({ ...anyPort, workflows: await testedWorkflows() })
 })
 afterAll(async () => {
   await mock.stop()
@@ -82,7 +86,7 @@ test('the comparison detects a mock with a different document', async () => {
   const { parameters } = document.components as { parameters: Record<string, { schema: { maximum?: number } }> }
   for (const name of ['Priority', 'Limit']) delete parameters[name]?.schema.maximum
   const contracts = { execution: { ...executionContract, document }, browserContext: browserContextContract }
-  const other = await startMock({ ...anyPort, contracts })
+  const other = await startMock({ ...anyPort, contracts, workflows: await testedWorkflows() })
   const cases = casesForOperation(operationOf('queueRemoteRun')).filter(({ title }) => title.includes('priority'))
   const unpermitted = describeUnpermitted(await findDifferences(service, other, cases), permitted, new Set())
   await other.stop()

@@ -150,6 +150,16 @@ export const prismDifferences: readonly Difference[] = [
     },
   },
   {
+    what: 'Prism accepts variables, cursors and combinations of parameters that only the service can check',
+    why: 'Workflows have schemas of their own, and no schema of the document expresses the other rules.',
+    is: accepts(400, /\/variableData|"parameter":"(cursor|expiresInSeconds|browserContextId)"/),
+  },
+  {
+    what: 'Prism knows no workflow, run, artifact or browser context',
+    why: 'Prism keeps no state, and responds to every id with its example.',
+    is: accepts(404),
+  },
+  {
     what: "Prism has the mock's permitted differences, too",
     why: 'Neither keeps state.',
     is: (each, service, prism) => permitted.some((difference) => difference.is(each, service, prism)),

@@ -1,23 +1,31 @@
 /** `npm run mock` serves the mock until it is stopped. With `--bare`, runs `prism mock` itself for comparison. */
-import { exitOnError } from '../../commands/output.ts'
+import { parseArgs } from 'node:util'
+import { CommandError, exitOnError } from '../../commands/output.ts'
 import { onStopSignal } from '../../commands/stop-signal.ts'
 import { settings } from '../../config.ts'
+import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { documentNames } from '../../openapi/document.ts'
 import { openLog } from '../../telemetry/log.ts'
 import { spawnPrism, stopProcess } from './bare-prism.ts'
 import { type Mock, startMock } from './mock.ts'
 import { defaultPorts, mockKeys, validKey } from './mock-keys.ts'
+import { exampleWorkflows, loadWorkflows } from './mock-workflows.ts'
 
 function readPort(name: string, fallback: string): number {
   return settings.EXECUTION_PORT.read(process.env[name] || fallback, name)
 }
 
-function banner({ executionUrl, browserContextUrl }: Mock): string {
+function banner({ executionUrl, browserContextUrl }: Mock, workflows: Workflows): string {
   return [
     `Mock of the Execution API        ${executionUrl}`,
     `Mock of the Browser Context API  ${browserContextUrl}`,
     '',
-    'The mock validates requests and responds with the examples of the documents. It keeps no state.',
+    `Workflows: ${workflows
+      .list()
+      .map(({ id }) => id)
+      .join(', ')}`,
+    '',
+    'The mock validates requests as the service does, and remembers only the latest runs that were queued.',
     'To keep state, start the service: npm start',
     '',
     'API keys and the status of responses to them (401 for any other key):',
@@ -30,11 +38,22 @@ function banner({ executionUrl, browserContextUrl }: Mock): string {
   ].join('\n')
 }
 
+function readOptions(): { bare: boolean; workflows: string } {
+  try {
+    const options = { bare: { type: 'boolean' }, workflows: { type: 'string' } } as const
+    const { bare = false, workflows = exampleWorkflows } = parseArgs({ options }).values
+    return { bare, workflows }
+  } catch (error) {
+    throw new CommandError(`${(error as Error).message}\nUsage: npm run mock -- [--workflows DIR | --bare]`)
+  }
+}
+
 await exitOnError(async () => {
+  const options = readOptions()
   const host = process.env.HOST || settings.HOST.default
   const executionPort = readPort('MOCK_EXECUTION_PORT', defaultPorts.execution)
   const browserContextPort = readPort('MOCK_BROWSER_CONTEXT_PORT', defaultPorts.browserContext)
-  if (process.argv.includes('--bare')) {
+  if (options.bare) {
     const ports = { 'execution.v1': executionPort, 'browser-context.alpha': browserContextPort }
     const processes = documentNames.map((name) =>
       spawnPrism('mock', name, ['--host', host, '--port', String(ports[name])], 'inherit'),
@@ -44,10 +63,11 @@ await exitOnError(async () => {
   }
   const level = process.env.LOG_LEVEL || settings.LOG_LEVEL.default
   const log = openLog({ LOG_LEVEL: settings.LOG_LEVEL.read(level, 'LOG_LEVEL') })
-  const starting = startMock({ host, executionPort, browserContextPort, log })
+  const workflows = await loadWorkflows(options.workflows)
+  const starting = startMock({ host, executionPort, browserContextPort, log, workflows })
   onStopSignal(async () => {
     await (await starting).stop()
     log.flush()
   })
-  process.stderr.write(`${banner(await starting)}\n`)
+  process.stderr.write(`${banner(await starting, workflows)}\n`)
 })

@@ -8,17 +8,23 @@ import { commonHeaders } from '../../contract/response-validation.ts'
 import { apiKeyRealm } from '../../domain/api-keys/api-key.ts'
 import { waitSecondsMax } from '../../domain/runs/run-operations.ts'
 import type { Operation } from '../../openapi/served-operations.ts'
+import type { Clock } from './mock-runs.ts'
 import { chooseResponse } from './preferences.ts'
 import type { ChosenResponse, Prism } from './prism.ts'
 import { mediaTypeByName, readSampleFile } from './sample-files.ts'
 
-type MockRequest = Pick<HandlerRequest, 'path' | 'query' | 'headers'>
+type MockRequest = Pick<HandlerRequest, 'path' | 'query' | 'headers' | 'signal'>
 
 /** @throws {Problem} if the request prefers a response that is not documented. */
-export async function mockResponse(prism: Prism, operation: Operation, request: MockRequest): Promise<HandlerResponse> {
+export async function mockResponse(
+  prism: Prism,
+  operation: Operation,
+  request: MockRequest,
+  clock: Clock,
+): Promise<HandlerResponse> {
   const { prefer, accept } = request.headers as Record<string, string | undefined>
   const query = request.query as { limit?: number; delaySeconds?: number }
-  const { code, exampleKey, dynamic } = chooseResponse(
+  const { code, exampleKey, dynamic, seed } = chooseResponse(
     operation,
     prism.listExamples(operation),
     prefer,
@@ -33,31 +39,40 @@ export async function mockResponse(prism: Prism, operation: Operation, request: 
     ...(mediaType !== undefined && { mediaTypes: [mediaType] }),
     // For other media types, Prism would make up a random string.
     dynamic: dynamic && 'application/json' in content,
+    ...(seed !== undefined && { seed }),
   }
   // `Accept` applies neither to problems nor to responses without a body.
   const chosen = await prism.choose(operation, code < 300 && hasBody ? accept : undefined, choice, query.limit)
   const response = { status: code, headers: toHeaders(operation, chosen, request) }
-  return hasBody ? withBody(response, chosen, isBinary, request) : response
+  return hasBody ? withBody(response, chosen, isBinary, request, clock) : response
 }
 
 async function withBody(
   response: HandlerResponse,
   { mediaType = '', body }: ChosenResponse,
   isBinary: boolean,
-  { headers }: MockRequest,
+  request: MockRequest,
+  clock: Clock,
 ): Promise<HandlerResponse> {
   if (isBinary) return { ...response, bytes: await readSampleFile(mediaType), mediaType }
   if (mediaType === 'text/event-stream') {
-    const events = parseEvents(body as string).filter(({ id }) => Number(id) > Number(headers['last-event-id'] ?? 0))
+    const events = parseEvents(body as string).filter(
+      ({ id }) => Number(id) > Number(request.headers['last-event-id'] ?? 0),
+    )
     // Like the service when no event is left; otherwise clients would reconnect forever.
-    return events.length > 0 ? { ...response, events: iterate(events) } : { ...response, status: 204 }
+    return events.length > 0
+      ? { ...response, events: pace(events, clock, request.signal) }
+      : { ...response, status: 204 }
   }
   if (mediaType === 'application/problem+json') {
     const { type, detail, errors } = body as { type: string; detail: string; errors?: ProblemMember[] }
     const kind = type.slice(type.indexOf('#') + 1)
     return { ...response, problem: { kind, detail, ...(errors && { errors }) } }
   }
-  return mediaType === 'text/plain' ? { ...response, text: body as string } : { ...response, body }
+  if (mediaType === 'text/plain') return { ...response, text: body as string }
+  // Every list has one page.
+  const isPage = body !== null && typeof body === 'object' && 'data' in body && 'nextCursor' in body
+  return { ...response, body: isPage ? { ...body, nextCursor: null } : body }
 }
 
 /** The required headers of the document with their examples, except those that depend on the request. */
@@ -88,7 +103,7 @@ function fileName({ path }: MockRequest): string {
 type SentEvent = NonNullable<ServerSentEvent>
 
 /** Parses an event stream (HTML Standard, section 9.2) in the form of the document's example. */
-function parseEvents(text: string): SentEvent[] {
+export function parseEvents(text: string): SentEvent[] {
   const blocks = text.split('\n\n').filter((block) => block !== '')
   return blocks.map((block) => {
     const fields = Object.fromEntries(block.split('\n').map((line) => line.split(/: (.*)/s).slice(0, 2)))
@@ -96,6 +111,14 @@ function parseEvents(text: string): SentEvent[] {
   })
 }
 
-async function* iterate<Item>(items: Item[]): AsyncGenerator<Item> {
-  yield* items
+/** With the pauses between the events. */
+async function* pace(events: SentEvent[], clock: Clock, signal: AbortSignal): AsyncGenerator<SentEvent> {
+  let last: number | undefined
+  for (const event of events) {
+    const at = Date.parse((event.data as { at: string }).at)
+    if (last !== undefined && at > last) await clock.sleep(at - last, signal)
+    if (signal.aborted) return
+    last = at
+    yield event
+  }
 }

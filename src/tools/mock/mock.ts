@@ -1,21 +1,25 @@
-/** Serves both documents without a service and without state: the stages of `src/contract/` in front of Prism. */
+/** Serves both documents and the workflows of a directory without a service: the stages of `src/contract/` in front of Prism. */
 import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import { closeComponents } from '../../contract/closed-schemas.ts'
-import type { HandlerRequest } from '../../contract/exchange.ts'
+import type { HandlerRequest, HandlerResponse } from '../../contract/exchange.ts'
 import { documentHashLocal, type Listener, listen } from '../../contract/listener.ts'
 import { mountDocument } from '../../contract/mount.ts'
 import { createPathLookup } from '../../contract/path-lookup.ts'
 import { apiKeyRealm } from '../../domain/api-keys/api-key.ts'
 import { RunTokens } from '../../domain/api-keys/run-tokens.ts'
 import { domainProblemTypes } from '../../domain/problems.ts'
+import type { Workflows } from '../../domain/workflows/workflows.ts'
 import type { Document } from '../../openapi/document.ts'
 import { browserContextContract, executionContract } from '../../openapi/served-documents.ts'
 import { type Operation, readOperations } from '../../openapi/served-operations.ts'
 import { BuiltDocs, docsHandler, isDocsPath } from '../../surfaces/docs/docs-handler.ts'
+import { executionHandlers, systemClock, withWorkflows } from './mock-execution-api.ts'
 import { type MockKey, mockKeys, validKey } from './mock-keys.ts'
 import { mockResponse } from './mock-response.ts'
-import { startPrism } from './prism.ts'
+import type { Clock } from './mock-runs.ts'
+import { refuseList } from './mock-workflows.ts'
+import { type Prism, startPrism } from './prism.ts'
 
 interface Contract {
   document: Document
@@ -29,6 +33,9 @@ export interface MockOptions {
   executionPort: number
   browserContextPort: number
   log: Logger
+  workflows: Workflows
+  /** Default: the time of the system. */
+  clock?: Clock
   /** Default: those of this version. */
   contracts?: { execution: Contract; browserContext: Contract }
 }
@@ -43,15 +50,25 @@ const currentContracts = { execution: executionContract, browserContext: browser
 
 /** @throws {ListenError} if a port is not available. */
 export async function startMock(options: MockOptions): Promise<Mock> {
-  const { host, executionPort, browserContextPort, log, contracts = currentContracts } = options
+  const { host, executionPort, browserContextPort, log, contracts = currentContracts, clock = systemClock } = options
+  const { workflows } = options
   const listeners: Listener[] = []
   // The `type` of a problem is a link into the docs.
   const docs = docsHandler(
     new BuiltDocs(() => ({ execution: listeners[0]?.url, 'browser-context': listeners[1]?.url })),
   )
   const apps = await Promise.all([
-    createApp({ name: 'the Execution API', contract: contracts.execution, docs, log }),
-    createApp({ name: 'the Browser Context API', contract: contracts.browserContext, docs, log }),
+    createApp({
+      ...{ name: 'the Execution API', contract: contracts.execution, docs, log },
+      prismDocument: withWorkflows(contracts.execution.document, workflows),
+      createHandlers: (prism, operations) =>
+        executionHandlers({ prism, operations, workflows, clock, executionUrl: () => listeners[0]?.url ?? '' }),
+    }),
+    createApp({
+      ...{ name: 'the Browser Context API', contract: contracts.browserContext, docs, log },
+      prismDocument: contracts.browserContext.document,
+      createHandlers: async (prism, operations) => prismHandlers(prism, operations, clock),
+    }),
   ])
   try {
     listeners.push(await listen(apps[0], { host, port: executionPort, name: 'MOCK_EXECUTION_PORT' }))
@@ -70,20 +87,30 @@ interface MockedApi {
   contract: Contract
   docs: RequestHandler
   log: Logger
+  /** The document from which Prism responds. */
+  prismDocument: Document
+  createHandlers(prism: Prism, operations: Operation[]): Promise<Record<string, Handler>>
 }
 
-async function createApp({ name, contract, docs, log }: MockedApi): Promise<Express> {
+type Handler = (request: HandlerRequest) => Promise<HandlerResponse>
+
+function prismHandlers(prism: Prism, operations: Operation[], clock: Clock): Record<string, Handler> {
+  const handlers = operations.map((operation) => {
+    return [operation.id, (request: HandlerRequest) => mockResponse(prism, operation, request, clock)] as const
+  })
+  return Object.fromEntries(handlers)
+}
+
+async function createApp(api: MockedApi): Promise<Express> {
+  const { name, contract, docs, log, prismDocument } = api
   const { document } = contract
   const fallback = (path: string) => (isDocsPath(path) ? docs : undefined)
   // Prism makes up members for open schemas.
-  const prism = await startPrism({ ...document, components: closeComponents(document.components) })
+  const prism = await startPrism({ ...prismDocument, components: closeComponents(prismDocument.components) })
   const operations = readOperations(document)
-  const handlers = operations.map((operation) => {
-    const handler = (request: HandlerRequest & { principal: unknown }) => mockResponse(prism, operation, request)
-    return [operation.id, handler] as const
-  })
+  const handlers = refuseBefore(await api.createHandlers(prism, operations))
   const surface = {
-    ...{ name, ...contract, handlers: Object.fromEntries(handlers) },
+    ...{ name, ...contract, handlers },
     ...{ realm: apiKeyRealm, problemTypes: domainProblemTypes },
     ...{ fallback, authenticate, limitRate, isUnavailable, log },
   }
@@ -91,6 +118,15 @@ async function createApp({ name, contract, docs, log }: MockedApi): Promise<Expr
   const app = express().disable('x-powered-by').use(cors(operations, prism.headers)).use(mounted)
   app.locals[documentHashLocal] = contract.documentHash
   return app
+}
+
+/** Checks what the document cannot express. `listWorkflows` checks its cursors itself. */
+function refuseBefore(handlers: Record<string, Handler>): Record<string, Handler> {
+  const checked = Object.entries(handlers).map(([id, handler]): [string, Handler] => {
+    if (id === 'listWorkflows') return [id, handler]
+    return [id, async (request) => refuseList(id, request) ?? handler(request)]
+  })
+  return Object.fromEntries(checked)
 }
 
 class DatabaseUnavailableError extends Error {}

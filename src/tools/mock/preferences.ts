@@ -9,6 +9,16 @@ export interface Choice {
   exampleKey?: string
   /** Whether to make up values from the schema. */
   dynamic: boolean
+  /** The same seed makes up the same values. */
+  seed?: string
+}
+
+const selecting = ['code', 'example', 'dynamic']
+
+/** Whether the caller selects a response, or selects one by this preference. */
+export function isChosen(prefer: string | undefined, by?: string): boolean {
+  const names = by === undefined ? selecting : [by]
+  return parsePreferences(prefer).some(([name]) => names.includes(name))
 }
 
 /**
@@ -24,7 +34,8 @@ export function chooseResponse(
 ): Choice {
   // The first of several preferences of the same name counts.
   const preferences = new Map(parsePreferences(prefer).reverse())
-  const [code, example, dynamic] = ['code', 'example', 'dynamic'].map((name) => preferences.get(name))
+  const [code, example, dynamic] = selecting.map((name) => preferences.get(name))
+  const seed = preferences.get('seed')
   const statuses = [...operation.responses.keys()]
   const isAwaited = (preferredWait(prefer, waitSecondsMax) ?? 0) > delaySeconds
   // The lowest success, like Prism; but 202 for a run that is queued, unless the caller waits for it.
@@ -32,7 +43,7 @@ export function chooseResponse(
   if (code !== undefined && !statuses.map(String).includes(code)) throw unknownPreference('code', code, statuses)
   if (dynamic !== undefined && !['true', 'false'].includes(dynamic))
     throw unknownPreference('dynamic', dynamic, ['true', 'false'])
-  const choice = { code: Number(code ?? fallback), dynamic: dynamic === 'true' }
+  const choice = { code: Number(code ?? fallback), dynamic: dynamic === 'true', ...(seed !== undefined && { seed }) }
   if (example === undefined) return choice
   const searched = code === undefined ? [fallback, ...statuses] : [choice.code]
   const status = searched.find((each) => examples.get(each)?.includes(example))

@@ -63,6 +63,7 @@ export async function startPrism(document: Document): Promise<Prism> {
       const [violation] = validations.output
       if (violation) throw new Error(`Prism's response violates the document: ${violation.message}`)
       const { statusCode: status, headers = {}, body } = output
+      if (mock.dynamic) moveTimes(body)
       return { status, mediaType: headers['Content-type'], headers, body }
     },
   }
@@ -71,7 +72,12 @@ export async function startPrism(document: Document): Promise<Prism> {
 /** Prism makes lists as long as their schema allows: a hundred runs of twenty artifacts each took 440 KB. */
 const itemsMax = 3
 
+/** The greatest number that is made up where the schema has no maximum, or a large one. */
+const numberMax = 20
+
 interface Schema {
+  type?: unknown
+  maximum?: number
   maxItems?: number
   minimum?: number
   exclusiveMinimum?: unknown
@@ -98,5 +104,32 @@ function narrow(value: unknown, seen: Set<object>): void {
   if (typeof schema.maxItems === 'number') schema.maxItems = Math.min(schema.maxItems, itemsMax)
   // Prism makes up 0 for half of the numbers with `exclusiveMinimum: 0`.
   if (typeof schema.exclusiveMinimum === 'number') schema.minimum = schema.exclusiveMinimum + 1
+  if (schema.type === 'integer' || schema.type === 'number') {
+    const { minimum = 0, maximum = Infinity } = schema
+    schema.minimum = minimum
+    schema.maximum = Math.min(maximum, Math.max(minimum, 0) + numberMax)
+  }
   for (const member of Object.values(value)) narrow(member, seen)
 }
+
+const timePattern = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d/
+
+/** Members of an object in the order in which they happen. */
+const timeNames = ['createdAt', 'startedAt', 'lastUsedAt', 'updatedAt', 'finishedAt', 'expiresAt']
+
+/** Moves made-up times, which are of any century, to the weeks before the current hour, and sorts those of an object. */
+function moveTimes(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return
+  const members = value as Record<string, unknown>
+  const hour = Math.floor(Date.now() / hourMilliseconds)
+  for (const [name, member] of Object.entries(members)) {
+    if (typeof member !== 'string' || !timePattern.test(member)) moveTimes(member)
+    else members[name] = new Date(hour * hourMilliseconds - (Math.abs(Date.parse(member)) % timeSpread)).toISOString()
+  }
+  const names = timeNames.filter((name) => typeof members[name] === 'string')
+  const sorted = names.map((name) => members[name]).sort()
+  for (const [index, name] of names.entries()) members[name] = sorted[index]
+}
+
+const hourMilliseconds = 60 * 60 * 1000
+const timeSpread = 14 * 24 * hourMilliseconds

@@ -1,0 +1,145 @@
+/** Handlers of the mocked Execution API: the service's rules about workflows, the latest runs, and Prism for the rest. */
+import { setTimeout } from 'node:timers/promises'
+import type { HandlerRequest, HandlerResponse } from '../../contract/exchange.ts'
+import type { ServerSentEvent } from '../../contract/handler.ts'
+import { workflowOperations } from '../../domain/workflows/workflow-operations.ts'
+import type { Workflows } from '../../domain/workflows/workflows.ts'
+import { workflowsDocument } from '../../domain/workflows/workflows-document.ts'
+import type { Document } from '../../openapi/document.ts'
+import type { Operation } from '../../openapi/served-operations.ts'
+import { workflowNames } from '../../openapi/workflow-components.ts'
+import { Cursors } from '../../storage/cursors.ts'
+import { Encryption } from '../../storage/encryption.ts'
+import { FixedKeys, keyBytes } from '../../storage/encryption-keys.ts'
+import { mockResponse, parseEvents } from './mock-response.ts'
+import { type Clock, MockRuns } from './mock-runs.ts'
+import { type AcceptedRequest, checkQueueRequest, type QueueRequest, toLoadedRuns } from './mock-workflows.ts'
+import { isChosen } from './preferences.ts'
+import type { Prism } from './prism.ts'
+
+type Handler = (request: HandlerRequest) => Promise<HandlerResponse>
+
+export const systemClock: Clock = {
+  now: Date.now,
+  // An aborted wait ends the stream.
+  sleep: (milliseconds, signal) => setTimeout(milliseconds, undefined, { signal }).catch(() => {}),
+}
+
+const queuePath = '/v1/execution/queue-remote/'
+
+/** The document with an operation for each workflow, from which Prism responds. */
+export function withWorkflows(document: Document, workflows: Workflows): Document {
+  const live = JSON.parse(Buffer.from(workflowsDocument(workflows, 'http://127.0.0.1').bytes).toString()) as Document
+  const components = Object.entries(live.components).map(([kind, members]) => {
+    return [kind, { ...members, ...document.components[kind] }]
+  })
+  return {
+    ...document,
+    paths: { ...live.paths, ...document.paths },
+    components: { ...document.components, ...Object.fromEntries(components) },
+  }
+}
+
+interface Dependencies {
+  prism: Prism
+  operations: Operation[]
+  workflows: Workflows
+  clock: Clock
+  /** The address of the mock. */
+  executionUrl(): string
+}
+
+/** Handlers of the operations that are about workflows and runs. All others are Prism's. */
+export async function executionHandlers(dependencies: Dependencies): Promise<Record<string, Handler>> {
+  const { prism, operations, workflows, clock, executionUrl } = dependencies
+  const cursors = new Cursors(new Encryption(new FixedKeys([Buffer.alloc(keyBytes)])))
+  const service = workflowOperations({ workflows: { current: () => workflows }, cursors, executionUrl })
+  const find = (id: string) => operations.find((operation) => operation.id === id) as Operation
+  const runs = new MockRuns(await readStory(prism, find('streamRunEvents')), clock)
+  const queue = queueHandler(prism, find('queueRemoteRun'), workflows, runs)
+  const ofService = Object.entries(service).map(([id, handler]) => {
+    return [id, handler as never as Handler] as const
+  })
+  const runOf = ({ path }: HandlerRequest) => (path as { runId: string }).runId
+  const own: Record<string, Handler | undefined> = {
+    ...Object.fromEntries(ofService),
+    getRun: async (request) => respond(runs.get(runOf(request))),
+    cancelRun: async (request) => respond(runs.cancel(runOf(request))),
+    streamRunEvents: async (request) => {
+      const after = Number(request.header['Last-Event-ID'] ?? 0)
+      const events = runs.events(runOf(request), after, request.signal)
+      if (!events) return runs.has(runOf(request)) ? { status: 204 } : notHere
+      return { status: 200, headers: { 'Cache-Control': 'no-store' }, events: events as AsyncIterable<ServerSentEvent> }
+    },
+  }
+  const handlers = operations.map((operation): [string, Handler] => {
+    const handler: Handler = async (request) => {
+      const handle = isChosen(request.headers.prefer as string | undefined) ? undefined : own[operation.id]
+      const response = (await handle?.(request)) ?? notHere
+      if (response !== notHere) return response
+      const { workflowId } = request.query as { workflowId?: string }
+      const chosen = await mockResponse(prism, operation, request, clock)
+      return 'body' in chosen ? { ...chosen, body: toLoadedRuns(workflows, chosen.body, workflowId) } : chosen
+    }
+    return [operation.id, handler]
+  })
+  return { ...Object.fromEntries(handlers), queueRemoteRun: queue(clock) }
+}
+
+/** The run was not queued here: Prism responds. */
+const notHere: HandlerResponse = { status: 404 }
+
+function respond(run: Record<string, unknown> | undefined): HandlerResponse {
+  return run ? { status: 200, body: run } : notHere
+}
+
+/** The example whose events a queued run follows. */
+const storyName = 'longRun'
+
+async function readStory(prism: Prism, operation: Operation) {
+  const choice = { code: 200, exampleKey: storyName, dynamic: false }
+  const { body } = await prism.choose(operation, undefined, choice, undefined)
+  return parseEvents(body as string) as ConstructorParameters<typeof MockRuns>[0]
+}
+
+function queueHandler(prism: Prism, operation: Operation, workflows: Workflows, runs: MockRuns) {
+  return (clock: Clock): Handler =>
+    async (request) => {
+      const queueRequest = request as unknown as QueueRequest
+      const accepted = checkQueueRequest(workflows, queueRequest)
+      if (!('workflow' in accepted)) return accepted
+      const { id } = accepted.workflow
+      const typed = { ...operation, id: workflowNames(id).operationId, path: queuePath + id }
+      const prefer = request.headers.prefer as string | undefined
+      // The examples of the document are those of the operation for any workflow.
+      const source = isChosen(prefer, 'example') ? operation : typed
+      const response = await mockResponse(prism, source, request, clock)
+      if (!('body' in response)) return response
+      if (isChosen(prefer)) return { ...response, body: toLoadedRuns(workflows, response.body, id) }
+      const output = await makeOutput(prism, typed, workflows, accepted)
+      const isAwaited = response.status === 200
+      const run = runs.queue(response.body as object, accepted, queueRequest, output, isAwaited)
+      return { ...response, headers: { ...response.headers, Location: `/v1/execution/runs/${run.id}` }, body: run }
+    }
+}
+
+/** The example of the output, or else one that Prism makes up from the schema. */
+async function makeOutput(
+  prism: Prism,
+  typed: Operation,
+  workflows: Workflows,
+  { workflow }: AcceptedRequest,
+): Promise<unknown> {
+  const [example] = workflow.examples?.outputs ?? []
+  if (example !== undefined) return example
+  for (let attempt = 0; attempt < madeUpMax; attempt++) {
+    const choice = { code: 200, dynamic: true }
+    const { body } = await prism.choose(typed, undefined, choice, undefined)
+    const { status, output } = body as { status: string; output: unknown }
+    if (status === 'succeeded' && 'masked' in workflows.checkOutput(workflow.id, output)) return output
+  }
+  return null
+}
+
+/** Prism makes up a run of any status. */
+const madeUpMax = 20

@@ -1,0 +1,104 @@
+/** The workflows of a mock: requests that they refuse, and documented runs as runs of them. */
+import { fileURLToPath } from 'node:url'
+import type { HandlerRequest, HandlerResponse } from '../../contract/exchange.ts'
+import { invalidRequest } from '../../contract/problem.ts'
+import { buildSnapshot } from '../../domain/deployments/build-snapshot.ts'
+import { snapshotId } from '../../domain/deployments/snapshot.ts'
+import { notFound } from '../../domain/problems.ts'
+import { findListErrors, type ListRequest } from '../../domain/runs/list-request.ts'
+import type { Workflow } from '../../domain/workflows/workflow.ts'
+import { Workflows } from '../../domain/workflows/workflows.ts'
+
+export const exampleWorkflows = fileURLToPath(new URL('../../../examples/workflows', import.meta.url))
+
+/** @throws {WorkflowError} if the directory has no workflows or one of them is invalid. */
+export async function loadWorkflows(directory: string): Promise<Workflows> {
+  const snapshot = await buildSnapshot(directory)
+  return new Workflows(snapshot.workflows, snapshotId(snapshot, null)).compile()
+}
+
+export interface QueueRequest {
+  path: { workflowId: string }
+  query: {
+    delaySeconds: number
+    expiresInSeconds?: number
+    priority: number
+    tag?: string[]
+    browserContextId?: string
+    persistContext: string
+  }
+  body: { variableData: Record<string, unknown> }
+}
+
+/** A request to queue a run that its workflow accepts. */
+export interface AcceptedRequest {
+  workflow: Workflow
+  /** With defaults, and with secrets masked. */
+  variableData: Record<string, unknown>
+}
+
+/** Checks what the service checks beyond the document, in the same order and with the same problems. */
+export function checkQueueRequest(
+  workflows: Workflows,
+  { path, query, body }: QueueRequest,
+): AcceptedRequest | HandlerResponse {
+  if (query.expiresInSeconds !== undefined && query.expiresInSeconds <= query.delaySeconds) {
+    return invalidRequest([{ parameter: 'expiresInSeconds', detail: 'must be longer than delaySeconds' }])
+  }
+  const workflow = workflows.get(path.workflowId)
+  if (!workflow) return notFound('workflow')
+  if (query.browserContextId !== undefined && !workflow.usesBrowser) {
+    const detail = 'requires a workflow that uses a browser; this one does not'
+    return invalidRequest([{ parameter: 'browserContextId', detail }])
+  }
+  const checked = workflows.checkVariables(workflow.id, body.variableData)
+  if ('masked' in checked) return { workflow, variableData: checked.masked }
+  return invalidRequest(checked.errors.map(({ pointer, detail }) => ({ pointer: `/variableData${pointer}`, detail })))
+}
+
+/** Refuses filters of runs that cannot be combined, and cursors: lists of the mock have one page. */
+export function refuseList(operationId: string, request: HandlerRequest): HandlerResponse | undefined {
+  const query = request.query as ListRequest
+  const errors = operationId === 'listRuns' ? findListErrors(query) : []
+  if (errors.length > 0) return invalidRequest(errors)
+  if (query.cursor === undefined) return undefined
+  return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
+}
+
+export interface RunLike extends Record<string, unknown> {
+  workflowId: string
+  status: string
+  variableData: Record<string, unknown>
+}
+
+function isRun(value: unknown): value is RunLike {
+  const { workflowId, status, variableData } = Object(value)
+  return typeof workflowId === 'string' && typeof status === 'string' && typeof variableData === 'object'
+}
+
+/**
+ * Turns each documented run in a body into one of a loaded workflow: of the one that is asked for, or else of its own or,
+ * if that is not loaded, of the first one.
+ */
+export function toLoadedRuns(workflows: Workflows, body: unknown, workflowId?: string): unknown {
+  if (isRun(body)) {
+    const asked = workflowId === undefined ? undefined : workflows.get(workflowId)
+    const workflow = asked ?? workflows.get(body.workflowId) ?? workflows.list()[0]
+    return workflow ? toRunOf(workflows, workflow, body) : body
+  }
+  const { data } = Object(body)
+  if (!Array.isArray(data) || !data.some(isRun)) return body
+  return { ...Object(body), data: data.map((run) => toLoadedRuns(workflows, run, workflowId)) }
+}
+
+function toRunOf(workflows: Workflows, workflow: Workflow, run: RunLike): RunLike {
+  const { id, version, examples } = workflow
+  const deploymentId = workflows.deploymentOf(id)
+  const hasOutput = run.status === 'succeeded'
+  const variablesFit = 'masked' in workflows.checkVariables(id, structuredClone(run.variableData))
+  const outputFits = !hasOutput || 'masked' in workflows.checkOutput(id, run.output)
+  if (run.workflowId === id && variablesFit && outputFits) return run
+  const variableData = (examples?.variables[0]?.masked ?? {}) as Record<string, unknown>
+  const output = hasOutput ? (examples?.outputs[0] ?? null) : null
+  return { ...run, workflowId: id, workflowVersion: version, deploymentId, variableData, output }
+}
