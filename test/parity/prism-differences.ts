@@ -152,7 +152,10 @@ export const prismDifferences: readonly Difference[] = [
   {
     what: 'Prism accepts variables, cursors and combinations of parameters that only the service can check',
     why: 'Workflows have schemas of their own, and no schema of the document expresses the other rules.',
-    is: accepts(400, /\/variableData|"parameter":"(cursor|expiresInSeconds|browserContextId)"/),
+    is: accepts(
+      400,
+      /\/variableData|"parameter":"(cursor|expiresInSeconds|browserContextId|concurrencyKey|errorWord)"/,
+    ),
   },
   {
     what: 'Prism knows no workflow, run, artifact or browser context',

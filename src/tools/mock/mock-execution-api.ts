@@ -15,7 +15,7 @@ import { mockResponse, parseEvents } from './mock-response.ts'
 import { type Clock, MockRuns } from './mock-runs.ts'
 import { type AcceptedRequest, checkQueueRequest, type QueueRequest, toLoadedRuns } from './mock-workflows.ts'
 import { isChosen } from './preferences.ts'
-import type { Prism } from './prism.ts'
+import { MadeUpError, type Prism } from './prism.ts'
 
 type Handler = (request: HandlerRequest) => Promise<HandlerResponse>
 
@@ -112,8 +112,15 @@ function queueHandler(prism: Prism, operation: Operation, workflows: Workflows, 
       const typed = { ...operation, id: workflowNames(id).operationId, path: queuePath + id }
       const prefer = request.headers.prefer as string | undefined
       // The examples of the document are those of the operation for any workflow.
-      const source = isChosen(prefer, 'example') ? operation : typed
-      const response = await mockResponse(prism, source, request, clock)
+      const usesTyped = !isChosen(prefer, 'example') && accepted.workflow.examples?.variables.length
+      const ofAnyWorkflow = () => mockResponse(prism, operation, request, clock)
+      const response = usesTyped
+        ? await mockResponse(prism, typed, request, clock).catch((error: unknown) => {
+            // Prism cannot make up values for every schema.
+            if (error instanceof MadeUpError) return ofAnyWorkflow()
+            throw error
+          })
+        : await ofAnyWorkflow()
       if (!('body' in response)) return response
       if (isChosen(prefer)) return { ...response, body: toLoadedRuns(workflows, response.body, id) }
       const output = await makeOutput(prism, typed, workflows, accepted)
@@ -134,8 +141,11 @@ async function makeOutput(
   if (example !== undefined) return example
   for (let attempt = 0; attempt < madeUpMax; attempt++) {
     const choice = { code: 200, dynamic: true }
-    const { body } = await prism.choose(typed, undefined, choice, undefined)
-    const { status, output } = body as { status: string; output: unknown }
+    const made = await prism.choose(typed, undefined, choice, undefined).catch((error: unknown) => {
+      if (error instanceof MadeUpError) return { body: {} }
+      throw error
+    })
+    const { status, output } = made.body as { status?: string; output?: unknown }
     if (status === 'succeeded' && 'masked' in workflows.checkOutput(workflow.id, output)) return output
   }
   return null

@@ -66,7 +66,12 @@ export class MockRuns {
     const { expiresInSeconds } = query
     const fixed = {
       ...{ ...template, id, workflowId: workflow.id, workflowVersion: workflow.version, variableData },
-      ...{ priority: query.priority, tags: query.tag ?? [], createdAt: toTime(createdAt) },
+      ...{
+        priority: query.priority,
+        tags: query.tag ?? [],
+        concurrencyKey: query.concurrencyKey ?? null,
+        createdAt: toTime(createdAt),
+      },
       ...{ browserContextId: context ?? null, persistContext: context === undefined ? null : query.persistContext },
       availableAt: startsAfter === 0 ? null : toTime(createdAt + startsAfter),
       expiresAt: expiresInSeconds === undefined ? null : toTime(createdAt + expiresInSeconds * 1000),

@@ -5,6 +5,7 @@ import { invalidRequest } from '../../contract/problem.ts'
 import { buildSnapshot } from '../../domain/deployments/build-snapshot.ts'
 import { snapshotId } from '../../domain/deployments/snapshot.ts'
 import { notFound } from '../../domain/problems.ts'
+import { isLimitedByKey } from '../../domain/runs/concurrency-groups.ts'
 import { findListErrors, type ListRequest } from '../../domain/runs/list-request.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import { Workflows } from '../../domain/workflows/workflows.ts'
@@ -24,6 +25,7 @@ export interface QueueRequest {
     expiresInSeconds?: number
     priority: number
     tag?: string[]
+    concurrencyKey?: string
     browserContextId?: string
     persistContext: string
   }
@@ -50,6 +52,10 @@ export function checkQueueRequest(
   if (query.browserContextId !== undefined && !workflow.usesBrowser) {
     const detail = 'requires a workflow that uses a browser; this one does not'
     return invalidRequest([{ parameter: 'browserContextId', detail }])
+  }
+  if (query.concurrencyKey !== undefined && !isLimitedByKey(workflow)) {
+    const detail = 'requires a workflow with a limit per key; this one has none'
+    return invalidRequest([{ parameter: 'concurrencyKey', detail }])
   }
   const checked = workflows.checkVariables(workflow.id, body.variableData)
   if ('masked' in checked) return { workflow, variableData: checked.masked }

@@ -26,6 +26,9 @@ export interface Prism {
   ): Promise<ChosenResponse>
 }
 
+/** Prism's response violates the document, or Prism cannot make up one. */
+export class MadeUpError extends Error {}
+
 /** Prism's log adds nothing to the log of requests. */
 const ignore = () => {}
 const logger = {
@@ -58,10 +61,10 @@ export async function startPrism(document: Document): Promise<Prism> {
       const source = findOperation(operation)
       const operations = [mock.dynamic ? forMadeUpValues(source, pageLength) : source]
       const result = await prism.request(request, operations, { ...config, mock: { ...mock } })()
-      if (result._tag === 'Left') throw result.left
+      if (result._tag === 'Left') throw mock.dynamic ? new MadeUpError(result.left.message) : result.left
       const { output, validations } = result.right
       const [violation] = validations.output
-      if (violation) throw new Error(`Prism's response violates the document: ${violation.message}`)
+      if (violation) throw new MadeUpError(`Prism's response violates the document: ${violation.message}`)
       const { statusCode: status, headers = {}, body } = output
       if (mock.dynamic) moveTimes(body)
       return { status, mediaType: headers['Content-type'], headers, body }
