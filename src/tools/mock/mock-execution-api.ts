@@ -13,7 +13,13 @@ import { Encryption } from '../../storage/encryption.ts'
 import { FixedKeys, keyBytes } from '../../storage/encryption-keys.ts'
 import { mockResponse, parseEvents } from './mock-response.ts'
 import { type Clock, MockRuns } from './mock-runs.ts'
-import { type AcceptedRequest, checkQueueRequest, type QueueRequest, toLoadedRuns } from './mock-workflows.ts'
+import {
+  type AcceptedRequest,
+  checkQueueRequest,
+  type QueueRequest,
+  refuseBatch,
+  toLoadedRuns,
+} from './mock-workflows.ts'
 import { isChosen } from './preferences.ts'
 import { MadeUpError, type Prism } from './prism.ts'
 
@@ -74,6 +80,8 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
   }
   const handlers = operations.map((operation): [string, Handler] => {
     const handler: Handler = async (request) => {
+      const refused = operation.id === 'queueRemoteRunBatch' ? refuseBatch(workflows, request) : undefined
+      if (refused) return refused
       const handle = isChosen(request.headers.prefer as string | undefined) ? undefined : own[operation.id]
       const response = (await handle?.(request)) ?? notHere
       if (response !== notHere) return response

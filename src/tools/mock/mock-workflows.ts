@@ -62,6 +62,45 @@ export function checkQueueRequest(
   return invalidRequest(checked.errors.map(({ pointer, detail }) => ({ pointer: `/variableData${pointer}`, detail })))
 }
 
+interface BatchEntry {
+  workflowId: string
+  variableData: Record<string, unknown>
+  delaySeconds?: number
+  expiresInSeconds?: number
+  browserContextId?: string
+  concurrencyKey?: string
+}
+
+/** Like the service, names the place of each error in the batch. */
+export function refuseBatch(workflows: Workflows, { body }: HandlerRequest): HandlerResponse | undefined {
+  const { runs } = body as { runs: BatchEntry[] }
+  const expired = runs.flatMap(({ expiresInSeconds, delaySeconds = 0 }, index) => {
+    if (expiresInSeconds === undefined || expiresInSeconds > delaySeconds) return []
+    return [{ pointer: `/runs/${index}/expiresInSeconds`, detail: 'must be longer than delaySeconds' }]
+  })
+  const errors = expired.length > 0 ? expired : runs.flatMap((entry, index) => findEntryErrors(workflows, entry, index))
+  return errors.length > 0 ? invalidRequest(errors.slice(0, errorsMax)) : undefined
+}
+
+const errorsMax = 20
+
+function findEntryErrors(workflows: Workflows, entry: BatchEntry, index: number) {
+  const at = `/runs/${index}`
+  const workflow = workflows.get(entry.workflowId)
+  if (!workflow) return [{ pointer: `${at}/workflowId`, detail: 'names no workflow of this account' }]
+  if (entry.browserContextId !== undefined && !workflow.usesBrowser) {
+    const detail = 'requires a workflow that uses a browser; this one does not'
+    return [{ pointer: `${at}/browserContextId`, detail }]
+  }
+  if (entry.concurrencyKey !== undefined && !isLimitedByKey(workflow)) {
+    const detail = 'requires a workflow with a limit per key; this one has none'
+    return [{ pointer: `${at}/concurrencyKey`, detail }]
+  }
+  const checked = workflows.checkVariables(workflow.id, entry.variableData)
+  if ('masked' in checked) return []
+  return checked.errors.map(({ pointer, detail }) => ({ pointer: `${at}/variableData${pointer}`, detail }))
+}
+
 /** Refuses filters of runs that cannot be combined, and cursors: lists of the mock have one page. */
 export function refuseList(operationId: string, request: HandlerRequest): HandlerResponse | undefined {
   const query = request.query as ListRequest
