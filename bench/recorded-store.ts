@@ -1,7 +1,7 @@
 /** Wraps a store to record its statements with their durations, and explains their plans. */
 import { CompiledQuery, type Kysely } from 'kysely'
 import type { Store, Transaction, Value } from '../src/storage/store.ts'
-import type { Tables } from '../src/storage/tables.ts'
+import type { Tables } from '../src/storage/tables/tables.ts'
 import type { StoreKind } from './filled-store.ts'
 
 export interface Recorded {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { DecryptionError, type Encryption } from './encryption.ts'
 import { takeBatch } from './purge-target.ts'
 import type { Store, Transaction, Value } from './store.ts'
-import type { Tables } from './tables.ts'
+import type { Tables } from './tables/tables.ts'
 
 /** A nullable column of encrypted values. */
 export interface EncryptedColumn {

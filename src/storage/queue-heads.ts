@@ -1,6 +1,6 @@
 /** The statement that reads queue heads for fair scheduling, and the condition of a ready run. */
 import { statement } from './store.ts'
-import type { RunsTable } from './tables.ts'
+import type { RunsTable } from './tables/run-tables.ts'
 
 /** The first ready run of an account and a workflow. */
 export type QueueHead = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'priority'> & {

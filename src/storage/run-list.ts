@@ -2,7 +2,7 @@
 import { finished } from './run-count-statements.ts'
 import { inList } from './statement-values.ts'
 import { type Statement, statement, type Transaction, type Value } from './store.ts'
-import type { RunsTable } from './tables.ts'
+import type { RunsTable } from './tables/run-tables.ts'
 
 /** What the runs of a list have in common. Each has an index that orders the runs of a status by id. */
 export type RunSelector =

@@ -1,6 +1,5 @@
 /** One attempt of a run, from its claim to its outcome. */
 import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
-import { ArtifactError, artifactWritesMax, type NewArtifact } from '../domain/runs/artifact-limits.ts'
 import type { Claim } from '../domain/runs/attempts.ts'
 import type { Report } from '../domain/runs/run.ts'
 import { secretsAad, stepAad } from '../domain/runs/run.ts'
@@ -11,6 +10,7 @@ import type { Workflow } from '../domain/workflows/workflow.ts'
 import type { Workflows } from '../domain/workflows/workflows.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Transaction } from '../storage/store.ts'
+import { AttemptArtifacts } from './attempt-artifacts.ts'
 import { AttemptBrowser, type AttemptBrowserDependencies } from './attempt-browser.ts'
 import { AttemptEvidence } from './attempt-evidence.ts'
 import type { AttemptEnd, AttemptObserver, ObservedStep } from './attempt-observer.ts'
@@ -48,9 +48,8 @@ export class Attempt {
   readonly #observer: Required<AttemptObserver>
   readonly #timers: NodeJS.Timeout[] = []
   #channel: AttemptChannel | undefined
-  #artifactWrites = 0
-  #isSavingArtifact = false
   readonly #steps: AttemptSteps
+  readonly #artifacts: AttemptArtifacts
   readonly #evidence: AttemptEvidence
   /** Whether the outcome is decided, and waits for the evidence. */
   #isEnding = false
@@ -81,7 +80,8 @@ export class Attempt {
     // Looked up at each call: the browser replaces its redactor when it learns of cookies.
     const redact = <Value>(value: Value) => this.#browser.redact(value)
     this.#reporter = new Reporter(dependencies.queue, claim, redact, () => this.interrupt('leaseLost'))
-    this.#evidence = new AttemptEvidence(claim.attempt, (artifact) => this.#saveEvidence(artifact))
+    this.#artifacts = new AttemptArtifacts(dependencies, claim, this.#reporter, this.#redact)
+    this.#evidence = new AttemptEvidence(claim.attempt, (artifact) => this.#artifacts.saveEvidence(artifact))
   }
 
   /**
@@ -167,9 +167,7 @@ export class Attempt {
         this.#steps.addFinished(event.name, event.value)
         return void this.#saveStep(event).catch(() => this.interrupt('leaseLost'))
       case 'artifact':
-        if (this.#isSavingArtifact) throw new Error('The executor sends one artifact at a time.')
-        this.#isSavingArtifact = true
-        return void this.#saveArtifact(event).catch(() => this.interrupt('leaseLost'))
+        return void this.#replyWhenSaved(event.id, this.#artifacts.save(event)).catch(() => this.interrupt('leaseLost'))
       case 'browserRequested': {
         const reply = this.#browser.provide()
         this.#observer.browserRequested(reply)
@@ -219,48 +217,10 @@ export class Attempt {
     else this.interrupt('leaseLost')
   }
 
-  async #saveArtifact(event: EventOf<'artifact'>): Promise<void> {
-    const error = await this.#tryToSaveArtifact(event)
-    this.#isSavingArtifact = false
-    if (error !== 'leaseLost') this.#channel?.reply({ type: 'artifactSaved', id: event.id, ...error })
-    else this.interrupt('leaseLost')
-  }
-
-  async #tryToSaveArtifact(event: EventOf<'artifact'>): Promise<'leaseLost' | { error?: string }> {
-    const { name, mediaType, content } = event
-    this.#artifactWrites += 1
-    if (this.#artifactWrites > artifactWritesMax) {
-      return { error: `An attempt may write artifacts ${artifactWritesMax} times, including replacements.` }
-    }
-    const { queue, usage } = this.#dependencies
-    const { accountId } = this.#claim
-    const refusal = usage.refusal(accountId)
-    if (refusal) return { error: `${refusal} The artifact was not stored.` }
-    const bytes = Buffer.from(content, 'base64')
-    const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }
-    const report = this.#reporter.report('artifact', { name: artifact.name, mediaType, sizeBytes: bytes.length })
-    const before = await this.#reporter.take()
-    try {
-      const saved = await retryUntilAvailable(() => queue.keepArtifact(this.#claim, artifact, [...before, report]))
-      if (saved) usage.add(accountId, bytes.length)
-      return saved ? {} : 'leaseLost'
-    } catch (error) {
-      if (!(error instanceof ArtifactError)) throw error
-      const reported = await retryUntilAvailable(() => queue.report(this.#claim, before))
-      return reported ? { error: error.message } : 'leaseLost'
-    }
-  }
-
-  /** Evidence changes nothing of the attempt: what cannot be stored is left out. */
-  async #saveEvidence(artifact: NewArtifact): Promise<void> {
-    const { queue, usage } = this.#dependencies
-    const { accountId } = this.#claim
-    try {
-      if (usage.refusal(accountId)) return
-      if (await queue.keepArtifact(this.#claim, artifact, [])) usage.add(accountId, artifact.content.length)
-    } catch {
-      this.#reporter.add('log', { level: 'warn', message: `The evidence ${artifact.name} could not be stored.` })
-    }
+  async #replyWhenSaved(id: number, saving: ReturnType<AttemptArtifacts['save']>): Promise<void> {
+    const result = await saving
+    if (result === 'leaseLost') this.interrupt('leaseLost')
+    else this.#channel?.reply({ type: 'artifactSaved', id, ...result })
   }
 
   async #complete(ended: Outcome, retry: RetryPolicy): Promise<boolean> {

@@ -2,7 +2,7 @@
 import { v7 as uuid } from 'uuid'
 import { RunRollups } from '../../src/domain/runs/run-rollups.ts'
 import type { Store } from '../../src/storage/store.ts'
-import type { RunsTable } from '../../src/storage/tables.ts'
+import type { RunsTable } from '../../src/storage/tables/run-tables.ts'
 import { newRunRow } from './run-rows.ts'
 import { seededRandom } from './seeded-random.ts'
 

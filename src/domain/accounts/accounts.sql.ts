@@ -1,6 +1,6 @@
 /** Statements that users, their second factors and sign-in links share. */
 import type { Store, Transaction } from '../../storage/store.ts'
-import type { UsersTable } from '../../storage/tables.ts'
+import type { UsersTable } from '../../storage/tables/account-tables.ts'
 import type { Actor } from '../audit-log/audit-log.ts'
 import { verifyPassword } from './passwords.ts'
 import { type User, UserError, type UserRow } from './user.ts'

@@ -2,7 +2,7 @@
 import type { Selectable } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Store, Transaction } from '../../storage/store.ts'
-import type { AccountsTable } from '../../storage/tables.ts'
+import type { AccountsTable } from '../../storage/tables/account-tables.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
 import { requireOwner } from './accounts.sql.ts'
 

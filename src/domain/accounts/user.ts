@@ -1,6 +1,6 @@
 /** Users of the dashboard, and the rules for their names and e-mail addresses. */
 import type { Selectable } from 'kysely'
-import type { UsersTable } from '../../storage/tables.ts'
+import type { UsersTable } from '../../storage/tables/account-tables.ts'
 import type { Actor } from '../audit-log/audit-log.ts'
 import { nameError } from '../display-names.ts'
 

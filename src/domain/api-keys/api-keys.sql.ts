@@ -1,6 +1,6 @@
 /** Statements on API keys. */
 import type { Transaction } from '../../storage/store.ts'
-import type { ApiKeysTable } from '../../storage/tables.ts'
+import type { ApiKeysTable } from '../../storage/tables/account-tables.ts'
 import type { ApiKey } from './api-key.ts'
 
 export type KeyRow = Pick<ApiKeysTable, 'id' | 'account_id' | 'name' | 'scopes' | 'expires_at' | 'expired_at'>

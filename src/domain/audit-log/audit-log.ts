@@ -1,7 +1,7 @@
 /** The audit log: who changed an account's keys, browser contexts, users and settings. Entries never change. */
 import { v7 as uuid } from 'uuid'
 import type { Store, Transaction } from '../../storage/store.ts'
-import type { AuditLogTable } from '../../storage/tables.ts'
+import type { AuditLogTable } from '../../storage/tables/account-tables.ts'
 
 /** Every action, with its description for people. */
 export const actions = {

@@ -2,7 +2,7 @@
 import type { Cursors } from '../../storage/cursors.ts'
 import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
 import type { Transaction } from '../../storage/store.ts'
-import type { BrowserContextVersionsTable } from '../../storage/tables.ts'
+import type { BrowserContextVersionsTable } from '../../storage/tables/browser-context-tables.ts'
 import type { ContextRow } from './browser-contexts.sql.ts'
 
 export interface Version {

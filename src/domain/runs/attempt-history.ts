@@ -5,7 +5,7 @@
  */
 import { inList } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import { toAttemptError } from './reported-values.ts'
 import type { AttemptError, Outcome, RunReason, RunStatus } from './run-state.ts'
 import { toEvent } from './runs.sql.ts'

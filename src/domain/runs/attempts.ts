@@ -4,7 +4,7 @@
  */
 import type { ClaimedRun, ClaimTerms } from '../../storage/run-statements.ts'
 import type { Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import {
   acquireContextLease,
   type ContextLease,

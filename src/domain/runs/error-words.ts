@@ -1,7 +1,7 @@
 /** The words by which failed runs are found. */
 import { errorTerm, termRows } from '../../storage/run-terms.ts'
 import type { Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { RunError } from './run-state.ts'
 
 /** Each word is two rows: 24 words cover most messages, and cost about 5 KB. */

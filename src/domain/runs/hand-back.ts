@@ -1,6 +1,6 @@
 /** Returns a claimed run to the queue because its worker cannot get the run's deployment. */
 import { type Statement, statement, type Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import { releaseContextLease } from '../browser-contexts/context-lease.ts'
 import { type DeploymentProblem, toDeploymentProblem } from './run.ts'
 import { deploymentUnavailable } from './run-state.ts'

@@ -1,7 +1,7 @@
 /** A request to queue a run: its validation, the row that it becomes, and what identifies it when it is repeated. */
 import type { Encryption } from '../../storage/encryption.ts'
 import { insertedRunColumns } from '../../storage/run-statements.ts'
-import type { RunsTable } from '../../storage/tables.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import type { VariableError } from '../workflows/workflows.ts'

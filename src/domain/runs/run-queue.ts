@@ -4,7 +4,7 @@
  */
 import type { ClaimTerms } from '../../storage/run-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { NewArtifact } from './artifact-limits.ts'
 import { putArtifact } from './artifacts.ts'
 import {

@@ -3,7 +3,7 @@
  * they finished, so that finishing a run writes nothing for statistics.
  */
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
-import type { RunRollupsTable } from '../../storage/tables.ts'
+import type { RunRollupsTable } from '../../storage/tables/run-tables.ts'
 import { addDuration, addHistogram, type DurationHistogram } from './duration-histogram.ts'
 import type { RunStatus } from './run-state.ts'
 

@@ -1,7 +1,7 @@
 /** Statistics of an account's runs for the dashboard: what waits and runs now, and the outcomes of a range of time. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Store, statement } from '../../storage/store.ts'
-import type { RunRollupsTable } from '../../storage/tables.ts'
+import type { RunRollupsTable } from '../../storage/tables/run-tables.ts'
 import { percentile } from './duration-histogram.ts'
 import {
   addCounts,

@@ -1,7 +1,7 @@
 /** A run as the domain reads it, the time in a run's id, and the AAD of encrypted columns. */
 import { v7 as uuid } from 'uuid'
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
-import type { RunsTable } from '../../storage/tables.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { Artifact } from './artifacts.ts'
 import type { RunAttempt } from './attempt-history.ts'
 import { keyOf } from './concurrency-groups.ts'

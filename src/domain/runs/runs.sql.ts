@@ -2,7 +2,7 @@
 import type { NewEvent } from '../../storage/run-statements.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import { boundEventData } from './reported-values.ts'
 import { parseCreatedAt, type Report, type RunEvent } from './run.ts'
 import type { AttemptError } from './run-state.ts'

@@ -6,7 +6,7 @@ import { inSpan } from '../../telemetry/tracing.ts'
 import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
 import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { Secrets } from '../workflows/secrets.ts'
-import { EnqueueBatcher, QueuedRunsLimit } from './enqueue-batcher.ts'
+import { EnqueueBatcher } from './enqueue-batcher.ts'
 import {
   canonicalJson,
   canonicalRequest,
@@ -17,6 +17,7 @@ import {
   type RefusedRun,
   toQueuedRow,
 } from './new-run.ts'
+import { QueuedRunsLimit } from './queued-runs-limit.ts'
 import { messageAttributes, Run, secretsAad } from './run.ts'
 import { type BatchResult, RunBatches } from './run-batches.ts'
 import { deleteRun } from './run-erasure.ts'

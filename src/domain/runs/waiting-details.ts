@@ -1,6 +1,6 @@
 /** What queued runs wait for: which concurrency limit, which other run, and behind how many. */
 import { type Statement, statement, type Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { limitPer } from '../workflows/concurrency.ts'
 import { type ConcurrencyLimits, RunningCounts } from './concurrency-limits.ts'

@@ -1,6 +1,6 @@
 /** The message of a delivery, signed by the Standard Webhooks specification, and when it is sent again. */
 import { Webhook } from 'standardwebhooks'
-import type { WebhookDeliveriesTable } from '../../storage/tables.ts'
+import type { WebhookDeliveriesTable } from '../../storage/tables/webhook-tables.ts'
 
 /** What the trigger on `runs` stores; a test has only `finishedAt`. Times are in milliseconds. */
 interface StoredRun {

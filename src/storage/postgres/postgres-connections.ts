@@ -3,7 +3,7 @@ import { Kysely, PostgresDialect } from 'kysely'
 import { Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
 import type { ColumnTypes } from '../migrations/migrations.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/tables.ts'
 import { isConnectionUnusable, isStalePlan, toStoreError } from './postgres-errors.ts'
 import { postgresRunStatements } from './postgres-run-statements.ts'
 

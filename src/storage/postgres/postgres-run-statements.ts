@@ -14,7 +14,7 @@ import {
 } from '../run-statements.ts'
 import { insertTermsSql, tagRows, termColumns } from '../run-terms.ts'
 import { type Statement, statement, type Value } from '../store.ts'
-import type { RunsTable } from '../tables.ts'
+import type { RunsTable } from '../tables/run-tables.ts'
 
 /** CASE hides conditions, so that the planner cannot pick a partial index of ready or running runs instead of the id's. */
 const isRunning = "CASE WHEN status = 'running' THEN 1 ELSE 0 END = 1"

@@ -5,7 +5,7 @@ import { Kysely, SqliteDialect } from 'kysely'
 import { createPrivateFile } from '../directories.ts'
 import type { ColumnTypes } from '../migrations/migrations.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../tables/tables.ts'
 import { sqliteRunStatements } from './sqlite-run-statements.ts'
 
 export interface Connection {

@@ -10,7 +10,7 @@ import {
 import { insertTerm, tagRows } from '../run-terms.ts'
 import { inList } from '../statement-values.ts'
 import { type Statement, statement, type Transaction, type Value } from '../store.ts'
-import type { RunsTable } from '../tables.ts'
+import type { RunsTable } from '../tables/run-tables.ts'
 
 /** Statements by number of rows, largest first: a few prepared statements insert any number. */
 const insertRunsSql = new Map(

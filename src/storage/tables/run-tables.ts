@@ -1,0 +1,140 @@
+/** Row types of runs: what one run consists of, what finds it, and statistics of finished ones. */
+import type { Generated } from 'kysely'
+import type { Flag, Json, Milliseconds } from './column-values.ts'
+
+export interface RunsTable {
+  id: string
+  account_id: string
+  /** The key that queued the run; `null` when a user queued it in the dashboard. */
+  api_key_id: string | null
+  /** The user who queued the run in the dashboard. */
+  user_id: string | null
+  workflow_id: string
+  workflow_version: string
+  status: string
+  reason: string | null
+  priority: number
+  /** Number of attempts that have started. The latest attempt's number is its fencing token. */
+  attempts: number
+  /** Number of failed attempts, which the workflow's retry policy limits. */
+  failures: number
+  /** Number of attempts that ended because their worker was lost. */
+  losses: number
+  /** When the latest attempt started. `null` before the first one, and for attempts of versions that did not store it. */
+  attempt_started_at: Milliseconds | null
+  /** The attempts that ended without success, oldest first: `[startedAt, sequence]` with the sequence number of the event. */
+  attempt_ends: Json | null
+  /** The variables, with every secret masked. */
+  variables: Json
+  /** The secrets by JSON Pointer, encrypted. */
+  secrets: Uint8Array | null
+  output: Json | null
+  error: Json | null
+  progress: Json | null
+  cancel_requested: Flag
+  /** Who cancelled it: an API key or a user of the dashboard. */
+  cancelled_by_key_id: string | null
+  cancelled_by_user_id: string | null
+  created_at: Milliseconds
+  /** 1 while the run is queued and `available_at` is in the future. Keeps such runs out of the queue's partial index. */
+  delayed: Flag
+  available_at: Milliseconds | null
+  expires_at: Milliseconds | null
+  started_at: Milliseconds | null
+  finished_at: Milliseconds | null
+  worker_id: string | null
+  lease_expires_at: Milliseconds | null
+  browser_context_id: string | null
+  /** `null` for a run without a browser context. */
+  persist_context: string | null
+  /**
+   * 1 while the run is queued and another run has leased its browser context, 2 while its concurrency group is at its
+   * limit; the queue skips it.
+   */
+  waits_for_context: Flag | 2
+  /** Account, workflow and concurrency key; `null` for a run of a workflow without a limit per key. */
+  concurrency_group: string | null
+  /** The caller's `traceparent` (W3C Trace Context); `null` without tracing. */
+  trace_context: string | null
+  /** The deployment that validated the run and executes it; `null` for runs queued before there were deployments. */
+  deployment_id: string | null
+  /** Why the run's worker could not get its deployment the last time; `null` if that never happened. */
+  deployment_problem: Json | null
+  /** An array; `null` for a run without tags. */
+  tags: Json | null
+}
+
+export interface RunEventsTable {
+  /** Increases across all runs in the order of writing, which may differ from the order of commits. */
+  id: Generated<number>
+  run_id: string
+  /** Position within the run, from 1. */
+  sequence: number
+  at: Milliseconds
+  type: string
+  data: Json
+}
+
+export interface RunStepsTable {
+  run_id: string
+  name: string
+  /** The step's result, encrypted because it may derive from a secret. */
+  value: Uint8Array
+}
+
+/** What runs are found by: `tag:` and a tag, `error:` and a word. Each term of a run has a row for the account and one for its workflow. */
+export interface RunTermsTable {
+  account_id: string
+  term: string
+  /** '' or the workflow's id. */
+  scope: string
+  /** The run's. A trigger keeps it equal. */
+  status: string
+  run_id: string
+}
+
+/** The finished runs of a workflow that were created within a period. */
+export interface RunRollupsTable {
+  account_id: string
+  period_seconds: number
+  /** A multiple of the period. */
+  starts_at: Milliseconds
+  workflow_id: string
+  succeeded: number
+  failed: number
+  timed_out: number
+  cancelled: number
+  expired: number
+  /** The histogram of durations, as an object of counts by bucket. */
+  durations: Json
+  last_finished_at: Milliseconds
+}
+
+export interface RunRollupProgressTable {
+  /** Always 1: the table has one row. */
+  id: number
+  /** Runs that finished up to this time are in the rollups. */
+  finished_until: Milliseconds
+}
+
+export interface IdempotencyKeysTable {
+  account_id: string
+  key: string
+  /** Keyed hash of the first request with this key. */
+  fingerprint: Uint8Array
+  run_id: string
+  /** Ids of all runs of a batch, in their order; `null` for the key of a single run. */
+  run_ids: Json | null
+  expires_at: Milliseconds
+}
+
+export interface ArtifactsTable {
+  run_id: string
+  name: string
+  media_type: string
+  size_bytes: number
+  attempt: number
+  created_at: Milliseconds
+  kind: Generated<string>
+  content: Uint8Array
+}
