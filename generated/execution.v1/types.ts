@@ -1818,6 +1818,11 @@ export interface components {
          */
         Location: string;
         /**
+         * @description The path of the new endpoint.
+         * @example /v1/execution/webhook-endpoints/0198f2c5-9b20-7a41-8e11-0c4d5e6f7a81
+         */
+        WebhookEndpointLocation: string;
+        /**
          * @description Saves the file under its name (RFC 6266).
          * @example attachment; filename="invoice.pdf"
          */
@@ -3335,8 +3340,8 @@ export interface operations {
                      */
                     "RateLimit-Policy"?: string;
                     /**
-                     * @description The path of the new resource.
-                     * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
+                     * @description The path of the new endpoint.
+                     * @example /v1/execution/webhook-endpoints/0198f2c5-9b20-7a41-8e11-0c4d5e6f7a81
                      */
                     Location: string;
                     [name: string]: unknown;

@@ -14,6 +14,8 @@ export interface Document {
   security?: SecurityRequirement[]
   /** Path items: an operation for each method, and parameters that all of them share. */
   paths: Record<string, Record<string, unknown>>
+  /** Path items of the requests that the service sends, by name. */
+  webhooks?: Record<string, unknown>
   components: Record<string, Record<string, Record<string, unknown>>>
 }
 

@@ -59,7 +59,7 @@ test.each(equivalentDocuments)('nothing breaks and nothing is added when %s', (_
 test('the same change of every operation is one sentence', () => {
   const sentences = compare((it) => {
     for (const path of Object.values<Part>(it.paths)) {
-      for (const method of ['get', 'put', 'post', 'delete']) {
+      for (const method of ['get', 'put', 'post', 'patch', 'delete']) {
         if (!path[method]) continue
         for (const response of Object.values<Part>(path[method].responses)) {
           const { headers } = response.$ref ? it.components.responses[response.$ref.split('/').at(-1)] : response

@@ -94,7 +94,7 @@ describe('the changelog of the contract', () => {
       '## Execution API 1.5.0, not released yet',
       '### Added',
       expect.stringMatching(
-        /^- `Problem` has the new member `hint` \(`queueRemoteRun`, `listRuns`, `getRun` and \d more\)\.$/,
+        /^- `Problem` has the new member `hint` \(`queueRemoteRun`, `queueRemoteRunBatch`, `listRuns` and \d+ more\)\.$/,
       ),
       '### Deprecated',
       '- `getRun` is deprecated.',

@@ -102,9 +102,13 @@ export const parameterChanges: ExpectedChange[] = [
   added('the maximum of a parameter rises', /has the maximum 20 instead of 10/, (it) => {
     parameterOf(it, 'Priority').schema.maximum = 20
   }),
-  breaking('the minimum of a parameter rises', /`limit` of `listRuns` has the minimum 2 instead of 1/, (it) => {
-    parameterOf(it, 'Limit').schema.minimum = 2
-  }),
+  breaking(
+    'the minimum of a parameter rises',
+    /`limit` of each of `listRuns`, .* has the minimum 2 instead of 1/,
+    (it) => {
+      parameterOf(it, 'Limit').schema.minimum = 2
+    },
+  ),
   breaking(
     'a parameter accepts one value less',
     /`persistContext` of `queueRemoteRun` can no longer be `always`/,

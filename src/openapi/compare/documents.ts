@@ -1,15 +1,16 @@
 /** Compares the current document with the released one, and lists what changed for callers. */
 import { type Document, type DocumentOperation, listOperations } from '../document.ts'
 import { compareDocumentation, compareKeywords } from './keywords.ts'
-import { type Change, isSame, memberNames, type Node, Place, reasons } from './place.ts'
+import { type Change, expand, isSame, memberNames, type Node, Place, reasons } from './place.ts'
 import { compareBodies, compareParameters, compareSecurity } from './requests.ts'
-import { compareResponses } from './responses.ts'
+import { compareContent, compareResponses } from './responses.ts'
 
 export function compareDocuments(before: Document, after: Document): Change[] {
   const changes: Change[] = []
   const root = new Place(before, after, changes, { subject: 'the document', pointer: '', operation: '', status: '' })
   compareKeywords(root, 'document', before as unknown as Node, after as unknown as Node)
   compareOperations(root)
+  compareWebhooks(root)
   compareSecuritySchemes(root)
   const described = ({ info, tags }: Document) => ({ info: { ...info, version: '' }, tags })
   if (!isSame(described(before), described(after))) root.note('changed', 'has a new description')
@@ -58,6 +59,26 @@ function compareOperation(place: Place, was: DocumentOperation, is: DocumentOper
   )
   const names = newHeaders.map(({ name }) => name)
   compareResponses(place, before.responses as unknown as Node, after.responses as unknown as Node, names)
+}
+
+/** The service sends their bodies, so that these are to receivers what responses are to callers. */
+function compareWebhooks(root: Place): void {
+  const [before, after] = [root.before, root.after].map(({ webhooks = {} }) => webhooks as Node) as [Node, Node]
+  for (const name of memberNames(before, after)) {
+    const at = root.below(`the webhook \`${name}\``, 'webhooks', name, 'post').with({ operation: name })
+    const [was, is] = [before[name], after[name]].map((item) => (item as { post?: Node } | undefined)?.post)
+    if (!was) at.note('added', 'is new')
+    else if (!is) at.note('breaking', 'was removed', reasons.missing)
+    else {
+      compareKeywords(at, 'operation', was, is)
+      if (!isSame(expand(root.before, was.parameters), expand(root.after, is.parameters))) {
+        at.note('breaking', 'has different headers', reasons.unjudged)
+      }
+      const [wasBody, isBody] = at.resolve(was.requestBody, is.requestBody)
+      const body = at.below(`the body of the webhook \`${name}\``, 'requestBody')
+      compareContent(body, 'response', (wasBody.content ?? {}) as Node, (isBody.content ?? {}) as Node)
+    }
+  }
 }
 
 /** Schemes that were added or removed are reported with the operations that use them. */

@@ -27,7 +27,7 @@ const constraints = [...lowerBounds, ...upperBounds, ...conditions]
 
 /** The keywords that the comparison of each kind of object handles. */
 const handled = {
-  document: ['openapi', 'info', 'servers', 'tags', 'paths', 'components', 'security'],
+  document: ['openapi', 'info', 'servers', 'tags', 'paths', 'webhooks', 'components', 'security'],
   path: ['parameters', 'get', 'put', 'post', 'delete', 'patch'],
   operation: ['operationId', 'tags', 'security', 'parameters', 'requestBody', 'responses', 'x-idempotent'],
   parameter: ['name', 'in', 'required', 'style', 'explode', 'allowReserved', 'content', 'schema', 'x-required-scopes'],

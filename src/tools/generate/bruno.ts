@@ -126,7 +126,7 @@ function createRequest(surface: Surface, it: DocumentOperation, seq: number): Re
     headers: pairs('header'),
     auth,
     body: json ? { json } : {},
-    vars: { res: variablesFromResponse(document, it) },
+    vars: { res: variablesFromResponse(surface, it) },
     docs: describe(it),
   }
 }
@@ -163,14 +163,19 @@ function exampleBody(
   return JSON.stringify(Object.fromEntries(withVariables), null, 2)
 }
 
-/** An operation that creates a resource (`Location`) stores its id in a variable, which other requests use. */
-function variablesFromResponse(document: Document, { operation }: DocumentOperation): Request['vars']['res'] {
-  const responses = Object.values(operation.responses).map((it) => resolve<ResponseObject>(document, it))
-  const created = responses.find(({ headers }) => headers && 'Location' in headers)
-  const [, schema] = /\/schemas\/(\w+)$/.exec(String(created?.content?.['application/json']?.schema?.$ref)) ?? []
-  if (!schema) return []
-  const name = `${schema.charAt(0).toLowerCase()}${schema.slice(1)}Id`
-  return [{ name, value: 'res.body.id', enabled: true, local: false }]
+/**
+ * An operation that creates a resource (201, 202) stores its id in the variable of a path parameter, which other requests
+ * use: `endpointId` for a `NewWebhookEndpoint`.
+ */
+function variablesFromResponse(
+  { document, variables }: Surface,
+  { operation }: DocumentOperation,
+): Request['vars']['res'] {
+  const created = operation.responses[201] ?? operation.responses[202]
+  const content = created && resolve<ResponseObject>(document, created).content
+  const schema = String(content?.['application/json']?.schema?.$ref).split('/').at(-1) ?? ''
+  const name = [...variables].find((each) => `${schema}Id`.endsWith(each.charAt(0).toUpperCase() + each.slice(1)))
+  return name ? [{ name, value: 'res.body.id', enabled: true, local: false }] : []
 }
 
 function describe({ operation, parameters }: DocumentOperation): string {
