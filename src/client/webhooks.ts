@@ -1,4 +1,4 @@
-/** Verifies webhook requests by the Standard Webhooks specification, with the Web Crypto API of all runtimes. */
+/** Verifies webhook requests by the Standard Webhooks specification, with Web Crypto, which every runtime has. */
 import type { components } from '../../generated/execution.v1/types.ts'
 
 /** The body of a webhook request. */
@@ -19,8 +19,8 @@ export type WebhookHeaders =
 /**
  * Returns the event of a webhook request.
  *
- * @param body as it arrived, before it is parsed.
- * @param secret of the endpoint, `whsec_…`.
+ * @param body the raw body, before it is parsed.
+ * @param secret the endpoint's secret, `whsec_…`.
  * @throws {WebhookVerificationError} if it was not signed with the secret, or was sent more than five minutes ago.
  */
 export async function verifyWebhook(body: string, headers: WebhookHeaders, secret: string): Promise<WebhookEvent> {

@@ -75,7 +75,7 @@ export class Exchange<P = unknown> {
   pathValues: string[] = []
   credential = ''
   principal: P | undefined = undefined
-  /** Those of the credential; `null` permits everything. */
+  /** The credential's scopes; `null` permits everything. */
   scopes: readonly string[] | null = null
   /** Undefined until the request is counted. */
   rateLimit: RateLimitStatus | undefined = undefined

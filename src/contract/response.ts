@@ -182,7 +182,7 @@ async function writeEvents(exchange: Exchange, events: AsyncIterable<ServerSentE
   }
 }
 
-/** The texts of events that were checked: several streams may send the same object. */
+/** Valid events as text. Several streams may send the same object, which is then checked and formatted once. */
 const formattedEvents = new WeakMap<NonNullable<ServerSentEvent>, string>()
 
 function formatEvent(exchange: Exchange, event: ServerSentEvent): string {

@@ -129,7 +129,10 @@ export class Maintenance {
     return delayEnd === null ? interval : Math.min(interval, Math.max(1, delayEnd - this.#now()))
   }
 
-  /** Purges a batch of each target, and adds a batch to the rollups. If rows remain, the next run follows after a pause as long as this took. */
+  /**
+   * Purges a batch of each target, and adds a batch to the rollups. If rows remain, the next call follows after a pause as
+   * long as this one took.
+   */
   async #workThroughBatches(): Promise<number> {
     const startedAt = performance.now()
     let hasMore = await this.#rollups.once()

@@ -59,7 +59,7 @@ export const runCountStatements = {
   ),
 }
 
-/** A value: the number of an account's unfinished runs of a status. */
+/** A scalar subquery: the number of an account's unfinished runs of a status. */
 function count(status: 'queued' | 'running', condition = ''): string {
   return `(SELECT COUNT(*) FROM runs WHERE account_id = ? AND status = '${status}' ${condition})`
 }

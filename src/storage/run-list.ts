@@ -29,7 +29,7 @@ export interface RunFilter {
 /** A run's id, and the bytes of its columns that may be large. Neither store reads the columns to measure them. */
 export type RunSize = { id: string; size_bytes: number }
 
-/** Without a size if the run is of another account, whose browser context or API key was given. */
+/** The size is `null` for a run of another account, whose browser context or API key the caller has given. */
 type ListedRun = { id: string; size_bytes: number | null }
 
 const unfinishedStatuses = ['queued', 'running']
@@ -55,9 +55,9 @@ interface StatusQuery {
   /** Redundant, but the condition of the partial index. */
   condition: string
   /**
-   * The expression of the index that the list shall use. Ordered by the column itself, PostgreSQL, which plans without
-   * knowing the values, walked the primary key past every run of other contexts and statuses: 0.6 s for a status without
-   * runs among a million. Running runs are few, and sorted.
+   * The expression by which the index of the filter ends. For ORDER BY id, PostgreSQL, which plans without knowing the
+   * values, walked the primary key past every run of other contexts and statuses: 0.6 s for a status without runs among
+   * a million. Running runs are few, and are sorted.
    */
   order: string
 }

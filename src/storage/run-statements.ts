@@ -36,8 +36,8 @@ export const insertedRunColumns = [
 export const startedAttempt = "status = 'running', reason = NULL, attempts = attempts + 1"
 
 /**
- * Does not find a run that is being erased. Concatenation hides the account, so that PostgreSQL cannot pick one of the indexes that
- * begin with it.
+ * Does not find a run that is being erased. Concatenation hides the account, so that PostgreSQL cannot pick one of the
+ * indexes that begin with it.
  */
 export const findRunSql = "SELECT * FROM runs WHERE id = ? AND account_id || '' = ? AND status <> 'deleted'"
 

@@ -1,4 +1,4 @@
-/** Callers of what an API's host serves in addition to its operations: their keys, scopes and limits are the same. */
+/** Authenticates requests for what an API's host serves besides its operations, by the same keys, scopes and limits. */
 import type { Request, Response } from 'express'
 import { credentialReader } from '../contract/credential.ts'
 import type { Exchange } from '../contract/exchange.ts'
@@ -55,7 +55,7 @@ export async function admitCaller(
   return { credential, principal, hasScopes: (needed) => !scopes || needed.every((scope) => scopes.includes(scope)) }
 }
 
-/** As every operation responds (section 7 of the specification). */
+/** The response of every operation to such a request (section 7 of the specification). */
 export function refuse(response: Response, status: 401 | 403): void {
   if (status === 401) response.set('WWW-Authenticate', challenge)
   response.set({ 'Content-Type': 'text/plain', 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' })

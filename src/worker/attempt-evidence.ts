@@ -32,7 +32,7 @@ export class AttemptEvidence {
     return this.#state === 'pending'
   }
 
-  /** @throws {Error} for a message that no executor sends by itself. */
+  /** @throws {Error} for a message that only a workflow that writes to the channel sends. */
   onMessage(message: EvidenceMessage): void {
     switch (message.type) {
       case 'evidenceStarted':
@@ -48,7 +48,7 @@ export class AttemptEvidence {
     }
   }
 
-  /** Waits no longer. */
+  /** Stops waiting for evidence. */
   settle(): void {
     clearTimeout(this.#timer)
     this.#state = 'settled'
@@ -56,11 +56,11 @@ export class AttemptEvidence {
   }
 
   #onFile({ name, mediaType, content }: Extract<EvidenceMessage, { type: 'evidence' }>): void {
-    // Too late.
+    // The attempt no longer waits for it.
     if (this.#state === 'settled') return
     this.#files += 1
     if (this.#files > evidenceFilesMax || !name.startsWith(`attempt-${this.#attempt}-`)) {
-      throw new Error('It is no file of evidence.')
+      throw new Error('The executor sent a file that is not evidence of its attempt.')
     }
     const artifact = { name, mediaType: mediaType as NewArtifact['mediaType'], content: Buffer.from(content, 'base64') }
     this.#saving = this.#saving.then(() => (this.isPending ? this.#save({ ...artifact, kind: 'evidence' }) : undefined))

@@ -43,7 +43,7 @@ function reverse(text: string): string {
 
 let commonPasswords: WeakRef<string[]> | undefined
 
-/** 49,000 passwords, most common first. Held weakly: passwords change rarely, and the list takes megabytes. */
+/** 49,000 passwords, most common first. In a WeakRef: the list takes megabytes, and passwords change rarely. */
 function readCommonPasswords(): string[] {
   const held = commonPasswords?.deref()
   if (held) return held

@@ -7,7 +7,7 @@ export const keysPerUserMax = 5
 /** Keys per account, expired ones excluded. */
 export const activeKeysPerAccountMax = 5
 
-/** The longest time during which a rotated key works besides the new one. */
+/** Maximum hours during which the old value of a rotated key still works. */
 export const overlapHoursMax = 24
 
 export interface ApiKey {

@@ -21,7 +21,7 @@ export type ArtifactKind = 'workflow' | 'evidence'
 
 /** Files of one attempt: a summary, a trace and a screenshot of each of the last pages. */
 export const evidenceFilesMax = 7
-/** The last attempts with evidence whose evidence a run keeps. */
+/** A run keeps the evidence of this many attempts, the last ones that have any. */
 export const evidenceAttemptsMax = 3
 
 export interface NewArtifact {

@@ -17,7 +17,7 @@ import { deletedStatus } from './run-state.ts'
 export interface Artifact {
   name: string
   kind: ArtifactKind
-  /** The attempt that made it. */
+  /** Number of the attempt that created it. */
   attempt: number
   mediaType: ArtifactMediaType
   sizeBytes: number
@@ -60,7 +60,7 @@ const sumOthers = statement<{ count: number; bytes: number }, [runId: string, na
   `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts
     WHERE run_id = ? AND name <> ? AND kind = 'workflow'`,
 )
-/** Without what the last attempts have left. */
+/** Keeps the evidence of the last attempts that have any. */
 const deleteOldEvidence = statement<object, [runId: string, sameRunId: string, attempts: number]>(
   `DELETE FROM artifacts WHERE run_id = ? AND kind = 'evidence' AND attempt NOT IN (SELECT attempt FROM artifacts
     WHERE run_id = ? AND kind = 'evidence' GROUP BY attempt ORDER BY attempt DESC LIMIT ?)`,

@@ -1,4 +1,4 @@
-/** The Execution API's operation that queues many runs: the request to a domain call, its result to a response. */
+/** The handler of `queueRemoteRunBatch`: maps the request to a domain call, and its result to a response. */
 import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { invalidRequest } from '../../contract/problem.ts'

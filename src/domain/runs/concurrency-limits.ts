@@ -4,7 +4,7 @@ import type { Transaction } from '../../storage/store.ts'
 /** How many runs may run at the same time; Infinity without a limit. */
 export interface ConcurrencyLimits {
   ofWorkflow(run: { workflow_id: string; account_id: string }): number
-  /** Of the workflow's runs of one account. */
+  /** Limits the runs of a workflow within one account. */
   ofWorkflowInAccount?(run: { workflow_id: string; account_id: string }): number
   ofAccount: number
 }

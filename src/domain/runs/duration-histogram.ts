@@ -17,7 +17,7 @@ export function addHistogram(histogram: DurationHistogram, other: DurationHistog
   }
 }
 
-/** In milliseconds; `null` without durations. @param fraction for example 0.95. */
+/** A percentile in milliseconds; `null` without durations. @param fraction 0.95 for the 95th percentile. */
 export function percentile(histogram: DurationHistogram, fraction: number): number | null {
   // Integer keys are in ascending order.
   const buckets = Object.entries(histogram)

@@ -33,7 +33,7 @@ type EnqueueResult =
   /** The idempotency key belongs to this earlier run. */
   | { kind: 'keyInUse'; runId: string; fingerprint: Uint8Array }
 
-/** The result for runs that are enqueued all or none. */
+/** The result of enqueueing several runs, all or none. */
 export type BatchEnqueueResult =
   | { kind: 'enqueued'; runs: readonly NewRun[] }
   /** Positions of the runs whose browser context does not exist. */
@@ -84,7 +84,7 @@ export class EnqueueBatcher {
     const contexts = await findContextLeases(tx, first.account_id, runs)
     const unknown = runs.flatMap(({ browser_context_id: id }, index) => (id === null || contexts.has(id) ? [] : index))
     const isRefused = reserved < runs.length || unknown.length > 0
-    // The caller may send the request again with the same key.
+    // A refused request does not use up its key.
     if (isRefused && idempotencyKey)
       await tx.all(tx.statements.releaseIdempotencyKey, [first.account_id, idempotencyKey.key, first.id])
     if (reserved < runs.length) return { kind: 'tooManyQueuedRuns', queuedMax: this.#limit.max }
@@ -152,7 +152,7 @@ export class EnqueueBatcher {
         ? ({ kind: 'tooManyQueuedRuns', queuedMax: this.#limit.max } as const)
         : await this.#prepare(tx, run)
     if (result.kind === 'enqueued') capacities.set(run.account_id, capacity - 1)
-    // The caller may send the request again with the same key.
+    // A refused request does not use up its key.
     else if (idempotencyKey)
       await tx.all(tx.statements.releaseIdempotencyKey, [run.account_id, idempotencyKey.key, run.id])
     return result

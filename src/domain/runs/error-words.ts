@@ -1,4 +1,4 @@
-/** The words by which failed runs are found. */
+/** The words of errors, by which `listRuns` finds failed runs. */
 import { errorTerm, termRows } from '../../storage/run-terms.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'

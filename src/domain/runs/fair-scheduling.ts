@@ -92,9 +92,9 @@ export class FairSchedule {
   }
 
   /**
-   * Picks up to `slots` runs that can be claimed within the limits, those of earlier calls included. Of an account with
-   * several queue heads, of a browser context or of a limit per key, only one: the run behind it decides what comes next, and is not in the
-   * snapshot.
+   * Picks up to `slots` runs that can be claimed within the limits, those of earlier calls included. Picks at most one
+   * run with a browser context or a limit per key of each account: which one is next depends on the run behind it,
+   * which is not in the snapshot.
    */
   pick(slots: number): PickedRuns[] {
     const picks = this.#picks

@@ -1,4 +1,4 @@
-/** What a list of runs is filtered by, and which filters can be combined. */
+/** The filters of a list of runs, and which of them can be combined. */
 import type { RunFilter, RunSelector } from '../../storage/run-list.ts'
 import { errorTerm, tagTerm } from '../../storage/run-terms.ts'
 import { errorWords } from './error-words.ts'
@@ -31,7 +31,7 @@ const allStatuses = Object.keys(transitions) as RunStatus[]
 /** Each has an index of its own, and no index has two of them. */
 const selectors = ['browserContextId', 'tag', 'reason', 'apiKeyId', 'errorWord'] as const
 
-/** What is wrong with the filters: a combination that no index answers, or text that is not one word. */
+/** Validation errors of the filters: combinations that no index answers, and text that is not one word. */
 export function findListErrors(request: ListRequest): { parameter: string; detail: string }[] {
   const [first, ...others] = selectors.filter((name) => request[name] !== undefined)
   const errors = others.map((parameter) => ({ parameter, detail: `cannot be combined with ${first}` }))
@@ -80,7 +80,7 @@ export function toRunFilter(request: ListRequest, after: string | undefined): Ru
     selector: selectorOf(request),
     workflowId,
     statuses: status === undefined ? allStatuses : [status].flat(),
-    // A longer text is the next one in the order of texts.
+    // The id with a space appended sorts directly after the id, so the bound excludes the run itself.
     from: isAscending && after !== undefined ? `${after} ` : from,
     before: !isAscending && after !== undefined ? after : before,
     order,
@@ -97,13 +97,13 @@ function selectorOf({ browserContextId, tag, reason, apiKeyId, errorWord, search
   return { by: 'account' }
 }
 
-/** As in the document. PostgreSQL does not store every other character. */
+/** The document's pattern. Other text is not searched as a tag: PostgreSQL refuses some characters, such as U+0000. */
 const tagPattern = /^[A-Za-z0-9._:/@=-]{1,64}$/
 
 function searchTerms(text: string): string[] {
   const [word] = errorWords(text).sort((a, b) => b.length - a.length)
   const terms = word === undefined ? [] : [errorTerm(word)]
-  // No run has the empty tag, so that a text without words finds nothing.
+  // Text without words searches for the empty tag, which no run has.
   if (tagPattern.test(text) || word === undefined) terms.push(tagTerm(tagPattern.test(text) ? text : ''))
   return terms
 }

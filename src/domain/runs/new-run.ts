@@ -1,4 +1,4 @@
-/** A request to queue a run: its validation, the row that it becomes, and what identifies it when it is repeated. */
+/** A request to queue a run: its validation, its row, and the fingerprint by which a repeated request is recognized. */
 import type { Encryption } from '../../storage/encryption.ts'
 import { insertedRunColumns } from '../../storage/run-statements.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
@@ -35,7 +35,7 @@ export interface QueueRequest {
   secretsFrom?: string | undefined
 }
 
-/** Why a request can never become a run. */
+/** Why a request is refused whatever is queued. */
 export type RefusedRun =
   | { kind: 'noSuchWorkflow' }
   | { kind: 'usesNoBrowser' }
@@ -69,7 +69,7 @@ export function createRun(
 
 const idempotencyMilliseconds = 24 * 60 * 60 * 1000
 
-/** @param canonical identifies the request. */
+/** @param canonical the request as canonical JSON, which identifies it. */
 export function createIdempotencyKey(
   encryption: Encryption,
   key: string,

@@ -1,4 +1,4 @@
-/** The problems that operations which queue runs share. */
+/** The problems that all operations that queue runs respond with. */
 
 export const idempotencyConflict = {
   status: 409,

@@ -25,13 +25,13 @@ import {
 } from './new-run.ts'
 import { type DescribeLimit, Run } from './run.ts'
 
-/** The variables of each run, as for a single one. */
+/** Maximum size of the variables of each run as JSON: what `queueRemoteRun` accepts. */
 export const variablesBytesMax = 1024 * 1024
 
-/** The first errors are reported, as for every request. */
+/** Maximum number of reported errors, as for every request. */
 const errorsMax = 20
 
-/** How long validation keeps the event loop from other requests. */
+/** Maximum time of validation before other requests are served. */
 const sliceMilliseconds = 10
 
 /** A validation error of an entry: a JSON Pointer into the list of requests. */

@@ -220,7 +220,7 @@ async function* whileAuthenticated(
 
 const serverSentEvents = new WeakMap<RunEvent, NonNullable<ServerSentEvent>>()
 
-/** One object for all streams that share the read of an event, so that its text is made once. */
+/** Returns one object to all streams that share the read of an event, so that it is formatted once. */
 function toServerSentEvent(event: RunEvent): NonNullable<ServerSentEvent> {
   const known = serverSentEvents.get(event)
   if (known) return known

@@ -46,7 +46,7 @@ export class RunReader {
     return run
   }
 
-  /** Like `get`, with the place in the queue and the run that it waits for, which take queries of their own. */
+  /** Like `get`, with the run's place in the queue and the run that it waits for, which take further queries. */
   async getWithWaiting(accountId: string, id: string, reserve?: Reserve): Promise<Run | undefined> {
     const run = await this.get(accountId, id, reserve)
     if (run?.status === 'queued') await addWaitingDetails(this.#dependencies.store.read, run)

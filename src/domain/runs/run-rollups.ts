@@ -1,6 +1,6 @@
 /**
- * Adds finished runs up by account, workflow and the time at which they were created. Maintenance does it, a minute after
- * they finished, so that finishing a run writes nothing for statistics.
+ * Adds up finished runs by account, workflow and time of creation. Maintenance does it a minute after they finished, so
+ * that completing a run writes nothing for statistics.
  */
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { RunRollupsTable } from '../../storage/tables/run-tables.ts'
@@ -16,7 +16,7 @@ export interface RunTally {
   lastFinishedAt: number
 }
 
-/** A finished run, as far as statistics are concerned. */
+/** The columns of a finished run that statistics need. */
 export interface FinishedRow {
   account_id: string
   workflow_id: string
@@ -29,7 +29,7 @@ export interface FinishedRow {
 const minuteMilliseconds = 60_000
 const hourMilliseconds = 60 * minuteMilliseconds
 
-/** How long rows of each period are kept, longer than the longest range that is shown of it. */
+/** Retention of the rows of each period: longer than the longest range that is shown from them. */
 export const rollupPeriods = [
   { seconds: 300, keptMilliseconds: 2 * hourMilliseconds },
   { seconds: 3600, keptMilliseconds: 8 * 24 * hourMilliseconds },
@@ -90,13 +90,13 @@ const deleteRollups = statement<object, [periodSeconds: number, before: number]>
   'DELETE FROM run_rollups WHERE period_seconds = ? AND starts_at < ?',
 )
 
-/** Until when runs that finished are in the rollups. The first batch skips runs that no range shows any more. */
+/** The rollups include the runs that finished until this time. The first batch skips runs that no range shows any more. */
 export async function rolledUpUntil(tx: Transaction, now: number): Promise<number> {
   const [progress] = await tx.all(findProgress, [])
   return progress?.finished_until ?? now - longestKept
 }
 
-/** Whether a run that is not in the rollups finished until then. */
+/** Whether a run that is not in the rollups finished by `upTo`. */
 export async function unaddedBefore(tx: Transaction, rolledUpUntil: number, upTo: number): Promise<boolean> {
   return (await tx.all(findBatchEnd, [rolledUpUntil, upTo, 0])).length > 0
 }

@@ -42,7 +42,7 @@ export interface WorkflowStatistics {
   p50: number | null
   p95: number | null
   lastFinishedAt: number
-  /** As many as there are buckets. */
+  /** One for each bucket of the chart. */
   history: OutcomeCounts[]
 }
 

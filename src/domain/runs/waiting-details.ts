@@ -51,7 +51,7 @@ function describe(per: 'workflow' | 'workflowInAccount' | 'account' | 'key', lim
   }
 }
 
-/** Later places are not counted, so that each count takes a millisecond. */
+/** Maximum place that is counted, so that a count takes at most a millisecond. */
 const positionMax = 1000
 
 const ready = "status = 'queued' AND delayed = 0 AND waits_for_context = 0"

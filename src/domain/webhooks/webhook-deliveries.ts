@@ -13,7 +13,7 @@ export type DeliveryStatus = 'pending' | 'delivered' | 'failed'
 /** For how long a delivery is retried. */
 export const retryMilliseconds = 3 * dayMilliseconds
 
-/** Deliveries that one call queues again. */
+/** Maximum number of deliveries that one call queues again. */
 export const redeliveredMax = 1000
 
 export interface DeliveryListRequest {
@@ -159,7 +159,7 @@ async function recordRedelivery(
 
 const purgedRowsMax = 500
 
-/** Deliveries that are older than runs may be. A delivery is never purged while it is retried. */
+/** Deliveries older than RUN_RETENTION_DAYS. They are kept for at least four days, which is longer than they are retried. */
 export function expiredDeliveries(runRetentionDays: number, now: () => number): PurgeTarget {
   const retention = Math.max(runRetentionDays, 4) * dayMilliseconds
   const find = ({ query }: Transaction, limit: number) =>

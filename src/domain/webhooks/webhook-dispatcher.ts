@@ -1,6 +1,6 @@
 /**
- * Delivers webhooks, in any number of processes on one store. An attempt reserves its delivery for a minute; if the
- * process dies, another one sends it again. A slow endpoint occupies only its account's share of the requests.
+ * Delivers webhooks, in any number of processes on one store. An attempt leases its delivery for a minute; if the process
+ * dies, another one repeats the attempt. A slow endpoint occupies only its account's share of the requests.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -21,16 +21,16 @@ export interface WebhookDispatcherDependencies {
   now?: () => number
 }
 
-/** Requests at a time. An account always gets `reserved`, even if the process has reached its maximum. */
+/** Maximum requests in flight. An account may have `reserved` even if the process has reached its maximum. */
 const concurrency = { endpoint: 20, account: 40, process: 1000, reserved: 2 }
 
-/** After this time, an attempt whose process has died is repeated. Longer than a request may take. */
+/** Lease of an attempt: if its process dies, it is repeated after this time. Longer than a request may take. */
 const leaseMilliseconds = 60_000
 
-/** Maximum time between two looks for deliveries that are due; ends of runs are noticed at once. */
+/** Maximum time between two queries for due deliveries. The end of a run triggers one at once. */
 const intervalMilliseconds = 1000
 
-/** Minimum time between two looks, so that many runs that end together share one. */
+/** Minimum time between two queries, so that runs that end together share one. */
 const pauseMilliseconds = 5
 
 /** How long a stopping process waits for responses. */
@@ -59,7 +59,7 @@ export class WebhookDispatcher {
     this.#wake()
   }
 
-  /** Ends requests that take too long; their deliveries are sent again. */
+  /** Waits for responses, and aborts the requests that take too long. Their deliveries are sent again. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#stopListening()
@@ -106,7 +106,7 @@ export class WebhookDispatcher {
   async #claim(endpoint: WebhookEndpointsTable): Promise<void> {
     const countMax = this.#capacity(endpoint)
     if (countMax <= 0) return
-    // Reserved before the claim, which other claims overlap.
+    // Counted before the claim, because claims overlap.
     this.#count(endpoint, countMax)
     const now = this.#now()
     const values = [now + leaseMilliseconds, endpoint.id, now, countMax, now] as const
@@ -154,7 +154,7 @@ export class WebhookDispatcher {
       const milliseconds = performance.now() - startedAt
       await this.#record(endpoint, row, { ...result, responseBody: result.body, at, body, milliseconds })
     } catch (err) {
-      // The delivery is sent again when its reservation ends.
+      // The delivery is sent again when its lease expires.
       log.warn({ err, deliveryId: row.id }, 'delivering a webhook failed; retrying')
     }
   }
@@ -200,7 +200,7 @@ export class WebhookDispatcher {
     return nextAttemptAt(now, row.deadline - retryMilliseconds, row.deadline)
   }
 
-  /** @param since an endpoint that has accepted something since then stays enabled. */
+  /** @param since an endpoint that has accepted a delivery since then stays enabled. */
   async #disable({ id, account_id }: WebhookEndpointsTable, reason: DisabledReason, since: number): Promise<void> {
     const { store, log } = this.#dependencies
     const disabled = await store.write((tx) => tx.all(disableEndpoint, [reason, id, id, since]))
@@ -211,7 +211,7 @@ export class WebhookDispatcher {
 interface Attempt extends Omit<WebhookResult, 'body'> {
   at: number
   milliseconds: number
-  /** Of the request. */
+  /** The request's body. */
   body: string
   responseBody: string | null
 }

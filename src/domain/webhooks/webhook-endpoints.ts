@@ -183,7 +183,7 @@ async function makePendingDue({ query }: Transaction, endpointId: string, now: n
 
 const eraseRowsMax = 500
 
-/** Returns whether there may be more. */
+/** Deletes a batch; returns whether more may remain. */
 async function eraseDeliveries(tx: Transaction, endpointId: string): Promise<boolean> {
   const sql = `DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries WHERE endpoint_id = ?
     ORDER BY id LIMIT ${eraseRowsMax}) RETURNING 1`

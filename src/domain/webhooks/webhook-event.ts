@@ -1,4 +1,4 @@
-/** The message of a delivery, signed by the Standard Webhooks specification, and when it is sent again. */
+/** The request of a delivery, signed by the Standard Webhooks specification, and the delays between its attempts. */
 import { Webhook } from 'standardwebhooks'
 import type { WebhookDeliveriesTable } from '../../storage/tables/webhook-tables.ts'
 
@@ -37,8 +37,8 @@ export function signedHeaders(id: string, at: Date, body: string, secrets: reado
 const delayMilliseconds = { min: 5000, max: 12 * 60 * 60 * 1000 }
 
 /**
- * When to send again after a failure: the next delay is as long as the time since the first attempt, with up to 20 %
- * added so that deliveries that failed together spread out. `undefined` after the deadline.
+ * The time of the next attempt after a failure; `undefined` after the deadline. The delay is the time since the first
+ * attempt, plus up to 20 %, so that deliveries that failed together spread out.
  */
 export function nextAttemptAt(
   now: number,

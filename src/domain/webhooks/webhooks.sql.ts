@@ -21,7 +21,7 @@ export const findDueEndpoints = statement<WebhookEndpointsTable, [now: number]>(
     WHERE endpoint_id = webhook_endpoints.id AND status = 'pending' AND next_attempt_at <= ?)`,
 )
 
-/** Starts attempts of the deliveries that are due, oldest first, and reserves them until `leaseEnd`. */
+/** Starts attempts of the deliveries that are due, oldest first, and leases them until `leaseEnd`. */
 export const claimDeliveries = statement<
   WebhookDeliveriesTable,
   [leaseEnd: number, endpointId: string, now: number, countMax: number, now: number]

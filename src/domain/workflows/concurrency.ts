@@ -11,7 +11,7 @@ export const concurrencyScopes = ['workflow', 'account', 'key'] as const
 export type ConcurrencyScope = (typeof concurrencyScopes)[number]
 
 interface Limited {
-  /** Short for a limit per workflow. */
+  /** Shorthand for a limit per workflow. */
   concurrencyLimit: number | null
   concurrency?: Concurrency | undefined
 }

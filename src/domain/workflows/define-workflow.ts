@@ -97,14 +97,14 @@ export interface WorkflowDefinition<Variables extends TSchema, Output extends TS
   timeLimitSeconds?: number
   /** Maximum number of concurrent runs of the workflow, over all workers and accounts. Unlimited by default. */
   concurrencyLimit?: number
-  /** A limit that counts the runs of each account, or of each key, apart. Not together with `concurrencyLimit`. */
+  /** A limit per account, per key or per workflow. Cannot be combined with `concurrencyLimit`. */
   concurrency?: ConcurrencyPolicy
   /** Whether runs use a browser. False by default. */
   browser?: Browser
   /**
-   * When the artifacts get screenshots of the open pages, their console, failed requests, and a Playwright trace of the
-   * attempt, with secrets masked: if an attempt fails or times out (`onFailure`, the default), also if it succeeds
-   * (`always`), or never (`off`). Images are not masked.
+   * When the service keeps screenshots of the open pages, their console, failed requests, and a Playwright trace of an
+   * attempt: if it fails or times out (`onFailure`, the default), also if it succeeds (`always`), or never (`off`).
+   * Secrets are masked, except in images.
    */
   evidence?: EvidencePolicy
   /** Whether callers should use another workflow, which the description names. False by default. */

@@ -12,11 +12,11 @@ export interface Workflow {
   output: JsonSchema
   retry: { maxAttempts: number; backoffSeconds: number; backoffFactor: number }
   timeLimitSeconds: number
-  /** Short for a limit per workflow; `concurrencyOf` returns the limit that applies. */
+  /** Shorthand for a limit per workflow; `concurrencyOf` returns the limit that applies. */
   concurrencyLimit: number | null
   concurrency?: Concurrency | undefined
   usesBrowser: boolean
-  /** `onFailure` in deployments of versions that had no choice. */
+  /** Absent in deployments of versions without this setting, which means `onFailure`. */
   evidence?: EvidencePolicy
   deprecated: boolean
   /** Set when it is deployed. */

@@ -1,4 +1,4 @@
-/** Row types of runs: what one run consists of, what finds it, and statistics of finished ones. */
+/** Row types of runs, of their events, steps and artifacts, of what they are found by, and of their statistics. */
 import type { Generated } from 'kysely'
 import type { Flag, Json, Milliseconds } from './column-values.ts'
 
@@ -82,13 +82,13 @@ export interface RunStepsTable {
   value: Uint8Array
 }
 
-/** What runs are found by: `tag:` and a tag, `error:` and a word. Each term of a run has a row for the account and one for its workflow. */
+/** Terms by which runs are found: `tag:` and a tag, or `error:` and a word. Each has two rows, which differ in scope. */
 export interface RunTermsTable {
   account_id: string
   term: string
   /** '' or the workflow's id. */
   scope: string
-  /** The run's. A trigger keeps it equal. */
+  /** The run's status, which a trigger keeps up to date. */
   status: string
   run_id: string
 }

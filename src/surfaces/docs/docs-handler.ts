@@ -8,12 +8,12 @@ import type { Docs, SiteFile } from './site.ts'
 
 const root = '/docs/'
 
-/** Whether it is of the docs that everyone may read. */
+/** Whether the path belongs to the public docs. */
 export function isDocsPath(path: string): boolean {
   return (path === '/docs' || path.startsWith(root)) && !isWorkflowDocsPath(path)
 }
 
-/** Whether it is of an account's workflows: a page, their document, or their search index. */
+/** Whether the path belongs to an account's workflows: a page, their document, or their search index. */
 export function isWorkflowDocsPath(path: string): boolean {
   return /^\/docs\/workflows(?:\.js|\.json|\/.*)?$/s.test(path)
 }

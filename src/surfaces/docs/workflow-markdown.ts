@@ -100,7 +100,7 @@ function schemaTable(root: JsonSchema, whenEmpty: string): string {
   return ['| name | type | description |', '| --- | --- | --- |', ...lines].join('\n')
 }
 
-/** A schema that is not of an object. */
+/** A schema without a table of members. */
 function single(schema: Members): string {
   return `${typeOf(schema)}. ${describe(schema)}`.trim()
 }
@@ -126,7 +126,7 @@ function typeOf(schema: Members): string {
   return types.map((type) => (type === 'array' && typeof items === 'string' ? `array of ${items}` : type)).join(' or ')
 }
 
-/** Keywords with a value that readers need, in words. */
+/** Sentences for the keywords of a schema that callers need. */
 const keywords: Record<string, (value: unknown) => string> = {
   const: (value) => `Always ${code(value)}.`,
   enum: (values) => (Array.isArray(values) ? `One of ${values.map((each) => code(each)).join(', ')}.` : ''),

@@ -1,4 +1,4 @@
-/** Pages of workflows: those of the examples in the docs of everyone, and those of an account for its users and keys. */
+/** Pages of workflows: of the examples in the public docs, and of an account's workflows for its users and keys. */
 import { readFileSync } from 'node:fs'
 import type { Response } from 'express'
 import { html } from 'hono/html'

@@ -1,4 +1,4 @@
-/** The runs that were queued last. Each follows the events of one documented run, as time passes. */
+/** The latest queued runs. Each goes through the events of one documented run, as time passes. */
 import type { ServerSentEvent } from '../../contract/handler.ts'
 import { createRunId } from '../../domain/runs/run.ts'
 import type { AcceptedRequest, QueueRequest } from './mock-workflows.ts'

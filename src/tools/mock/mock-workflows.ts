@@ -1,4 +1,4 @@
-/** The workflows of a mock: requests that they refuse, and documented runs as runs of them. */
+/** The workflows of a mock: validates requests for them, and turns documented runs into runs of them. */
 import { fileURLToPath } from 'node:url'
 import type { HandlerRequest, HandlerResponse } from '../../contract/exchange.ts'
 import { invalidRequest } from '../../contract/problem.ts'

@@ -75,7 +75,7 @@ export async function startPrism(document: Document): Promise<Prism> {
 /** Prism makes lists as long as their schema allows: a hundred runs of twenty artifacts each took 440 KB. */
 const itemsMax = 3
 
-/** The greatest number that is made up where the schema has no maximum, or a large one. */
+/** Maximum of made-up numbers where the schema has none, or a larger one. */
 const numberMax = 20
 
 interface Schema {

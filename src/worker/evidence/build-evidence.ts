@@ -52,7 +52,7 @@ function* stringsIn(value: unknown): Generator<string> {
   else if (typeof value === 'object' && value !== null) for (const each of Object.values(value)) yield* stringsIn(each)
 }
 
-/** As forms (WHATWG URL, `application/x-www-form-urlencoded`) and HTML write it, if that differs. */
+/** The text as forms (WHATWG URL, `application/x-www-form-urlencoded`), HTML and URLs encode it, where that differs. */
 function spellings(text: string): string[] {
   const form = new URLSearchParams({ '': text }).toString().slice(1)
   const html = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')

@@ -1,4 +1,4 @@
-/** Archives of Playwright's tracing as one archive without secrets, of bounded size. */
+/** Merges archives of Playwright's tracing into one archive of bounded size, with secrets masked. */
 import { strFromU8, strToU8, unzipSync, zipSync } from 'fflate'
 import { traceBytesMax } from '../../domain/runs/artifact-limits.ts'
 import { type Json, TraceSecrets } from './trace-secrets.ts'
@@ -8,12 +8,12 @@ type Redact = <Value>(value: Value) => Value
 /** Larger files are left out, before they are unpacked. */
 const eventBytesMax = 64 * 1024 ** 2
 const resourceBytesMax = 4 * 1024 ** 2
-/** Unpacked. The most that is masked, which takes about 50 ms for each MiB of text. */
+/** Maximum size of unpacked text to mask, which takes about 50 ms per MiB. */
 const textBytesMax = 48 * 1024 ** 2
-/** Of messages, and of failed requests. */
+/** Maximum number of console messages, and of failed requests. */
 const entriesMax = 200
 const textLengthMax = 2000
-/** What is left of text and events when they are compressed, as an estimate. */
+/** Estimated ratio of the compressed size of text and events to their size. */
 const compression = 0.25
 
 /** Not searched for secrets: pictures, and fonts. */

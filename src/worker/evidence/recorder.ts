@@ -175,7 +175,7 @@ function sessionValues(): string[] {
   }
 }
 
-/** @returns `otherwise` if the promise rejects or takes longer. */
+/** Resolves with `otherwise` if the promise rejects or takes longer. */
 async function within<Value, Otherwise>(
   milliseconds: number,
   promise: Promise<Value>,

@@ -1,4 +1,4 @@
-/** Finds and masks secrets in the events of a Playwright trace, by where they stand. */
+/** Finds and masks secrets in the events of a Playwright trace, by their places. */
 import { mask } from '../../domain/workflows/secrets.ts'
 
 export type Json = Record<string, unknown>

@@ -9,7 +9,7 @@ import { orNotFound, type StreamHandler } from '../page-handler.ts'
 /** Raster images: browsers run no scripts in them. */
 const previewedTypes: readonly ArtifactMediaType[] = ['image/png', 'image/jpeg', 'image/webp']
 
-/** Those that the workflow has created. */
+/** The artifacts that the workflow has created. */
 export function renderArtifacts({ id, artifacts: all }: Pick<Run, 'id' | 'artifacts'>): Html | '' {
   const artifacts = all.filter(({ kind }) => kind === 'workflow')
   if (artifacts.length === 0) return nothing
