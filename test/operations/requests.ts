@@ -92,7 +92,7 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     return { path: { endpointId, deliveryId: await sendTestWebhook(service, account, endpointId) } }
   },
   redeliverWebhooks: async (service, account) => ({
-    path: { endpointId: await createWebhookEndpoint(service, account) },
+    path: { endpointId: await firstWebhookEndpoint(service, account) },
     body: { since: '2026-11-20T09:30:00.000Z' },
   }),
   listBrowserContexts: async (service, account) => {
@@ -236,6 +236,12 @@ export async function createWebhookEndpoint(
   const response = await send(service, 'createWebhookEndpoint', account.key, { body })
   if (response.status !== 201) throw new Error(`Creating an endpoint failed: ${response.status} ${response.text}`)
   return response.body.id
+}
+
+/** The latest endpoint of the account, created if needed: an account may have 20. */
+async function firstWebhookEndpoint(service: Service, account: TestAccount): Promise<string> {
+  const { body } = await send(service, 'listWebhookEndpoints', account.key, { query: 'limit=1' })
+  return body.data?.[0]?.id ?? createWebhookEndpoint(service, account)
 }
 
 /** Queues a test event; returns the id of the delivery. */
