@@ -1,4 +1,4 @@
-/** Measures a batch of 1000 runs beside 1000 requests that queue one run each. */
+/** Measures a batch of 1000 runs, compared with 1000 requests that queue one run each. */
 import { createExecutionClient, unwrap } from '../src/client/index.ts'
 import { median, print, table } from './figures.ts'
 import { createKey, start, stop, withInstallation } from './single-service.ts'

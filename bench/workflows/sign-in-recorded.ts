@@ -1,4 +1,4 @@
-/** The same with evidence, of which nothing is kept because the run succeeds. */
+/** Signs in like `sign-in`, and records evidence, which is not kept because the run succeeds. */
 import { defineWorkflow } from 'execution-service/workflow'
 import { definition } from './sign-in.ts'
 

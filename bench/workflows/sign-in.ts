@@ -1,4 +1,4 @@
-/** Signs in to a site several times. `recorded` records evidence and keeps none, as for any run that succeeds. */
+/** Signs in to a site five times, without evidence. */
 import { type BrowserRunContext, defineWorkflow } from 'execution-service/workflow'
 
 interface Variables {

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '6e8d0971157d4393'
+export const documentHash = 'd39c35a12793cd97'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -151,8 +151,8 @@ export interface ExecutionV1Operations {
   /**
    * Create a webhook endpoint.
    *
-   * Registers a URL that gets a signed request for each run that ends. Runs that end after the response are notified. An
-   * account has at most 20 endpoints.
+   * Registers a URL that gets a signed request for each run that ends after the response. An account has at most 20
+   * endpoints.
    *
    * The response is the only one that contains the secret. Verify every request with it by the Standard Webhooks
    * specification; the client exports `verifyWebhook`.
@@ -172,7 +172,7 @@ export interface ExecutionV1Operations {
    * Change a webhook endpoint.
    *
    * Changes the members that the body contains. `enabled: true` enables a disabled endpoint: its pending deliveries are
-   * attempted again at once. Runs that ended while it was disabled are not notified.
+   * attempted again at once. It gets no events of runs that ended while it was disabled.
    *
    * `PATCH /v1/execution/webhook-endpoints/{endpointId}` · scopes: webhooks:write · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
    */
@@ -188,8 +188,8 @@ export interface ExecutionV1Operations {
   /**
    * Replace the secret of a webhook endpoint.
    *
-   * Creates a new secret, which only this response contains. For 24 hours, requests are signed with both the new secret and
-   * the one before it; a rotation within this time ends the overlap of the oldest.
+   * Creates a new secret, which only this response contains. For 24 hours, requests are signed with the new and the
+   * previous secret. Another rotation within this time ends the use of the oldest.
    *
    * `POST /v1/execution/webhook-endpoints/{endpointId}/rotate-secret` · scopes: webhooks:write · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
@@ -206,7 +206,8 @@ export interface ExecutionV1Operations {
   /**
    * List deliveries of a webhook endpoint.
    *
-   * Lists the endpoint's deliveries, newest first, in pages, each with its last attempt. They are kept as long as runs.
+   * Lists the endpoint's deliveries, newest first, in pages, each with its last attempt. They are kept as long as
+   * runs, and at least four days.
    *
    * `GET /v1/execution/webhook-endpoints/{endpointId}/deliveries` · scopes: webhooks:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
@@ -221,7 +222,7 @@ export interface ExecutionV1Operations {
    */
   redeliverWebhook: Operation<operations, 'redeliverWebhook'>
   /**
-   * Deliver all events since a moment again.
+   * Deliver the events since a given time again.
    *
    * Queues again the deliveries that were created at or after `since` and are not pending, oldest first, at most 1,000. If
    * there are more, `nextSince` is the `since` of the next call.

@@ -148,8 +148,8 @@ export interface ExecutionV1Handlers<Principal> {
   /**
    * Create a webhook endpoint.
    *
-   * Registers a URL that gets a signed request for each run that ends. Runs that end after the response are notified. An
-   * account has at most 20 endpoints.
+   * Registers a URL that gets a signed request for each run that ends after the response. An account has at most 20
+   * endpoints.
    *
    * The response is the only one that contains the secret. Verify every request with it by the Standard Webhooks
    * specification; the client exports `verifyWebhook`.
@@ -169,7 +169,7 @@ export interface ExecutionV1Handlers<Principal> {
    * Change a webhook endpoint.
    *
    * Changes the members that the body contains. `enabled: true` enables a disabled endpoint: its pending deliveries are
-   * attempted again at once. Runs that ended while it was disabled are not notified.
+   * attempted again at once. It gets no events of runs that ended while it was disabled.
    *
    * `PATCH /v1/execution/webhook-endpoints/{endpointId}` · scopes: webhooks:write · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
    */
@@ -185,8 +185,8 @@ export interface ExecutionV1Handlers<Principal> {
   /**
    * Replace the secret of a webhook endpoint.
    *
-   * Creates a new secret, which only this response contains. For 24 hours, requests are signed with both the new secret and
-   * the one before it; a rotation within this time ends the overlap of the oldest.
+   * Creates a new secret, which only this response contains. For 24 hours, requests are signed with the new and the
+   * previous secret. Another rotation within this time ends the use of the oldest.
    *
    * `POST /v1/execution/webhook-endpoints/{endpointId}/rotate-secret` · scopes: webhooks:write · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
@@ -203,7 +203,8 @@ export interface ExecutionV1Handlers<Principal> {
   /**
    * List deliveries of a webhook endpoint.
    *
-   * Lists the endpoint's deliveries, newest first, in pages, each with its last attempt. They are kept as long as runs.
+   * Lists the endpoint's deliveries, newest first, in pages, each with its last attempt. They are kept as long as
+   * runs, and at least four days.
    *
    * `GET /v1/execution/webhook-endpoints/{endpointId}/deliveries` · scopes: webhooks:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
@@ -218,7 +219,7 @@ export interface ExecutionV1Handlers<Principal> {
    */
   redeliverWebhook: Handler<operations['redeliverWebhook'], never, Principal>
   /**
-   * Deliver all events since a moment again.
+   * Deliver the events since a given time again.
    *
    * Queues again the deliveries that were created at or after `since` and are not pending, oldest first, at most 1,000. If
    * there are more, `nextSince` is the `since` of the next call.

@@ -300,8 +300,8 @@ export interface paths {
         put?: never;
         /**
          * Create a webhook endpoint
-         * @description Registers a URL that gets a signed request for each run that ends. Runs that end after the response are notified. An
-         *     account has at most 20 endpoints.
+         * @description Registers a URL that gets a signed request for each run that ends after the response. An account has at most 20
+         *     endpoints.
          *
          *     The response is the only one that contains the secret. Verify every request with it by the Standard Webhooks
          *     specification; the client exports `verifyWebhook`.
@@ -340,7 +340,7 @@ export interface paths {
         /**
          * Change a webhook endpoint
          * @description Changes the members that the body contains. `enabled: true` enables a disabled endpoint: its pending deliveries are
-         *     attempted again at once. Runs that ended while it was disabled are not notified.
+         *     attempted again at once. It gets no events of runs that ended while it was disabled.
          */
         patch: operations["updateWebhookEndpoint"];
         trace?: never;
@@ -359,8 +359,8 @@ export interface paths {
         put?: never;
         /**
          * Replace the secret of a webhook endpoint
-         * @description Creates a new secret, which only this response contains. For 24 hours, requests are signed with both the new secret and
-         *     the one before it; a rotation within this time ends the overlap of the oldest.
+         * @description Creates a new secret, which only this response contains. For 24 hours, requests are signed with the new and the
+         *     previous secret. Another rotation within this time ends the use of the oldest.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -405,7 +405,8 @@ export interface paths {
         };
         /**
          * List deliveries of a webhook endpoint
-         * @description Lists the endpoint's deliveries, newest first, in pages, each with its last attempt. They are kept as long as runs.
+         * @description Lists the endpoint's deliveries, newest first, in pages, each with its last attempt. They are kept as long as
+         *     runs, and at least four days.
          */
         get: operations["listWebhookDeliveries"];
         put?: never;
@@ -455,7 +456,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Deliver all events since a moment again
+         * Deliver the events since a given time again
          * @description Queues again the deliveries that were created at or after `since` and are not pending, oldest first, at most 1,000. If
          *     there are more, `nextSince` is the `since` of the next call.
          */
@@ -698,8 +699,9 @@ export interface components {
             /** @description The files that the run's workflow has created so far, oldest first. */
             artifacts: components["schemas"]["RunArtifact"][];
             /**
-             * @description Files of what the browser of failed attempts did, for the last three attempts that have any, oldest first.
-             *     Absent without such files. `getRunArtifact` returns them.
+             * @description Evidence of what the browser did in attempts that failed or timed out, unless the workflow's definition chooses
+             *     others. Of the last three attempts that have any, oldest first. Absent if there is none. `getRunArtifact`
+             *     returns the files.
              */
             evidence?: components["schemas"]["RunEvidence"][];
             createdAt: components["schemas"]["Timestamp"];
@@ -782,8 +784,8 @@ export interface components {
             expiresAt: components["schemas"]["Timestamp"];
         };
         /**
-         * @description A file that the service made of what an attempt's browser did: a screenshot of an open page, a summary with the
-         *     pages, their console and failed requests, or a Playwright trace. Secrets are masked, except in images.
+         * @description A file that shows what the browser did in an attempt: a screenshot of an open page, a summary with the pages, their
+         *     console and failed requests, or a Playwright trace. Secrets are masked, except in images.
          */
         RunEvidence: {
             name: components["schemas"]["ArtifactName"];
@@ -1001,13 +1003,13 @@ export interface components {
          */
         WebhookEventType: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired";
         /**
-         * @description An absolute URL without credentials and fragment. Every request goes to an address that was resolved for it and
-         *     is public; only addresses in the operator's `WEBHOOK_PRIVATE_ADDRESSES` may be private or use `http:`.
+         * @description An absolute URL without credentials and fragment. Requests are sent to public addresses only, by `https:`.
+         *     Addresses in the operator's `WEBHOOK_PRIVATE_ADDRESSES` may also be private, and use `http:`.
          * @example https://example.com/hooks
          */
         WebhookUrl: string;
         /**
-         * @description Which events the endpoint gets.
+         * @description The events that the endpoint gets.
          * @example [
          *       "run.succeeded",
          *       "run.failed"
@@ -1056,7 +1058,7 @@ export interface components {
              *     (`deliveriesFailed`), or because it responded with 410 (`gone`). `null` while it is enabled.
              */
             disabledReason: ("request" | "deliveriesFailed" | "gone") | null;
-            /** @description Until when requests are also signed with the previous secret; `null` without overlap. */
+            /** @description The time until which requests are also signed with the previous secret; `null` without overlap. */
             previousSecretExpiresAt: components["schemas"]["Timestamp"] | null;
             createdAt: components["schemas"]["Timestamp"];
         };
@@ -1140,7 +1142,7 @@ export interface components {
              */
             status?: "delivered" | "failed";
         };
-        /** @description What was queued again. */
+        /** @description How many deliveries were queued again, and where to continue. */
         WebhookRedelivery: {
             /**
              * Format: int32
