@@ -469,7 +469,7 @@ export interface paths {
     };
 }
 export interface webhooks {
-    runFinished: {
+    "run-finished": {
         parameters: {
             query?: never;
             header?: never;
@@ -485,49 +485,7 @@ export interface webhooks {
          *     Respond with any 2xx status within 10 seconds. Otherwise the request is repeated for three days.
          *     Redirects are not followed. 410 disables the endpoint.
          */
-        post: {
-            parameters: {
-                query?: never;
-                header: {
-                    /** @description The id of the delivery, the same in each attempt. Ignore an id that you have processed. */
-                    "webhook-id": components["schemas"]["Uuid"];
-                    /**
-                     * @description When the request was sent, in seconds since 1970. Refuse requests that are older than 5 minutes.
-                     * @example 1795512600
-                     */
-                    "webhook-timestamp": string;
-                    /**
-                     * @description Signatures by the Standard Webhooks specification, separated by spaces: `v1,` and the HMAC-SHA-256 in base64
-                     *     of id, timestamp and body, joined by dots. There are two during the overlap after a rotation of the secret.
-                     * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
-                     */
-                    "webhook-signature": string;
-                };
-                path?: never;
-                cookie?: never;
-            };
-            requestBody: {
-                content: {
-                    "application/json": components["schemas"]["WebhookEvent"];
-                };
-            };
-            responses: {
-                /** @description Received. Any 2xx status counts. */
-                204: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-                /** @description The endpoint no longer exists. The service disables it. */
-                410: {
-                    headers: {
-                        [name: string]: unknown;
-                    };
-                    content?: never;
-                };
-            };
-        };
+        post: operations["runFinished"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3831,6 +3789,49 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    runFinished: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the delivery, the same in each attempt. Ignore an id that you have processed. */
+                "webhook-id": components["schemas"]["Uuid"];
+                /**
+                 * @description When the request was sent, in seconds since 1970. Refuse requests that are older than 5 minutes.
+                 * @example 1795512600
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description Signatures by the Standard Webhooks specification, separated by spaces: `v1,` and the HMAC-SHA-256 in base64
+                 *     of id, timestamp and body, joined by dots. There are two during the overlap after a rotation of the secret.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookEvent"];
+            };
+        };
+        responses: {
+            /** @description Received. Any 2xx status counts. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The endpoint no longer exists. The service disables it. */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
         };
     };
 }
