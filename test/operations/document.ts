@@ -10,7 +10,8 @@ import { expect } from 'vitest'
 import type { operations as BrowserContextOperations } from '../../generated/browser-context.alpha/types.ts'
 import type { operations as ExecutionOperations } from '../../generated/execution.v1/types.ts'
 
-export type Operations = ExecutionOperations & BrowserContextOperations
+/** Without the webhook, which the service sends. */
+export type Operations = Omit<ExecutionOperations, 'runFinished'> & BrowserContextOperations
 export type OperationId = keyof Operations
 /** The documented statuses of the operation. */
 export type StatusOf<Id extends OperationId> = keyof Operations[Id]['responses'] & number
