@@ -227,6 +227,8 @@ describe('the filter of the list of runs', () => {
       'status=toString',
       'from=2026-13-01T00:00',
       'until=2026-02-30T00:00&from=x',
+      'from=0000-01-01T00:00&until=0001-01-02T00:00',
+      'from=0999-12-31T00:00&until=1899-12-31T23:59',
       'status=&from=',
     ]) {
       expect(filterIn(search)).toEqual(none)

@@ -1,7 +1,7 @@
 /** Converts times that users enter in their time zone, as `<input type="datetime-local">` submits them. */
 
-/** Such as `2026-01-31T09:30`. Some browsers add seconds. */
-const localPattern = /^(\d{4}-\d\d-\d\dT\d\d:\d\d)(:\d\d)?$/
+/** Such as `2026-01-31T09:30`. Some browsers add seconds. From 1900: earlier years have other forms in `toLocal`. */
+const localPattern = /^((?:19|[2-9]\d)\d\d-\d\d-\d\dT\d\d:\d\d)(:\d\d)?$/
 
 /** Returns the zone, such as `Europe/Berlin`, or `UTC` when it is unknown. */
 export function parseZone(zone: string): string {
@@ -14,7 +14,7 @@ export function parseZone(zone: string): string {
 }
 
 /**
- * Milliseconds since 1970; `undefined` for anything else than a valid time. A time that a clock change skips is taken as
+ * Milliseconds since 1970; `undefined` for anything else than a valid time from 1900 to 9999. A time that a clock change skips is taken as
  * if the clock had not changed; of two that a clock change repeats, this is the first.
  */
 export function parseLocalTime(text: string, zone: string): number | undefined {
