@@ -4,6 +4,7 @@ import { strFromU8, strToU8, unzipSync, zipSync } from 'fflate'
 import { expect, test } from 'vitest'
 import { traceBytesMax } from '../../src/domain/runs/artifact-limits.ts'
 import { createRedactor } from '../../src/domain/workflows/secrets.ts'
+import { buildEvidence } from '../../src/worker/evidence/build-evidence.ts'
 import { MaskedTrace } from '../../src/worker/evidence/masked-trace.ts'
 
 const redactorOf = (texts: ReadonlySet<string>) => createRedactor({ texts: [...texts] })
@@ -60,6 +61,44 @@ test('credentials of requests are masked by their place, and wherever else they 
   for (const hidden of ['engine', 'a=b', 'a-long-cookie', btoa('ada')]) expect(text).not.toContain(hidden)
   expect(Object.keys(unzipSync(trace.zip ?? new Uint8Array()))).not.toContain('resources/2.bin')
   expect(trace.failedRequests).toEqual([{ method: 'GET', url: 'http://site/?key=********', status: 500, error: null }])
+})
+
+test('fields whose names say that they are secret are masked, and their values in addresses and bodies', () => {
+  const field = (name: string, value: string) => ({ name, value })
+  const request = {
+    url: 'http://site/?access_token=the-token&page=shown-page',
+    method: 'POST',
+    headers: [],
+    queryString: [field('access_token', 'the-token'), field('page', 'shown-page')],
+    postData: { params: [field('password', 'form-password')], text: 'password=form-password' },
+  }
+  const snapshot = { request, response: { status: 200, headers: [] } }
+  const fetch = (callId: string, params: object) => ({ type: 'before', callId, method: 'fetch', params })
+  const calls = [
+    fetch('a', { formData: [field('pwd', 'sent-by-form')] }),
+    fetch('b', { multipartData: [field('passphrase', 'sent-in-parts'), { name: 'passport', file: { name: 'scan' } }] }),
+    fetch('c', { jsonData: '{"login":{"password":"sent-as-json"}}' }),
+    fetch('d', { encodedParams: 'token=sent-in-address' }),
+  ]
+  const body = { 'resources/1.txt': strToU8('undefined password=form-password') }
+  const text = textOf(new MaskedTrace([part([{ type: 'resource-snapshot', snapshot }, ...calls], body)], redactorOf))
+  for (const shown of ['shown-page', 'undefined', 'scan']) expect(text).toContain(shown)
+  for (const hidden of ['the-token', 'form-password', 'sent-']) expect(text).not.toContain(hidden)
+})
+
+test('the values that a site has stored are masked, but not its address', () => {
+  const raw = {
+    pages: [{ url: 'https://shop.example/cart?s=a-session', title: 'Cart', screenshot: undefined }],
+    trace: [],
+    stored: [
+      {
+        cookies: [{ name: 's', value: 'a-session', domain: 'shop.example', path: '/checkout', sameSite: 'Lax' }],
+        origins: [{ origin: 'https://shop.example', localStorage: [{ name: 'user', value: 'a local value' }] }],
+      },
+    ],
+  }
+  const [summary] = buildEvidence(raw, { variables: [], restored: JSON.stringify(raw.stored[0]) }, 1)
+  expect(JSON.parse(String(summary?.content)).pages[0].url).toBe('https://shop.example/cart?s=********')
 })
 
 test('of a trace that is too large, the last part wins', () => {

@@ -3,7 +3,7 @@ import type { NewArtifact } from '../../domain/runs/artifact-limits.ts'
 import { createRedactor, mask } from '../../domain/workflows/secrets.ts'
 import { MaskedTrace } from './masked-trace.ts'
 import type { RawEvidence } from './recorder.ts'
-import { storedTexts } from './trace-secrets.ts'
+import { storedStateTexts, storedTexts } from './trace-secrets.ts'
 
 export interface KnownSecrets {
   /** Secret variables. */
@@ -39,7 +39,9 @@ export function* buildEvidence(raw: RawEvidence, known: KnownSecrets, attempt: n
 }
 
 function maskTrace({ trace, stored }: RawEvidence, { variables, restored }: KnownSecrets): MaskedTrace {
-  const texts = new Set([...storedTexts(stored), ...storedTexts(restored === undefined ? [] : JSON.parse(restored))])
+  const [state, ...sessions] = stored ?? []
+  const before = restored === undefined ? undefined : JSON.parse(restored)
+  const texts = new Set([...storedStateTexts(state), ...storedTexts(sessions), ...storedStateTexts(before)])
   const createFrom = (found: ReadonlySet<string>) => {
     const all = [...texts, ...found, ...stringsIn(variables)]
     return createRedactor({ secrets: [...all, ...all.flatMap(spellings)] })

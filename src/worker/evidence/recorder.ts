@@ -19,7 +19,7 @@ export interface RawEvidence {
   pages: PageEvidence[]
   /** Archives as Playwright writes them, oldest first. */
   trace: Uint8Array[]
-  /** Values of cookies and storage. Undefined if they could not be read, so that they cannot be masked. */
+  /** The storage state, then values of session storage. Undefined if they could not be read, so that they cannot be masked. */
   stored: unknown[] | undefined
 }
 

@@ -13,6 +13,8 @@ const secretName = /pass|pwd|secret|token|otp|authorization/i
 const typingMethods = new Set(['fill', 'type', 'pressSequentially', 'press', 'insertText'])
 const isKeyboard = (method: unknown) => /^keyboard/.test(String(method))
 const typedMembers = ['value', 'text', 'key'] as const
+/** Fields of forms, and parameters of addresses, which events have by name. */
+const fieldMembers = ['params', 'formData', 'multipartData', 'queryString']
 
 /** The texts in stored values, such as cookies and local storage, which may be JSON. */
 export function* storedTexts(value: unknown): Generator<string> {
@@ -24,6 +26,19 @@ export function* storedTexts(value: unknown): Generator<string> {
     for (let from = 0; from < value.length; from += storedPartLength) yield value.slice(from, from + storedPartLength)
   } else if (typeof value === 'object' && value !== null) {
     for (const each of Object.values(value)) yield* storedTexts(each)
+  }
+}
+
+/** The same for a storage state of Playwright. Where its cookies and origins belong to is no secret. */
+export function* storedStateTexts(state: unknown): Generator<string> {
+  const { cookies, origins } = record(state)
+  for (const cookie of Array.isArray(cookies) ? cookies : []) {
+    const { domain: _domain, path: _path, sameSite: _sameSite, ...stored } = record(cookie)
+    yield* storedTexts(stored)
+  }
+  for (const each of Array.isArray(origins) ? origins : []) {
+    const { origin: _origin, ...stored } = record(each)
+    yield* storedTexts(stored)
   }
 }
 
@@ -48,6 +63,8 @@ export class TraceSecrets {
   /** Reads an event. Read all before masking one. */
   read(event: Json): void {
     const snapshot = record(event.snapshot)
+    // Also of requests that the workflow makes itself.
+    if (event.type === 'before') this.#readFields(record(event.params))
     if (event.type === 'frame-snapshot') this.#readNode(snapshot.html, String(snapshot.callId), snapshot.phase)
     else if (event.type === 'resource-snapshot') this.#readNetwork(snapshot)
     else if (event.type === 'before' && (typingMethods.has(String(event.method)) || isKeyboard(event.method))) {
@@ -103,7 +120,35 @@ export class TraceSecrets {
     for (const child of node.slice(2)) this.#readNode(child, callId, phase)
   }
 
+  /** The same values stand in addresses and in bodies. */
+  #readFields(holder: Json): void {
+    for (const member of fieldMembers) {
+      // Files among the fields have no value.
+      const fields = Array.isArray(holder[member]) ? holder[member].map(record) : []
+      for (const { name, value } of fields) if (typeof value === 'string') this.#readNamed(String(name), value)
+    }
+    for (const json of [holder.jsonData, holder.text]) if (typeof json === 'string') this.#readJson(parseJson(json))
+    const { encodedParams } = holder
+    if (typeof encodedParams === 'string') {
+      for (const [name, value] of new URLSearchParams(encodedParams)) this.#readNamed(name, value)
+    }
+  }
+
+  #readJson(value: unknown): void {
+    if (typeof value !== 'object' || value === null) return
+    for (const [name, each] of Object.entries(value)) {
+      if (typeof each === 'string') this.#readNamed(name, each)
+      else this.#readJson(each)
+    }
+  }
+
+  #readNamed(name: string, value: string): void {
+    if (secretName.test(name)) this.add(value)
+  }
+
   #readNetwork({ request, response }: Json): void {
+    this.#readFields(record(request))
+    this.#readFields(record(record(request).postData))
     for (const message of [record(request), record(response)]) {
       for (const { value } of entries(message.cookies)) if (value.length >= storedLengthMin) this.texts.add(value)
       for (const { name, value } of entries(message.headers)) {
@@ -163,7 +208,7 @@ function maskMembers(value: unknown, member = ''): void {
       const { name, value: text } = record(each)
       const isNamed = typeof name === 'string' && typeof text === 'string'
       const isHeader = /headers$/i.test(member) && secretHeader.test(String(name))
-      const isField = member === 'params' && secretName.test(String(name))
+      const isField = fieldMembers.includes(member) && secretName.test(String(name))
       if (isNamed && (isHeader || isField || member === 'cookies')) (each as Json).value = mask
       maskMembers(each)
     }
