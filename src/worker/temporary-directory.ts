@@ -1,4 +1,4 @@
-/** Directories that a worker owns: of a browser's profile, and of the files of deployments. */
+/** Directories of a worker and its processes: of a browser's profile, of the files of deployments, and of traces. */
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,6 +15,7 @@ export interface TemporaryDirectory {
 export const directoryPrefixes = {
   browser: 'execution-service-browser-',
   deployments: 'execution-service-deployments-',
+  trace: 'execution-service-trace-',
 } as const
 const lockName = 'lock'
 
@@ -24,7 +25,7 @@ const lockName = 'lock'
  * @param owner the next part of the directory's name.
  */
 export function createTemporaryDirectory(use: keyof typeof directoryPrefixes, owner: string): TemporaryDirectory {
-  removeStale(directoryPrefixes[use])
+  removeStale()
   const path = mkdtempSync(join(tmpdir(), `${directoryPrefixes[use]}${owner}-`))
   const lock = lockFile(join(path, lockName), 0)
   return {
@@ -42,8 +43,9 @@ export function removeOwnDirectory(path: string | undefined): void {
     rmSync(path, { recursive: true, force: true, maxRetries: 5 })
 }
 
-function removeStale(prefix: string): void {
-  for (const name of readdirSync(tmpdir()).filter((each) => each.startsWith(prefix))) {
+function removeStale(): void {
+  const isOwn = (name: string) => Object.values(directoryPrefixes).some((prefix) => name.startsWith(prefix))
+  for (const name of readdirSync(tmpdir()).filter(isOwn)) {
     const path = join(tmpdir(), name)
     try {
       // Any user may create a symbolic link of this name: the lock must not be written to its target.
