@@ -60,6 +60,22 @@ test('Ctrl-K opens a menu that finds a page and opens it, and Escape returns to 
   expect(await browserErrors(page)).toEqual([])
 })
 
+test('Enter in the menu waits for the destinations of the text', async (context) => {
+  const page = await dashboard.open(context)
+  await signIn(page)
+  await page.keyboard.press('Control+k')
+  await page.getByRole('option', { name: 'API Keys' }).waitFor()
+  const { promise: pressed, resolve: continueSearch } = Promise.withResolvers<void>()
+  await page.route('**/go-to?search=members', async (route) => {
+    await pressed
+    await route.continue()
+  })
+  await page.keyboard.type('members')
+  await page.keyboard.press('Enter')
+  continueSearch()
+  await page.waitForURL('**/settings/members')
+})
+
 test('the switch for colours applies to the docs, too, and to the next page', async (context) => {
   const page = await dashboard.open(context)
   await signIn(page)

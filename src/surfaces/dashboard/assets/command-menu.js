@@ -50,6 +50,8 @@ function createDialog() {
     return option
   }
 
+  let searching
+
   async function search() {
     const text = input.value
     const links = await findLinks(text.trim())
@@ -61,12 +63,26 @@ function createDialog() {
     list.dataset.empty = links.length === 0 ? 'No results' : ''
   }
 
-  input.addEventListener('input', search)
+  /** Opens the selected option, once the options are those of the text. */
+  async function choose() {
+    await searching
+    if (dialog.open) list.querySelector('[aria-selected="true"]')?.click()
+  }
+
+  function startSearch() {
+    searching = search().catch(() => {
+      status.textContent = 'The search failed'
+    })
+  }
+
+  input.addEventListener('input', startSearch)
   input.addEventListener('keydown', (event) => {
+    // Enter that ends the composition of a character, such as a Japanese one.
+    if (event.isComposing) return
     const option = list.querySelector('[aria-selected="true"]')
     if (event.key === 'ArrowDown') select(option?.nextElementSibling ?? list.firstElementChild)
     else if (event.key === 'ArrowUp') select(option?.previousElementSibling ?? list.lastElementChild)
-    else if (event.key === 'Enter') option?.click()
+    else if (event.key === 'Enter') choose()
     else return
     event.preventDefault()
   })
@@ -76,7 +92,7 @@ function createDialog() {
     if (dialog.open) return dialog.close()
     dialog.showModal()
     input.select()
-    search()
+    startSearch()
   }
 }
 
