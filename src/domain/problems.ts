@@ -1,5 +1,5 @@
 /** Problem types of the domain, and the responses that its operations share. */
-import { httpProblemTypes, type ProblemMember, type ProblemTypes } from '../contract/problem.ts'
+import { httpProblemTypes, invalidRequest, type ProblemMember, type ProblemTypes } from '../contract/problem.ts'
 
 export const domainProblemTypes = {
   'idempotency-conflict': { status: 409, title: 'Idempotency key reused' },
@@ -20,3 +20,5 @@ export function notFound(noun: string, errors?: ProblemMember[]) {
   const detail = `No such ${noun} in this account.`
   return { status: 404 as const, problem: { kind: 'not-found' as const, detail, ...(errors && { errors }) } }
 }
+
+export const wrongCursor = invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])

@@ -3,9 +3,8 @@ import type { BrowserContextAlphaHandlers } from '../../../generated/browser-con
 import type { components } from '../../../generated/browser-context.alpha/types.ts'
 import { matchesStrongly, matchesWeakly } from '../../contract/conditional-requests.ts'
 import { JsonText } from '../../contract/json-text.ts'
-import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
-import { notFound } from '../problems.ts'
+import { notFound, wrongCursor } from '../problems.ts'
 import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
 import type { ContextInUse, ContextVersions, VersionChanged } from './context-versions.ts'
 import type { Version } from './version-list.ts'
@@ -18,8 +17,6 @@ const nameTaken = {
     errors: [{ pointer: '/name', detail: 'is taken' }],
   },
 } as const
-
-const wrongCursor = invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
 
 export interface BrowserContextDependencies {
   browserContexts: BrowserContexts

@@ -3,7 +3,7 @@ import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
-import { batchRunDeleted, idempotencyConflict, tooManyQueuedRuns } from './queue-problems.ts'
+import { batchRunDeleted, idempotencyConflict, refusedDetails, tooManyQueuedRuns } from './queue-problems.ts'
 import { toResponse } from './run-response.ts'
 import type { QueueRequest, Runs } from './runs.ts'
 
@@ -45,7 +45,7 @@ const errorsMax = 20
 
 function findExpiryError({ expiresInSeconds, delaySeconds = 0 }: Entry, index: number) {
   if (expiresInSeconds === undefined || expiresInSeconds > delaySeconds) return []
-  return [{ pointer: `/runs/${index}/expiresInSeconds`, detail: 'must be longer than delaySeconds' }]
+  return [{ pointer: `/runs/${index}/expiresInSeconds`, detail: refusedDetails.expiresTooSoon }]
 }
 
 function toQueueRequest(entry: Entry): QueueRequest {

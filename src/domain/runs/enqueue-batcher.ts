@@ -71,6 +71,11 @@ export class EnqueueBatcher {
     return this.#store.write((tx) => this.#enqueueTogether(tx, runs, idempotencyKey), options)
   }
 
+  async isKeyInUse(accountId: string, key: string): Promise<boolean> {
+    const { read } = this.#store
+    return (await read.all(read.statements.findIdempotencyKey, [accountId, key])).length > 0
+  }
+
   async #enqueueTogether(
     tx: Transaction,
     runs: readonly NewRun[],

@@ -1,5 +1,14 @@
 /** The problems that all operations that queue runs respond with. */
 
+/** Details of validation errors, by what a request lacks. */
+export const refusedDetails = {
+  expiresTooSoon: 'must be longer than delaySeconds',
+  noSuchWorkflow: 'names no workflow of this account',
+  noSuchBrowserContext: 'names no browser context of this account',
+  usesNoBrowser: 'requires a workflow that uses a browser; this one does not',
+  usesNoConcurrencyKey: 'requires a workflow with a limit per key; this one has none',
+}
+
 export const idempotencyConflict = {
   status: 409,
   problem: {

@@ -23,6 +23,7 @@ import {
   type RefusedRun,
   toQueuedRow,
 } from './new-run.ts'
+import { refusedDetails } from './queue-problems.ts'
 import { type DescribeLimit, Run } from './run.ts'
 
 /** Maximum size of the variables of each run as JSON: what `queueRemoteRun` accepts. */
@@ -73,7 +74,7 @@ export class RunBatches {
     const { runs, canonical } = created
     const bytes = runs.reduce((sum, { variables }) => sum + rowBytes + variables.length, 0)
     // A repeated request returns its runs although nothing more can be stored.
-    if (usage?.refusal(queuer.accountId, bytes) && !(key && (await this.#isKeyInUse(queuer.accountId, key))))
+    if (usage?.refusal(queuer.accountId, bytes) && !(key && (await batcher.isKeyInUse(queuer.accountId, key))))
       usage.require(queuer.accountId, bytes)
     // Read before the write: after the commit, nothing may fail before the response.
     const describeLimit = await this.#dependencies.readLimits(runs)
@@ -134,11 +135,6 @@ export class RunBatches {
     return { runs, canonical: `batch ${hashes.join(' ')}` }
   }
 
-  async #isKeyInUse(accountId: string, key: string): Promise<boolean> {
-    const { read } = this.#dependencies.store
-    return (await read.all(read.statements.findIdempotencyKey, [accountId, key])).length > 0
-  }
-
   /** The runs in this order, without outputs, which could be a gigabyte; `undefined` if one of them was deleted. */
   async #find(accountId: string, ids: readonly string[]): Promise<Run[] | undefined> {
     const { store, readLimits } = this.#dependencies
@@ -159,22 +155,18 @@ export class RunBatches {
 function toErrors(index: number, refused: RefusedRun): BatchError[] {
   switch (refused.kind) {
     case 'noSuchWorkflow':
-      return [{ pointer: `/${index}/workflowId`, detail: 'names no workflow of this account' }]
+      return [{ pointer: `/${index}/workflowId`, detail: refusedDetails.noSuchWorkflow }]
     case 'usesNoBrowser':
-      return [
-        { pointer: `/${index}/browserContextId`, detail: 'requires a workflow that uses a browser; this one does not' },
-      ]
+      return [{ pointer: `/${index}/browserContextId`, detail: refusedDetails.usesNoBrowser }]
     case 'usesNoConcurrencyKey':
-      return [
-        { pointer: `/${index}/concurrencyKey`, detail: 'requires a workflow with a limit per key; this one has none' },
-      ]
+      return [{ pointer: `/${index}/concurrencyKey`, detail: refusedDetails.usesNoConcurrencyKey }]
     case 'variablesInvalid':
       return refused.errors.map(({ pointer, detail }) => ({ pointer: `/${index}/variableData${pointer}`, detail }))
   }
 }
 
 function toContextError(index: number): BatchError {
-  return { pointer: `/${index}/browserContextId`, detail: 'names no browser context of this account' }
+  return { pointer: `/${index}/browserContextId`, detail: refusedDetails.noSuchBrowserContext }
 }
 
 function toAttributes(runs: readonly NewRun[]) {

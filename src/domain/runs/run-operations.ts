@@ -6,10 +6,10 @@ import { preferredWait } from '../../contract/prefer.ts'
 import { CredentialRevoked, invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { RunTokens } from '../api-keys/run-tokens.ts'
-import { notFound } from '../problems.ts'
+import { notFound, wrongCursor } from '../problems.ts'
 import type { Artifact, RunArtifacts } from './artifacts.ts'
 import { findListErrors } from './list-request.ts'
-import { idempotencyConflict, runDeleted, tooManyQueuedRuns } from './queue-problems.ts'
+import { idempotencyConflict, refusedDetails, runDeleted, tooManyQueuedRuns } from './queue-problems.ts'
 import type { Run, RunEvent } from './run.ts'
 import type { RunFeed } from './run-feed.ts'
 import { toResponse } from './run-response.ts'
@@ -48,7 +48,7 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
     async queueRemoteRun(request) {
       const { principal, path, query, header, body } = request
       if (query.expiresInSeconds !== undefined && query.expiresInSeconds <= query.delaySeconds) {
-        return invalidRequest([{ parameter: 'expiresInSeconds', detail: 'must be longer than delaySeconds' }])
+        return invalidRequest([{ parameter: 'expiresInSeconds', detail: refusedDetails.expiresTooSoon }])
       }
       const { browserContextId, persistContext } = query
       const queued = await runs.queue(principal, {
@@ -84,7 +84,7 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
       const errors = findListErrors(request)
       if (errors.length > 0) return invalidRequest(errors)
       const page = await runs.list(principal.accountId, request, reserve)
-      if (!page) return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
+      if (!page) return wrongCursor
       return { status: 200, body: { data: page.runs.map(toResponse), nextCursor: page.nextCursor } }
     },
 
@@ -146,16 +146,12 @@ function toProblem(result: Exclude<QueueResult, { kind: 'queued' }>) {
       return notFound('workflow')
     case 'noSuchBrowserContext':
       return notFound('browser context', [
-        { parameter: 'browserContextId', detail: 'names no browser context of this account' },
+        { parameter: 'browserContextId', detail: refusedDetails.noSuchBrowserContext },
       ])
     case 'usesNoBrowser':
-      return invalidRequest([
-        { parameter: 'browserContextId', detail: 'requires a workflow that uses a browser; this one does not' },
-      ])
+      return invalidRequest([{ parameter: 'browserContextId', detail: refusedDetails.usesNoBrowser }])
     case 'usesNoConcurrencyKey':
-      return invalidRequest([
-        { parameter: 'concurrencyKey', detail: 'requires a workflow with a limit per key; this one has none' },
-      ])
+      return invalidRequest([{ parameter: 'concurrencyKey', detail: refusedDetails.usesNoConcurrencyKey }])
     case 'idempotencyConflict':
       return idempotencyConflict
     case 'runDeleted':

@@ -78,7 +78,8 @@ export class Runs extends RunReader {
     const { run } = created
     const { id, account_id } = run
     // A repeated request returns its run although nothing more can be stored.
-    if (usage?.refusal(account_id) && !(key && (await this.#isKeyInUse(account_id, key)))) usage.require(account_id)
+    if (usage?.refusal(account_id) && !(key && (await this.#batcher.isKeyInUse(account_id, key))))
+      usage.require(account_id)
     // Read before the write: after the commit, nothing may fail before the response.
     const describeLimit = await this.readLimits([run])
     const idempotencyKey = key === undefined ? undefined : createIdempotencyKey(encryption, key, canonical, this.#now())
@@ -105,11 +106,6 @@ export class Runs extends RunReader {
   /** Queues all runs or none, in one transaction. @throws {Problem} beyond the storage quota. */
   queueBatch(queuer: Queuer, requests: readonly QueueRequest[], idempotencyKey?: string): Promise<BatchResult> {
     return this.#batches.queue(queuer, requests, idempotencyKey)
-  }
-
-  async #isKeyInUse(accountId: string, key: string): Promise<boolean> {
-    const { read } = this.#dependencies.store
-    return (await read.all(read.statements.findIdempotencyKey, [accountId, key])).length > 0
   }
 
   /** Cancels a queued run, requests a running one to stop, and leaves a finished one unchanged. */

@@ -5,7 +5,7 @@ import type { components } from '../../../generated/execution.v1/types.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { WebhookDeliveriesTable } from '../../storage/tables/webhook-tables.ts'
 import type { Principal } from '../api-keys/api-key.ts'
-import { notFound } from '../problems.ts'
+import { notFound, wrongCursor } from '../problems.ts'
 import { findUrlError } from './send-webhook.ts'
 import type { WebhookDeliveries } from './webhook-deliveries.ts'
 import { endpointsMax, type WebhookEndpoint, type WebhookEndpoints } from './webhook-endpoints.ts'
@@ -27,7 +27,6 @@ type Operations = Pick<
 type Schemas = components['schemas']
 
 const noEndpoint = notFound('webhook endpoint')
-const wrongCursor = invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
 
 const tooManyEndpoints = {
   status: 409,

@@ -3,11 +3,10 @@ import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { matchesWeakly } from '../../contract/conditional-requests.ts'
 import { EncodedJson } from '../../contract/json-text.ts'
-import { invalidRequest } from '../../contract/problem.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
-import { notFound } from '../problems.ts'
+import { notFound, wrongCursor } from '../problems.ts'
 import { concurrencyOf } from './concurrency.ts'
 import type { Workflow } from './workflow.ts'
 import type { Workflows } from './workflows.ts'
@@ -29,7 +28,7 @@ export function workflowOperations({ workflows, cursors, executionUrl }: Workflo
   return {
     async listWorkflows({ principal, query: { limit, cursor } }) {
       const after = cursor === undefined ? '' : cursors.read(listName, cursor)
-      if (after === undefined) return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
+      if (after === undefined) return wrongCursor
       const visible = workflows.current(principal.accountId)
       const rest = visible.list().filter(({ id }) => id > after)
       const page = rest.slice(0, limit)

@@ -4,9 +4,10 @@ import type { HandlerRequest, HandlerResponse } from '../../contract/exchange.ts
 import { invalidRequest } from '../../contract/problem.ts'
 import { buildSnapshot } from '../../domain/deployments/build-snapshot.ts'
 import { snapshotId } from '../../domain/deployments/snapshot.ts'
-import { notFound } from '../../domain/problems.ts'
+import { notFound, wrongCursor } from '../../domain/problems.ts'
 import { isLimitedByKey } from '../../domain/runs/concurrency-groups.ts'
 import { findListErrors, type ListRequest } from '../../domain/runs/list-request.ts'
+import { refusedDetails } from '../../domain/runs/queue-problems.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import { Workflows } from '../../domain/workflows/workflows.ts'
 
@@ -45,17 +46,15 @@ export function checkQueueRequest(
   { path, query, body }: QueueRequest,
 ): AcceptedRequest | HandlerResponse {
   if (query.expiresInSeconds !== undefined && query.expiresInSeconds <= query.delaySeconds) {
-    return invalidRequest([{ parameter: 'expiresInSeconds', detail: 'must be longer than delaySeconds' }])
+    return invalidRequest([{ parameter: 'expiresInSeconds', detail: refusedDetails.expiresTooSoon }])
   }
   const workflow = workflows.get(path.workflowId)
   if (!workflow) return notFound('workflow')
   if (query.browserContextId !== undefined && !workflow.usesBrowser) {
-    const detail = 'requires a workflow that uses a browser; this one does not'
-    return invalidRequest([{ parameter: 'browserContextId', detail }])
+    return invalidRequest([{ parameter: 'browserContextId', detail: refusedDetails.usesNoBrowser }])
   }
   if (query.concurrencyKey !== undefined && !isLimitedByKey(workflow)) {
-    const detail = 'requires a workflow with a limit per key; this one has none'
-    return invalidRequest([{ parameter: 'concurrencyKey', detail }])
+    return invalidRequest([{ parameter: 'concurrencyKey', detail: refusedDetails.usesNoConcurrencyKey }])
   }
   const checked = workflows.checkVariables(workflow.id, body.variableData)
   if ('masked' in checked) return { workflow, variableData: checked.masked }
@@ -76,7 +75,7 @@ export function refuseBatch(workflows: Workflows, { body }: HandlerRequest): Han
   const { runs } = body as { runs: BatchEntry[] }
   const expired = runs.flatMap(({ expiresInSeconds, delaySeconds = 0 }, index) => {
     if (expiresInSeconds === undefined || expiresInSeconds > delaySeconds) return []
-    return [{ pointer: `/runs/${index}/expiresInSeconds`, detail: 'must be longer than delaySeconds' }]
+    return [{ pointer: `/runs/${index}/expiresInSeconds`, detail: refusedDetails.expiresTooSoon }]
   })
   const errors = expired.length > 0 ? expired : runs.flatMap((entry, index) => findEntryErrors(workflows, entry, index))
   return errors.length > 0 ? invalidRequest(errors.slice(0, errorsMax)) : undefined
@@ -87,14 +86,12 @@ const errorsMax = 20
 function findEntryErrors(workflows: Workflows, entry: BatchEntry, index: number) {
   const at = `/runs/${index}`
   const workflow = workflows.get(entry.workflowId)
-  if (!workflow) return [{ pointer: `${at}/workflowId`, detail: 'names no workflow of this account' }]
+  if (!workflow) return [{ pointer: `${at}/workflowId`, detail: refusedDetails.noSuchWorkflow }]
   if (entry.browserContextId !== undefined && !workflow.usesBrowser) {
-    const detail = 'requires a workflow that uses a browser; this one does not'
-    return [{ pointer: `${at}/browserContextId`, detail }]
+    return [{ pointer: `${at}/browserContextId`, detail: refusedDetails.usesNoBrowser }]
   }
   if (entry.concurrencyKey !== undefined && !isLimitedByKey(workflow)) {
-    const detail = 'requires a workflow with a limit per key; this one has none'
-    return [{ pointer: `${at}/concurrencyKey`, detail }]
+    return [{ pointer: `${at}/concurrencyKey`, detail: refusedDetails.usesNoConcurrencyKey }]
   }
   const checked = workflows.checkVariables(workflow.id, entry.variableData)
   if ('masked' in checked) return []
@@ -107,7 +104,7 @@ export function refuseList(operationId: string, request: HandlerRequest): Handle
   const errors = operationId === 'listRuns' ? findListErrors(query) : []
   if (errors.length > 0) return invalidRequest(errors)
   if (query.cursor === undefined) return undefined
-  return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
+  return wrongCursor
 }
 
 export interface RunLike extends Record<string, unknown> {
