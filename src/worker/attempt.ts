@@ -111,7 +111,7 @@ export class Attempt {
     }
     this.#interruption = why
     this.#interruptedStep = this.#steps.running
-    if (why === 'leaseLost') return this.#end('leaseLost')
+    if (why === 'leaseLost') return this.#endNow('leaseLost')
     // The outcome is decided: a cancelled run need not wait for the evidence.
     if (this.#isEnding) return this.#evidence.settle()
     this.#channel?.abort(abortMessages[why], why === 'timeLimit')
@@ -124,11 +124,13 @@ export class Attempt {
     if (!this.#evidence.isPending) return this.#end(outcome)
     if (this.#isEnding) return
     this.#isEnding = true
-    void this.#evidence.settled.then(() => {
-      // The process may still be at work on the evidence.
-      if (!this.#evidence.hasEnded) this.reusable = false
-      this.#end(outcome)
-    })
+    void this.#evidence.settled.then(() => this.#endNow(outcome))
+  }
+
+  #endNow(outcome: Outcome | 'leaseLost'): void {
+    // The process may still be at work on the evidence.
+    if (this.#isEnding && !this.#evidence.hasEnded) this.reusable = false
+    this.#end(outcome)
   }
 
   #run({ timeLimitSeconds, usesBrowser, evidence = 'onFailure' }: Workflow): Promise<Outcome | 'leaseLost'> {
