@@ -8,7 +8,7 @@ const storedLengthMin = 8
 const storedPartLength = 256
 const typedLengthMin = 4
 
-const secretHeader = /^(proxy-)?authorization$|^(set-)?cookie$|token|secret|api-?key|session|csrf|xsrf/i
+const secretHeader = /^(proxy-)?authorization$|^(set-)?cookie$|token|secret|api-?key|session|csrf|xsrf|^x-auth/i
 const secretName = /pass|pwd|secret|token|otp|authorization/i
 const typingMethods = new Set(['fill', 'type', 'pressSequentially', 'press', 'insertText'])
 const isKeyboard = (method: unknown) => /^keyboard/.test(String(method))
