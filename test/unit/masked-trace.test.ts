@@ -59,7 +59,8 @@ test('credentials of requests are masked by their place, and wherever else they 
   const body = { 'resources/1.txt': strToU8('engine number 1'), 'resources/2.bin': new Uint8Array([255, 254, 0]) }
   const trace = new MaskedTrace([part([{ type: 'resource-snapshot', snapshot }], body)], redactorOf)
   const text = textOf(trace)
-  for (const hidden of ['engine', 'a=b', 'a-long-cookie', 'a-custom-credential', btoa('ada')]) expect(text).not.toContain(hidden)
+  for (const hidden of ['engine', 'a=b', 'a-long-cookie', 'a-custom-credential', btoa('ada')])
+    expect(text).not.toContain(hidden)
   expect(Object.keys(unzipSync(trace.zip ?? new Uint8Array()))).not.toContain('resources/2.bin')
   expect(trace.failedRequests).toEqual([{ method: 'GET', url: 'http://site/?key=********', status: 500, error: null }])
 })
