@@ -98,7 +98,7 @@ test('the page of a workflow describes nested members, secrets and limits, and s
   expect(markdown).toMatch(/Deprecated.*An attempt may take 7 s\./s)
 })
 
-test('the docs of everyone have a page for each example, with its samples, but none for other workflows', async () => {
+test('the public docs have a page with samples for each example, and none for other workflows', async () => {
   const page = await siteText('example-count-words.html')
   expect(page).toContain('Count the words of a text file')
   expect(page).toContain('queue-remote/count-words')

@@ -44,7 +44,7 @@ async function readerByKey({ accountId, id }: SignedInUser) {
 
 const lists = ['workflows/', 'workflows/index.md', 'workflows.json', 'workflows.js']
 
-test('each account sees what it may run only, by session and by key, and a workflow of another is not found', async () => {
+test('each account sees only the workflows that it may run, by session and by key; those of another are not found', async () => {
   const views = [
     [(path: string) => own.visitor.get(path), (path: string) => other.visitor.get(path)],
     [await readerByKey(own), await readerByKey(other)],

@@ -90,7 +90,7 @@ describe.each(stores)('the plan of a list ($name)', (kind) => {
   })
 })
 
-test('what no index answers is refused, with the names of both parameters', () => {
+test('filters that no index answers together are refused, with the names of both parameters', () => {
   const names = ['browserContextId', 'tag', 'reason', 'apiKeyId', 'errorWord'] as const
   const filters = Object.assign({}, ...Object.values(indexes).map(({ filter }) => filter)) as Required<ListRequest>
   for (const [index, first] of names.entries()) {

@@ -104,7 +104,7 @@ describe.each(stores)('webhooks ($name)', (kind) => {
     expect((await list(id)).map(({ event, run_id }) => [event, run_id])).toEqual([['run.failed', run.id]])
   })
 
-  test('endpoints get only the events, workflows and tags that they name, of their account', async (test) => {
+  test('endpoints get only events of their account, of the types, workflows and tags that they name', async (test) => {
     const { domain, principal, accountId, create, list } = await open(test, kind)
     const other = await newAccount(domain)
     const ids = {
@@ -227,7 +227,7 @@ describe.each(stores)('webhooks ($name)', (kind) => {
     waiting.resolve(accepted)
   })
 
-  test('two processes that look at the same time send each event once', async (test) => {
+  test('two processes that claim deliveries at the same time send each event once', async (test) => {
     const { domain, principal, accountId, create, sent, dispatcher, clock } = await open(test, kind)
     await create()
     const { store, encryption } = domain

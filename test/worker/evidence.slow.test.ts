@@ -130,7 +130,7 @@ test('a failed attempt leaves its pages, their console and failed requests, and 
   expect(findCanaries([...places, ...unpacked], site.canaries)).toEqual([])
 })
 
-test('evidence is kept when the policy says so, and of attempts that are out of time', async (test) => {
+test('evidence is kept as the policy says, and of attempts that exceed their time limit', async (test) => {
   const site = await open(test)
   expect((await site.run('sign-in')).artifacts).toEqual([])
   expect(namesOf(await site.run('always'))).toEqual(files)

@@ -1,12 +1,11 @@
 /** A limit per key holds while workers are killed: their runs count until their leases have expired. */
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { newAccount, newDirectory, openDomain, queueRun, workflow } from '../../support/domain.ts'
+import { killRepeatedly } from '../../support/killed-processes.ts'
 import { startProcess } from '../../support/processes.ts'
-import { seededRandom } from '../../support/seeded-random.ts'
 import { stores } from '../../support/store-kinds.ts'
 
 const kills = process.env.TEST_SET === 'reliability' ? 200 : 12
@@ -49,19 +48,7 @@ test.concurrent.for(stores)(
     }
     const watching = watch()
 
-    const number = seededRandom(19)
-    let killed = 0
-    const lane = async () => {
-      while (killed < kills) {
-        killed += 1
-        const process = await start()
-        await delay(lifeMilliseconds.min + number() * (lifeMilliseconds.max - lifeMilliseconds.min))
-        const exited = once(process, 'exit')
-        process.kill('SIGKILL')
-        await exited
-      }
-    }
-    await Promise.all(Array.from({ length: processes }, lane))
+    await killRepeatedly(start, { kills, processes, lifeMilliseconds, seed: 19 })
     await start()
     const unfinished = "SELECT id FROM runs WHERE status IN ('queued', 'running') LIMIT 1"
     const deadline = performance.now() + unfinishedMillisecondsMax

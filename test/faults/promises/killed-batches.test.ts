@@ -1,20 +1,19 @@
 /** P5: a kill during a claim or a completion of several runs loses, doubles and strands none of them. */
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { leaseSeconds } from '../../support/claims.ts'
 import { type Domain, newAccount, newDirectory, openDomain, queueRun, type Test } from '../../support/domain.ts'
+import { killRepeatedly } from '../../support/killed-processes.ts'
 import { startProcess } from '../../support/processes.ts'
-import { seededRandom } from '../../support/seeded-random.ts'
 import { stores } from '../../support/store-kinds.ts'
 import { record } from '../figures.ts'
 
 const kills = process.env.TEST_SET === 'reliability' ? 1000 : 20
 /** Processes at the same time. */
 const processes = 4
-/** A process is killed so long after its start. */
+/** Time from the start of a process until it is killed. */
 const lifeMilliseconds = { min: 10, max: 200 }
 const queuedRunsMin = 200
 const minutesMax = 60
@@ -43,23 +42,7 @@ async function feed({ domain, ids }: Harness, signal: AbortSignal): Promise<void
   }
 }
 
-async function killRepeatedly({ start }: Harness): Promise<void> {
-  const number = seededRandom(16)
-  let killed = 0
-  const lane = async () => {
-    while (killed < kills) {
-      killed += 1
-      const process = await start()
-      await delay(lifeMilliseconds.min + number() * (lifeMilliseconds.max - lifeMilliseconds.min))
-      const exited = once(process, 'exit')
-      process.kill('SIGKILL')
-      await exited
-    }
-  }
-  await Promise.all(Array.from({ length: processes }, lane))
-}
-
-/** Executes what is left. */
+/** Executes the remaining runs. */
 async function drain({ domain, start }: Harness): Promise<void> {
   await start()
   const unfinished = "SELECT id FROM runs WHERE status IN ('queued', 'running') LIMIT 1"
@@ -128,7 +111,7 @@ test.concurrent.for(stores)(
     const harness = await open(test, kind)
     const stop = new AbortController()
     const feeding = feed(harness, stop.signal)
-    await killRepeatedly(harness)
+    await killRepeatedly(harness.start, { kills, processes, lifeMilliseconds, seed: 16 })
     stop.abort()
     await feeding
     await drain(harness)
