@@ -28,7 +28,7 @@ export interface ListRequest {
 
 const allStatuses = Object.keys(transitions) as RunStatus[]
 
-/** Each has an index of its own, and no index has two of them. */
+/** Each has its own index, and no index covers two of them. */
 const selectors = ['browserContextId', 'tag', 'reason', 'apiKeyId', 'errorWord'] as const
 
 /** Validation errors of the filters: combinations that no index answers, and text that is not one word. */

@@ -27,7 +27,7 @@ const pagesMax = 5
 const pageMillisecondsMax = 4000
 const traceMillisecondsMax = 3000
 const storageMillisecondsMax = 3000
-/** Each part is an archive of its own, so that the oldest can be dropped. */
+/** Each part is a separate archive, so that the oldest can be dropped. */
 const partMilliseconds = 60_000
 
 export class EvidenceRecorder {
@@ -49,7 +49,7 @@ export class EvidenceRecorder {
     this.#policy = policy
   }
 
-  /** Starts to record. A failure to do so costs the attempt its evidence only. */
+  /** Starts to record. If that fails, the attempt continues without evidence. */
   static async start(context: BrowserContext, policy: EvidencePolicy): Promise<EvidenceRecorder | undefined> {
     const recorder = new EvidenceRecorder(context, policy)
     try {
