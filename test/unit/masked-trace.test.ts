@@ -82,9 +82,12 @@ test('fields whose names say that they are secret are masked, and their values i
     fetch('c', { jsonData: '{"login":{"password":"sent-as-json"}}' }),
     fetch('d', { encodedParams: 'token=sent-in-address' }),
   ]
-  const body = { 'resources/1.txt': strToU8('undefined password=form-password') }
+  const body = {
+    'resources/1.txt': strToU8('undefined password=form-password'),
+    'resources/2.json': strToU8('{"tokens":[{"access_token":"sent-as-answer","user":"shown-user"}]}'),
+  }
   const text = textOf(new MaskedTrace([part([{ type: 'resource-snapshot', snapshot }, ...calls], body)], redactorOf))
-  for (const shown of ['shown-page', 'undefined', 'scan']) expect(text).toContain(shown)
+  for (const shown of ['shown-page', 'shown-user', 'undefined', 'scan']) expect(text).toContain(shown)
   for (const hidden of ['the-token', 'form-password', 'sent-']) expect(text).not.toContain(hidden)
 })
 

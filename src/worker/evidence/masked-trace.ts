@@ -1,7 +1,7 @@
 /** Merges archives of Playwright's tracing into one archive of bounded size, with secrets masked. */
 import { strFromU8, strToU8, unzipSync, zipSync } from 'fflate'
 import { traceBytesMax } from '../../domain/runs/artifact-limits.ts'
-import { type Json, TraceSecrets } from './trace-secrets.ts'
+import { type Json, maskJson, TraceSecrets } from './trace-secrets.ts'
 
 type Redact = <Value>(value: Value) => Value
 
@@ -111,7 +111,7 @@ export class MaskedTrace {
   /** @returns undefined for data that is no text: it cannot be searched. */
   #maskText(data: Uint8Array): Uint8Array | undefined {
     try {
-      return strToU8(this.redact(new TextDecoder('utf-8', { fatal: true }).decode(data)))
+      return strToU8(this.redact(maskJson(new TextDecoder('utf-8', { fatal: true }).decode(data))))
     } catch {
       return undefined
     }

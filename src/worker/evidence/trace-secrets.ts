@@ -184,6 +184,19 @@ function maskNode(node: unknown): void {
   for (const child of node.slice(2)) maskNode(child)
 }
 
+/** Masks the texts in a JSON body whose members' names say that they are secret; returns other text unchanged. */
+export function maskJson(text: string): string {
+  if (!secretName.test(text)) return text
+  const value = parseJson(text)
+  let isMasked = false
+  const json = JSON.stringify(value, (name, each) => {
+    if (typeof each !== 'string' || each === '' || !secretName.test(name)) return each
+    isMasked = true
+    return mask
+  })
+  return isMasked ? json : text
+}
+
 /** Options of a context that show how pages were rendered. The others may have credentials. */
 function shownOptions(options: Json): Json {
   const shown = [
