@@ -4,7 +4,7 @@ import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contex
 import { supersededDeployments } from '../domain/deployments/superseded-deployments.ts'
 import { RunArtifacts } from '../domain/runs/artifacts.ts'
 import { completeAttempt, resumeForFreeContexts } from '../domain/runs/attempts.ts'
-import { resumeForIdleGroups } from '../domain/runs/concurrency-groups.ts'
+import { resumeForIdleGroups, resumeNextOfGroups } from '../domain/runs/concurrency-groups.ts'
 import { RunRollups } from '../domain/runs/run-rollups.ts'
 import {
   type FailedAttempt,
@@ -32,9 +32,12 @@ const findExpiringRuns = statement<{ id: string }, [now: number]>(`SELECT id FRO
   WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND attempts = 0 LIMIT 500`)
 
 /** Returns no row when the run has started or was cancelled. */
-const expireRun = statement<{ workflow_id: string }, [finishedAt: number, id: string]>(
+const expireRun = statement<
+  { workflow_id: string; concurrency_group: string | null },
+  [finishedAt: number, id: string]
+>(
   `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
-    WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING workflow_id`,
+    WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING workflow_id, concurrency_group`,
 )
 
 const findLostRun = statement<{ id: string }, [now: number]>(
@@ -176,12 +179,15 @@ export class Maintenance {
 
   async #expireRuns(tx: Transaction, now: number): Promise<FinishedRun[]> {
     const expired: FinishedRun[] = []
+    const rows: { concurrency_group: string | null }[] = []
     for (const { id } of await tx.all(findExpiringRuns, [now])) {
       const [run] = await tx.all(expireRun, [now, id])
       if (!run) continue
       expired.push(toFinishedRun({ ...run, started_at: null }, expiry, now))
       await appendStatus(tx, { id, attempts: 0 }, expiry.status, expiry.reason, now)
+      rows.push(run)
     }
+    await resumeNextOfGroups(tx, rows)
     return expired
   }
 }

@@ -111,6 +111,56 @@ describe.each(stores)('concurrency ($name)', (kind) => {
     expect(idsOf(await claimAll(domain.queue, domain))).toEqual([third])
   })
 
+  test.for(['cancelled', 'expired'])(
+    'while others run, a run starts although the one before it is %s',
+    async (status, test) => {
+      const { clock, domain, accountId, queue, get } = await open(test, kind, [perKey(2)])
+      await queue('a')
+      await queue('a')
+      const next = await queue('a', status === 'expired' ? { expiresInSeconds: 5 } : {})
+      const last = await queue('a')
+      const claims = await claimAll(domain.queue, domain)
+      expect(await claimAll(domain.queue, domain)).toEqual([])
+      await end(domain, claims[0])
+      clock.advance(6)
+      if (status === 'cancelled') await domain.runs.cancel(accountId, next)
+      await domain.maintenance.once()
+      expect(await get(next)).toMatchObject({ status })
+      expect(idsOf(await claimAll(domain.queue, domain))).toEqual([last])
+    },
+  )
+
+  test('after a deployment that removes the limit, waiting runs start beside each other', async (test) => {
+    const { domain, queue } = await open(test, kind)
+    for (let run = 0; run < 5; run += 1) await queue('a')
+    const [claim] = await claimAll(domain.queue, domain)
+    expect(await claimAll(domain.queue, domain)).toEqual([])
+    await end(domain, claim)
+    const started: Claim[] = []
+    for (let round = 0; round < 5; round += 1) {
+      started.push(...(await domain.queue.claim('worker', claimableOf([workflow()]), 10, leaseSeconds)))
+    }
+    expect(started).toHaveLength(4)
+  })
+
+  test('a run that waits for its browser context holds up no other run of its key', async (test) => {
+    const { domain, accountId, queue } = await open(test, kind, [
+      workflow({ usesBrowser: true, concurrency: { limit: 2, per: 'key' } }),
+    ])
+    const context = await domain.browserContexts.create(accountId, undefined)
+    const onContext = { browserContext: { id: context?.id ?? '', persist: 'onSuccess' } }
+    for (const key of ['a', 'a']) await queue(key)
+    const running = await claimAll(domain.queue, domain)
+    const onSameContext = await queue('a', { ...onContext, priority: 1 })
+    const last = await queue('a')
+    expect(await claimAll(domain.queue, domain)).toEqual([])
+    const holder = await queue('b', onContext)
+    expect(idsOf(await claimAll(domain.queue, domain))).toEqual([holder])
+    await end(domain, running[0])
+    expect(idsOf(await claimAll(domain.queue, domain))).toEqual([last])
+    expect(await domain.runs.get(accountId, onSameContext)).toMatchObject({ waitingFor: 'browserContext' })
+  })
+
   test('after a deployment that raises the limit, waiting runs start up to it', async (test) => {
     const { domain, queue } = await open(test, kind)
     for (let run = 0; run < 5; run += 1) await queue('a')

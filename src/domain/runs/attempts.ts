@@ -85,10 +85,16 @@ export async function startSingly(
   const capacity = concurrency ? await groupCapacity(tx, run.concurrency_group, concurrency) : Number.POSITIVE_INFINITY
   if (capacity <= 0) {
     await tx.all(tx.statements.waitForGroup, [run.id])
+    // It may have been resumed for its context, which another run can use now.
+    if (run.browser_context_id !== null) await tx.all(tx.statements.resumeNextForContext, [run.browser_context_id])
     return undefined
   }
   const lease = await leaseContext(tx, run, at)
-  if (lease === 'wait') return undefined
+  if (lease === 'wait') {
+    // It may have been resumed for its group, of which another run can start now.
+    if (run.concurrency_group !== null) await tx.all(tx.statements.resumeNextOfGroup, [run.concurrency_group])
+    return undefined
+  }
   const [row] = await tx.all(tx.statements.claimRun, [at, at, workerId, leaseExpiresAt, head.id])
   if (!row) throw new Error(`Run ${head.id} could not be claimed although it was locked.`)
   await appendStatus(tx, row, 'running', null, at)

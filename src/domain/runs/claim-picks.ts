@@ -2,7 +2,7 @@
 import type { ClaimTerms } from '../../storage/run-statements.ts'
 import type { Transaction } from '../../storage/store.ts'
 import { type Claim, startSingly, toClaim } from './attempts.ts'
-import { isLimitedByKey } from './concurrency-groups.ts'
+import { isLimitedByKey, resumeNextOfGroups } from './concurrency-groups.ts'
 import type { FairSchedule, PickedRuns } from './fair-scheduling.ts'
 
 export interface Batch {
@@ -33,6 +33,7 @@ export async function claimPicks(
     claimed.sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
     claims.push(...claimed.map((row) => toClaim(row, workerId)))
   }
+  await resumeNextOfGroups(tx, rows)
   let skipped = 0
   for (const pick of picks) {
     if (isPlain(pick)) continue

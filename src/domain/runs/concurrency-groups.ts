@@ -36,6 +36,19 @@ export async function groupCapacity(tx: Transaction, group: string | null, { lim
   return limit - (row?.count ?? 0)
 }
 
+/**
+ * Resumes the next run of each of the runs' groups. Called when they leave the queue without a count of their group: they
+ * may be those that were to start next, and nothing would resume another while the group has a running run.
+ */
+export async function resumeNextOfGroups(
+  tx: Transaction,
+  runs: readonly { concurrency_group: string | null }[],
+): Promise<void> {
+  const groups = new Set(runs.flatMap(({ concurrency_group: group }) => group ?? []))
+  // In the same order in all processes, which prevents deadlocks.
+  for (const group of [...groups].sort()) await tx.all(tx.statements.resumeNextOfGroup, [group])
+}
+
 /** Resumes the next run of each group that has none running: the run that would have resumed it is gone. */
 export async function resumeForIdleGroups(tx: Transaction): Promise<void> {
   for (const { id } of await tx.all(tx.statements.idleGroups, [])) {

@@ -33,7 +33,7 @@ export const selectErasable = `SELECT id,
  */
 const hideRun = statement<object, [id: string]>(
   `UPDATE runs SET status = '${deletedStatus}', finished_at = 0, variables = '{}', secrets = NULL, output = NULL,
-    error = NULL, progress = NULL, tags = NULL WHERE id = ?`,
+    error = NULL, progress = NULL, tags = NULL, concurrency_group = NULL WHERE id = ?`,
 )
 const findHidden = statement<ErasableRun, [id: string]>(
   `${selectErasable} WHERE id = ? AND status = '${deletedStatus}'`,

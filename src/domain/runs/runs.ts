@@ -6,6 +6,7 @@ import { inSpan } from '../../telemetry/tracing.ts'
 import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
 import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { Secrets } from '../workflows/secrets.ts'
+import { resumeNextOfGroups } from './concurrency-groups.ts'
 import { EnqueueBatcher } from './enqueue-batcher.ts'
 import {
   canonicalJson,
@@ -121,7 +122,10 @@ export class Runs extends RunReader {
       const canceller = { cancelled_by_key_id: apiKeyId, cancelled_by_user_id: userId }
       const update = tx.query.updateTable('runs').set({ ...change, ...canceller, cancel_requested: 1 })
       await update.where('id', '=', row.id).execute()
-      if (isQueued) await tx.all(tx.statements.deleteSteps, [row.id])
+      if (isQueued) {
+        await tx.all(tx.statements.deleteSteps, [row.id])
+        await resumeNextOfGroups(tx, [row])
+      }
       await appendStatus(tx, row, isQueued ? 'cancelled' : row.status, 'cancelRequested', at)
       return { row, at }
     }
