@@ -110,6 +110,9 @@ afterAll(async () => {
   await worker.stop(0)
   await storage.close()
   await rm(filesDirectory, { recursive: true })
+  // Services of other test files in this process must not inherit them.
+  delete process.env.EXAMPLE_FILES_DIR
+  delete process.env.EXAMPLE_PRIVATE_ADDRESSES
 })
 
 function steps(events: RunEvent[], state: string): unknown[] {

@@ -14,6 +14,9 @@ await mkdir(join(directory, 'below'), { recursive: true })
 Object.assign(process.env, { EXAMPLE_FILES_DIR: directory, EXAMPLE_PRIVATE_ADDRESSES: '127.0.0.1, [::1]:9' })
 const { confinedPath } = await import('../../examples/workflows/access/files.ts')
 const { fetchPublic, resolvePublic } = await import('../../examples/workflows/access/addresses.ts')
+// They were read, and services of other test files in this process must not inherit them.
+delete process.env.EXAMPLE_FILES_DIR
+delete process.env.EXAMPLE_PRIVATE_ADDRESSES
 
 afterAll(() => rm(root, { recursive: true }))
 

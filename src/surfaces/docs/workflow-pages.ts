@@ -81,7 +81,7 @@ function findPage(
 function listMarkdown(workflows: readonly Workflow[], executionUrl: string): string {
   const rows = workflows.map(({ id, title, version, deprecated, description }) => {
     const text = [title, deprecated ? '(deprecated)' : '', description ?? ''].filter(Boolean).join('. ')
-    return `| [\`${id}\`](${id}) | ${version} | ${text.replaceAll('<', '&lt;').replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')} |`
+    return `| [\`${id}\`](${id}) | ${cell(version)} | ${cell(text)} |`
   })
   const list = ['| workflow | version | what it does |', '| --- | --- | --- |', ...rows].join('\n')
   return `# Your workflows
@@ -100,6 +100,11 @@ ${rows.length === 0 ? '' : list}
 API_KEY=… npx execution-service-client types --url ${executionUrl} --out workflows.ts
 \`\`\`
 `
+}
+
+/** Text as the cell of a table, with HTML shown as text. */
+function cell(text: string): string {
+  return text.replaceAll('<', '&lt;').replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')
 }
 
 async function renderPage(
