@@ -14,7 +14,7 @@ const modules = {
 /** Started as a process, not imported. */
 const unpackChromium = 'src/worker/browser/unpack-chromium'
 
-const dependencies = ['@sinonjs/fake-timers', 'ajv', 'ajv-formats', 'playwright-core', 'typebox']
+const dependencies = ['@sinonjs/fake-timers', 'ajv', 'ajv-formats', 'fflate', 'playwright-core', 'typebox']
 
 interface Manifest {
   name: string
