@@ -69,7 +69,7 @@ async function install(): Promise<void> {
   const own = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
   const packageFile = own.devDependencies['execution-service'].slice('file:'.length)
   expect(readdirSync(project)).toContain(packageFile)
-  const ofPackage = ['@sinonjs/fake-timers', 'ajv', 'ajv-formats', 'playwright-core', 'typebox']
+  const ofPackage = ['@sinonjs/fake-timers', 'ajv', 'ajv-formats', 'fflate', 'playwright-core', 'typebox']
   const names = closure(['typescript', '@types/node', ...ofPackage])
   await run('npm', ['pack', '--ignore-scripts', '--silent', ...names.map(installed)], { cwd: packs })
   const files = readdirSync(packs).map((name) => join(packs, name))
