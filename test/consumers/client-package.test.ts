@@ -19,11 +19,9 @@ let project: Project
 let browser: Browser
 
 beforeAll(async () => {
-  ;[service, project, browser] = await Promise.all([
-    startTestService(),
-    newProject('test/consumers/client-package'),
-    startBrowser(),
-  ])
+  // First: building the project blocks this process for longer than a browser may take to reply.
+  browser = await startBrowser()
+  ;[service, project] = await Promise.all([startTestService(), newProject('test/consumers/client-package')])
 })
 afterAll(async () => {
   await browser.close()

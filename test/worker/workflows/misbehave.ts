@@ -35,7 +35,7 @@ const ways = {
   },
   writeEndlessMessage: async () => {
     const chunk = Buffer.alloc(2 ** 16, ' ')
-    for (let bytes = 0; bytes < 25 * 2 ** 20; ) {
+    for (let bytes = 0; bytes < 33 * 2 ** 20; ) {
       try {
         bytes += writeSync(3, chunk)
       } catch {
