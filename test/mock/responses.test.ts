@@ -57,7 +57,11 @@ describe.each(operations)('$id', (operation) => {
     expect(successes).toContain(response.status)
     expectDocumented(operation, response)
     const isMadeUp = response.headers['content-type'] === 'application/json' && operation.id !== 'getRunArtifact'
-    if (isMadeUp) expect(JSON.parse(response.text)).not.toEqual(JSON.parse((await call(operation)).text))
+    if (!isMadeUp) return
+    const example = JSON.parse((await call(operation)).text)
+    // A single count may be that of the example by chance.
+    const madeUp = async () => JSON.parse((await call(operation, prefer('dynamic=true'))).text)
+    await expect.poll(madeUp).not.toEqual(example)
   })
 
   test.each([
