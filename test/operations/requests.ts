@@ -84,6 +84,9 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   }),
   listWebhookDeliveries: async (service, account) => {
     const endpointId = await createWebhookEndpoint(service, account)
+    // Its deliveries wait, so that two lists are equal.
+    const paused = { path: { endpointId }, body: { enabled: false } }
+    await send(service, 'updateWebhookEndpoint', account.key, paused).expect(200)
     await sendTestWebhook(service, account, endpointId)
     return { path: { endpointId } }
   },
