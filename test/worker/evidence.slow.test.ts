@@ -47,7 +47,7 @@ function signIn(id: string, options = ''): string {
       const missing = page.waitForResponse((response) => response.url().endsWith('/missing'))
       await page.goto(url)
       await missing
-      await page.fill('#user', 'somebody')
+      await page.fill('#user', 'shopper')
       await page.fill('#password', typed)
       await page.click('button')
       await page.focus('#password')
@@ -120,7 +120,7 @@ test('a failed attempt leaves its pages, their console and failed requests, and 
     .filter(([name]) => name.endsWith('.trace'))
     .map(([, data]) => strFromU8(data))
     .join('\n')
-  expect(events).toContain('"value":"somebody"')
+  expect(events).toContain('"value":"shopper"')
   expect(events).toContain('frame-snapshot')
   const places = [...contents].filter(([name]) => !name.endsWith('.jpg'))
   const unpacked = trace
