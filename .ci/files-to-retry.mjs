@@ -1,9 +1,9 @@
-// Prints the failed test files of a Vitest JSON report, if all of them start processes and there are at most six.
+// Prints the failed test files of a Vitest JSON report, if all of them start processes (PostgreSQL too) and there are at most six.
 import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 
 const filesMax = 6
-const startsProcesses = /^test\/(e2e|worker|browser|commands|consumers|faults)\//
+const startsProcesses = /^test\/(e2e|worker|browser|commands|consumers|faults|storage)\//
 
 const { testResults } = JSON.parse(readFileSync(process.argv[2], 'utf8'))
 const failed = testResults.filter(({ status }) => status === 'failed').map(({ name }) => relative('.', name))

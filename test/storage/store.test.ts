@@ -85,16 +85,17 @@ describe.each(stores)('a store ($name)', (kind) => {
       await insert(tx, 'b')
       throw new Error('rolled back')
     }
+    await store.write((tx) => insert(tx, 'a'))
     const results = await Promise.allSettled([
-      store.write((tx) => insert(tx, 'a')),
+      store.write((tx) => insert(tx, 'c')),
       store.write(failing),
       store.write((tx) => insert(tx, 'a')), // Violates the primary key.
-      store.write((tx) => insert(tx, 'c')),
+      store.write((tx) => insert(tx, 'd')),
     ])
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
     expect(results[1]).toHaveProperty('reason.message', 'rolled back')
     expect(results[2]).not.toHaveProperty('reason', expect.any(StoreUnavailable))
-    expect(await ids(store.read)).toEqual(['a', 'c'])
+    expect(await ids(store.read)).toEqual(['a', 'c', 'd'])
   })
 
   test('rolls back a single write that throws, and accepts the next one', async (test) => {
