@@ -55,8 +55,8 @@ export default defineConfig({
   test: {
     // More workers than cores: many tests wait for processes and clocks.
     maxWorkers: 4,
-    // Starts one PostgreSQL for all projects when the first test asks for a database.
-    globalSetup: 'test/support/postgres-databases.ts',
+    // One PostgreSQL for all projects, started when the first test asks for a database; the table of fault tests' figures.
+    globalSetup: ['test/support/postgres-databases.ts', 'test/faults/print-figures.ts'],
     projects: [
       {
         test: {
@@ -84,7 +84,6 @@ export default defineConfig({
             [`${startingProcesses}/**/*.test.ts`],
             [`${startingProcesses}/**/*.slow.test.ts`, 'test/{faults,consumers}/**/*.test.ts', slowJourneys],
           ),
-          globalSetup: ['test/faults/print-figures.ts'],
           isolate: false,
         },
       },
