@@ -89,6 +89,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
       const domain = await openKeys(test, kind, { now: () => time })
       const { apiKeys } = domain
       const { accountId, key } = await newAccount(domain)
+      time += 1 // Keys are listed in the order of their creation.
       const rotated = await apiKeys.rotate(accountId, key.id, newId(), operator, 24)
       const works = async () =>
         Promise.all([key, rotated].map(async (each) => Boolean(await apiKeys.authenticate(each?.value ?? ''))))
