@@ -9,7 +9,7 @@ import { sendRaw } from '../operations/raw-http.ts'
 import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
 
 /** The kind of item that a route's `:id` identifies. Workflows belong to no account. */
-type ItemKind = 'apiKey' | 'browserContext' | 'user' | 'invitation' | 'run' | 'session' | 'workflow'
+type ItemKind = 'apiKey' | 'browserContext' | 'user' | 'invitation' | 'run' | 'session' | 'webhook' | 'workflow'
 
 export interface Route {
   method: 'GET' | 'POST'
@@ -58,6 +58,22 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['POST /browser-contexts/:id/delete', 'users', 'browserContext'],
   ['GET /browser-contexts/:id/versions/:version/restore', 'users', 'browserContext'],
   ['POST /browser-contexts/:id/versions/:version/restore', 'users', 'browserContext'],
+  ['GET /webhooks', 'users'],
+  ['GET /webhooks/new', 'users'],
+  ['POST /webhooks/new', 'users'],
+  ['GET /webhooks/:id', 'users', 'webhook'],
+  ['GET /webhooks/:id/edit', 'users', 'webhook'],
+  ['POST /webhooks/:id/edit', 'users', 'webhook'],
+  ['POST /webhooks/:id/state', 'users', 'webhook'],
+  ['POST /webhooks/:id/test', 'users', 'webhook'],
+  ['GET /webhooks/:id/rotate', 'users', 'webhook'],
+  ['POST /webhooks/:id/rotate', 'users', 'webhook'],
+  ['GET /webhooks/:id/redeliver', 'users', 'webhook'],
+  ['POST /webhooks/:id/redeliver', 'users', 'webhook'],
+  ['GET /webhooks/:id/delete', 'users', 'webhook'],
+  ['POST /webhooks/:id/delete', 'users', 'webhook'],
+  ['GET /webhooks/:id/deliveries/:delivery', 'users', 'webhook'],
+  ['POST /webhooks/:id/deliveries/:delivery/redeliver', 'users', 'webhook'],
   ['GET /api-keys', 'users'],
   ['GET /api-keys/new', 'users'],
   ['POST /api-keys/new', 'users'],
@@ -121,12 +137,16 @@ interface Router {
   router: { stack: { route?: { path: string; methods: object } }[] }
 }
 
-export type Items = Record<ItemKind | 'token', string>
+export type Items = Record<ItemKind | 'delivery' | 'token', string>
 
 /** Fills in the route's parameters. */
 export function routePath({ path, of }: Route, items: Items): string {
   const withItem = path.replace(':id', of === undefined ? ':id' : items[of]).replace(':token', items.token)
-  return withItem.replace(':version', '1').replace(':name', artifact.name).replace(':trace', trace.name)
+  return withItem
+    .replace(':delivery', items.delivery)
+    .replace(':version', '1')
+    .replace(':name', artifact.name)
+    .replace(':trace', trace.name)
 }
 
 const artifact = { name: 'page.png', mediaType: 'image/png', content: Buffer.from('not drawn') } as const
@@ -158,6 +178,7 @@ export async function createItems(
   for (const state of [emptyState, emptyState]) {
     await domain.contextVersions.replace(accountId, browserContext, state, { userId })
   }
+  const { webhook, delivery } = await createWebhook(dashboard, accountId)
   const items = {
     apiKey: key.id,
     browserContext,
@@ -165,8 +186,19 @@ export async function createItems(
     invitation: invitation?.id ?? '',
     run,
     session: (await domain.sessions.list(userId))[0]?.id ?? '',
+    webhook,
+    delivery,
     workflow: 'greet',
     token,
   }
   return { owner, member, items }
+}
+
+/** Creates a paused endpoint with a delivery, so that nothing is sent. */
+async function createWebhook({ domain }: DashboardService, accountId: string) {
+  const given = { url: 'https://hooks.example/', events: ['run.failed'], enabled: false } as const
+  const created = await domain.webhookEndpoints.create(accountId, given, operator)
+  if (!created || created === 'repeated') throw new Error('The endpoint was not created.')
+  const delivery = await domain.webhookDeliveries.sendTest(accountId, created.endpoint.id, operator)
+  return { webhook: created.endpoint.id, delivery: delivery?.id ?? '' }
 }

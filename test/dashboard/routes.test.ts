@@ -37,6 +37,8 @@ async function contents({ domain }: DashboardService): Promise<string> {
     'runs',
     'run_events',
     'audit_log',
+    'webhook_endpoints',
+    'webhook_deliveries',
   ] as const
   const rows = await Promise.all(tables.map((table) => query.selectFrom(table).selectAll().execute()))
   // The last use of a key is recorded with a delay.

@@ -122,6 +122,13 @@ export const promises: readonly Promised[] = [
     quick: ['test/worker/deployments.test.ts', 'test/storage/deployments.test.ts'],
   },
   {
+    id: 'P19',
+    sentence:
+      'The event of each run that ends is delivered to each matching webhook endpoint, at least once and signed. No event is invented, and an endpoint that does not respond delays no other account.',
+    faults: [fault('delivered-webhooks')],
+    quick: ['test/storage/webhooks.test.ts', 'test/dashboard/webhooks.test.ts'],
+  },
+  {
     id: 'P20',
     sentence: "One account's requests, data and workflows neither slow down another account nor exhaust the memory.",
     faults: [fault('neighbours'), fault('floods'), fault('soak')],

@@ -28,7 +28,7 @@ async function open(test: Test, kind: StoreKind) {
   const account = await newAccount(domain)
   const create = async (members: Partial<NewEndpoint> = {}, accountId = account.accountId) => {
     const created = await endpoints.create(accountId, { url: 'https://a.example/', events: eventTypes, ...members }, by)
-    if (!created) throw new Error('The account has too many endpoints.')
+    if (!created || created === 'repeated') throw new Error('The endpoint was not created.')
     return { id: created.endpoint.id, secret: created.secret }
   }
   const list = async (endpointId: string, accountId = account.accountId) => {
@@ -145,7 +145,8 @@ describe.each(stores)('webhooks ($name)', (kind) => {
     expect(delivery).toMatchObject({ status: 'delivered', attempts: 1, response_status: 204, next_attempt_at: null })
     const { headers = {}, body = '' } = sent[0] ?? {}
     expect(headers['webhook-id']).toBe(delivery?.id)
-    for (const key of [secret, rotated?.secret ?? '']) {
+    if (!rotated || rotated === 'repeated') throw new Error('The secret was not replaced.')
+    for (const key of [secret, rotated.secret]) {
       const event = new Webhook(key).verify(body, headers) as Record<string, unknown>
       expect(event.type).toBe('run.cancelled')
       const data = { runId: run.id, workflowId: 'anything', status: 'cancelled', tags: ['nightly'], attempts: 0 }
@@ -156,6 +157,32 @@ describe.each(stores)('webhooks ($name)', (kind) => {
     await domain.runs.cancel(accountId, (await queueRun(domain, principal)).id)
     await deliver()
     expect(sent[1]?.headers['webhook-signature']).not.toContain(' ')
+  })
+
+  test('a form that is submitted twice creates one endpoint and replaces the secret once', async (test) => {
+    const { accountId, endpoints, create } = await open(test, kind)
+    const given = { url: 'https://a.example/', events: eventTypes }
+    const id = crypto.randomUUID()
+    const created = await Promise.all([1, 2].map(() => endpoints.create(accountId, given, by, id)))
+    expect(created.filter((each) => each === 'repeated')).toHaveLength(1)
+    const other = await create()
+    const rotated = await Promise.all([1, 2].map(() => endpoints.rotateSecret(accountId, other.id, by, null)))
+    expect(rotated.filter((each) => each === 'repeated')).toHaveLength(1)
+  })
+
+  test('a summary has the newest delivery, and the numbers of pending and failed ones', async (test) => {
+    const { domain, principal, accountId, deliveries, create, receiver, deliver, pass } = await open(test, kind)
+    const [{ id }, unused] = [await create(), await create({ events: ['run.failed'] })]
+    receiver.respond = async () => refused
+    await domain.runs.cancel(accountId, (await queueRun(domain, principal)).id)
+    pass(73 * hour)
+    await deliver()
+    await deliveries.sendTest(accountId, id, by)
+    pass(1)
+    const newest = await deliveries.sendTest(accountId, id, by)
+    const summaries = await deliveries.summaries(accountId)
+    expect(summaries.get(id)).toMatchObject({ last: { id: newest?.id }, pending: 2, failed: 1 })
+    expect(summaries.get(unused.id)).toEqual({ last: undefined, pending: 0, failed: 0 })
   })
 
   test('failures are retried with growing delays; after three days the endpoint is disabled', async (test) => {

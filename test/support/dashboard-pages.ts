@@ -8,6 +8,7 @@ import { openStore } from '../../src/domain/installation.ts'
 import { putArtifact } from '../../src/domain/runs/artifacts.ts'
 import { createKey, type Dashboard, inNewWindow, owner } from './dashboard-browser.ts'
 import { until } from './service.ts'
+import { webhookPages } from './webhook-pages.ts'
 
 export interface ShownPage {
   /** Name of the screenshot's file. */
@@ -44,6 +45,7 @@ export const emptyPages: ShownPage[] = [
   at('overview-empty', '/'),
   at('runs-empty', '/runs'),
   at('browser-contexts-empty', '/browser-contexts'),
+  at('webhooks-empty', '/webhooks'),
   at('api-keys-empty', '/api-keys'),
 ]
 
@@ -107,6 +109,7 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
     { name: 'command-menu', open: openCommandMenu },
     ...runPages(runs),
     ...(await contextPages(dashboard, page, runs)),
+    ...(await webhookPages(dashboard, page, key)),
     at('api-keys', '/api-keys'),
     at('api-key-new', '/api-keys/new'),
     { name: 'api-key-refused', open: refuseKey },

@@ -15,6 +15,8 @@ import { BrowserContexts } from '../../src/domain/browser-contexts/browser-conte
 import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
 import { openEncryption, openStore } from '../../src/domain/installation.ts'
 import { RunQueue } from '../../src/domain/runs/run-queue.ts'
+import { WebhookDeliveries } from '../../src/domain/webhooks/webhook-deliveries.ts'
+import { WebhookEndpoints } from '../../src/domain/webhooks/webhook-endpoints.ts'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { readRoles } from '../../src/surfaces/roles.ts'
@@ -68,9 +70,10 @@ async function openDomain(settings: Environment) {
   const store = await openStore(config)
   const encryption = await openEncryption(config, store)
   const apiKeys = new ApiKeys(store, knownScopes())
+  const cursors = new Cursors(encryption)
   return {
     store,
-    browserContexts: new BrowserContexts(store, new Cursors(encryption)),
+    browserContexts: new BrowserContexts(store, cursors),
     contextVersions: new ContextVersions(store, encryption, 10),
     /** The worker's side of runs. */
     queue: new RunQueue(store),
@@ -81,6 +84,8 @@ async function openDomain(settings: Environment) {
     secondFactors: new SecondFactors(store, encryption),
     links: new SignInLinks(store),
     auditLog: new AuditLog(store),
+    webhookEndpoints: new WebhookEndpoints(store, encryption, cursors),
+    webhookDeliveries: new WebhookDeliveries(store, cursors),
     async close() {
       await apiKeys.close()
       await store.close()

@@ -22,6 +22,7 @@ export const actions = {
   'webhookEndpoint.changed': 'changed a webhook endpoint',
   'webhookEndpoint.secretRotated': 'replaced the secret of a webhook endpoint',
   'webhookEndpoint.deleted': 'deleted a webhook endpoint',
+  'webhookEndpoint.tested': 'sent a test event to a webhook endpoint',
   'webhookEndpoint.redelivered': 'delivered events again to a webhook endpoint',
   'workflows.deployed': 'deployed workflows',
   'workflows.rolledBack': 'rolled workflows back',

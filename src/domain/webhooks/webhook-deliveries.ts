@@ -4,9 +4,9 @@ import type { Cursors } from '../../storage/cursors.ts'
 import { dayMilliseconds, type PurgeTarget } from '../../storage/purge-target.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
-import type { WebhookDeliveriesTable } from '../../storage/tables/webhook-tables.ts'
+import type { WebhookDeliveriesTable, WebhookEndpointsTable } from '../../storage/tables/webhook-tables.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
-import { findEndpoint, firstIdSince } from './webhooks.sql.ts'
+import { deliveryCounts, findEndpoint, firstIdSince } from './webhooks.sql.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed'
 
@@ -26,6 +26,15 @@ export interface RedeliveryRequest {
   /** Milliseconds since 1970. */
   since: number
   status?: 'delivered' | 'failed' | undefined
+}
+
+export interface DeliverySummary {
+  /** The newest delivery. */
+  last: WebhookDeliveriesTable | undefined
+  /** At most `countedMax`. */
+  pending: number
+  /** At most `countedMax`. */
+  failed: number
 }
 
 export class WebhookDeliveries {
@@ -59,8 +68,28 @@ export class WebhookDeliveries {
     return { deliveries, nextCursor: last ? this.#cursors.write(list, last.id) : null }
   }
 
+  /** `undefined` without such a delivery of the endpoint. */
+  async get(accountId: string, endpointId: string, deliveryId: string): Promise<WebhookDeliveriesTable | undefined> {
+    const [endpoint, id] = [parseId(endpointId), parseId(deliveryId)]
+    if (endpoint === undefined || id === undefined) return undefined
+    const rows = this.#store.read.query.selectFrom('webhook_deliveries').selectAll().where('id', '=', id)
+    return rows.where('endpoint_id', '=', endpoint).where('account_id', '=', accountId).executeTakeFirst()
+  }
+
+  /** The state of the deliveries of each endpoint of the account. */
+  async summaries(accountId: string): Promise<Map<string, DeliverySummary>> {
+    const { read } = this.#store
+    const counts = await read.all(deliveryCounts, [accountId])
+    const ids = counts.map(({ lastId }) => lastId).filter((id) => id !== null)
+    const rows = read.query.selectFrom('webhook_deliveries').selectAll().where('id', 'in', ids)
+    const last = new Map(ids.length === 0 ? [] : (await rows.execute()).map((row) => [row.id, row]))
+    return new Map(
+      counts.map(({ id, lastId, pending, failed }) => [id, { last: last.get(lastId ?? ''), pending, failed }]),
+    )
+  }
+
   /** Queues a test event; `undefined` without such an endpoint. */
-  async sendTest(accountId: string, endpointId: string): Promise<WebhookDeliveriesTable | undefined> {
+  async sendTest(accountId: string, endpointId: string, by: Actor | ApiKeyUse) {
     const at = this.#now()
     const delivery = await this.#store.write(async (tx) => {
       const endpoint = await findEndpoint(tx, accountId, endpointId)
@@ -78,6 +107,7 @@ export class WebhookDeliveries {
         deadline: at + retryMilliseconds,
       }
       const inserted = tx.query.insertInto('webhook_deliveries').values({ ...unsent, ...row })
+      await recordAction(tx, 'webhookEndpoint.tested', endpoint, by, { deliveryId: row.id })
       return inserted.returningAll().executeTakeFirstOrThrow()
     })
     this.#store.notify('runs')
@@ -91,7 +121,7 @@ export class WebhookDeliveries {
       const endpoint = await findEndpoint(tx, accountId, endpointId)
       if (!endpoint || id === undefined) return undefined
       const [row] = await this.#queueAgain(tx, endpoint.id, [id])
-      if (row) await recordRedelivery(tx, accountId, endpoint, by, { deliveryId: id })
+      if (row) await recordAction(tx, 'webhookEndpoint.redelivered', endpoint, by, { deliveryId: id })
       return row
     })
     if (delivery) this.#store.notify('runs')
@@ -119,7 +149,10 @@ export class WebhookDeliveries {
         .execute()
       const ids = rows.slice(0, redeliveredMax).map(({ id }) => id)
       if (ids.length > 0) await this.#queueAgain(tx, endpoint.id, ids)
-      await recordRedelivery(tx, accountId, endpoint, by, { since: new Date(since).toISOString(), count: ids.length })
+      await recordAction(tx, 'webhookEndpoint.redelivered', endpoint, by, {
+        since: new Date(since).toISOString(),
+        count: ids.length,
+      })
       return { count: ids.length, nextSince: rows[redeliveredMax]?.created_at ?? null }
     })
     if (result) this.#store.notify('runs')
@@ -145,16 +178,15 @@ const unsent = {
   error: null,
 }
 
-async function recordRedelivery(
+async function recordAction(
   tx: Transaction,
-  accountId: string,
-  endpoint: { id: string; url: string },
+  action: `webhookEndpoint.${'redelivered' | 'tested'}`,
+  { id, account_id, url }: WebhookEndpointsTable,
   by: Actor | ApiKeyUse,
   details: Record<string, unknown>,
 ): Promise<void> {
-  const subject = { id: endpoint.id, name: new URL(endpoint.url).host }
-  const actor = await toActor(tx, by)
-  await recordAudit(tx, accountId, { action: 'webhookEndpoint.redelivered', by: actor, subject, details })
+  const subject = { id, name: new URL(url).host }
+  await recordAudit(tx, account_id, { action, by: await toActor(tx, by), subject, details })
 }
 
 const purgedRowsMax = 500

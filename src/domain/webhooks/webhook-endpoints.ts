@@ -56,9 +56,11 @@ export class WebhookEndpoints {
     this.#now = now
   }
 
-  /** Returns the endpoint with its secret, which is not shown again; `undefined` when the account has `endpointsMax`. */
-  async create(accountId: string, given: NewEndpoint, by: Actor | ApiKeyUse) {
-    const id = uuid()
+  /**
+   * Returns the endpoint with its secret, which is not shown again; `undefined` when the account has `endpointsMax`, and
+   * `repeated` when the id was used before.
+   */
+  async create(accountId: string, given: NewEndpoint, by: Actor | ApiKeyUse, id = uuid()) {
     const secret = createSecret()
     const row: WebhookEndpointsTable = {
       id,
@@ -73,14 +75,17 @@ export class WebhookEndpoints {
       disabled_reason: given.enabled === false ? 'request' : null,
       created_at: this.#now(),
     }
-    const isCreated = await this.#store.write(async (tx) => {
+    const result = await this.#store.write(async (tx) => {
+      const same = tx.query.selectFrom('webhook_endpoints').select('id').where('id', '=', id)
+      if (await same.executeTakeFirst()) return 'repeated'
       const ids = tx.query.selectFrom('webhook_endpoints').select('id').where('account_id', '=', accountId)
-      if ((await ids.execute()).length >= endpointsMax) return false
+      if ((await ids.execute()).length >= endpointsMax) return 'tooMany'
       await tx.query.insertInto('webhook_endpoints').values(row).execute()
       await audit(tx, row, 'webhookEndpoint.created', by)
-      return true
+      return 'created'
     })
-    return isCreated ? { endpoint: this.#toEndpoint(row), secret } : undefined
+    if (result === 'tooMany') return undefined
+    return result === 'repeated' ? result : { endpoint: this.#toEndpoint(row), secret }
   }
 
   async get(accountId: string, id: string): Promise<WebhookEndpoint | undefined> {
@@ -126,12 +131,18 @@ export class WebhookEndpoints {
     return changed
   }
 
-  /** Replaces the secret. Requests are signed with both for `overlapMilliseconds`. */
-  async rotateSecret(accountId: string, id: string, by: Actor | ApiKeyUse) {
+  /**
+   * Replaces the secret. Requests are signed with both for `overlapMilliseconds`.
+   *
+   * @param overlapEnd the `previousSecretExpiresAt` that the caller saw: if it has changed, another rotation came first,
+   * and the result is `repeated`, because one more would end the overlap of the secret that is in use.
+   */
+  async rotateSecret(accountId: string, id: string, by: Actor | ApiKeyUse, overlapEnd?: number | null) {
     const secret = createSecret()
     return this.#store.write(async (tx) => {
       const row = await findEndpoint(tx, accountId, id)
       if (!row) return undefined
+      if (overlapEnd !== undefined && this.#toEndpoint(row).previousSecretExpiresAt !== overlapEnd) return 'repeated'
       const set = {
         secret: this.#encryption.encrypt(secret, secretAad(accountId, row.id)),
         previous_secret: row.secret,

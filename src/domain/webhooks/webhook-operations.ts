@@ -63,7 +63,7 @@ export function webhookOperations({
       const invalid = invalidUrl(body.url)
       if (invalid) return invalid
       const created = await endpoints.create(principal.accountId, body, principal)
-      if (!created) return tooManyEndpoints
+      if (!created || created === 'repeated') return tooManyEndpoints
       const { endpoint, secret } = created
       const headers = { Location: `/v1/execution/webhook-endpoints/${endpoint.id}` }
       return { status: 201, headers, body: { ...toResponse(endpoint), secret } }
@@ -88,12 +88,12 @@ export function webhookOperations({
 
     async rotateWebhookSecret({ principal, path }) {
       const rotated = await endpoints.rotateSecret(principal.accountId, path.endpointId, principal)
-      if (!rotated) return noEndpoint
+      if (!rotated || rotated === 'repeated') return noEndpoint
       return { status: 200, body: { ...toResponse(rotated.endpoint), secret: rotated.secret } }
     },
 
     async sendTestWebhook({ principal, path }) {
-      const delivery = await deliveries.sendTest(principal.accountId, path.endpointId)
+      const delivery = await deliveries.sendTest(principal.accountId, path.endpointId, principal)
       return delivery ? { status: 202, body: toDeliveryResponse(delivery) } : noEndpoint
     },
 

@@ -21,6 +21,19 @@ export const findDueEndpoints = statement<WebhookEndpointsTable, [now: number]>(
     WHERE endpoint_id = webhook_endpoints.id AND status = 'pending' AND next_attempt_at <= ?)`,
 )
 
+/** Deliveries are counted up to this number, so that a page does not wait for the count of a million. */
+export const countedMax = 1000
+
+const countOf = (status: string) => `(SELECT COUNT(*) FROM (SELECT 1 FROM webhook_deliveries
+    WHERE endpoint_id = e.id AND status = '${status}' LIMIT ${countedMax}) AS counted)`
+
+/** The newest delivery, and the numbers of pending and failed ones, of each endpoint of an account. */
+export const deliveryCounts = statement<
+  { id: string; lastId: string | null; pending: number; failed: number },
+  [accountId: string]
+>(`SELECT id, (SELECT MAX(id) FROM webhook_deliveries WHERE endpoint_id = e.id) AS "lastId",
+    ${countOf('pending')} AS pending, ${countOf('failed')} AS failed FROM webhook_endpoints AS e WHERE account_id = ?`)
+
 /** Starts attempts of the deliveries that are due, oldest first, and leases them until `leaseEnd`. */
 export const claimDeliveries = statement<
   WebhookDeliveriesTable,

@@ -25,6 +25,8 @@ import * as code from './sign-in/code-page.ts'
 import * as links from './sign-in/link-pages.ts'
 import * as signIn from './sign-in/sign-in-page.ts'
 import { sendTrace, traceViewer } from './trace-viewer/trace-viewer.ts'
+import * as webhookActions from './webhooks/webhook-action-handlers.ts'
+import * as webhooks from './webhooks/webhook-handlers.ts'
 import * as workflows from './workflows/workflow-handlers.ts'
 
 export function dashboardApp(deps: Dependencies): Express {
@@ -83,6 +85,23 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.post('/browser-contexts/:id/delete', contexts.deleteContext)
   pages.get('/browser-contexts/:id/versions/:version/restore', contexts.confirmRestore)
   pages.post('/browser-contexts/:id/versions/:version/restore', contexts.restoreVersion)
+
+  pages.get('/webhooks', webhooks.listEndpoints)
+  pages.get('/webhooks/new', webhooks.showNewEndpoint)
+  pages.post('/webhooks/new', webhooks.createEndpoint)
+  pages.get('/webhooks/:id', webhooks.showEndpoint)
+  pages.get('/webhooks/:id/edit', webhooks.showEndpointChange)
+  pages.post('/webhooks/:id/edit', webhooks.changeEndpoint)
+  pages.post('/webhooks/:id/state', webhookActions.setEnabled)
+  pages.post('/webhooks/:id/test', webhookActions.sendTest)
+  pages.get('/webhooks/:id/rotate', webhookActions.confirmSecretRotation)
+  pages.post('/webhooks/:id/rotate', webhookActions.rotateSecret)
+  pages.get('/webhooks/:id/redeliver', webhookActions.showRedelivery)
+  pages.post('/webhooks/:id/redeliver', webhookActions.redeliverSince)
+  pages.get('/webhooks/:id/delete', webhookActions.confirmEndpointDeletion)
+  pages.post('/webhooks/:id/delete', webhookActions.deleteEndpoint)
+  pages.get('/webhooks/:id/deliveries/:delivery', webhooks.showDelivery)
+  pages.post('/webhooks/:id/deliveries/:delivery/redeliver', webhookActions.redeliver)
 
   pages.get('/api-keys', apiKeys.listApiKeys)
   pages.get('/api-keys/new', apiKeys.showNewApiKey)

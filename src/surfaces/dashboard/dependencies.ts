@@ -1,4 +1,5 @@
 /** The parts of the domain that the dashboard uses, and its settings. */
+import type { BlockList } from 'node:net'
 import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { TenantLimits } from '../../contract/tenant-limits.ts'
@@ -19,6 +20,8 @@ import type { RunFeed } from '../../domain/runs/run-feed.ts'
 import type { RunStatistics } from '../../domain/runs/run-statistics.ts'
 import type { Runs } from '../../domain/runs/runs.ts'
 import type { Workers } from '../../domain/runs/workers.ts'
+import type { WebhookDeliveries } from '../../domain/webhooks/webhook-deliveries.ts'
+import type { WebhookEndpoints } from '../../domain/webhooks/webhook-endpoints.ts'
 import type { Retention } from '../../maintenance/retention.ts'
 import type { BuiltDocs } from '../docs/docs-handler.ts'
 import type { AttemptCounts } from './sign-in/attempt-limits.ts'
@@ -42,6 +45,10 @@ export interface DashboardDomain {
   retention: Retention
   workers: Workers
   usage: StorageUsage
+  webhookEndpoints: WebhookEndpoints
+  webhookDeliveries: WebhookDeliveries
+  /** Private addresses that webhooks may reach. */
+  webhookPrivateAddresses: BlockList | undefined
 }
 
 export interface Dependencies extends DashboardDomain {

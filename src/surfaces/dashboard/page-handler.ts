@@ -9,7 +9,16 @@ import type { Dependencies } from './dependencies.ts'
 import type { UploadedFile } from './form-body.ts'
 import type { Html, Tone } from './html.ts'
 
-export type Tab = 'overview' | 'runs' | 'workflows' | 'browser-contexts' | 'api-keys' | 'settings' | 'profile' | 'go-to'
+export type Tab =
+  | 'overview'
+  | 'runs'
+  | 'workflows'
+  | 'browser-contexts'
+  | 'webhooks'
+  | 'api-keys'
+  | 'settings'
+  | 'profile'
+  | 'go-to'
 
 /** A request of a signed-in user. Handlers read and change only what belongs to `account`. */
 export interface PageRequest {
