@@ -61,18 +61,24 @@ export interface Service extends Addresses {
   stop(): Promise<void>
 }
 
+interface StartOptions {
+  /** Builds the snapshot of WORKFLOWS_DIR. */
+  build?: typeof buildSnapshot
+  /** Whether WORKFLOWS_DIR is deployed although versions in it break their callers. */
+  allowBreaking?: boolean
+}
+
 /**
  * Serves the surfaces of the given roles and the management address; resolves when they accept requests.
  *
  * @param command the module that runs a worker when started with the argument `worker`.
- * @param build builds the snapshot of WORKFLOWS_DIR.
  */
 export async function startService(
   config: Config,
   log: Logger,
   command: string,
   roles: ReadonlySet<Role> = readRoles([]),
-  build: typeof buildSnapshot = buildSnapshot,
+  { build = buildSnapshot, allowBreaking = false }: StartOptions = {},
 ): Promise<Service> {
   // A process without workers may run as any user.
   const identity = roles.has('worker') || process.getuid?.() === 0 ? executorIdentity(config) : undefined
@@ -98,7 +104,8 @@ export async function startService(
     metrics.initializeWorkflows(deployments.listAll())
     void warm()
   })
-  const logDeployment = building && (await deployDirectory(deployments, directory ?? '', building, log))
+  const toDeploy = building && { path: directory ?? '', building, allowBreaking }
+  const logDeployment = toDeploy && (await deployDirectory(deployments, toDeploy, log))
   await retryAtStart(() => deployments.open())
   await warm()
   const welcomeToken = roles.has('dashboard') ? await retryAtStart(() => links.createFirstWelcomeLink()) : undefined

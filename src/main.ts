@@ -23,6 +23,7 @@ program
     (roles: string, before: string[]) => [...before, roles],
     [],
   )
+  .option('--allow-breaking', 'deploy WORKFLOWS_DIR even if it breaks callers of its workflows')
   .action(async (options) => (await import('./commands/start.ts')).start(options))
 
 program

@@ -12,8 +12,17 @@ import { onStopSignal } from './stop-signal.ts'
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 
-/** @param only the roles of this process, as `readRoles` takes them. */
-export async function start({ only }: { only: string[] }): Promise<void> {
+/**
+ * @param only the roles of this process, as `readRoles` takes them.
+ * @param allowBreaking whether WORKFLOWS_DIR is deployed although versions in it break their callers.
+ */
+export async function start({
+  only,
+  allowBreaking = false,
+}: {
+  only: string[]
+  allowBreaking?: boolean
+}): Promise<void> {
   const roles = readRoles(only)
   if (roles.size === 1 && roles.has('worker')) return worker({ isManaged: true })
   const config = readConfig(process.env)
@@ -21,7 +30,7 @@ export async function start({ only }: { only: string[] }): Promise<void> {
   if (isBehindUnknownProxy(config, roles)) {
     log.warn('PROXY_HOPS is 0 although a public address is set; sign-in limits treat all clients as one')
   }
-  const starting = startService(config, log, main, roles)
+  const starting = startService(config, log, main, roles, { allowBreaking })
   onStopSignal(async () => {
     log.info('service stopping')
     await (await starting).stop()

@@ -6,7 +6,7 @@ import { operator } from '../domain/audit-log/audit-log.ts'
 import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
 import { displayPath } from '../domain/deployments/bundle.ts'
 import type { Deployment } from '../domain/deployments/deployments.sql.ts'
-import { type BreakingVersion, nextMajor } from '../domain/deployments/evolution.ts'
+import { describeBreaking } from '../domain/deployments/evolution.ts'
 import { executorIdentity } from '../domain/workflows/executor-identity.ts'
 import { type AccountOptions, findAccountId, withAdministration } from './accounts.ts'
 import { CommandError, print, table } from './output.ts'
@@ -21,7 +21,8 @@ export async function deployWorkflows(argument: string | undefined, options: Acc
   const snapshot = await buildSnapshot(directory, { identity: identityFor({ ...config, WORKFLOWS_DIR: directory }) })
   await withAdministration(async ({ accounts, deployments }) => {
     const accountId = await findScope(accounts, options.account)
-    requireCompatible(await deployments.findBreakingVersions(snapshot, accountId))
+    const breaking = await deployments.findBreakingVersions(snapshot, accountId)
+    if (breaking.length > 0) throw new CommandError(`${describeBreaking(breaking).join('\n')} Nothing was deployed.`)
     const result = await deployments.deploy(snapshot, { accountId, by: operator, directory })
     const { deployment, activated, previous } = result
     if (options.json) {
@@ -75,23 +76,6 @@ export async function rollbackWorkflows(options: AccountOptions): Promise<void> 
     )
     for (const { id, version } of deployment.workflows) print(`  ${id} ${version}`)
   })
-}
-
-/** @throws {CommandError} that names each change, the API keys that it concerns, and the version to set. */
-function requireCompatible(breaking: readonly BreakingVersion[]): void {
-  if (breaking.length === 0) return
-  const lines = breaking.flatMap(({ id, before, after, changes, callers }) => {
-    const versions = before === after ? `still has the version ${after}` : `has the version ${after} after ${before}`
-    return [
-      `The workflow ${id} ${versions}, but breaks its callers:`,
-      ...changes.map(({ text, reason }) => `  ${text} ${reason}`),
-      ...callers.map(({ name, calls }) => {
-        return `  The API key "${name}" made ${calls} ${calls === 1 ? 'call' : 'calls'} in the last 30 days that would be refused.`
-      }),
-      `Set its version to ${nextMajor(before)}, or keep what its callers use. Nothing was deployed.`,
-    ]
-  })
-  throw new CommandError(lines.join('\n'))
 }
 
 /** `null` for the installation. */

@@ -24,7 +24,10 @@ const stopMillisecondsMax = 5000
 let service: ChildProcess | undefined
 
 function startService(): void {
-  const child = fork('src/main.ts', ['start'], { env: { SHUTDOWN_SECONDS: '1', ...process.env }, execArgv: [] })
+  const child = fork('src/main.ts', ['start', '--allow-breaking'], {
+    env: { SHUTDOWN_SECONDS: '1', ...process.env },
+    execArgv: [],
+  })
   service = child
   child.once('exit', (code, signal) => {
     if (service !== child) return

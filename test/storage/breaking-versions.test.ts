@@ -1,7 +1,9 @@
 /** A deployment that breaks callers is described with the API keys whose calls would be refused. */
+import type { Logger } from 'pino'
 import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import { deployDirectory } from '../../src/domain/deployments/deploy-directory.ts'
 import { Deployments } from '../../src/domain/deployments/deployments.ts'
 import type { Snapshot } from '../../src/domain/deployments/snapshot.ts'
 import type { JsonSchema } from '../../src/domain/workflows/workflow.ts'
@@ -29,6 +31,31 @@ function snapshotOf(version: string, schema: JsonSchema): Snapshot {
 }
 
 describe.each(stores)('on the store "$name"', (kind) => {
+  test('a start does not deploy a directory that breaks callers, unless that is allowed or it was rolled back', async (test) => {
+    const domain = await openDomain(test, { kind, snapshot: snapshotOf('1.0.0', before) })
+    const deployments = await new Deployments(domain.store).open()
+    test.onTestFinished(() => deployments.close())
+    const logged: [string, object][] = []
+    const log = Object.fromEntries(
+      ['info', 'warn', 'error'].map((level) => [level, (fields: object) => logged.push([level, fields])]),
+    ) as unknown as Logger
+    const deploy = async (snapshot: Snapshot, allowBreaking: boolean) => {
+      const directory = { path: '/workflows', building: Promise.resolve(snapshot), allowBreaking }
+      const report = await deployDirectory(deployments, directory, log)
+      report()
+      return deployments.installation.get('measure')?.version
+    }
+    expect(await deploy(snapshotOf('1.1.0', after), false)).toBe('1.0.0')
+    expect(logged).toMatchObject([['error', { directory: '/workflows', problems: expect.any(Array) }]])
+    expect(logged[0]?.[1]).toMatchObject({ problems: expect.arrayContaining([expect.stringContaining('maximum 10')]) })
+    expect(await deploy(snapshotOf('1.1.0', after), true)).toBe('1.1.0')
+    await deployments.rollback(null, operator)
+    // It is what was deployed last: the rollback stays in effect.
+    expect(await deploy(snapshotOf('1.1.0', after), false)).toBe('1.0.0')
+    expect(logged.map(([level]) => level)).toEqual(['error', 'info', 'warn'])
+    expect(await deploy(snapshotOf('2.0.0', after), false)).toBe('2.0.0')
+  })
+
   test('only keys with calls that the new schemas refuse are named, by the newest month of calls', async (test) => {
     const snapshot = snapshotOf('1.0.0', before)
     const domain = await openDomain(test, { kind, snapshot })

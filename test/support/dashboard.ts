@@ -47,7 +47,7 @@ export async function startDashboardService(settings: Environment = {}): Promise
   const config = readConfig({ ...serviceSettings(storage), ...settings })
   const log: LogLine[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
-  const service = await startService(config, logger, noWorker, readRoles([]), buildOnce)
+  const service = await startService(config, logger, noWorker, readRoles([]), { build: buildOnce })
   const domain = await openDomain(storage)
   return {
     ...service,

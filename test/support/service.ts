@@ -74,7 +74,7 @@ export async function startTestService({
   const config = readConfig({ ...process.env, ...settings })
   const log: LogLine[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
-  const service = await startService(config, logger, worker ? main : noWorker, readRoles([]), buildOnce)
+  const service = await startService(config, logger, worker ? main : noWorker, readRoles([]), { build: buildOnce })
   const { store, ...administration } = await openAdministration(config)
   return {
     ...storage,

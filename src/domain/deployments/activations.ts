@@ -44,8 +44,8 @@ export async function deploySnapshot(
   const deployment = { id, accountId, createdAt: at, workflows, sizeBytes: sizeOfFiles(snapshot) }
   const compare = async (tx: Transaction) => {
     const activations = await findActivations(tx, accountId)
-    const last = unless === 'current' ? activations[0] : activations.find(({ kind }) => kind === 'deploy')
-    return { deployment, activated: last?.deploymentId !== id, previousId: activations[0]?.deploymentId }
+    const last = unless === 'current' ? activations[0]?.deploymentId : lastDeployed(activations)
+    return { deployment, activated: last !== id, previousId: activations[0]?.deploymentId }
   }
   const before = await compare(store.read)
   if (!before.activated) return before
@@ -58,6 +58,15 @@ export async function deploySnapshot(
     await recordActivation(tx, deployment, { kind: 'deploy', directory, by, at })
     return compared
   })
+}
+
+/** Whether the snapshot is what was deployed last. It is not current if it was rolled back. */
+export async function isLastDeployed(store: Store, snapshot: Snapshot, accountId: string | null): Promise<boolean> {
+  return lastDeployed(await findActivations(store.read, accountId)) === snapshotId(snapshot, accountId)
+}
+
+function lastDeployed(activations: readonly Activation[]): string | undefined {
+  return activations.find(({ kind }) => kind === 'deploy')?.deploymentId
 }
 
 /** Makes the deployment before the current one current. Returns its ID, or `undefined` when there is none. */

@@ -3,22 +3,28 @@ import type { Logger } from 'pino'
 import type { Actor } from '../audit-log/audit-log.ts'
 import { NoWorkflows } from './build-snapshot.ts'
 import type { Deployments } from './deployments.ts'
+import { describeBreaking } from './evolution.ts'
 import type { Snapshot } from './snapshot.ts'
 
 const startOfService: Actor = { kind: 'operator', id: null, name: 'start of the service' }
 
+export interface DirectoryToDeploy {
+  path: string
+  building: Promise<Snapshot>
+  /** Whether versions that break callers are deployed. */
+  allowBreaking: boolean
+}
+
 /**
  * Deploys for all accounts. A directory without workflows changes nothing: the service may have been given none, and its
- * workflows by a command.
+ * workflows by a command. Nor does one that breaks callers: the service then serves the current workflows.
  *
- * @param building of the directory.
  * @returns a function that logs what was done, for a start that succeeds.
  * @throws {WorkflowError}
  */
 export async function deployDirectory(
   deployments: Deployments,
-  directory: string,
-  building: Promise<Snapshot>,
+  { path: directory, building, allowBreaking }: DirectoryToDeploy,
   log: Logger,
 ): Promise<() => void> {
   const snapshot = await building.catch((error: unknown) => {
@@ -26,6 +32,15 @@ export async function deployDirectory(
     throw error
   })
   if (!snapshot) return () => {}
+  if (!allowBreaking && !(await deployments.isLastDeployed(snapshot, null))) {
+    await deployments.refresh()
+    const breaking = await deployments.findBreakingVersions(snapshot, null)
+    if (breaking.length > 0) {
+      const problems = describeBreaking(breaking)
+      return () =>
+        log.error({ directory, problems }, 'WORKFLOWS_DIR breaks callers of its workflows and is not deployed')
+    }
+  }
   const options = { accountId: null, by: startOfService, directory, unless: 'lastDeployed' } as const
   const { deployment, activated, previous } = await deployments.deploy(snapshot, options)
   const deploymentId = deployment.id

@@ -7,7 +7,7 @@ import type { Actor } from '../audit-log/audit-log.ts'
 import type { ScopeOf } from '../runs/concurrency-limits.ts'
 import type { Workflow } from '../workflows/workflow.ts'
 import { Workflows } from '../workflows/workflows.ts'
-import { activateEarlier, type DeployOptions, deploySnapshot } from './activations.ts'
+import { activateEarlier, type DeployOptions, deploySnapshot, isLastDeployed } from './activations.ts'
 import { type Claimable, ClaimableWorkflows } from './claimable-workflows.ts'
 import { type Deployment, findActivationState, findCurrentActivations, findFiles, findPins } from './deployments.sql.ts'
 import { type BreakingVersion, findBreakingVersions } from './evolution.ts'
@@ -147,6 +147,11 @@ export class Deployments implements WorkflowRegistry {
   findBreakingVersions({ workflows }: Snapshot, accountId: string | null): Promise<BreakingVersion[]> {
     const current = accountId === null ? this.#installation : this.current(accountId)
     return findBreakingVersions(this.#store.read, current, workflows, accountId, this.#now())
+  }
+
+  /** Whether the snapshot is what was deployed last, even if it was rolled back. */
+  isLastDeployed(snapshot: Snapshot, accountId: string | null): Promise<boolean> {
+    return isLastDeployed(this.#store, snapshot, accountId)
   }
 
   /** Stores the snapshot and makes it current, in all processes within a second. @throws {WorkflowError} */

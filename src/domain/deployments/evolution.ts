@@ -90,6 +90,21 @@ export function nextMajor(version: string): string {
   return `${majorOf(version) + 1}.0.0`
 }
 
+/** Lines that name each change, the API keys that it concerns, and the version to set. */
+export function describeBreaking(breaking: readonly BreakingVersion[]): string[] {
+  return breaking.flatMap(({ id, before, after, changes, callers }) => {
+    const versions = before === after ? `still has the version ${after}` : `has the version ${after} after ${before}`
+    return [
+      `The workflow ${id} ${versions}, but breaks its callers:`,
+      ...changes.map(({ text, reason }) => `  ${text} ${reason}`),
+      ...callers.map(({ name, calls }) => {
+        return `  The API key "${name}" made ${calls} ${calls === 1 ? 'call' : 'calls'} in the last 30 days that would be refused.`
+      }),
+      `Set its version to ${nextMajor(before)}, or keep what its callers use.`,
+    ]
+  })
+}
+
 /** The workflows whose new version breaks callers of the one that they call now. */
 export async function findBreakingVersions(
   reader: Transaction,
