@@ -118,7 +118,7 @@ export async function startService(
   const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, onUnavailable) : undefined
   const management = { metrics: async () => metrics.text(await worker?.metrics()), ready }
   const sender = new WebhookSender(config.WEBHOOK_PRIVATE_ADDRESSES)
-  const webhooks = new WebhookDispatcher({ store, encryption, sender, log })
+  const webhooks = new WebhookDispatcher({ store, encryption, sender, log, observe: metrics.registerWebhookMetrics() })
   const listeners = await listenOnSurfaces(roles, {
     config,
     store,

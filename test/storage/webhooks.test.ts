@@ -6,6 +6,7 @@ import type { WebhookRequest, WebhookResult } from '../../src/domain/webhooks/se
 import { expiredDeliveries, WebhookDeliveries } from '../../src/domain/webhooks/webhook-deliveries.ts'
 import { WebhookDispatcher } from '../../src/domain/webhooks/webhook-dispatcher.ts'
 import { eventTypes, type NewEndpoint, WebhookEndpoints } from '../../src/domain/webhooks/webhook-endpoints.ts'
+import { webhookBacklog } from '../../src/domain/webhooks/webhooks.sql.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { claimAll, failedAttempt, noRetry } from '../support/claims.ts'
 import { newAccount, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
@@ -183,6 +184,21 @@ describe.each(stores)('webhooks ($name)', (kind) => {
     const summaries = await deliveries.summaries(accountId)
     expect(summaries.get(id)).toMatchObject({ last: { id: newest?.id }, pending: 2, failed: 1 })
     expect(summaries.get(unused.id)).toEqual({ last: undefined, pending: 0, failed: 0 })
+  })
+
+  test('the backlog is since when the most overdue delivery is due, and how many endpoints were disabled', async (test) => {
+    const { domain, accountId, principal, create, receiver, deliver, pass, clock } = await open(test, kind)
+    const backlog = async () => (await domain.store.read.all(webhookBacklog, []))[0]
+    expect(await backlog()).toEqual({ dueSince: null, disabledEndpoints: 0 })
+    await create()
+    await create({ enabled: false })
+    receiver.respond = async () => ({ ...refused, status: 410 })
+    const endedAt = clock()
+    await domain.runs.cancel(accountId, (await queueRun(domain, principal)).id)
+    pass(hour)
+    expect(await backlog()).toEqual({ dueSince: endedAt, disabledEndpoints: 0 })
+    await deliver()
+    expect(await backlog()).toEqual({ dueSince: null, disabledEndpoints: 1 })
   })
 
   test('failures are retried with growing delays; after three days the endpoint is disabled', async (test) => {

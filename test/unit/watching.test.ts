@@ -24,6 +24,7 @@ async function openMetrics(test: TestContext) {
   const metrics = new Metrics('service', store)
   metrics.registerInstallationMetrics({ ready: async () => {}, ...queue })
   metrics.registerRequestMetrics(() => ({ run: 0, account: 0 })).admit('execution', async () => ({}) as never)
+  metrics.registerWebhookMetrics()
   metrics.registerAttemptMetrics()
   metrics.initializeWorkflows(workflows)
   return { metrics, queue, workflows }

@@ -18,8 +18,12 @@ export interface WebhookDispatcherDependencies {
   encryption: Encryption
   sender: { send(request: WebhookRequest, signal: AbortSignal): Promise<WebhookResult>; close(): Promise<void> }
   log: Logger
+  observe?: ObserveWebhook
   now?: () => number
 }
+
+/** Called for each request that was recorded. */
+export type ObserveWebhook = (outcome: 'delivered' | 'retried' | 'failed', seconds: number) => void
 
 /** Maximum requests in flight. An account may have `reserved` even if the process has reached its maximum. */
 const concurrency = { endpoint: 20, account: 40, process: 1000, reserved: 2 }
@@ -191,6 +195,7 @@ export class WebhookDispatcher {
       await delay(pauseMilliseconds)
       await write()
     })
+    this.#dependencies.observe?.(status === 'pending' ? 'retried' : status, milliseconds / 1000)
     if (attempt.status === 410) await this.#disable(endpoint, 'gone', now + 1)
     else if (status === 'failed') await this.#disable(endpoint, 'deliveriesFailed', row.deadline - retryMilliseconds)
   }

@@ -34,6 +34,17 @@ export const deliveryCounts = statement<
 >(`SELECT id, (SELECT MAX(id) FROM webhook_deliveries WHERE endpoint_id = e.id) AS "lastId",
     ${countOf('pending')} AS pending, ${countOf('failed')} AS failed FROM webhook_endpoints AS e WHERE account_id = ?`)
 
+/**
+ * When the delivery became due that has been due for longest, and the number of endpoints that the service has disabled.
+ * Deliveries of disabled endpoints are not due. One index look-up for each enabled endpoint.
+ */
+export const webhookBacklog = statement<{ dueSince: number | null; disabledEndpoints: number }, []>(
+  `SELECT MIN(due) AS "dueSince",
+    (SELECT COUNT(*) FROM webhook_endpoints WHERE disabled_reason IN ('deliveriesFailed', 'gone')) AS "disabledEndpoints"
+    FROM (SELECT (SELECT MIN(next_attempt_at) FROM webhook_deliveries WHERE endpoint_id = e.id AND status = 'pending')
+      AS due FROM webhook_endpoints AS e WHERE disabled_reason IS NULL) AS of_endpoints`,
+)
+
 /** Starts attempts of the deliveries that are due, oldest first, and leases them until `leaseEnd`. */
 export const claimDeliveries = statement<
   WebhookDeliveriesTable,

@@ -11,12 +11,14 @@ import {
 } from 'prom-client'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { LimitRate } from '../../contract/stages.ts'
+import type { ObserveWebhook } from '../../domain/webhooks/webhook-dispatcher.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import { browserContextContract, executionContract } from '../../openapi/served-documents.ts'
 import type { Commit, Store } from '../../storage/store.ts'
 import type { ObserveAttempt } from '../../worker/attempt-observer.ts'
 import { type QueueMetricsDependencies, queueMetrics, withTimeout } from './queue-metrics.ts'
 import { AttemptMetrics, RunMetrics } from './run-metrics.ts'
+import { webhookMetrics } from './webhook-metrics.ts'
 
 type SerializedMetrics = MetricObjectWithValues<MetricValue<string>>[]
 
@@ -103,6 +105,10 @@ export class Metrics {
         }
       },
     }
+  }
+
+  registerWebhookMetrics(): ObserveWebhook {
+    return webhookMetrics(this.registry)
   }
 
   registerAttemptMetrics(): ObserveAttempt {

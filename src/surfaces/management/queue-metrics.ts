@@ -1,10 +1,11 @@
-/** Gauges of the queue and the workers, read from the store: all processes export the same values. */
+/** Gauges of the queue, the workers and webhooks, read from the store: all processes export the same values. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Gauge, type Registry } from 'prom-client'
 import type { ConcurrencyLimits } from '../../domain/runs/concurrency-limits.ts'
 import { type QueueDepth, queueDepth } from '../../domain/runs/queue-depth.ts'
 import type { WaitingFor } from '../../domain/runs/run.ts'
 import type { LiveWorker, Workers } from '../../domain/runs/workers.ts'
+import { webhookBacklog } from '../../domain/webhooks/webhooks.sql.ts'
 import { limitPer } from '../../domain/workflows/concurrency.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Transaction } from '../../storage/store.ts'
@@ -21,6 +22,7 @@ export interface QueueMetricsDependencies {
 interface Snapshot {
   depth: QueueDepth
   workers: LiveWorker[]
+  webhooks: { dueSince: number | null; disabledEndpoints: number }
   at: number
 }
 
@@ -73,6 +75,18 @@ export function queueMetrics(registry: Registry, dependencies: QueueMetricsDepen
   gauge('worker_slots', 'Total slots of live workers.', [], (it, { workers }) =>
     it.set(workers.reduce((sum, { slots }) => sum + slots, 0)),
   )
+  gauge(
+    'webhook_delay_seconds',
+    'For how long the webhook delivery that is due for longest has been due; 0 without one.',
+    [],
+    (it, { webhooks, at }) => it.set(Math.max(0, at - (webhooks.dueSince ?? at)) / 1000),
+  )
+  gauge(
+    'disabled_webhook_endpoints',
+    'Webhook endpoints that were disabled because deliveries failed.',
+    [],
+    (it, found) => it.set(found.webhooks.disabledEndpoints),
+  )
 }
 
 async function readSnapshot({ tx, workers, workflows, accountConcurrency = 0 }: QueueMetricsDependencies) {
@@ -83,7 +97,8 @@ async function readSnapshot({ tx, workers, workflows, accountConcurrency = 0 }: 
     ofAccount: accountConcurrency || Number.POSITIVE_INFINITY,
   }
   const depth = await queueDepth(tx, limits)
-  return { depth, workers: await workers.alive(), at: Date.now() }
+  const [webhooks = { dueSince: null, disabledEndpoints: 0 }] = await tx.all(webhookBacklog, [])
+  return { depth, workers: await workers.alive(), webhooks, at: Date.now() }
 }
 
 /** Shares a snapshot among the gauges and with scrapes soon after; `undefined` if the store is unavailable. */
