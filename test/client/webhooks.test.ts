@@ -1,5 +1,7 @@
 /** `verifyWebhook` accepts what the library of the Standard Webhooks specification signs, and nothing else. */
+import express from 'express'
 import { Webhook } from 'standardwebhooks'
+import request from 'supertest'
 import { expect, test } from 'vitest'
 import { verifyWebhook, WebhookVerificationError } from '../../src/client/index.ts'
 
@@ -30,4 +32,20 @@ test.each<[what: string, body: string, headers: Record<string, string>]>([
   ['a request from the future', body, sign([secret], new Date(Date.now() + 302_000))],
 ])('refuses %s', async (_, received, headers) => {
   await expect(verifyWebhook(received, headers, secret)).rejects.toThrow(WebhookVerificationError)
+})
+
+test('verifies the text and headers that express passes, as in the example of the README', async () => {
+  const app = express()
+  app.post('/hooks', express.text({ type: 'application/json' }), async (received, response) => {
+    const event = await verifyWebhook(received.body, received.headers, secret).catch(() => undefined)
+    response.sendStatus(event?.type === 'run.succeeded' ? 204 : 400)
+  })
+  const post = (key: string) =>
+    request(app)
+      .post('/hooks')
+      .type('json')
+      .set(sign([key]))
+      .send(body)
+  expect((await post(secret)).status).toBe(204)
+  expect((await post(other)).status).toBe(400)
 })
