@@ -22,6 +22,7 @@ import { RunArtifacts } from '../src/domain/runs/artifacts.ts'
 import { insertRuns, type NewRun } from '../src/domain/runs/enqueue-batcher.ts'
 import { RunFeed } from '../src/domain/runs/run-feed.ts'
 import { Runs } from '../src/domain/runs/runs.ts'
+import { Schedules } from '../src/domain/schedules/schedules.ts'
 import { WebhookDeliveries } from '../src/domain/webhooks/webhook-deliveries.ts'
 import { WebhookEndpoints } from '../src/domain/webhooks/webhook-endpoints.ts'
 import { Workflows } from '../src/domain/workflows/workflows.ts'
@@ -69,6 +70,8 @@ async function insert(store: Store, variables: unknown): Promise<object> {
     deployment_id: null,
     tags: null,
     concurrency_group: null,
+    schedule_id: null,
+    scheduled_for: null,
   }
   await store.write((tx) => insertRuns(tx, [run]))
   store.notify('queue')
@@ -132,7 +135,8 @@ async function service(document: Document, more: object): Promise<RequestListene
     webhookDeliveries: new WebhookDeliveries(store, cursors),
     webhookPrivateAddresses: undefined,
   }
-  const domain = { runs, artifacts, workflows, cursors, feed, executionUrl, runTokens, ...webhooks }
+  const schedules = new Schedules({ ...{ store, encryption, cursors, workflows, runs }, schedulesMax: 0 })
+  const domain = { runs, schedules, artifacts, workflows, cursors, feed, executionUrl, runTokens, ...webhooks }
   return mountDocument({
     name: 'execution',
     realm: apiKeyRealm,

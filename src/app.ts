@@ -28,6 +28,8 @@ import type { RunObserver } from './domain/runs/run-state.ts'
 import { RunStatistics } from './domain/runs/run-statistics.ts'
 import { Runs } from './domain/runs/runs.ts'
 import { Workers } from './domain/runs/workers.ts'
+import { Scheduler } from './domain/schedules/scheduler.ts'
+import { Schedules } from './domain/schedules/schedules.ts'
 import { WebhookSender } from './domain/webhooks/send-webhook.ts'
 import { WebhookDeliveries } from './domain/webhooks/webhook-deliveries.ts'
 import { WebhookDispatcher } from './domain/webhooks/webhook-dispatcher.ts'
@@ -103,6 +105,7 @@ export async function startService(
   deployments.onChange(() => {
     metrics.initializeWorkflows(deployments.listAll())
     void warm()
+    domain.scheduler.recheck().catch((err: unknown) => log.warn({ err }, 'checking schedules failed'))
   })
   const toDeploy = building && { path: directory ?? '', building, allowBreaking }
   const logDeployment = toDeploy && (await deployDirectory(deployments, toDeploy, log))
@@ -179,6 +182,18 @@ function createDomain({ config, store, workflows, encryption, observer, log }: D
   const artifacts = new RunArtifacts(store, retention.artifacts)
   const { ACCOUNT_CONCURRENCY: accountConcurrency, QUEUED_RUNS_MAX: queuedRunsMax } = config
   const usage = new StorageUsage(store, config.STORAGE_QUOTA_MB)
+  const runs = new Runs({
+    store,
+    workflows,
+    encryption,
+    cursors,
+    artifacts,
+    accountConcurrency,
+    queuedRunsMax,
+    observer,
+    usage,
+  })
+  const scheduler = new Scheduler({ store, encryption, workflows, runs, queuedRunsMax, usage, log })
   return {
     cursors,
     workflows,
@@ -191,23 +206,18 @@ function createDomain({ config, store, workflows, encryption, observer, log }: D
     refusals,
     apiKeys,
     runTokens: new RunTokens(encryption, apiKeys),
-    runs: new Runs({
-      store,
-      workflows,
-      encryption,
-      cursors,
-      artifacts,
-      accountConcurrency,
-      queuedRunsMax,
-      observer,
-      usage,
+    runs,
+    schedules: new Schedules({
+      ...{ store, encryption, cursors, workflows, runs },
+      schedulesMax: config.SCHEDULES_MAX,
     }),
+    scheduler,
     artifacts,
     retention,
     feed: new RunFeed(store),
     statistics: new RunStatistics(store),
     workers: new Workers(store),
-    maintenance: createMaintenance(store, retention, log, observer, usage),
+    maintenance: createMaintenance(store, retention, log, observer, usage, scheduler),
     browserContexts: new BrowserContexts(store, cursors, usage),
     contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS, usage),
     usage,

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'f48467d598fc30f1'
+export const documentHash = 'ee7df7b7e64fb351'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -37,8 +37,8 @@ export interface ExecutionV1Operations {
    * which its runs would exceed 1 MiB, so it may have fewer runs than `limit` although `nextCursor` is set.
    *
    * Every list is read from an index, whatever the number of runs. Therefore a request may have only one of
-   * `browserContextId`, `tag`, `reason`, `apiKeyId` and `errorWord`, and `apiKeyId` cannot be combined with
-   * `workflowId`. Otherwise it is refused (400). `status`, `createdAfter`, `createdBefore` and `order` go with all.
+   * `browserContextId`, `tag`, `reason`, `apiKeyId`, `scheduleId` and `errorWord`, and neither `apiKeyId` nor
+   * `scheduleId` can be combined with `workflowId`. Otherwise it is refused (400). `status`, `createdAfter`, `createdBefore` and `order` go with all.
    *
    * `GET /v1/execution/runs` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
@@ -230,6 +230,67 @@ export interface ExecutionV1Operations {
    * `POST /v1/execution/webhook-endpoints/{endpointId}/redeliver` · scopes: webhooks:write · responses: 202, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
    */
   redeliverWebhooks: Operation<operations, 'redeliverWebhooks'>
+  /**
+   * List schedules.
+   *
+   * Lists the account's schedules, newest first, in pages.
+   *
+   * `GET /v1/execution/schedules` · scopes: schedules:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listSchedules: Operation<operations, 'listSchedules'>
+  /**
+   * Create a schedule.
+   *
+   * Creates a schedule, which queues a run of its workflow at each of its times: those of a cron expression in a time
+   * zone, or every `intervalSeconds` from now on. Exactly one of `cron` and `intervalSeconds` is required, and
+   * `timeZone` goes with `cron`.
+   *
+   * The variables must be valid by the workflow's `variablesSchema`. A run gets the defaults of the deployment that is
+   * current at its time. A schedule that a later deployment does not fit is paused, with `pausedReason`. A key with
+   * scopes needs `browser-contexts:use` for a schedule with a `browserContextId`. Deleting the key does not stop the
+   * schedule.
+   *
+   * `POST /v1/execution/schedules` · scopes: schedules:write or schedules:write, browser-contexts:use · responses: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  createSchedule: Operation<operations, 'createSchedule'>
+  /**
+   * Get a schedule.
+   *
+   * Returns a schedule with its next five times and its last run.
+   *
+   * `GET /v1/execution/schedules/{scheduleId}` · scopes: schedules:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  getSchedule: Operation<operations, 'getSchedule'>
+  /**
+   * Change, pause or resume a schedule.
+   *
+   * Changes the members that the body contains. `cron` replaces an interval and `intervalSeconds` a cron expression.
+   * `paused: true` pauses the schedule, and `paused: false` resumes it; times that pass while it is paused get no runs.
+   * The workflow cannot be changed.
+   *
+   * `variableData` replaces all variables, including secrets. Only variables that equal those of a response, with
+   * `********` for every secret, keep the secrets.
+   *
+   * `PATCH /v1/execution/schedules/{scheduleId}` · scopes: schedules:write or schedules:write, browser-contexts:use · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  updateSchedule: Operation<operations, 'updateSchedule'>
+  /**
+   * Delete a schedule.
+   *
+   * Deletes a schedule with its variables. Its runs stay as they are.
+   *
+   * `DELETE /v1/execution/schedules/{scheduleId}` · scopes: schedules:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   */
+  deleteSchedule: Operation<operations, 'deleteSchedule'>
+  /**
+   * Run a schedule now.
+   *
+   * Queues a run of the schedule now, also when it is paused and whatever its `overlap`. The schedule's times stay as
+   * they are. Every call queues another run.
+   *
+   * `POST /v1/execution/schedules/{scheduleId}/trigger` · scopes: schedules:write · responses: 202, 400, 401, 403, 404, 406, 409, 429, 500, 503, 507
+   */
+  triggerSchedule: Operation<operations, 'triggerSchedule'>
 }
 
 /** How to call the operations of Execution API 1.2.0. */
@@ -260,5 +321,11 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     listWebhookDeliveries: { method: 'GET', path: '/v1/execution/webhook-endpoints/{endpointId}/deliveries', retry: 'always' },
     redeliverWebhook: { method: 'POST', path: '/v1/execution/webhook-endpoints/{endpointId}/deliveries/{deliveryId}/redeliver', retry: 'ifRefused' },
     redeliverWebhooks: { method: 'POST', path: '/v1/execution/webhook-endpoints/{endpointId}/redeliver', retry: 'ifRefused' },
+    listSchedules: { method: 'GET', path: '/v1/execution/schedules', retry: 'always' },
+    createSchedule: { method: 'POST', path: '/v1/execution/schedules', retry: 'ifRefused' },
+    getSchedule: { method: 'GET', path: '/v1/execution/schedules/{scheduleId}', retry: 'always' },
+    updateSchedule: { method: 'PATCH', path: '/v1/execution/schedules/{scheduleId}', retry: 'ifRefused' },
+    deleteSchedule: { method: 'DELETE', path: '/v1/execution/schedules/{scheduleId}', retry: 'always' },
+    triggerSchedule: { method: 'POST', path: '/v1/execution/schedules/{scheduleId}/trigger', retry: 'ifRefused' },
   },
 }

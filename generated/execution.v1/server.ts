@@ -34,8 +34,8 @@ export interface ExecutionV1Handlers<Principal> {
    * which its runs would exceed 1 MiB, so it may have fewer runs than `limit` although `nextCursor` is set.
    *
    * Every list is read from an index, whatever the number of runs. Therefore a request may have only one of
-   * `browserContextId`, `tag`, `reason`, `apiKeyId` and `errorWord`, and `apiKeyId` cannot be combined with
-   * `workflowId`. Otherwise it is refused (400). `status`, `createdAfter`, `createdBefore` and `order` go with all.
+   * `browserContextId`, `tag`, `reason`, `apiKeyId`, `scheduleId` and `errorWord`, and neither `apiKeyId` nor
+   * `scheduleId` can be combined with `workflowId`. Otherwise it is refused (400). `status`, `createdAfter`, `createdBefore` and `order` go with all.
    *
    * `GET /v1/execution/runs` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
@@ -227,4 +227,65 @@ export interface ExecutionV1Handlers<Principal> {
    * `POST /v1/execution/webhook-endpoints/{endpointId}/redeliver` · scopes: webhooks:write · responses: 202, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
    */
   redeliverWebhooks: Handler<operations['redeliverWebhooks'], never, Principal>
+  /**
+   * List schedules.
+   *
+   * Lists the account's schedules, newest first, in pages.
+   *
+   * `GET /v1/execution/schedules` · scopes: schedules:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listSchedules: Handler<operations['listSchedules'], 'limit', Principal>
+  /**
+   * Create a schedule.
+   *
+   * Creates a schedule, which queues a run of its workflow at each of its times: those of a cron expression in a time
+   * zone, or every `intervalSeconds` from now on. Exactly one of `cron` and `intervalSeconds` is required, and
+   * `timeZone` goes with `cron`.
+   *
+   * The variables must be valid by the workflow's `variablesSchema`. A run gets the defaults of the deployment that is
+   * current at its time. A schedule that a later deployment does not fit is paused, with `pausedReason`. A key with
+   * scopes needs `browser-contexts:use` for a schedule with a `browserContextId`. Deleting the key does not stop the
+   * schedule.
+   *
+   * `POST /v1/execution/schedules` · scopes: schedules:write or schedules:write, browser-contexts:use · responses: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  createSchedule: Handler<operations['createSchedule'], never, Principal>
+  /**
+   * Get a schedule.
+   *
+   * Returns a schedule with its next five times and its last run.
+   *
+   * `GET /v1/execution/schedules/{scheduleId}` · scopes: schedules:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  getSchedule: Handler<operations['getSchedule'], never, Principal>
+  /**
+   * Change, pause or resume a schedule.
+   *
+   * Changes the members that the body contains. `cron` replaces an interval and `intervalSeconds` a cron expression.
+   * `paused: true` pauses the schedule, and `paused: false` resumes it; times that pass while it is paused get no runs.
+   * The workflow cannot be changed.
+   *
+   * `variableData` replaces all variables, including secrets. Only variables that equal those of a response, with
+   * `********` for every secret, keep the secrets.
+   *
+   * `PATCH /v1/execution/schedules/{scheduleId}` · scopes: schedules:write or schedules:write, browser-contexts:use · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  updateSchedule: Handler<operations['updateSchedule'], never, Principal>
+  /**
+   * Delete a schedule.
+   *
+   * Deletes a schedule with its variables. Its runs stay as they are.
+   *
+   * `DELETE /v1/execution/schedules/{scheduleId}` · scopes: schedules:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   */
+  deleteSchedule: Handler<operations['deleteSchedule'], never, Principal>
+  /**
+   * Run a schedule now.
+   *
+   * Queues a run of the schedule now, also when it is paused and whatever its `overlap`. The schedule's times stay as
+   * they are. Every call queues another run.
+   *
+   * `POST /v1/execution/schedules/{scheduleId}/trigger` · scopes: schedules:write · responses: 202, 400, 401, 403, 404, 406, 409, 429, 500, 503, 507
+   */
+  triggerSchedule: Handler<operations['triggerSchedule'], never, Principal>
 }

@@ -67,8 +67,8 @@ export interface paths {
          *     which its runs would exceed 1 MiB, so it may have fewer runs than `limit` although `nextCursor` is set.
          *
          *     Every list is read from an index, whatever the number of runs. Therefore a request may have only one of
-         *     `browserContextId`, `tag`, `reason`, `apiKeyId` and `errorWord`, and `apiKeyId` cannot be combined with
-         *     `workflowId`. Otherwise it is refused (400). `status`, `createdAfter`, `createdBefore` and `order` go with all.
+         *     `browserContextId`, `tag`, `reason`, `apiKeyId`, `scheduleId` and `errorWord`, and neither `apiKeyId` nor
+         *     `scheduleId` can be combined with `workflowId`. Otherwise it is refused (400). `status`, `createdAfter`, `createdBefore` and `order` go with all.
          */
         get: operations["listRuns"];
         put?: never;
@@ -467,6 +467,97 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List schedules
+         * @description Lists the account's schedules, newest first, in pages.
+         */
+        get: operations["listSchedules"];
+        put?: never;
+        /**
+         * Create a schedule
+         * @description Creates a schedule, which queues a run of its workflow at each of its times: those of a cron expression in a time
+         *     zone, or every `intervalSeconds` from now on. Exactly one of `cron` and `intervalSeconds` is required, and
+         *     `timeZone` goes with `cron`.
+         *
+         *     The variables must be valid by the workflow's `variablesSchema`. A run gets the defaults of the deployment that is
+         *     current at its time. A schedule that a later deployment does not fit is paused, with `pausedReason`. A key with
+         *     scopes needs `browser-contexts:use` for a schedule with a `browserContextId`. Deleting the key does not stop the
+         *     schedule.
+         */
+        post: operations["createSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/schedules/{scheduleId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the schedule. */
+                scheduleId: components["parameters"]["ScheduleId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Get a schedule
+         * @description Returns a schedule with its next five times and its last run.
+         */
+        get: operations["getSchedule"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a schedule
+         * @description Deletes a schedule with its variables. Its runs stay as they are.
+         */
+        delete: operations["deleteSchedule"];
+        options?: never;
+        head?: never;
+        /**
+         * Change, pause or resume a schedule
+         * @description Changes the members that the body contains. `cron` replaces an interval and `intervalSeconds` a cron expression.
+         *     `paused: true` pauses the schedule, and `paused: false` resumes it; times that pass while it is paused get no runs.
+         *     The workflow cannot be changed.
+         *
+         *     `variableData` replaces all variables, including secrets. Only variables that equal those of a response, with
+         *     `********` for every secret, keep the secrets.
+         */
+        patch: operations["updateSchedule"];
+        trace?: never;
+    };
+    "/v1/execution/schedules/{scheduleId}/trigger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the schedule. */
+                scheduleId: components["parameters"]["ScheduleId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a schedule now
+         * @description Queues a run of the schedule now, also when it is paused and whatever its `overlap`. The schedule's times stay as
+         *     they are. Every call queues another run.
+         */
+        post: operations["triggerSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface webhooks {
     "run-finished": {
@@ -624,9 +715,16 @@ export interface components {
             priority: number;
             /** @description The tags that it was queued with, in the order of the request. */
             tags: components["schemas"]["RunTag"][];
+            /** @description The schedule that queued the run; it may have been deleted since. `null` for other runs. */
+            scheduleId: components["schemas"]["Uuid"] | null;
+            /**
+             * @description The time of the schedule that the run is for, which no other run has. `null` for a run that `triggerSchedule`
+             *     queued, and for runs of no schedule.
+             */
+            scheduledFor: components["schemas"]["Timestamp"] | null;
             /**
              * @description The API key that queued the run; it may have been deleted since. `null` for a run that was queued in the
-             *     dashboard.
+             *     dashboard or by a schedule.
              */
             apiKeyId: components["schemas"]["Uuid"] | null;
             /** @description Number of attempts that have started. */
@@ -955,6 +1053,175 @@ export interface components {
             data: components["schemas"]["Workflow"][];
             nextCursor: components["schemas"]["NextCursor"];
         };
+        /** @example Morning report */
+        ScheduleName: string;
+        /**
+         * @description Exactly five fields, separated by one space: minute, hour, day of the month, month, and day of the week (0 or 7 is
+         *     Sunday). A field is `*`, numbers or names (`JAN`, `MON`), lists, ranges and steps: `*\/15`, `1-5`, `MON,THU`. `L`
+         *     is the last day of the month, `FRI#2` its second Friday. If both days are restricted, either suffices.
+         *
+         *     The fields are a local time of `timeZone`. A time that is skipped because clocks are set forward runs at the first
+         *     instant after the gap. A time that occurs twice because clocks are set back runs once, at the first.
+         * @example 0 7 * * MON-FRI
+         */
+        CronExpression: string;
+        /**
+         * @description A time zone of the IANA database, for `cron`; `UTC` if absent.
+         * @example Europe/Berlin
+         */
+        TimeZone: string;
+        /**
+         * @description Seconds between two times. The first is one interval after the schedule is created or gets this interval.
+         * @example 900
+         */
+        IntervalSeconds: number;
+        /**
+         * @description What happens to times that the service could not serve within 60 seconds, because it was stopped or its clock was
+         *     set forward. `skip`, the default: they get no runs. `runOnce`: the latest gets a run. `runAll`: each gets a run, at
+         *     most the latest 100.
+         * @enum {string}
+         */
+        MissedPolicy: "skip" | "runOnce" | "runAll";
+        /**
+         * @description What happens at a time while a run of the schedule has not finished. `allow`, the default: its run is queued.
+         *     `skip`: it gets no run. `queue`: it waits until the run has finished; at most the latest 100 times wait.
+         *     `cancelPrevious`: the unfinished runs are cancelled and its run is queued; it may start before a running one has
+         *     ended.
+         * @enum {string}
+         */
+        OverlapPolicy: "allow" | "skip" | "queue" | "cancelPrevious";
+        ScheduleExpiry: number;
+        /** @description The new schedule, with exactly one of `cron` and `intervalSeconds`. */
+        CreateScheduleRequest: {
+            workflowId: components["schemas"]["WorkflowId"];
+            variableData: components["schemas"]["VariableData"];
+            cron?: components["schemas"]["CronExpression"];
+            timeZone?: components["schemas"]["TimeZone"];
+            intervalSeconds?: components["schemas"]["IntervalSeconds"];
+            missed?: components["schemas"]["MissedPolicy"];
+            overlap?: components["schemas"]["OverlapPolicy"];
+            /** @description Whether the schedule queues no runs; `false` if absent. */
+            paused?: boolean;
+            /** @description The priority of its runs; 0 if absent. */
+            priority?: number;
+            /**
+             * @description When the browser's cookies and storage become the context's new version; `onSuccess` if absent. Ignored without
+             *     `browserContextId`.
+             */
+            persistContext?: components["schemas"]["PersistContext"];
+            /** @description Tags of its runs, by which `listRuns` finds them. Do not put secrets into them. */
+            tags?: components["schemas"]["RunTag"][];
+            /** @description Seconds after which a run becomes `expired` if it has not started. */
+            expiresInSeconds?: components["schemas"]["ScheduleExpiry"];
+            /** @description What the runs work on, for a workflow whose `concurrency.per` is `key`. */
+            concurrencyKey?: components["schemas"]["ConcurrencyKey"];
+            /** @description The browser context that the runs start with, for a workflow whose `usesBrowser` is true. */
+            browserContextId?: components["schemas"]["Uuid"];
+            /** @description A name for people, which need not be unique. */
+            name?: components["schemas"]["ScheduleName"];
+        };
+        /** @description The members to change; at least one. */
+        UpdateScheduleRequest: {
+            variableData?: components["schemas"]["VariableData"];
+            cron?: components["schemas"]["CronExpression"];
+            timeZone?: components["schemas"]["TimeZone"];
+            intervalSeconds?: components["schemas"]["IntervalSeconds"];
+            missed?: components["schemas"]["MissedPolicy"];
+            overlap?: components["schemas"]["OverlapPolicy"];
+            /** @description Whether the schedule queues no runs. */
+            paused?: boolean;
+            /** @description The priority of its runs. */
+            priority?: number;
+            /**
+             * @description When the browser's cookies and storage become the context's new version. Ignored without
+             *     `browserContextId`.
+             */
+            persistContext?: components["schemas"]["PersistContext"];
+            /** @description Tags of its runs, by which `listRuns` finds them. Do not put secrets into them. */
+            tags?: components["schemas"]["RunTag"][];
+            /** @description Seconds after which a run becomes `expired` if it has not started. `null` removes it. */
+            expiresInSeconds?: components["schemas"]["ScheduleExpiry"] | null;
+            /** @description What the runs work on, for a workflow whose `concurrency.per` is `key`. `null` removes it. */
+            concurrencyKey?: components["schemas"]["ConcurrencyKey"] | null;
+            /** @description The browser context that the runs start with, for a workflow whose `usesBrowser` is true. `null` removes it. */
+            browserContextId?: components["schemas"]["Uuid"] | null;
+            /** @description A name for people, which need not be unique. `null` removes it. */
+            name?: components["schemas"]["ScheduleName"] | null;
+        };
+        /** @description Queues a run of a workflow at each of its times. */
+        Schedule: {
+            id: components["schemas"]["Uuid"];
+            /** @description A name for people. */
+            name: components["schemas"]["ScheduleName"] | null;
+            workflowId: components["schemas"]["WorkflowId"];
+            /** @description The variables of its runs, without defaults. Values that the schema marks `writeOnly` are `********`. */
+            variableData: {
+                [key: string]: unknown;
+            };
+            /** @description `null` for a schedule with an interval. */
+            cron: components["schemas"]["CronExpression"] | null;
+            /** @description `null` for a schedule with an interval. */
+            timeZone: components["schemas"]["TimeZone"] | null;
+            /** @description `null` for a schedule with a cron expression. */
+            intervalSeconds: components["schemas"]["IntervalSeconds"] | null;
+            missed: components["schemas"]["MissedPolicy"];
+            overlap: components["schemas"]["OverlapPolicy"];
+            /** @description Whether it queues no runs. */
+            paused: boolean;
+            /**
+             * @description Why it is paused; `null` while it is not. `request`: a caller or user paused it. `workflowRemoved`: the current
+             *     deployments do not have its workflow. `runInvalid`: the workflow's current version refuses its variables or
+             *     options. `browserContextRemoved`: its browser context was deleted. `error`: the service could not read it.
+             */
+            pausedReason: ("request" | "workflowRemoved" | "runInvalid" | "browserContextRemoved" | "error") | null;
+            /** @description What does not fit, as text for people; `null` if `pausedReason` says all. */
+            pausedDetail: string | null;
+            /**
+             * @description Its next five times; empty while it is paused. The first one may have passed, if it waits for the end of an
+             *     earlier run.
+             */
+            nextRunsAt: components["schemas"]["Timestamp"][];
+            /** @description The run of its latest time that got one; `null` before the first one. */
+            lastRun: components["schemas"]["ScheduledRun"] | null;
+            /** @description The latest time that got no run; `null` if there is none. */
+            lastSkipped: components["schemas"]["SkippedTime"] | null;
+            /** @description The priority of its runs. */
+            priority: number;
+            /** @description Seconds after which a run becomes `expired` if it has not started. */
+            expiresInSeconds: components["schemas"]["ScheduleExpiry"] | null;
+            /** @description The tags of its runs. */
+            tags: components["schemas"]["RunTag"][];
+            /** @description The concurrency key of its runs. */
+            concurrencyKey: components["schemas"]["ConcurrencyKey"] | null;
+            /** @description The browser context of its runs. */
+            browserContextId: components["schemas"]["Uuid"] | null;
+            persistContext: components["schemas"]["PersistContext"];
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description When a caller or user last changed it. */
+            updatedAt: components["schemas"]["Timestamp"];
+        };
+        /** @description A run of a time. */
+        ScheduledRun: {
+            id: components["schemas"]["Uuid"];
+            scheduledFor: components["schemas"]["Timestamp"];
+            /** @description `null` when the run has been deleted. */
+            status: components["schemas"]["RunStatus"] | null;
+        };
+        /** @description A time that got no run. */
+        SkippedTime: {
+            scheduledFor: components["schemas"]["Timestamp"];
+            /**
+             * @description `missed` and `overlap`: by these policies. `queuedRunsLimit`, `storageQuota`: the account had reached its
+             *     limit.
+             * @enum {string}
+             */
+            reason: "missed" | "overlap" | "queuedRunsLimit" | "storageQuota";
+        };
+        /** @description A page of schedules. */
+        SchedulePage: {
+            data: components["schemas"]["Schedule"][];
+            nextCursor: components["schemas"]["NextCursor"];
+        };
         /**
          * @description The end of a run that an endpoint is notified of.
          * @enum {string}
@@ -1184,6 +1451,74 @@ export interface components {
         NextCursor: components["schemas"]["Cursor"] | null;
     };
     responses: {
+        /** @description The account has reached its limit of schedules. Nothing was stored. */
+        TooManySchedules: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The current deployment of the workflow, or the lack of it or of the browser context, refuses runs of the schedule. Nothing was queued. */
+        ScheduleDoesNotFit: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The account has reached its limit of webhook endpoints. Nothing was stored. */
         TooManyWebhookEndpoints: {
             headers: {
@@ -1755,6 +2090,8 @@ export interface components {
          * @example "5f9a1c0e7b2d4836"
          */
         DocumentIfNoneMatch: string;
+        /** @description Identifies the schedule. */
+        ScheduleId: components["schemas"]["Uuid"];
         /** @description Identifies the webhook endpoint. */
         WebhookEndpointId: components["schemas"]["Uuid"];
         /**
@@ -1777,6 +2114,11 @@ export interface components {
          * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
          */
         Location: string;
+        /**
+         * @description The path of the new schedule.
+         * @example /v1/execution/schedules/0198f2c5-ab30-7d52-9f02-1b2c3d4e5f60
+         */
+        ScheduleLocation: string;
         /**
          * @description The path of the new endpoint.
          * @example /v1/execution/webhook-endpoints/0198f2c5-9b20-7a41-8e11-0c4d5e6f7a81
@@ -2327,6 +2669,8 @@ export interface operations {
                 reason?: components["schemas"]["RunReasonCode"];
                 /** @description Only runs that were queued with this API key, even if it has been deleted. */
                 apiKeyId?: components["schemas"]["Uuid"];
+                /** @description Only runs that this schedule queued, even if it has been deleted. */
+                scheduleId?: components["schemas"]["Uuid"];
                 /**
                  * @description Only runs that failed or timed out and whose `error` has this word among the first 24 different words of its
                  *     name and message. A word consists of letters, digits and `_`; upper and lower case are the same.
@@ -3789,6 +4133,405 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    listSchedules: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of items on a page. A page of large items may have fewer.
+                 * @example 20
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
+                cursor?: components["parameters"]["CursorParameter"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of schedules. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SchedulePage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateScheduleRequest"];
+            };
+        };
+        responses: {
+            /** @description The new schedule. */
+            201: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description The path of the new schedule.
+                     * @example /v1/execution/schedules/0198f2c5-ab30-7d52-9f02-1b2c3d4e5f60
+                     */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["TooManySchedules"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the schedule. */
+                scheduleId: components["parameters"]["ScheduleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schedule. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the schedule. */
+                scheduleId: components["parameters"]["ScheduleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schedule is deleted. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the schedule. */
+                scheduleId: components["parameters"]["ScheduleId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateScheduleRequest"];
+            };
+        };
+        responses: {
+            /** @description The changed schedule. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    triggerSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the schedule. */
+                scheduleId: components["parameters"]["ScheduleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The run is stored durably and will be executed. */
+            202: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description The path of the new resource.
+                     * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
+                     */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["ScheduleDoesNotFit"];
+            /**
+             * @description The API key has exceeded its rate limit, or the account has reached its limit of queued runs, of requests in
+             *     flight, or of bytes of large bodies and responses. Nothing was stored.
+             */
+            429: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
+                     * @example 42
+                     */
+                    "Retry-After": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageQuotaExceeded"];
         };
     };
     runFinished: {

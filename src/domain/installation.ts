@@ -11,6 +11,7 @@ import { type Store, StoreUnavailable } from '../storage/store.ts'
 import { encryptedInUsers } from './accounts/second-factors.ts'
 import { encryptedInBrowserContexts } from './browser-contexts/browser-contexts.sql.ts'
 import { encryptedInRuns } from './runs/run.ts'
+import { encryptedInSchedules } from './schedules/schedules.sql.ts'
 import { encryptedInWebhooks } from './webhooks/webhooks.sql.ts'
 
 /** All encrypted columns of the store. A rotation of the key does not re-encrypt columns that are missing here. */
@@ -20,6 +21,7 @@ export const encryptedColumns = [
   ...encryptedInBrowserContexts,
   ...encryptedInUsers,
   ...encryptedInWebhooks,
+  ...encryptedInSchedules,
 ]
 
 /** @throws {ConfigError} if the database or the data directory cannot be used. */

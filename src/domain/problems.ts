@@ -7,6 +7,8 @@ export const domainProblemTypes = {
   'browser-context-in-use': { status: 409, title: 'Browser context in use' },
   'run-not-finished': { status: 409, title: 'Run not finished' },
   'too-many-webhook-endpoints': { status: 409, title: 'Too many webhook endpoints' },
+  'too-many-schedules': { status: 409, title: 'Too many schedules' },
+  'schedule-does-not-fit': { status: 409, title: 'Schedule does not fit' },
   'version-changed': { status: 412, title: 'Version changed' },
   'range-not-satisfiable': { status: 416, title: 'Range not satisfiable' },
   'too-many-queued-runs': { status: 429, title: 'Too many queued runs' },

@@ -1,4 +1,4 @@
-/** Time-driven changes: delays end, runs expire, leases of lost workers expire, and expired data is purged. */
+/** Time-driven changes: delays end, schedules queue runs, runs and leases expire, and expired data is purged. */
 import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contexts/context-erasure.ts'
 import { supersededDeployments } from '../domain/deployments/superseded-deployments.ts'
@@ -15,6 +15,7 @@ import {
 } from '../domain/runs/run-state.ts'
 import { appendStatus } from '../domain/runs/runs.sql.ts'
 import { hasDeadWorkers, removeDeadWorkers } from '../domain/runs/workers.ts'
+import type { Scheduler } from '../domain/schedules/scheduler.ts'
 import { expiredDeliveries } from '../domain/webhooks/webhook-deliveries.ts'
 import { type Store, statement, type Transaction } from '../storage/store.ts'
 import { Purge } from './purge.ts'
@@ -50,7 +51,7 @@ const findExpiredKey = statement<{ run_id: string }, [now: number]>(
 
 const deleteExpiredKeys = statement<object, [now: number]>('DELETE FROM idempotency_keys WHERE expires_at <= ?')
 
-/** The longest time between two checks. The end of a delay is checked on time. */
+/** The longest time between two checks. Ends of delays and times of schedules are checked on time. */
 const intervalMilliseconds = 1000
 
 /** Safe to run in any number of processes on one store. */
@@ -62,6 +63,7 @@ export class Maintenance {
   readonly #onError: (error: unknown) => void
   readonly #observer: RunObserver | undefined
   readonly #usage: StorageUsage | undefined
+  readonly #scheduler: Pick<Scheduler, 'once' | 'nextDue'> | undefined
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
   #stopped = false
@@ -73,10 +75,12 @@ export class Maintenance {
     now: () => number = Date.now,
     observer?: RunObserver,
     usage?: StorageUsage,
+    scheduler?: Pick<Scheduler, 'once' | 'nextDue'>,
   ) {
     this.#store = store
     this.#observer = observer
     this.#usage = usage
+    this.#scheduler = scheduler
     const targets = [
       new RunArtifacts(store, retention.artifacts, now).expired,
       expiredRuns(retention.runs, now),
@@ -126,10 +130,13 @@ export class Maintenance {
       this.#store.notify('queue')
       this.#store.notify('runs')
     }
+    // Before work without a deadline.
+    await this.#scheduler?.once()
     await this.#usage?.maintain()
     const interval = await this.#workThroughBatches()
-    const delayEnd = await this.#nextDelayEnd()
-    return delayEnd === null ? interval : Math.min(interval, Math.max(1, delayEnd - this.#now()))
+    const scheduled = await this.#scheduler?.nextDue()
+    const next = Math.min(...[await this.#nextDelayEnd(), scheduled].map((at) => at ?? Number.POSITIVE_INFINITY))
+    return Math.min(interval, Math.max(1, next - this.#now()))
   }
 
   /**

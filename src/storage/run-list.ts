@@ -13,6 +13,8 @@ export type RunSelector =
   | { by: 'reason'; reason: string }
   /** Not with a workflow. */
   | { by: 'apiKey'; apiKeyId: string }
+  /** Not with a workflow. */
+  | { by: 'schedule'; scheduleId: string }
 
 export interface RunFilter {
   selector: RunSelector
@@ -29,7 +31,7 @@ export interface RunFilter {
 /** A run's id, and the bytes of its columns that may be large. Neither store reads the columns to measure them. */
 export type RunSize = { id: string; size_bytes: number }
 
-/** The size is `null` for a run of another account, whose browser context or API key the caller has given. */
+/** The size is `null` for a run of another account, whose browser context, API key or schedule the caller has given. */
 type ListedRun = { id: string; size_bytes: number | null }
 
 const unfinishedStatuses = ['queued', 'running']
@@ -68,6 +70,7 @@ interface Given {
   browser_context_id: string
   reason: string
   api_key_id: string
+  schedule_id: string
   term: string
   scope: string
 }
@@ -100,6 +103,8 @@ function queryOf(status: string, { by, byWorkflow }: Shape): StatusQuery {
       const columns = isUnfinished ? (['account_id', 'api_key_id'] as const) : (['api_key_id'] as const)
       return { table: 'runs', columns: [...columns], condition: hasFinished, order: isUnfinished ? ofAccount : hidden }
     }
+    case 'schedule':
+      return { table: 'runs', columns: ['schedule_id'], condition: '', order: hidden }
   }
 }
 
@@ -153,6 +158,7 @@ export function listQuery(
     browser_context_id: selector.by === 'context' ? selector.contextId : '',
     reason: selector.by === 'reason' ? selector.reason : '',
     api_key_id: selector.by === 'apiKey' ? selector.apiKeyId : '',
+    schedule_id: selector.by === 'schedule' ? selector.scheduleId : '',
     term: '',
     scope: workflowId ?? '',
   }

@@ -31,6 +31,8 @@ export const insertedRunColumns = [
   'deployment_id',
   'tags',
   'concurrency_group',
+  'schedule_id',
+  'scheduled_for',
 ] as const satisfies (keyof RunsTable)[]
 
 export const startedAttempt = "status = 'running', reason = NULL, attempts = attempts + 1"

@@ -3,6 +3,7 @@ import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts
 import type { Principal } from '../domain/api-keys/api-key.ts'
 import { batchOperations } from '../domain/runs/batch-operations.ts'
 import { type RunDependencies, runOperations } from '../domain/runs/run-operations.ts'
+import { type ScheduleDependencies, scheduleOperations } from '../domain/schedules/schedule-operations.ts'
 import { type WebhookDependencies, webhookOperations } from '../domain/webhooks/webhook-operations.ts'
 import { type WorkflowDependencies, workflowOperations } from '../domain/workflows/workflow-operations.ts'
 
@@ -22,6 +23,12 @@ export const executionScopes = {
   listWorkflows: 'workflows:read',
   getWorkflow: 'workflows:read',
   getWorkflowsDocument: 'workflows:read',
+  listSchedules: 'schedules:read',
+  createSchedule: 'schedules:write',
+  getSchedule: 'schedules:read',
+  updateSchedule: 'schedules:write',
+  deleteSchedule: 'schedules:write',
+  triggerSchedule: 'schedules:write',
   listWebhookEndpoints: 'webhooks:read',
   createWebhookEndpoint: 'webhooks:write',
   getWebhookEndpoint: 'webhooks:read',
@@ -34,13 +41,17 @@ export const executionScopes = {
   redeliverWebhooks: 'webhooks:write',
 } satisfies Record<keyof Handlers, string>
 
-export type ExecutionApiDependencies = RunDependencies & WorkflowDependencies & WebhookDependencies
+export type ExecutionApiDependencies = RunDependencies &
+  WorkflowDependencies &
+  ScheduleDependencies &
+  WebhookDependencies
 
 export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
   return {
     ...runOperations(dependencies),
     ...batchOperations(dependencies),
     ...workflowOperations(dependencies),
+    ...scheduleOperations(dependencies),
     ...webhookOperations(dependencies),
   }
 }

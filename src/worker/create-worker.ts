@@ -8,6 +8,7 @@ import { Deployments } from '../domain/deployments/deployments.ts'
 import { RunQueue } from '../domain/runs/run-queue.ts'
 import type { RunObserver } from '../domain/runs/run-state.ts'
 import { Workers } from '../domain/runs/workers.ts'
+import type { Scheduler } from '../domain/schedules/scheduler.ts'
 import { executorIdentity, type Identity } from '../domain/workflows/executor-identity.ts'
 import { loadSecondsMax as defaultLoadSecondsMax } from '../domain/workflows/workflow.ts'
 import { Maintenance } from '../maintenance/maintenance.ts'
@@ -103,9 +104,10 @@ export function createMaintenance(
   log: Logger,
   observer?: RunObserver,
   usage?: StorageUsage,
+  scheduler?: Scheduler,
 ): Maintenance {
   const onError = (error: unknown) => log.warn({ err: error }, 'maintenance failed; retrying')
-  return new Maintenance(store, retention, onError, Date.now, withFailureLog(log, observer), usage)
+  return new Maintenance(store, retention, onError, Date.now, withFailureLog(log, observer), usage, scheduler)
 }
 
 /** Logs each attempt that failed, timed out or lost its worker. Its message and stack are in the run only. */

@@ -88,13 +88,15 @@ describe('Prism reports', () => {
     const cursor = page.data?.nextCursor ?? ''
     await client.listRuns({ params: { query: { limit: 1, workflowId, createdAfter: '2020-01-01T00:00:00Z', cursor } } })
     await client.deleteRun({ params: { path: { runId: finishedId } } })
+    await callScheduleOperations(client)
     await callWebhookOperations(client)
 
     expect(takeViolations()).toEqual([])
     expect(Buffer.from(downloaded.data ?? new ArrayBuffer()).toString()).toBe('Hello')
     const ofRuns = [200, 200, 200, 200, 202, 200, 200, 200, 200, 202, 200, 201, 200, 200, 204, 200, 200, 204]
+    const ofSchedules = [201, 200, 200, 200, 202, 204]
     const ofWebhooks = [201, 200, 200, 200, 200, 202, 200, 202, 202, 204]
-    expect(statuses).toEqual([...ofRuns, ...ofWebhooks])
+    expect(statuses).toEqual([...ofRuns, ...ofSchedules, ...ofWebhooks])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })
 
@@ -179,6 +181,18 @@ describe('Prism reports', () => {
     expect(violations.map(({ location }) => location.join('/'))).toContain('response/body/data')
   })
 })
+
+async function callScheduleOperations(client: ExecutionClient): Promise<void> {
+  const created = await client.createSchedule({
+    body: { workflowId: 'greet', variableData: { name: 'Ada' }, cron: '0 7 * * MON-FRI', timeZone: 'Europe/Berlin' },
+  })
+  const path = { scheduleId: created.data?.id ?? '' }
+  await client.listSchedules({ params: { query: { limit: 1 } } })
+  await client.getSchedule({ params: { path } })
+  await client.updateSchedule({ params: { path }, body: { paused: true } })
+  await client.triggerSchedule({ params: { path } })
+  await client.deleteSchedule({ params: { path } })
+}
 
 async function callWebhookOperations(client: ExecutionClient): Promise<void> {
   const created = await client.createWebhookEndpoint({

@@ -18,6 +18,7 @@ const path = {
   workflowId: 'count-words',
   runId: id,
   browserContextId: id,
+  scheduleId: id,
   endpointId: id,
   deliveryId: id,
   artifactName: 'invoice.pdf',

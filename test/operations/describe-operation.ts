@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   queuedRunsMax,
   requestsPerMinute,
+  schedulesMax,
   startTestService,
   storageQuotaMegabytes,
   type TestAccount,
@@ -50,6 +51,7 @@ export function describeOperation<Id extends OperationId>(
     const settings = {
       RATE_LIMIT_PER_MINUTE: String(requestsPerMinute),
       QUEUED_RUNS_MAX: String(queuedRunsMax),
+      SCHEDULES_MAX: String(schedulesMax),
       STORAGE_QUOTA_MB: String(storageQuotaMegabytes),
     }
     service = await startTestService({ worker, settings })

@@ -10,6 +10,7 @@ const tables: Record<string, string> = {
   Workflows: 'api_keys',
   'Browser contexts': 'browser_contexts',
   'Storage state': 'browser_contexts',
+  Schedules: 'schedules',
   Webhooks: 'webhook_endpoints',
 }
 

@@ -61,6 +61,18 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   listWorkflows: async () => ({}),
   getWorkflow: async () => ({ path: { workflowId: 'greet' } }),
   getWorkflowsDocument: async () => ({}),
+  listSchedules: async (service, account) => {
+    await firstSchedule(service, account)
+    return {}
+  },
+  createSchedule: async () => ({ body: schedule }),
+  getSchedule: async (service, account) => ({ path: { scheduleId: await firstSchedule(service, account) } }),
+  updateSchedule: async (service, account) => ({
+    path: { scheduleId: await firstSchedule(service, account) },
+    body: { paused: true },
+  }),
+  deleteSchedule: async (service, account) => ({ path: { scheduleId: await createSchedule(service, account) } }),
+  triggerSchedule: async (service, account) => ({ path: { scheduleId: await firstSchedule(service, account) } }),
   listWebhookEndpoints: async (service, account) => {
     await createWebhookEndpoint(service, account)
     return {}
@@ -228,6 +240,26 @@ export async function createContext(service: Service, account: TestAccount, name
 }
 
 /** Its name resolves without a network, to an address that the service refuses. */
+/** Its next time is on the next 29 February. */
+const schedule = { workflowId: 'greet', variableData: { name: 'Ada' }, cron: '0 0 29 2 *' }
+
+export async function createSchedule(
+  service: Service,
+  account: TestAccount,
+  members: Record<string, unknown> = {},
+): Promise<string> {
+  const body = { ...schedule, ...members }
+  const response = await send(service, 'createSchedule', account.key, { body })
+  if (response.status !== 201) throw new Error(`Creating a schedule failed: ${response.status} ${response.text}`)
+  return response.body.id
+}
+
+/** The latest schedule of the account, created if needed: an account may have few. */
+async function firstSchedule(service: Service, account: TestAccount): Promise<string> {
+  const { body } = await send(service, 'listSchedules', account.key, { query: 'limit=1' })
+  return body.data?.[0]?.id ?? createSchedule(service, account)
+}
+
 const webhookEndpoint = { url: 'https://localhost/hooks', events: ['run.succeeded', 'run.cancelled'] }
 
 export async function createWebhookEndpoint(

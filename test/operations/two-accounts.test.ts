@@ -5,6 +5,7 @@ import { expectDocumented, expectProblem, operations } from './document.ts'
 import {
   addressOf,
   createContext,
+  createSchedule,
   createWebhookEndpoint,
   credential,
   putArtifact,
@@ -34,6 +35,7 @@ async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string
       'SELECT a.* FROM artifacts a JOIN runs r ON r.id = a.run_id WHERE r.account_id = ? ORDER BY r.id',
     ),
     browserContexts: await all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
+    schedules: await all('SELECT * FROM schedules WHERE account_id = ? ORDER BY id'),
     webhookEndpoints: await all('SELECT * FROM webhook_endpoints WHERE account_id = ? ORDER BY id'),
     versions: await all(
       'SELECT v.* FROM browser_context_versions v JOIN browser_contexts c ON c.id = v.browser_context_id WHERE c.account_id = ? ORDER BY v.id',
@@ -48,6 +50,7 @@ async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string
 async function createOwner(): Promise<TestAccount> {
   const owner = await service.createAccount()
   await putArtifact(service, await queueRun(service, owner, { headers: { 'Idempotency-Key': 'once' } }))
+  await createSchedule(service, owner)
   await createWebhookEndpoint(service, owner)
   const path = { browserContextId: await createContext(service, owner, 'My own') }
   await send(service, 'putStorageState', owner.key, { path, body: storageStateFor('canary.example') }).expect(204)
@@ -76,7 +79,7 @@ describe.each(operations)('$id', (operation) => {
     test('does not find or change the resource of another account', async () => {
       const { owner, before, response } = await callAsAnother()
       const detail = expect.stringMatching(
-        /^No such (run|artifact|browser context|webhook endpoint|webhook delivery) in this account\.$/,
+        /^No such (run|artifact|browser context|schedule|webhook endpoint|webhook delivery) in this account\.$/,
       )
       expectProblem(operation, response, { kind: 'not-found', title: 'Not found', status: 404, detail })
       expect(await rowsOf(owner)).toEqual(before)
@@ -108,7 +111,7 @@ test('Idempotency-Keys and names are separate for each account', async () => {
   const counts = rows.map((each) => Object.values(each).map(({ length }) => length))
   // A queued run has no stored events.
   expect(counts).toEqual([
-    [1, 0, 1, 1, 1, 1, 1, 1],
-    [1, 0, 1, 1, 1, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 1, 1],
   ])
 })

@@ -113,9 +113,35 @@ async function createDelivery(setup: Setup): Promise<void> {
   setup.environment.DELIVERY_ID = body.id
 }
 
+const schedulesPath = '/v1/execution/schedules'
+
+async function createSchedule({ caller, environment }: Setup): Promise<void> {
+  const schedule = { workflowId: 'greet', variableData: { name: 'Ada' }, cron: '0 0 29 2 *' }
+  const { status, body } = await caller.execution('POST', schedulesPath, schedule)
+  expect(status).toBe(201)
+  environment.SCHEDULE_ID = body.id
+}
+
+const schedulePath = ({ environment }: Setup) => `${schedulesPath}/${environment.SCHEDULE_ID}`
+
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 const cases: Record<OperationId, Case> = {
+  listSchedules: {
+    onlyReads: true,
+    prepare: createSchedule,
+    check: ({ environment }, output) => expectAll(output, [environment.SCHEDULE_ID]),
+  },
+  createSchedule: { check: (_, output) => expectAll(output, [':00:00.000Z']) },
+  getSchedule: { onlyReads: true, prepare: createSchedule, check: (_, output) => expectAll(output, ['02-29T']) },
+  updateSchedule: { prepare: createSchedule, check: (_, output) => expectAll(output, ['T06:30:00.000Z']) },
+  deleteSchedule: {
+    prepare: createSchedule,
+    async check(execution) {
+      expect((await execution.caller.execution('GET', schedulePath(execution))).status).toBe(404)
+    },
+  },
+  triggerSchedule: { prepare: createSchedule, check: (_, output) => expectAll(output, ['queued']) },
   listWebhookEndpoints: {
     onlyReads: true,
     prepare: createEndpoint,

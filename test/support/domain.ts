@@ -1,5 +1,6 @@
 /** Fixtures for tests of the domain: a store, the domain's services, accounts, workflows and runs. */
 import { hash } from 'node:crypto'
+import { pino } from 'pino'
 import { v7 as uuid } from 'uuid'
 import type { TestContext } from 'vitest'
 import { readConfig } from '../../src/config.ts'
@@ -10,12 +11,14 @@ import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { BrowserContexts } from '../../src/domain/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
-import { Deployments } from '../../src/domain/deployments/deployments.ts'
+import { Deployments, type WorkflowRegistry } from '../../src/domain/deployments/deployments.ts'
 import type { Snapshot } from '../../src/domain/deployments/snapshot.ts'
 import { RunArtifacts } from '../../src/domain/runs/artifacts.ts'
 import { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import type { QueueRequest } from '../../src/domain/runs/runs.ts'
 import { Runs } from '../../src/domain/runs/runs.ts'
+import { Scheduler } from '../../src/domain/schedules/scheduler.ts'
+import { Schedules } from '../../src/domain/schedules/schedules.ts'
 import type { Workflow } from '../../src/domain/workflows/workflow.ts'
 import { Workflows } from '../../src/domain/workflows/workflows.ts'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
@@ -71,6 +74,10 @@ export interface DomainOptions {
   retention?: Retention
   /** Limit of queued runs per account; default none. */
   queuedRunsMax?: number
+  /** Limit of schedules per account; default none. */
+  schedulesMax?: number
+  /** What the scheduler finds deployed; default `workflows`. */
+  registry?: WorkflowRegistry
   /** Default none. */
   storageQuotaMegabytes?: number
   /** Encryption keys, the current one first; default one that belongs to the location. */
@@ -115,6 +122,18 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
   const fail = (error: unknown) => {
     throw error
   }
+  const registry = { current: () => workflows }
+  const runs = new Runs(
+    {
+      ...{ store, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax, usage },
+      workflows: registry,
+    },
+    now,
+  )
+  const scheduler = new Scheduler({
+    ...{ store, encryption, workflows: options.registry ?? registry, runs, queuedRunsMax, usage, now },
+    log: pino({ level: 'silent' }),
+  })
   return {
     location,
     store,
@@ -122,16 +141,15 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     encryption,
     apiKeys,
     accounts: new Accounts(store),
-    runs: new Runs(
-      {
-        ...{ store, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax, usage },
-        workflows: { current: () => workflows },
-      },
+    runs,
+    schedules: new Schedules(
+      { ...{ store, encryption, cursors, runs }, workflows: registry, schedulesMax: options.schedulesMax ?? 0 },
       now,
     ),
+    scheduler,
     artifacts,
     queue: new RunQueue(store, { now, accountConcurrency }),
-    maintenance: new Maintenance(store, options.retention ?? retention, fail, now, undefined, usage),
+    maintenance: new Maintenance(store, options.retention ?? retention, fail, now, undefined, usage, scheduler),
     browserContexts: new BrowserContexts(store, cursors, usage),
     contextVersions: new ContextVersions(store, encryption, options.versionsKept ?? 5, usage),
     usage,

@@ -26,6 +26,8 @@ export function newRunRow(accountId: string, changes: Partial<NewRun> = {}): New
     deployment_id: null,
     tags: null,
     concurrency_group: null,
+    schedule_id: null,
+    scheduled_for: null,
     ...changes,
   }
 }

@@ -95,6 +95,8 @@ export async function startTestService({
 export const requestsPerMinute = 100
 /** Limit of queued runs for tests that reach it. */
 export const queuedRunsMax = 50
+/** Limit of schedules for tests that reach it. */
+export const schedulesMax = 20
 /** Storage quota for tests that reach it. */
 export const storageQuotaMegabytes = 5
 

@@ -14,6 +14,7 @@ export interface ListRequest {
   browserContextId?: string | undefined
   reason?: RunReason | undefined
   apiKeyId?: string | undefined
+  scheduleId?: string | undefined
   /** One word of the error's name or message. */
   errorWord?: string | undefined
   /** A tag, or text of the error, of which the longest word decides. */
@@ -29,14 +30,15 @@ export interface ListRequest {
 const allStatuses = Object.keys(transitions) as RunStatus[]
 
 /** Each has its own index, and no index covers two of them. */
-const selectors = ['browserContextId', 'tag', 'reason', 'apiKeyId', 'errorWord'] as const
+const selectors = ['browserContextId', 'tag', 'reason', 'apiKeyId', 'scheduleId', 'errorWord'] as const
 
 /** Validation errors of the filters: combinations that no index answers, and text that is not one word. */
 export function findListErrors(request: ListRequest): { parameter: string; detail: string }[] {
   const [first, ...others] = selectors.filter((name) => request[name] !== undefined)
   const errors = others.map((parameter) => ({ parameter, detail: `cannot be combined with ${first}` }))
-  if (request.apiKeyId !== undefined && request.workflowId !== undefined) {
-    errors.push({ parameter: 'apiKeyId', detail: 'cannot be combined with workflowId' })
+  for (const parameter of ['apiKeyId', 'scheduleId'] as const) {
+    if (request[parameter] === undefined || request.workflowId === undefined) continue
+    errors.push({ parameter, detail: 'cannot be combined with workflowId' })
   }
   if (request.errorWord !== undefined && wordOf(request.errorWord) === undefined) {
     errors.push({ parameter: 'errorWord', detail: 'must be one word of letters, digits and _' })
@@ -63,11 +65,13 @@ export function nameList(accountId: string, request: ListRequest): string {
     order = 'newestFirst',
   } = request
   const [browserContextId, apiKeyId] = [request.browserContextId?.toLowerCase(), request.apiKeyId?.toLowerCase()]
+  // Lists of other filters keep their names, and so their cursors.
+  const scheduled = request.scheduleId === undefined ? [] : [request.scheduleId.toLowerCase()]
   const statuses = status === undefined ? undefined : [...new Set([status].flat())].sort()
   const tags = tag?.toSorted()
   const times = [createdAfter, createdBefore]
   const selected = [browserContextId, tags, reason, apiKeyId, errorWord?.toLowerCase(), search]
-  return JSON.stringify(['runs', accountId, workflowId, statuses, ...times, ...selected, order])
+  return JSON.stringify(['runs', accountId, workflowId, statuses, ...times, ...selected, order, ...scheduled])
 }
 
 /** @param after the id of the previous page's last run. */
@@ -87,11 +91,20 @@ export function toRunFilter(request: ListRequest, after: string | undefined): Ru
   }
 }
 
-function selectorOf({ browserContextId, tag, reason, apiKeyId, errorWord, search }: ListRequest): RunSelector {
+function selectorOf({
+  browserContextId,
+  tag,
+  reason,
+  apiKeyId,
+  scheduleId,
+  errorWord,
+  search,
+}: ListRequest): RunSelector {
   if (browserContextId !== undefined) return { by: 'context', contextId: browserContextId.toLowerCase() }
   if (tag !== undefined) return { by: 'terms', terms: tag.map(tagTerm) }
   if (reason !== undefined) return { by: 'reason', reason }
   if (apiKeyId !== undefined) return { by: 'apiKey', apiKeyId: apiKeyId.toLowerCase() }
+  if (scheduleId !== undefined) return { by: 'schedule', scheduleId: scheduleId.toLowerCase() }
   if (errorWord !== undefined) return { by: 'terms', terms: [errorTerm(wordOf(errorWord) ?? '')] }
   if (search !== undefined) return { by: 'terms', terms: searchTerms(search) }
   return { by: 'account' }

@@ -33,6 +33,8 @@ export interface QueueRequest {
    * queued that run or all other variables are equal; otherwise the masks are not replaced.
    */
   secretsFrom?: string | undefined
+  /** The schedule that queues the run, and the time that it is for; `null` if a caller starts it. */
+  schedule?: { id: string; time: number | null } | undefined
 }
 
 /** Why a request is refused whatever is queued. */
@@ -110,7 +112,7 @@ export const queuedRowColumns = [...insertedRunColumns, ...Object.keys(unstarted
 
 function toNewRun(
   { accountId, apiKeyId, userId = null }: Queuer,
-  { priority, delaySeconds, expiresInSeconds, tags, browserContext }: QueueRequest,
+  { priority, delaySeconds, expiresInSeconds, tags, browserContext, schedule }: QueueRequest,
   workflow: { id: string; version: string; deploymentId: string | null },
   variables: Record<string, unknown>,
 ): NewRun {
@@ -138,6 +140,8 @@ function toNewRun(
     deployment_id: workflow.deploymentId,
     tags: tags === undefined ? null : JSON.stringify(tags),
     concurrency_group: null,
+    schedule_id: schedule?.id ?? null,
+    scheduled_for: schedule?.time ?? null,
   }
 }
 

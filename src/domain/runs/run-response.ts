@@ -38,6 +38,8 @@ export function toResponse(run: Run): RunResponse {
     progress: run.progress,
     browserContextId: run.browserContextId,
     persistContext: run.persistContext,
+    scheduleId: run.scheduleId,
+    scheduledFor: toTime(run.scheduledFor),
     artifacts: run.artifacts.filter(({ kind }) => kind === 'workflow').map(toFile),
     createdAt: new Date(run.createdAt).toISOString(),
     availableAt: toTime(run.availableAt),

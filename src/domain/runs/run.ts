@@ -50,6 +50,9 @@ export class Run {
   declare progress: RunProgress | null
   declare browserContextId: string | null
   declare persistContext: PersistContext | null
+  /** The schedule that queued the run, and the time that it is for. */
+  declare scheduleId: string | null
+  declare scheduledFor: number | null
   declare artifacts: Artifact[]
   declare createdAt: number
   declare availableAt: number | null
@@ -90,6 +93,8 @@ export class Run {
     this.progress = parseJson(row.progress, toRunProgress)
     this.browserContextId = row.browser_context_id
     this.persistContext = row.persist_context as PersistContext | null
+    this.scheduleId = row.schedule_id
+    this.scheduledFor = row.scheduled_for
     this.artifacts = artifacts
     this.createdAt = row.created_at
     this.availableAt = row.available_at

@@ -67,13 +67,19 @@ export class Runs extends RunReader {
     this.#now = now
   }
 
-  /** Queues a run. Once this resolves, the run survives a power cut. @throws {Problem} beyond the storage quota. */
-  async queue(queuer: Queuer, request: QueueRequest): Promise<QueueResult> {
+  /**
+   * Queues a run. Once this resolves, the run survives a power cut.
+   *
+   * @param secrets replace the masks in the variables of a schedule.
+   * @throws {Problem} beyond the storage quota.
+   */
+  async queue(queuer: Queuer, request: QueueRequest, secrets?: Secrets): Promise<QueueResult> {
     const { store, workflows: registry, encryption, usage } = this.#dependencies
     // Before `createRun` fills in defaults: a repeated request must match even if the schema has changed.
     const { idempotencyKey: key } = request
     const canonical = key === undefined ? '' : canonicalRequest(request)
-    const earlierSecrets = request.secretsFrom === undefined ? {} : await this.#earlierSecrets(queuer, request)
+    const earlierSecrets =
+      secrets ?? (request.secretsFrom === undefined ? {} : await this.#earlierSecrets(queuer, request))
     const created = createRun({ workflows: registry, encryption }, queuer, request, earlierSecrets)
     if (created.kind !== 'created') return created
     const { run } = created

@@ -20,6 +20,7 @@ import * as webhooks from './0021-webhooks.ts'
 import * as runsAgain from './0022-runs-again.ts'
 import * as evidence from './0023-evidence.ts'
 import * as runRollups from './0024-run-rollups.ts'
+import * as schedules from './0025-schedules.ts'
 
 /** Column types that the databases name differently; the others have the same name. */
 export interface ColumnTypes {
@@ -53,6 +54,7 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0022-runs-again': runsAgain.script,
   '0023-evidence': evidence.script,
   '0024-run-rollups': runRollups.script,
+  '0025-schedules': schedules.script,
 }
 const names = Object.keys(scripts)
 

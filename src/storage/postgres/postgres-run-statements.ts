@@ -36,6 +36,7 @@ const columnTypes: Partial<Record<keyof RunsTable, string>> = {
   available_at: 'bigint',
   expires_at: 'bigint',
   waits_for_context: 'int',
+  scheduled_for: 'bigint',
 }
 const insertRunsSql = statement(
   `INSERT INTO runs (${insertedRunColumns}) SELECT * FROM ${table(

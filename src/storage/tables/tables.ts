@@ -26,6 +26,7 @@ import type {
   RunsTable,
   RunTermsTable,
 } from './run-tables.ts'
+import type { SchedulesTable } from './schedule-tables.ts'
 import type { WebhookDeliveriesTable, WebhookEndpointsTable } from './webhook-tables.ts'
 
 export interface Tables {
@@ -52,5 +53,6 @@ export interface Tables {
   deployment_activations: DeploymentActivationsTable
   webhook_endpoints: WebhookEndpointsTable
   webhook_deliveries: WebhookDeliveriesTable
+  schedules: SchedulesTable
   encryption_check: EncryptionCheckTable
 }

@@ -1,0 +1,121 @@
+/** The times of a schedule: those that follow an instant, and which of those that are due get a run. */
+import { Cron } from 'croner'
+import { isTimeZone, toInstant, toLocal } from './zoned-time.ts'
+
+/** When a schedule's runs are queued. */
+export type Timing =
+  | { cron: string; timeZone: string }
+  /** At `startsAt` plus multiples of the interval. */
+  | { intervalSeconds: number; startsAt: number }
+
+/** Returns the first time after an instant; `undefined` when there is none. */
+export type NextTime = (after: number) => number | undefined
+
+const patterns = new Map<string, Cron>()
+const patternsMax = 1000
+
+/** @throws {TypeError | RangeError} for an invalid cron expression or an unknown time zone. */
+export function nextTimeOf(timing: Timing): NextTime {
+  if ('intervalSeconds' in timing) {
+    const milliseconds = timing.intervalSeconds * 1000
+    return (after) => {
+      const passed = Math.floor((after - timing.startsAt) / milliseconds)
+      return timing.startsAt + Math.max(1, passed + 1) * milliseconds
+    }
+  }
+  const { cron, timeZone } = timing
+  const pattern = parse(cron)
+  return (after) => {
+    let local = toLocal(timeZone, after)
+    for (;;) {
+      const next = pattern.nextRun(new Date(local))
+      if (!next) return undefined
+      local = next.getTime()
+      // Several local times of a gap have the same instant, and the first one of a repeated time may have passed.
+      const at = toInstant(timeZone, local)
+      if (at > after) return at
+    }
+  }
+}
+
+/** The expression in UTC: its times are local times. */
+function parse(cron: string): Cron {
+  const known = patterns.get(cron)
+  if (known) return known
+  const pattern = new Cron(cron, { mode: '5-part', timezone: 'UTC', paused: true })
+  if (patterns.size >= patternsMax) patterns.clear()
+  patterns.set(cron, pattern)
+  return pattern
+}
+
+/** What is wrong with the timing: the member's name and a detail. */
+export function findTimingError(timing: Timing, now: number): { member: string; detail: string } | undefined {
+  if ('intervalSeconds' in timing) return undefined
+  if (!isTimeZone(timing.timeZone)) return { member: 'timeZone', detail: 'is not a time zone of the IANA database' }
+  try {
+    parse(timing.cron)
+  } catch (error) {
+    const message = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : ''
+    return { member: 'cron', detail: `is not a cron expression: ${message}` }
+  }
+  return nextTimeOf(timing)(now) === undefined ? { member: 'cron', detail: 'has no time in the future' } : undefined
+}
+
+/** The next times after an instant, at most `count`. */
+export function nextTimes(next: NextTime, after: number, count: number): number[] {
+  const times: number[] = []
+  for (let at = next(after); at !== undefined && times.length < count; at = next(at)) times.push(at)
+  return times
+}
+
+const [hour, day] = [60 * 60 * 1000, 24 * 60 * 60 * 1000]
+/** Growing periods, so that a year of minutes is not read to find the last ones. */
+const periods = [hour, day, 30 * day, 366 * day, Number.POSITIVE_INFINITY]
+
+/** The latest times from `from` to `to`, at most `count`, oldest first. */
+export function latestTimes(next: NextTime, from: number, to: number, count: number): number[] {
+  for (const period of periods) {
+    const start = Math.max(from, to - period)
+    const times: number[] = []
+    for (let at = next(start - 1); at !== undefined && at <= to; at = next(at)) times.push(at)
+    if (times.length >= count || start === from) return times.slice(-count)
+  }
+  return []
+}
+
+/** `runOnce`: the latest one. `runAll`: the latest `missedMax`. */
+export type MissedPolicy = 'skip' | 'runOnce' | 'runAll'
+
+/** A time is missed if no process could queue its run for so long. */
+export const graceMilliseconds = 60_000
+
+/** Maximum number of times that are made up for, and of times that wait with the overlap policy `queue`. */
+export const missedMax = 100
+
+interface DueSchedule {
+  nextAt: number
+  missed: MissedPolicy
+  /** Whether its times wait for an earlier run. Such times are not missed. */
+  isWaiting: boolean
+}
+
+/** Times that get a run, oldest first, and the latest time that gets none. */
+export interface DueTimes {
+  times: number[]
+  skipped: number | undefined
+}
+
+/** Divides the times that are due. */
+export function divideDueTimes(next: NextTime, { nextAt, missed, isWaiting }: DueSchedule, now: number): DueTimes {
+  if (isWaiting) return keepLatest(latestTimes(next, nextAt, now, missedMax + 1), missedMax)
+  const missedUntil = now - graceMilliseconds
+  const missedTimes = nextAt <= missedUntil ? latestTimes(next, nextAt, missedUntil, missedMax + 1) : []
+  const kept = keepLatest(missedTimes, { skip: 0, runOnce: 1, runAll: missedMax }[missed])
+  const onTime = latestTimes(next, Math.max(nextAt, missedUntil + 1), now, missedMax)
+  return { times: [...kept.times, ...onTime], skipped: kept.skipped }
+}
+
+function keepLatest(times: readonly number[], count: number): DueTimes {
+  const first = Math.max(0, times.length - count)
+  return { times: times.slice(first), skipped: times[first - 1] }
+}

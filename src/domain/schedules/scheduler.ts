@@ -1,0 +1,180 @@
+/**
+ * Queues the runs of schedules that are due, in any number of processes on one store. One transaction inserts the runs
+ * and moves each schedule to its next time, so a killed process leaves either both or neither.
+ */
+import type { Logger } from 'pino'
+import type { Encryption } from '../../storage/encryption.ts'
+import type { Store, Transaction } from '../../storage/store.ts'
+import type { SchedulesTable } from '../../storage/tables/schedule-tables.ts'
+import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
+import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { insertRuns, type NewRun } from '../runs/enqueue-batcher.ts'
+import { QueuedRunsLimit } from '../runs/queued-runs-limit.ts'
+import type { Runs } from '../runs/runs.ts'
+import { toPause } from './schedule.ts'
+import { type Decision, type DecisionContext, decide, latestDueTime, readContext } from './schedule-decisions.ts'
+import { findRefusal } from './schedule-request.ts'
+import { findDue, findNextDue, findResumable, findUnfinished, updateDecided } from './schedules.sql.ts'
+
+export interface SchedulerDependencies {
+  store: Store
+  encryption: Encryption
+  workflows: WorkflowRegistry
+  runs: Pick<Runs, 'cancel'>
+  /** How many queued runs an account may have; 0 for no limit. */
+  queuedRunsMax: number
+  usage: StorageUsage
+  log: Logger
+  now?: () => number
+}
+
+/** Schedules of one transaction: on SQLite, it delays other writes by some milliseconds. */
+const batchSize = 100
+
+/** Batches before other maintenance continues. */
+const batchesMax = 10
+
+/** Schedules that are compared with a new deployment at a time. */
+const recheckPage = 200
+
+export class Scheduler {
+  readonly #dependencies: SchedulerDependencies
+  readonly #limit: QueuedRunsLimit
+  readonly #now: () => number
+
+  constructor(dependencies: SchedulerDependencies) {
+    this.#dependencies = dependencies
+    this.#limit = new QueuedRunsLimit(dependencies.queuedRunsMax)
+    this.#now = dependencies.now ?? Date.now
+  }
+
+  /** Queues the runs that are due; returns when the next schedule is due, or `null` if none is. */
+  async once(): Promise<number | null> {
+    const { read } = this.#dependencies.store
+    for (let batch = 0; batch < batchesMax; batch += 1) {
+      const now = this.#now()
+      const due = await findBatch(read, now)
+      if (due.length === 0) break
+      await this.#cancelPrevious(due, now)
+      await this.#queueDue(new Set(due.map(({ id }) => id)), now)
+    }
+    return this.nextDue()
+  }
+
+  /** When the next schedule is due; `null` if none is. */
+  async nextDue(): Promise<number | null> {
+    const [next] = await this.#dependencies.store.read.all(findNextDue, [])
+    return next?.at ?? null
+  }
+
+  /**
+   * Cancels unfinished runs before their successors are queued: if the process dies in between, another one still queues
+   * the successors.
+   */
+  async #cancelPrevious(due: readonly SchedulesTable[], now: number): Promise<void> {
+    const { store, runs } = this.#dependencies
+    const cancelling = new Map<string, { accountId: string; time: number }>()
+    for (const row of due) {
+      const time = row.overlap === 'cancelPrevious' ? latestDueTime(row, now) : undefined
+      if (time !== undefined) cancelling.set(row.id, { accountId: row.account_id, time })
+    }
+    for (const { id, schedule_id, time } of await findUnfinished(store.read, [...cancelling.keys()])) {
+      const successor = cancelling.get(schedule_id)
+      // Another process may have queued the successor.
+      if (successor && time < successor.time) await runs.cancel(successor.accountId, id)
+    }
+  }
+
+  async #queueDue(ids: ReadonlySet<string>, now: number): Promise<void> {
+    const { store, usage } = this.#dependencies
+    // Read again: another process may have decided them, and a caller may have changed them.
+    const work = async (tx: Transaction) => {
+      const rows = await findBatch(tx, now)
+      return this.#decideAll(
+        tx,
+        rows.filter(({ id }) => ids.has(id)),
+        now,
+      )
+    }
+    const decisions = await store.write(work, { concurrent: true, exclusive: 'maintenance' })
+    const runs = decisions.flatMap((decision) => decision.runs)
+    for (const { account_id, variables } of runs) usage.add(account_id, rowBytes + variables.length)
+    if (runs.length > 0) store.notify('queue')
+    for (const { row, error } of decisions) this.#logDecision(row, error)
+  }
+
+  async #decideAll(tx: Transaction, rows: readonly SchedulesTable[], now: number): Promise<Decision[]> {
+    if (rows.length === 0) return []
+    const context: DecisionContext = { ...(await readContext(tx, rows)), ...this.#dependencies, now }
+    const decisions = rows.map((row) => decide(row, context))
+    // In the order of their ids, because this may lock the accounts.
+    const byAccount = [...Map.groupBy(decisions, ({ row }) => row.account_id)].sort(([a], [b]) => (a < b ? -1 : 1))
+    for (const [accountId, ofAccount] of byAccount) {
+      const wanted = ofAccount.reduce((sum, { runs }) => sum + runs.length, 0)
+      if (wanted > 0) dropLast(ofAccount, wanted - (await this.#limit.reserve(tx, accountId, wanted)))
+    }
+    for (const { row, runs } of decisions) {
+      const last = runs.at(-1)
+      if (last) Object.assign(row, { last_run_id: last.id, last_run_for: last.scheduled_for })
+    }
+    const runs: NewRun[] = decisions.flatMap((decision) => decision.runs)
+    await insertRuns(
+      tx,
+      runs.sort((a, b) => (a.id < b.id ? -1 : 1)),
+    )
+    await updateDecided(
+      tx,
+      decisions.map(({ row }) => row),
+    )
+    return decisions
+  }
+
+  #logDecision(row: SchedulesTable, error: unknown): void {
+    const { log } = this.#dependencies
+    const schedule = { scheduleId: row.id, accountId: row.account_id }
+    if (row.paused_reason !== null) log.warn({ ...schedule, reason: row.paused_reason, err: error }, 'schedule paused')
+  }
+
+  /** Pauses the active schedules whose runs the current deployments would refuse. Call it after each deployment. */
+  async recheck(): Promise<void> {
+    const { store } = this.#dependencies
+    for (let after = ''; ; ) {
+      const active = store.read.query.selectFrom('schedules').selectAll().where('paused_reason', 'is', null)
+      const rows = await active.where('id', '>', after).orderBy('id').limit(recheckPage).execute()
+      for (const row of rows) await this.#pauseIfRefused(row)
+      const last = rows.at(-1)
+      if (!last || rows.length < recheckPage) return
+      after = last.id
+    }
+  }
+
+  async #pauseIfRefused(row: SchedulesTable): Promise<void> {
+    const refused = findRefusal(this.#dependencies, row)
+    if (!refused) return
+    const pause = { ...toPause(refused), next_at: null, waits_for_run: 0 } as const
+    const { numUpdatedRows } = await this.#dependencies.store.write(({ query }) => {
+      const update = query.updateTable('schedules').set(pause).where('id', '=', row.id)
+      // A caller may have changed it in the meantime.
+      return update.where('updated_at', '=', row.updated_at).where('paused_reason', 'is', null).executeTakeFirst()
+    })
+    if (numUpdatedRows > 0n) this.#logDecision({ ...row, ...pause }, undefined)
+  }
+}
+
+/** Schedules to decide: due ones, and ones whose times have waited for a run that has ended. */
+async function findBatch(tx: Transaction, now: number): Promise<SchedulesTable[]> {
+  const due = await tx.all(findDue, [now, batchSize])
+  return due.length > 0 ? due : tx.all(findResumable, [batchSize])
+}
+
+/** Leaves out the last runs, for which the account has no more capacity. */
+function dropLast(decisions: readonly Decision[], count: number): void {
+  let left = count
+  for (const { row, runs } of decisions.toReversed()) {
+    for (; left > 0 && runs.length > 0; left -= 1) {
+      const dropped = runs.pop()
+      row.last_skipped_for = dropped?.scheduled_for ?? null
+      row.last_skip_reason = 'queuedRunsLimit'
+    }
+  }
+}

@@ -1,0 +1,156 @@
+/** Creates, reads, lists, changes, triggers and deletes the schedules of accounts. */
+import { v7 as uuid } from 'uuid'
+import type { Cursors } from '../../storage/cursors.ts'
+import type { Encryption } from '../../storage/encryption.ts'
+import { inList } from '../../storage/statement-values.ts'
+import type { Store, Transaction } from '../../storage/store.ts'
+import type { SchedulesTable } from '../../storage/tables/schedule-tables.ts'
+import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
+import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import type { QueueResult, Runs } from '../runs/runs.ts'
+import { type Schedule, type ScheduleError, toQueueRequest, toSchedule } from './schedule.ts'
+import { changeSchedule, emptySchedule, type ScheduleChange } from './schedule-request.ts'
+import { findSchedule } from './schedules.sql.ts'
+
+interface SchedulesDependencies {
+  store: Store
+  encryption: Encryption
+  cursors: Cursors
+  workflows: WorkflowRegistry
+  runs: Pick<Runs, 'queue'>
+  /** Maximum schedules per account; 0 for no limit. */
+  schedulesMax: number
+}
+
+export type NewSchedule = ScheduleChange & { workflowId: string; variables: Record<string, unknown> }
+
+export type CreateResult =
+  | { kind: 'created'; schedule: Schedule }
+  | { kind: 'invalid'; errors: ScheduleError[] }
+  | { kind: 'tooManySchedules'; schedulesMax: number }
+
+export class Schedules {
+  readonly #dependencies: SchedulesDependencies
+  readonly #now: () => number
+
+  constructor(dependencies: SchedulesDependencies, now: () => number = Date.now) {
+    this.#dependencies = dependencies
+    this.#now = now
+  }
+
+  async create(accountId: string, { workflowId, ...given }: NewSchedule, by: Actor | ApiKeyUse): Promise<CreateResult> {
+    const { store, schedulesMax } = this.#dependencies
+    const id = uuid()
+    const now = this.#now()
+    return store.write(async (tx) => {
+      const empty = emptySchedule(id, accountId, workflowId, now)
+      const changed = await changeSchedule(tx, this.#dependencies, empty, given, now)
+      if ('errors' in changed) return { kind: 'invalid', errors: changed.errors }
+      const ids = tx.query.selectFrom('schedules').select('id').where('account_id', '=', accountId)
+      if (schedulesMax > 0 && (await ids.limit(schedulesMax).execute()).length >= schedulesMax) {
+        return { kind: 'tooManySchedules', schedulesMax }
+      }
+      await tx.query.insertInto('schedules').values(changed.row).execute()
+      await audit(tx, changed.row, 'schedule.created', by)
+      return { kind: 'created', schedule: toSchedule(changed.row, new Map()) }
+    })
+  }
+
+  async get(accountId: string, id: string): Promise<Schedule | undefined> {
+    const { read } = this.#dependencies.store
+    const row = await findSchedule(read, accountId, id)
+    return row && toSchedule(row, await findStatuses(read, [row]))
+  }
+
+  /** A page, newest first; `undefined` for a cursor of another list. */
+  async list(accountId: string, { limit, cursor }: { limit: number; cursor?: string | undefined }) {
+    const { store, cursors } = this.#dependencies
+    const list = JSON.stringify(['schedules', accountId])
+    const after = cursor === undefined ? undefined : cursors.read(list, cursor)
+    if (cursor !== undefined && after === undefined) return undefined
+    let rows = store.read.query.selectFrom('schedules').selectAll().where('account_id', '=', accountId)
+    if (after !== undefined) rows = rows.where('id', '<', after)
+    const found = await rows
+      .orderBy('id', 'desc')
+      .limit(limit + 1)
+      .execute()
+    const page = found.slice(0, limit)
+    const statuses = await findStatuses(store.read, page)
+    const last = found.length > limit ? page.at(-1) : undefined
+    return {
+      schedules: page.map((row) => toSchedule(row, statuses)),
+      nextCursor: last ? cursors.write(list, last.id) : null,
+    }
+  }
+
+  /**
+   * Changes, pauses or resumes a schedule. Times that passed while it was paused get no runs.
+   *
+   * @returns validation errors, or `undefined` if there is no such schedule.
+   */
+  async update(accountId: string, id: string, change: ScheduleChange, by: Actor | ApiKeyUse) {
+    const now = this.#now()
+    return this.#dependencies.store.write(async (tx): Promise<Schedule | { errors: ScheduleError[] } | undefined> => {
+      const before = await findSchedule(tx, accountId, id)
+      if (!before) return undefined
+      const changed = await changeSchedule(tx, this.#dependencies, before, change, now)
+      if ('errors' in changed) return changed
+      const { id: _, ...columns } = changed.row
+      await tx.query.updateTable('schedules').set(columns).where('id', '=', before.id).execute()
+      const { variables, ...shown } = change
+      const details = { ...shown, ...(variables && { variableData: 'changed' }) }
+      await audit(tx, changed.row, 'schedule.changed', by, details)
+      return toSchedule(changed.row, await findStatuses(tx, [changed.row]))
+    })
+  }
+
+  /** Queues a run now, also of a paused schedule. `undefined` if there is no such schedule. */
+  async trigger(accountId: string, id: string, by: Actor | ApiKeyUse): Promise<QueueResult | undefined> {
+    const { store, encryption, runs } = this.#dependencies
+    const row = await findSchedule(store.read, accountId, id)
+    if (!row) return undefined
+    const { request, secrets } = toQueueRequest(encryption, row, null)
+    const queuer = 'apiKeyId' in by ? { apiKeyId: by.apiKeyId } : { apiKeyId: null, userId: by.id }
+    const queued = await runs.queue({ accountId, ...queuer }, request, secrets)
+    if (queued.kind === 'queued') {
+      await store.write((tx) => audit(tx, row, 'schedule.triggered', by, { runId: queued.run.id }))
+    }
+    return queued
+  }
+
+  /** Erases the schedule; its runs stay. Returns whether it existed. */
+  async delete(accountId: string, id: string, by: Actor | ApiKeyUse): Promise<boolean> {
+    return this.#dependencies.store.write(async (tx) => {
+      const row = await findSchedule(tx, accountId, id)
+      if (!row) return false
+      await tx.query.deleteFrom('schedules').where('id', '=', row.id).execute()
+      await audit(tx, row, 'schedule.deleted', by)
+      return true
+    })
+  }
+}
+
+/** The statuses of the schedules' last runs, by run. */
+async function findStatuses(tx: Transaction, rows: readonly SchedulesTable[]): Promise<Map<string, string>> {
+  const ids = rows.flatMap(({ last_run_id: id }) => id ?? [])
+  if (ids.length === 0) return new Map()
+  const { marks, values } = inList(ids)
+  const found = await tx.all<{ id: string; status: string }>(
+    `SELECT id, status FROM runs WHERE id IN (${marks}) AND status <> 'deleted'`,
+    values,
+  )
+  return new Map(found.map(({ id, status }) => [id, status]))
+}
+
+type ScheduleAction = `schedule.${'created' | 'changed' | 'triggered' | 'deleted'}`
+
+async function audit(
+  tx: Transaction,
+  { id, account_id, name, workflow_id }: SchedulesTable,
+  action: ScheduleAction,
+  by: Actor | ApiKeyUse,
+  details: Record<string, unknown> = {},
+): Promise<void> {
+  const subject = { id, name: name ?? workflow_id }
+  await recordAudit(tx, account_id, { action, by: await toActor(tx, by), subject, details })
+}

@@ -1,0 +1,123 @@
+/** Tests createSchedule by documented status. */
+import { expect, test } from 'vitest'
+import { schedulesMax } from '../support/service.ts'
+import { testForbidden, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { expectProblem } from './document.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import {
+  testContentTooLarge,
+  testInvalidRequest,
+  testNotAcceptable,
+  testUnsupportedMediaType,
+} from './request-tests.ts'
+import { send } from './requests.ts'
+
+describeOperation(
+  'createSchedule',
+  { worker: false },
+  {
+    201(subject) {
+      test('creates a schedule with defaults, and shows its next five times', async () => {
+        const { key } = await subject.service.createAccount()
+        const body = { workflowId: 'greet', variableData: { name: 'Ada' }, cron: '0 7 * * MON', timeZone: 'Asia/Tokyo' }
+        const created = await subject.call(key, { body })
+        const defaults = { missed: 'skip', overlap: 'allow', paused: false, priority: 0, tags: [], lastRun: null }
+        expect(created.body).toMatchObject({ ...body, ...defaults })
+        const { nextRunsAt } = created.body
+        expect(nextRunsAt).toHaveLength(5)
+        // Seven o'clock on Monday in Tokyo, which has no daylight-saving time.
+        for (const at of nextRunsAt) expect(at).toMatch(/T22:00:00\.000Z$/)
+        expect(new Date(nextRunsAt[0]).getUTCDay()).toBe(0)
+        const path = { scheduleId: created.body.id }
+        expect(created.headers.location).toBe(`/v1/execution/schedules/${path.scheduleId}`)
+        expect((await send(subject.service, 'getSchedule', key, { path })).body).toEqual(created.body)
+      })
+
+      test('takes an interval, whose first time is one interval from now', async () => {
+        const { key } = await subject.service.createAccount()
+        const body = { workflowId: 'greet', variableData: { name: 'Ada' }, intervalSeconds: 3600 }
+        const { cron, timeZone, createdAt, nextRunsAt } = (await subject.call(key, { body })).body
+        expect([cron, timeZone, Date.parse(nextRunsAt[0]) - Date.parse(createdAt)]).toEqual([null, null, 3_600_000])
+      })
+    },
+    400(subject) {
+      testInvalidRequest(subject)
+
+      const valid = { workflowId: 'greet', variableData: { name: 'Ada' }, cron: '0 7 * * *' }
+      test.each([
+        [
+          'an unknown time zone',
+          { timeZone: 'Europe/Atlantis' },
+          '/timeZone',
+          'is not a time zone of the IANA database',
+        ],
+        ['an hour that does not exist', { cron: '0 25 * * *' }, '/cron', /^is not a cron expression: /],
+        ['a day that never comes', { cron: '0 0 31 2 *' }, '/cron', 'has no time in the future'],
+        ['cron and an interval', { intervalSeconds: 60 }, '/intervalSeconds', 'cannot be combined with cron'],
+        ['neither cron nor an interval', { cron: undefined }, '/cron', 'is required, or intervalSeconds'],
+        [
+          'a time zone for an interval',
+          { cron: undefined, intervalSeconds: 60, timeZone: 'UTC' },
+          '/timeZone',
+          'cannot be set without cron',
+        ],
+        ['an unknown workflow', { workflowId: 'unknown' }, '/workflowId', 'names no workflow of this account'],
+        ['missing variables', { variableData: {} }, '/variableData/name', 'is required'],
+        [
+          'a browser context for a workflow without a browser',
+          { browserContextId: '0198f2c5-ab30-7d52-9f02-1b2c3d4e5f60' },
+          '/browserContextId',
+          'requires a workflow that uses a browser; this one does not',
+        ],
+      ])('refuses %s', async (_, members, pointer, detail) => {
+        const { key } = await subject.service.createAccount()
+        const { body } = await subject.call(key, { body: { ...valid, ...members } })
+        const expected = detail instanceof RegExp ? expect.stringMatching(detail) : detail
+        expect(body.errors).toEqual([{ pointer, detail: expected }])
+      })
+
+      test('refuses a cron expression of six fields', async () => {
+        const { key } = await subject.service.createAccount()
+        const { body } = await subject.call(key, { body: { ...valid, cron: '0 0 7 * * *' } })
+        expect(body.errors).toMatchObject([{ pointer: '/cron' }])
+      })
+    },
+    401: testUnauthorized,
+    403(subject) {
+      testForbidden(subject)
+
+      test('requires the scope to use browser contexts if one is named', async () => {
+        const account = await subject.service.createAccount()
+        const { value: key } = await account.createKey({ scopes: ['schedules:write'] })
+        const browserContextId = '0198f2c5-ab30-7d52-9f02-1b2c3d4e5f60'
+        await subject.call(key, {
+          body: { workflowId: 'greet', variableData: {}, cron: '0 7 * * *', browserContextId },
+        })
+      })
+    },
+    406: testNotAcceptable,
+    409(subject) {
+      test('concurrent requests do not exceed the limit of the account', async () => {
+        const account = await subject.service.createAccount()
+        const body = { workflowId: 'greet', variableData: { name: 'Ada' }, cron: '0 7 * * *' }
+        const create = () => send(subject.service, 'createSchedule', account.key, { body })
+        const statuses = (await Promise.all(Array.from({ length: schedulesMax + 5 }, create))).map(
+          ({ status }) => status,
+        )
+        expect(statuses.filter((status) => status === 201)).toHaveLength(schedulesMax)
+        expectProblem(subject.operation, await subject.call(account.key, { body }), {
+          kind: 'too-many-schedules',
+          title: 'Too many schedules',
+          status: 409,
+        })
+      })
+    },
+    413: testContentTooLarge,
+    415: testUnsupportedMediaType,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
+  },
+)

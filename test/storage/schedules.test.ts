@@ -1,0 +1,268 @@
+/** Schedules: each time makes one run, with any number of processes, and the policies for missed and overlapping times. */
+import { describe, expect, test } from 'vitest'
+import type { ScheduleChange } from '../../src/domain/schedules/schedule-request.ts'
+import type { NewSchedule } from '../../src/domain/schedules/schedules.ts'
+import { Workflows } from '../../src/domain/workflows/workflows.ts'
+import { claimableOf, noRetry } from '../support/claims.ts'
+import { type DomainOptions, newAccount, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
+
+const minute = 60_000
+
+/** A domain whose clock the test moves, and a schedule of its account at every minute. */
+async function openWithSchedule(
+  test: Test,
+  kind: StoreKind,
+  given: Partial<NewSchedule> = {},
+  options: Partial<DomainOptions> = {},
+) {
+  let time = Date.parse('2026-11-23T10:00:00Z')
+  const domain = await openDomain(test, { kind, now: () => time, ...options })
+  const { principal } = await newAccount(domain)
+  const { accountId } = principal
+  const create = (members: Partial<NewSchedule> = {}) =>
+    domain.schedules.create(
+      accountId,
+      { workflowId: 'anything', variables: {}, cron: '* * * * *', ...given, ...members },
+      principal,
+    )
+  const created = await create()
+  if (created.kind !== 'created') throw new Error(JSON.stringify(created))
+  const { id } = created.schedule
+  return {
+    ...{ domain, principal, accountId, id, create },
+    setClock: (moment: number) => {
+      time = moment
+    },
+    now: () => time,
+    /** Moves the clock and decides what is due. */
+    async pass(milliseconds: number) {
+      time += milliseconds
+      return domain.scheduler.once()
+    },
+    get: async () => {
+      const schedule = await domain.schedules.get(accountId, id)
+      if (!schedule) throw new Error('The schedule is gone.')
+      return schedule
+    },
+    update: (change: ScheduleChange) => domain.schedules.update(accountId, id, change, principal),
+    /** The times that have a run, in minutes after ten o'clock, oldest first. */
+    async minutes(statuses = ['queued', 'running', 'succeeded', 'cancelled']) {
+      const { rows } = await findRuns(domain, id)
+      const wanted = rows.filter(({ status }) => statuses.includes(status))
+      return wanted.map((row) => new Date(Number(row.scheduled_for)).getUTCMinutes())
+    },
+    async finish() {
+      const claims = await domain.queue.claim('worker', claimableOf(domain.workflows), 1, 1000)
+      for (const { runId, attempt } of claims) {
+        const lease = { runId, attempt, workerId: 'worker' }
+        await domain.queue.complete(lease, { kind: 'succeeded', output: '{}' }, noRetry)
+      }
+      return claims.length
+    },
+  }
+}
+
+async function findRuns({ store }: Pick<Awaited<ReturnType<typeof openDomain>>, 'store'>, scheduleId: string) {
+  const runs = store.read.query.selectFrom('runs').selectAll().where('schedule_id', '=', scheduleId)
+  return { rows: await runs.orderBy('scheduled_for').execute() }
+}
+
+describe.each(stores)('schedules ($name)', (kind) => {
+  test('queue one run for each time, on time, with the options and defaults of the schedule', async (test) => {
+    const options = { priority: 3, tags: ['nightly'], expiresInSeconds: 600 }
+    const { domain, accountId, id, pass, get, now } = await openWithSchedule(test, kind, options)
+    expect(await pass(minute - 1)).toBe(now() + 1)
+    expect((await findRuns(domain, id)).rows).toEqual([])
+    expect(await pass(1)).toBe(now() + minute)
+    const { rows } = await findRuns(domain, id)
+    expect(rows).toHaveLength(1)
+    const run = await domain.runs.get(accountId, rows[0]?.id ?? '')
+    expect(run).toMatchObject({ scheduleId: id, scheduledFor: now(), apiKeyId: null, priority: 3, tags: ['nightly'] })
+    expect(Number(run?.expiresAt) - Number(run?.createdAt)).toBe(600_000)
+    const { lastRun, nextTimes } = await get()
+    expect(lastRun).toEqual({ id: run?.id, scheduledFor: now(), status: 'queued' })
+    expect(nextTimes).toEqual([1, 2, 3, 4, 5].map((count) => now() + count * minute))
+  })
+
+  test('make one run for each time although several processes decide them', async (test) => {
+    const { domain, create, pass, now } = await openWithSchedule(test, kind)
+    for (let count = 0; count < 4; count += 1) await create()
+    const others = await Promise.all([1, 2, 3].map(() => openDomain(test, { kind, location: domain.location, now })))
+    for (let round = 0; round < 3; round += 1) {
+      await Promise.all([pass(minute), ...others.map(({ scheduler }) => scheduler.once())])
+      await Promise.all([domain, ...others].map(({ scheduler }) => scheduler.once()))
+    }
+    const found = await domain.store.read.query.selectFrom('runs').select(['schedule_id', 'scheduled_for']).execute()
+    expect(found).toHaveLength(15)
+    expect(new Set(found.map((row) => JSON.stringify(row))).size).toBe(15)
+  })
+
+  test('repeat no time when the clock is set back, also not after their times were recomputed', async (test) => {
+    const { domain, pass, setClock, now, minutes, update } = await openWithSchedule(test, kind)
+    await pass(minute)
+    await pass(minute)
+    setClock(now() - 2 * minute)
+    await domain.scheduler.once()
+    expect(await minutes()).toEqual([1, 2])
+    await update({ timeZone: 'Europe/Berlin' })
+    await pass(minute)
+    await pass(minute)
+    await pass(minute)
+    expect(await minutes()).toEqual([1, 2, 3])
+  })
+
+  test.for([
+    ['skip', [], 29],
+    ['runOnce', [29], 28],
+    ['runAll', Array.from({ length: 29 }, (_, index) => index + 1), undefined],
+  ] as const)('%s decides which missed times get a run', async ([missed, expected, skipped], test) => {
+    const { pass, minutes, get, now } = await openWithSchedule(test, kind, { missed })
+    await pass(30 * minute)
+    expect(await minutes()).toEqual([...expected, 30])
+    const at = skipped === undefined ? null : { scheduledFor: now() - (30 - skipped) * minute, reason: 'missed' }
+    expect((await get()).lastSkipped).toEqual(at)
+  })
+
+  test('skip a time while an earlier run is unfinished, and say so', async (test) => {
+    const { pass, minutes, get, finish, now } = await openWithSchedule(test, kind, { overlap: 'skip' })
+    await pass(minute)
+    await pass(minute)
+    expect((await get()).lastSkipped).toEqual({ scheduledFor: now(), reason: 'overlap' })
+    expect(await finish()).toBe(1)
+    await pass(minute)
+    expect(await minutes()).toEqual([1, 3])
+  })
+
+  test('let times wait for the earlier run, each in turn', async (test) => {
+    const { domain, pass, minutes, finish, get } = await openWithSchedule(test, kind, { overlap: 'queue' })
+    for (let count = 0; count < 3; count += 1) await pass(minute)
+    expect(await minutes()).toEqual([1])
+    expect(new Date((await get()).nextTimes[0] ?? 0).getUTCMinutes()).toBe(2)
+    for (const expected of [
+      [1, 2],
+      [1, 2, 3],
+    ]) {
+      expect(await finish()).toBe(1)
+      await domain.scheduler.once()
+      expect(await minutes()).toEqual(expected)
+    }
+    await finish()
+    await pass(minute)
+    expect(await minutes()).toEqual([1, 2, 3, 4])
+  })
+
+  test('cancel the earlier run and queue the next', async (test) => {
+    const { pass, minutes } = await openWithSchedule(test, kind, { overlap: 'cancelPrevious' })
+    await pass(minute)
+    await pass(minute)
+    expect(await minutes(['cancelled'])).toEqual([1])
+    expect(await minutes(['queued'])).toEqual([2])
+  })
+
+  test('do not cancel the run that another process has queued for the same time', async (test) => {
+    const { domain, pass, minutes, now } = await openWithSchedule(test, kind, { overlap: 'cancelPrevious' })
+    const other = await openDomain(test, { kind, location: domain.location, now })
+    await Promise.all([pass(minute), other.scheduler.once(), other.scheduler.once()])
+    expect(await minutes(['queued'])).toEqual([1])
+  })
+
+  test('get no runs for the times of a pause', async (test) => {
+    const { pass, update, minutes, get } = await openWithSchedule(test, kind, { missed: 'runAll' })
+    await update({ paused: true })
+    expect(await get()).toMatchObject({ pausedReason: 'request', nextTimes: [] })
+    expect(await pass(5 * minute)).toBeNull()
+    await update({ paused: false })
+    await pass(minute)
+    expect(await minutes()).toEqual([6])
+  })
+
+  test('lose a time at the limit of queued runs, and say so', async (test) => {
+    const opened = await openWithSchedule(test, kind, {}, { queuedRunsMax: 1 })
+    const { pass, minutes, get, now, finish } = opened
+    await pass(minute)
+    await pass(minute)
+    expect((await get()).lastSkipped).toEqual({ scheduledFor: now(), reason: 'queuedRunsLimit' })
+    expect((await get()).lastRun?.scheduledFor).toBe(now() - minute)
+    await finish()
+    await pass(minute)
+    expect(await minutes()).toEqual([1, 3])
+  })
+
+  test('pause when a deployment refuses their variables or lacks their workflow, and say why', async (test) => {
+    const strict = {
+      type: 'object',
+      required: ['name'],
+      properties: { name: { type: 'string' } },
+      additionalProperties: false,
+    }
+    let deployed = new Workflows([workflow()])
+    const opened = await openWithSchedule(test, kind, {}, { registry: { current: () => deployed } })
+    const { domain, get, pass, minutes, update } = opened
+    deployed = new Workflows([workflow({ variables: strict })])
+    await domain.scheduler.recheck()
+    const invalid = { pausedReason: 'runInvalid', pausedDetail: '/variableData/name is required', nextTimes: [] }
+    expect(await get()).toMatchObject(invalid)
+    await update({ paused: false })
+    // At the time itself, too: the process may not have noticed the deployment.
+    await pass(minute)
+    expect(await get()).toMatchObject(invalid)
+    deployed = new Workflows([])
+    await update({ paused: false })
+    await domain.scheduler.recheck()
+    expect(await get()).toMatchObject({ pausedReason: 'workflowRemoved' })
+    expect(await minutes()).toEqual([])
+  })
+
+  test('encrypt secret variables for themselves and for each run', async (test) => {
+    const secretSchema = {
+      type: 'object',
+      properties: { token: { type: 'string', writeOnly: true }, count: { type: 'integer', default: 7 } },
+    }
+    const workflows = [workflow({ variables: secretSchema })]
+    const variables = { token: 'very secret' }
+    const opened = await openWithSchedule(test, kind, { variables }, { workflows })
+    const { domain, id, pass, get, update } = opened
+    expect((await get()).variables).toEqual({ token: '********' })
+    await pass(minute)
+    const [claim] = await domain.queue.claim('worker', claimableOf(domain.workflows), 1, 1000)
+    expect(claim?.variables).toEqual({ token: '********', count: 7 })
+    const secrets = claim?.secrets
+    expect(secrets).toBeTruthy()
+    const rows = await domain.store.read.query.selectFrom('schedules').selectAll().where('id', '=', id).execute()
+    expect(Buffer.from(rows[0]?.secrets ?? []).includes('very secret')).toBe(false)
+    // The masked variables of a response keep the secret; with any other change, it must be sent again.
+    expect(await update({ variables: { token: '********' } })).toMatchObject({ variables: { token: '********' } })
+    expect(await update({ variables: { token: '********', count: 1 } })).toMatchObject({
+      errors: [{ pointer: '/variableData/token' }],
+    })
+  })
+
+  test('count towards the limit of the account', async (test) => {
+    const { create } = await openWithSchedule(test, kind, {}, { schedulesMax: 2 })
+    expect((await create()).kind).toBe('created')
+    expect(await create()).toEqual({ kind: 'tooManySchedules', schedulesMax: 2 })
+  })
+
+  test('a schedule that cannot be read is paused and stops no other', async (test) => {
+    const { domain, id, create, pass, get } = await openWithSchedule(test, kind)
+    const other = await create()
+    await domain.store.write(({ query }) =>
+      query.updateTable('schedules').set({ time_zone: 'Europe/Atlantis' }).where('id', '=', id).execute(),
+    )
+    await pass(minute)
+    expect((await get()).pausedReason).toBe('error')
+    const otherId = other.kind === 'created' ? other.schedule.id : ''
+    expect((await findRuns(domain, otherId)).rows).toHaveLength(1)
+  })
+
+  test('list their runs', async (test) => {
+    const { domain, principal, accountId, id, pass } = await openWithSchedule(test, kind)
+    await queueRun(domain, principal)
+    await pass(minute)
+    const page = await domain.runs.list(accountId, { scheduleId: id, limit: 10 })
+    expect(page?.runs.map(({ scheduleId }) => scheduleId)).toEqual([id])
+    const other = await newAccount(domain)
+    expect((await domain.runs.list(other.accountId, { scheduleId: id, limit: 10 }))?.runs).toEqual([])
+  })
+})
