@@ -23,6 +23,7 @@ import { deployDirectory } from './domain/deployments/deploy-directory.ts'
 import { Deployments } from './domain/deployments/deployments.ts'
 import { openEncryption, openStore, retryAtStart } from './domain/installation.ts'
 import { RunArtifacts } from './domain/runs/artifacts.ts'
+import { LiveViews } from './domain/runs/live-views.ts'
 import { RunFeed } from './domain/runs/run-feed.ts'
 import type { RunObserver } from './domain/runs/run-state.ts'
 import { RunStatistics } from './domain/runs/run-statistics.ts'
@@ -215,6 +216,7 @@ function createDomain({ config, store, workflows, encryption, observer, log }: D
     artifacts,
     retention,
     feed: new RunFeed(store),
+    liveViews: new LiveViews(store, encryption),
     statistics: new RunStatistics(store),
     workers: new Workers(store),
     maintenance: createMaintenance(store, retention, log, observer, usage, scheduler),

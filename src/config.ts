@@ -167,6 +167,18 @@ export const settings = {
     /^(https?|wss?):\/\//,
     'that starts with http://, https://, ws:// or wss://',
   ),
+  LIVE_VIEW_ADDRESS: {
+    description:
+      'URL by which workers reach the dashboard process that has this setting, to show the browsers of running runs, such as `http://10.0.0.5:3000`. By default the port that it listens on, which only workers of the same machine reach.',
+    default: undefined,
+    read: (text: string, name: string): string | undefined => {
+      const url = URL.parse(text)
+      if (url && /^https?:$/.test(url.protocol) && url.pathname === '/' && !url.username) return url.origin
+      throw new ConfigError(
+        `${name} is "${text}": set it to a URL without path and user name, such as http://10.0.0.5:3000.`,
+      )
+    },
+  },
   LEASE_SECONDS: integer('Seconds without a heartbeat after which a worker loses its runs.', '15', 3, 300),
   ABORT_GRACE_SECONDS: integer("Seconds from a run's abort signal until its process is killed.", '5', 1, 300),
   DRAIN_SECONDS: integer(

@@ -42,7 +42,7 @@ export interface Commit {
 }
 
 /** Subjects of notifications. A notification has no payload: the listener reads the store. */
-export const topics = ['queue', 'runs', 'cancellations', 'deployments'] as const
+export const topics = ['queue', 'runs', 'cancellations', 'deployments', 'liveViews'] as const
 export type Topic = (typeof topics)[number]
 
 export interface WriteOptions {

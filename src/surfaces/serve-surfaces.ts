@@ -19,6 +19,7 @@ import { apiRequestSpans, dashboardRequestSpans } from '../telemetry/request-spa
 import { browserContextApi } from './browser-context-api.ts'
 import { dashboardApp } from './dashboard/dashboard.ts'
 import type { DashboardDomain } from './dashboard/dependencies.ts'
+import { LiveViewHub } from './dashboard/live-view/live-view-hub.ts'
 import { BuiltDocs, docsHandler, isDocsPath, isWorkflowDocsPath } from './docs/docs-handler.ts'
 import { workflowDocsForCallers } from './docs/workflow-docs-for-callers.ts'
 import { type ExecutionApiDependencies, executionApi } from './execution-api.ts'
@@ -48,6 +49,8 @@ export interface SurfaceDependencies {
 /** Dependencies that all surfaces of the process share. */
 interface Shared extends SurfaceDependencies {
   tenantLimits: TenantLimits
+  /** Where this process listens, which may differ from the surface's public address. */
+  listening(name: Surface): string
 }
 
 export interface SurfaceListeners {
@@ -65,8 +68,10 @@ export async function listenOnSurfaces(
   const { config } = dependencies
   // Filled in once the ports are known; nothing reads them before the first request.
   const addresses: Addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
-  const apps = await createApps(roles, { ...dependencies, tenantLimits: new TenantLimits() }, addresses)
   const opened = new Map<Surface, Listener>()
+  const listening = (name: Surface) => opened.get(name)?.url ?? ''
+  const shared = { ...dependencies, tenantLimits: new TenantLimits(), listening }
+  const apps = await createApps(roles, shared, addresses)
   const options = (name: PortSetting) => ({ host: config.HOST, port: config[name], name })
   try {
     for (const [name, app] of apps) opened.set(name, await listen(app, options(surfaces[name].port)))
@@ -206,7 +211,8 @@ function createDashboard(
   docs: RequestHandler,
   addresses: Addresses,
 ): Express {
-  const { config, store, domain, encryption, isTraced, tenantLimits, log } = dependencies
+  const { config, store, domain, encryption, isTraced, tenantLimits, listening, log } = dependencies
+  const liveViewAddress = () => config.LIVE_VIEW_ADDRESS ?? listening('dashboard')
   return dashboardApp({
     ...domain,
     tenantLimits,
@@ -214,6 +220,7 @@ function createDashboard(
     checkHost: checkHost(config, 'dashboard'),
     docs,
     builtDocs,
+    liveView: new LiveViewHub(domain.liveViews, liveViewAddress, log),
     attempts: {
       counters: store.counters,
       pseudonym: (text) => encryption.sign('attempts', text).toString('base64url'),

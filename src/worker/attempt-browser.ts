@@ -16,11 +16,14 @@ import { createRedactor, type Secrets } from '../domain/workflows/secrets.ts'
 import type { Transaction } from '../storage/store.ts'
 import { type BrowserHost, BrowserMissing } from './browser/browser-host.ts'
 import type { Reply } from './executor-process.ts'
+import { AttemptLiveView, type ScreencastAction, type Shown } from './live-view/attempt-live-view.ts'
+import type { LiveViewSenders } from './live-view/live-view-senders.ts'
 import type { CapturedState } from './messages.ts'
 import { retryUntilAvailable } from './reporter.ts'
 
 export interface AttemptBrowserDependencies {
   host: BrowserHost
+  liveViews: LiveViewSenders
   versions: ContextVersions
   usage: StorageUsage
 }
@@ -37,6 +40,8 @@ export class AttemptBrowser {
   readonly #dependencies: AttemptBrowserDependencies
   readonly #claim: Claim
   readonly #secrets: Secrets
+  readonly #reply: (message: Reply) => void
+  #liveView: AttemptLiveView | undefined
   readonly #cookies = new Set<string>()
   #captured: CapturedState
   /** The storage state that the browser was opened with. */
@@ -47,10 +52,17 @@ export class AttemptBrowser {
   /** Masks secrets and cookies in reports and errors. The run's output is masked separately. */
   redact: <Value>(value: Value) => Value
 
-  constructor(dependencies: AttemptBrowserDependencies, claim: Claim, secrets: Secrets) {
+  /** @param reply sends to the executor. */
+  constructor(
+    dependencies: AttemptBrowserDependencies,
+    claim: Claim,
+    secrets: Secrets,
+    reply: (message: Reply) => void,
+  ) {
     this.#dependencies = dependencies
     this.#claim = claim
     this.#secrets = secrets
+    this.#reply = reply
     this.redact = createRedactor(secrets)
   }
 
@@ -70,6 +82,7 @@ export class AttemptBrowser {
       if (this.#released) this.#dependencies.host.release()
       this.#acquired = !this.#released
       this.#restored = storageState
+      this.#beWatchable()
       return { type: 'browser', endpoint, storageState }
     } catch (error) {
       const { message } = error as Error
@@ -107,10 +120,23 @@ export class AttemptBrowser {
     }
   }
 
+  #beWatchable(): void {
+    if (this.#released) return
+    const control = (action: ScreencastAction) => this.#reply({ type: 'screencast', action })
+    this.#liveView = new AttemptLiveView(this.#claim, control, (value) => this.redact(value))
+    this.#dependencies.liveViews.add(this.#liveView)
+  }
+
+  /** Passes on what the browser shows, if someone watches. */
+  show(message: Shown): void {
+    this.#liveView?.onMessage(message)
+  }
+
   /** Releases the browser: the attempt no longer uses it. */
   release(): void {
     if (this.#acquired && !this.#released) this.#dependencies.host.release()
     this.#released = true
+    if (this.#liveView) this.#dependencies.liveViews.remove(this.#liveView)
   }
 
   /** Stores the captured state as a staged version, which `within` publishes when the attempt is completed. */

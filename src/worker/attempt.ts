@@ -16,7 +16,7 @@ import { AttemptEvidence } from './attempt-evidence.ts'
 import type { AttemptEnd, AttemptObserver, ObservedStep } from './attempt-observer.ts'
 import { abortMessages, type Interruption, interruptedOutcome, type LastEvent, toOutcome } from './attempt-outcome.ts'
 import { AttemptSteps } from './attempt-steps.ts'
-import type { AttemptChannel, ExecutorEvent, ExecutorProcess } from './executor-process.ts'
+import type { AttemptChannel, ExecutorEvent, ExecutorProcess, Reply } from './executor-process.ts'
 import { Reporter, retryUntilAvailable } from './reporter.ts'
 
 type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type: Type }>
@@ -76,7 +76,8 @@ export class Attempt {
     this.#steps = new AttemptSteps(claim.steps)
     this.#secrets = this.#decryptSecrets()
     this.#redact = createRedactor(this.#secrets)
-    this.#browser = new AttemptBrowser(dependencies.browser, claim, this.#secrets)
+    const reply = (message: Reply) => this.#channel?.reply(message)
+    this.#browser = new AttemptBrowser(dependencies.browser, claim, this.#secrets, reply)
     // Looked up at each call: the browser replaces its redactor when it learns of cookies.
     const redact = <Value>(value: Value) => this.#browser.redact(value)
     this.#reporter = new Reporter(dependencies.queue, claim, redact, () => this.interrupt('leaseLost'))
@@ -179,6 +180,9 @@ export class Attempt {
       case 'evidence':
       case 'evidenceEnded':
         return this.#evidence.onMessage(event)
+      case 'frame':
+      case 'tabs':
+        return this.#browser.show(event)
       default:
         if (this.#isEnding) return this.#evidence.settle()
         if (event.type === 'exited') this.#evidence.settle()

@@ -5,6 +5,7 @@ import type { Config } from '../config.ts'
 import { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
 import { Deployments } from '../domain/deployments/deployments.ts'
+import { LiveViews } from '../domain/runs/live-views.ts'
 import { RunQueue } from '../domain/runs/run-queue.ts'
 import type { RunObserver } from '../domain/runs/run-state.ts'
 import { Workers } from '../domain/runs/workers.ts'
@@ -19,6 +20,7 @@ import type { ObserveAttempt } from './attempt-observer.ts'
 import { BrowserHost, type BrowserOptions } from './browser/browser-host.ts'
 import { DeploymentFiles } from './deployment-files.ts'
 import { ExecutorPool } from './executor-pool.ts'
+import { LiveViewSenders } from './live-view/live-view-senders.ts'
 import { PinnedExecutors } from './pinned-executors.ts'
 import { Worker, type WorkerSettings } from './worker.ts'
 import { WorkerDeployments } from './worker-deployments.ts'
@@ -91,6 +93,7 @@ export function createWorker(
     contextVersions: new ContextVersions(store, encryption, options.contextVersionsKept),
     executors: new PinnedExecutors({ deployments, deployed, pool, log }),
     browser: new BrowserHost(options.browser, log),
+    liveViews: new LiveViewSenders(new LiveViews(store, encryption), log),
     observers,
     log,
     onFatal,

@@ -30,6 +30,8 @@ export type ToExecutor =
   | { type: 'artifactSaved'; attempt: number; id: number; error?: string }
   | { type: 'browser'; attempt: number; endpoint: BrowserEndpoint; storageState: string | undefined }
   | { type: 'browserUnavailable'; attempt: number; message: string }
+  /** Someone starts or stops to watch the browser, or can take another frame. */
+  | { type: 'screencast'; attempt: number; action: 'start' | 'stop' | 'next' }
 
 export type FromExecutor =
   /** The workflows are loaded, or have failed to load. */
@@ -48,6 +50,9 @@ export type AttemptMessage =
   | { type: 'evidenceStarted' }
   | { type: 'evidence'; name: string; mediaType: string; content: string }
   | { type: 'evidenceEnded' }
+  /** What the shown page looks like: a JPEG in base64, and the size of the page in CSS pixels. */
+  | { type: 'frame'; data: string; width: number; height: number }
+  | { type: 'tabs'; tabs: readonly ShownTab[] }
   /** `reusable` is false when the process has grown or code of the attempt may still run in it. */
   | { type: 'returned'; output: string; reusable: boolean; state: CapturedState }
   | {
@@ -62,6 +67,12 @@ export type AttemptMessage =
     }
   /** Code that the workflow left behind threw an error that nothing handles, which ends the process. */
   | { type: 'crashed'; name: string; message: string; stack: string | null }
+
+export interface ShownTab {
+  url: string
+  /** Whether frames are of this page. */
+  isShown: boolean
+}
 
 /** When an attempt sends its browser's storage state: when it succeeds, when it ends, or never. */
 export type CaptureState = 'never' | 'onSuccess' | 'always'
@@ -92,6 +103,8 @@ const isOneOf =
 /** Whether it can be the name of a step. Neither store returns U+0000 or half of a surrogate pair unchanged. */
 export const isName: Check = (value) =>
   typeof value === 'string' && value.length <= nameLengthMax && !value.includes('\0') && value.isWellFormed()
+const isTab: Check = (value) => isText(Object(value).url) && typeof Object(value).isShown === 'boolean'
+const isTabs: Check = (value) => Array.isArray(value) && value.length <= 100 && value.every(isTab)
 const isJson: Check = (value) => typeof value === 'string' && Buffer.byteLength(value) <= jsonBytesMax
 const isState: Check = (value) => {
   if (value === undefined) return true
@@ -111,6 +124,8 @@ const shapes: Shapes = {
   evidenceStarted: { attempt },
   evidence: { attempt, name: isText, mediaType: isText, content: isText },
   evidenceEnded: { attempt },
+  frame: { attempt, data: isText, width: isNumber, height: isNumber },
+  tabs: { attempt, tabs: isTabs },
   crashed: { attempt, name: isText, message: isText, stack: isTextOrNull },
   returned: { attempt, output: isJson, reusable: isOneOf(true, false), state: isState },
   threw: {

@@ -22,6 +22,9 @@ export class RunBrowser {
   #isClosed = false
   readonly #evidence: EvidencePolicy
   #recorder: EvidenceRecorder | undefined
+  onOpened: (context: BrowserContext) => void = () => {}
+  /** Called before the browser is closed. */
+  onClosing: () => void = () => {}
   /** The storage state that the browser was opened with. */
   restored: string | undefined
 
@@ -75,6 +78,7 @@ export class RunBrowser {
 
   async #record(opened: OpenBrowser): Promise<OpenBrowser> {
     if (this.#evidence !== 'off') this.#recorder = await EvidenceRecorder.start(opened.context, this.#evidence)
+    this.onOpened(opened.context)
     return this.#captureBeforeClose(opened)
   }
 
@@ -89,6 +93,7 @@ export class RunBrowser {
     this.#pending?.reject(this.#signal.aborted ? this.#signal.reason : hasEnded())
     const captures = succeeded ? this.#captureState !== 'never' : this.#captureState === 'always'
     const state = captures ? await this.#capture() : undefined
+    this.onClosing()
     this.#closing ??= this.#close()
     await this.#closing
     await this.#recorder?.discard()

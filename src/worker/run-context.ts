@@ -4,6 +4,7 @@ import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../domai
 import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../domain/workflows/define-workflow.ts'
 import { withCauses } from './error-stack.ts'
 import { RunEvidence } from './evidence/run-evidence.ts'
+import { Screencast } from './live-view/screencast.ts'
 import { type AttemptMessage, isName, type ToExecutor } from './messages.ts'
 import { RunBrowser } from './run-browser.ts'
 import { toJson, toText } from './workflow-values.ts'
@@ -15,6 +16,7 @@ export class RunningAttempt {
   readonly abort = new AbortController()
   readonly browser: RunBrowser
   readonly evidence: RunEvidence
+  readonly #screencast: Screencast
   readonly #start: Start
   readonly #send: (message: AttemptMessage) => void
   readonly #steps = new Set<string>()
@@ -35,6 +37,10 @@ export class RunningAttempt {
     const request = () => send({ type: 'browserRequested' })
     this.browser = new RunBrowser(request, this.abort.signal, start.captureState, start.evidence)
     this.evidence = new RunEvidence(this.browser, start, send)
+    const screencast = new Screencast(send)
+    this.browser.onOpened = (context) => screencast.attach(context)
+    this.browser.onClosing = () => screencast.stop()
+    this.#screencast = screencast
   }
 
   onMessage(message: Exclude<ToExecutor, Start | { type: 'load' }>): void {
@@ -58,6 +64,8 @@ export class RunningAttempt {
         return this.browser.provide(message.endpoint, message.storageState)
       case 'browserUnavailable':
         return this.browser.fail(message.message)
+      case 'screencast':
+        return this.#screencast[message.action]()
     }
   }
 

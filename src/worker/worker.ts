@@ -17,6 +17,7 @@ import { Attempt, type AttemptDependencies, type Execution } from './attempt.ts'
 import { type AttemptEnd, type AttemptObserver, type ObserveAttempt, observeWithAll } from './attempt-observer.ts'
 import type { BrowserHost } from './browser/browser-host.ts'
 import { DeploymentUnavailable } from './deployment-files.ts'
+import type { LiveViewSenders } from './live-view/live-view-senders.ts'
 import { type PinnedExecutors, WorkflowNotLoaded } from './pinned-executors.ts'
 import { retryUntilAvailable } from './reporter.ts'
 import { WorkerLeases } from './worker-leases.ts'
@@ -32,6 +33,7 @@ interface WorkerDependencies {
   deployments: Deployments
   executors: PinnedExecutors
   browser: BrowserHost
+  liveViews: LiveViewSenders
   observers: readonly ObserveAttempt[]
   log: Logger
   /** Called when the worker cannot execute runs any more. Its process must be replaced. */
@@ -75,9 +77,9 @@ export class Worker {
   /** Resolves once the worker claims runs. It needs no deployment: those that follow serve within a second. */
   async start(): Promise<void> {
     const { store, encryption, contextVersions: versions, browser: host, maintenance, usage } = this.#dependencies
-    const { deployments, executors } = this.#dependencies
+    const { deployments, executors, liveViews } = this.#dependencies
     const { abortGraceSeconds, slots } = this.#settings
-    const browser = { host, versions, usage }
+    const browser = { host, liveViews, versions, usage }
     this.#attemptDependencies = { queue: this.#queue, encryption, abortGraceSeconds, browser, usage }
     await executors.open(() => this.#wake())
     this.#unsubscribe = [
@@ -86,6 +88,7 @@ export class Worker {
         if (this.#claims.size > 0 || this.#isClaiming) void this.#leases.interruptCancelled()
       }),
     ]
+    liveViews.start()
     maintenance.start()
     this.#leases.open()
     this.#wake()
@@ -100,7 +103,7 @@ export class Worker {
 
   /** Claims no more runs, lets attempts finish for `graceSeconds`, and returns the others to the queue. */
   async stop(graceSeconds: number): Promise<void> {
-    const { maintenance, executors, browser } = this.#dependencies
+    const { maintenance, executors, browser, liveViews } = this.#dependencies
     this.#stopping = true
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
     executors.drain()
@@ -110,6 +113,7 @@ export class Worker {
     await Promise.all(this.#claims.values())
     clearTimeout(timer)
     this.#leases.stopRenewing()
+    liveViews.stop()
     await executors.close()
     await browser.close()
     await this.#leases.signOff()

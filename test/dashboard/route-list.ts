@@ -33,6 +33,7 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['GET /runs/changes', 'users', undefined, 'stream'],
   ['GET /runs/:id', 'users', 'run'],
   ['GET /runs/:id/changes', 'users', 'run', 'stream'],
+  ['GET /runs/:id/live', 'users', 'run', 'stream'],
   ['GET /runs/:id/artifacts/:name', 'users', 'run'],
   ['GET /trace-viewer/runs/:id/:trace', 'users', 'run'],
   ['GET /runs/:id/cancel', 'users', 'run'],

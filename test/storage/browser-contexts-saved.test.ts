@@ -5,6 +5,7 @@ import type { RunStatus } from '../../src/domain/runs/run-state.ts'
 import type { Transaction } from '../../src/storage/store.ts'
 import { AttemptBrowser } from '../../src/worker/attempt-browser.ts'
 import type { BrowserHost } from '../../src/worker/browser/browser-host.ts'
+import type { LiveViewSenders } from '../../src/worker/live-view/live-view-senders.ts'
 import { createState, openWithVersions } from '../support/browser-contexts.ts'
 import { claimAll, claimOne, createManualClock, leaseSeconds, noRetry } from '../support/claims.ts'
 import type { Domain, DomainOptions, Test } from '../support/domain.ts'
@@ -14,7 +15,8 @@ const succeeded = { kind: 'succeeded', output: null } as const
 
 /** The browser of an attempt that ended with this state. */
 function attemptBrowser({ contextVersions: versions, usage }: Domain, claim: Claim, json: string): AttemptBrowser {
-  const browser = new AttemptBrowser({ host: {} as BrowserHost, versions, usage }, claim, {})
+  const unused = { host: {} as BrowserHost, liveViews: {} as LiveViewSenders }
+  const browser = new AttemptBrowser({ ...unused, versions, usage }, claim, {}, () => {})
   browser.capture({ json })
   return browser
 }

@@ -14,6 +14,7 @@ import { AuditLog, operator } from '../../src/domain/audit-log/audit-log.ts'
 import { BrowserContexts } from '../../src/domain/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
 import { openEncryption, openStore } from '../../src/domain/installation.ts'
+import { LiveViews } from '../../src/domain/runs/live-views.ts'
 import { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import { WebhookDeliveries } from '../../src/domain/webhooks/webhook-deliveries.ts'
 import { WebhookEndpoints } from '../../src/domain/webhooks/webhook-endpoints.ts'
@@ -77,6 +78,7 @@ async function openDomain(settings: Environment) {
     contextVersions: new ContextVersions(store, encryption, 10),
     /** The worker's side of runs. */
     queue: new RunQueue(store),
+    liveViews: new LiveViews(store, encryption),
     apiKeys,
     accounts: new Accounts(store),
     users: new Users(store),

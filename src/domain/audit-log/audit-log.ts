@@ -22,6 +22,7 @@ export const actions = {
   'schedule.changed': 'changed a schedule',
   'schedule.triggered': 'started a run of a schedule',
   'schedule.deleted': 'deleted a schedule',
+  'run.watched': 'watched the browser of a run',
   'webhookEndpoint.created': 'created a webhook endpoint',
   'webhookEndpoint.changed': 'changed a webhook endpoint',
   'webhookEndpoint.secretRotated': 'replaced the secret of a webhook endpoint',

@@ -142,3 +142,13 @@ export interface ArtifactsTable {
   kind: Generated<string>
   content: Uint8Array
 }
+
+/** A request of a dashboard process to be sent what the browser of a run shows. */
+export interface LiveViewsTable {
+  id: string
+  run_id: string
+  /** The URL by which workers reach the process. */
+  address: string
+  /** The process extends it while someone watches. */
+  expires_at: Milliseconds
+}

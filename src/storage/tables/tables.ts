@@ -19,6 +19,7 @@ import type {
 import type {
   ArtifactsTable,
   IdempotencyKeysTable,
+  LiveViewsTable,
   RunEventsTable,
   RunRollupProgressTable,
   RunRollupsTable,
@@ -41,6 +42,7 @@ export interface Tables {
   run_rollup_progress: RunRollupProgressTable
   idempotency_keys: IdempotencyKeysTable
   artifacts: ArtifactsTable
+  live_views: LiveViewsTable
   browser_contexts: BrowserContextsTable
   browser_context_versions: BrowserContextVersionsTable
   sessions: SessionsTable

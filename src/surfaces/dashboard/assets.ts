@@ -5,7 +5,17 @@ import { Router } from 'express'
 import type { Tone } from './html.ts'
 
 /** Concatenated in this order: later style sheets override earlier ones. */
-const styleSheets = ['base', 'layout', 'elements', 'forms', 'command-menu', 'overview', 'runs', 'workflows']
+const styleSheets = [
+  'base',
+  'layout',
+  'elements',
+  'forms',
+  'command-menu',
+  'overview',
+  'runs',
+  'live-view',
+  'workflows',
+]
 
 const readAsset = (name: string) => readFileSync(new URL(`./assets/${name}`, import.meta.url))
 const readPackageFile = (specifier: string, path = '') => readFileSync(new URL(path, import.meta.resolve(specifier)))
@@ -18,6 +28,7 @@ const files = {
   'theme.js': readAsset('../../docs/assets/theme.js'),
   'dashboard.js': readAsset('dashboard.js'),
   'command-menu.js': readAsset('command-menu.js'),
+  'live-view.js': readAsset('live-view.js'),
   'icon.svg': readAsset('icon.svg'),
 }
 

@@ -8,6 +8,8 @@ import { fileField } from './browser-contexts/context-templates.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorPages, unknownPage } from './error-pages.ts'
 import { showDestinations } from './go-to-page.ts'
+import { streamLiveView } from './live-view/live-view-stream.ts'
+import { workerConnections } from './live-view/worker-connections.ts'
 import { showOverview } from './overview/overview-page.ts'
 import { ownersOnly } from './page-handler.ts'
 import { assignRequestId, protectPages, publicPages, setUpPath, userPages } from './page-routes.ts'
@@ -33,6 +35,8 @@ export function dashboardApp(deps: Dependencies): Express {
   const app = express().disable('x-powered-by').disable('etag').enable('strict routing')
   app.set('trust proxy', deps.proxyHops)
   if (deps.before) app.use(deps.before)
+  // Workers reach this process by any name.
+  app.use(workerConnections(deps.liveView))
   if (deps.checkHost) app.use(deps.checkHost)
   app.use(assetRouter())
   app.use(traceViewer(deps))
@@ -55,6 +59,7 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.stream('/runs/changes', streamAccountChanges)
   pages.get('/runs/:id', runs.showRun)
   pages.stream('/runs/:id/changes', streamRunChanges)
+  pages.stream('/runs/:id/live', streamLiveView)
   pages.stream('/runs/:id/artifacts/:name', downloadArtifact)
   pages.stream('/trace-viewer/runs/:id/:trace', sendTrace)
   pages.get('/runs/:id/cancel', runs.confirmCancellation)

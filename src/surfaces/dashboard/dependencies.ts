@@ -16,6 +16,7 @@ import type { BrowserContexts } from '../../domain/browser-contexts/browser-cont
 import type { ContextVersions } from '../../domain/browser-contexts/context-versions.ts'
 import type { WorkflowRegistry } from '../../domain/deployments/deployments.ts'
 import type { RunArtifacts } from '../../domain/runs/artifacts.ts'
+import type { LiveViews } from '../../domain/runs/live-views.ts'
 import type { RunFeed } from '../../domain/runs/run-feed.ts'
 import type { RunStatistics } from '../../domain/runs/run-statistics.ts'
 import type { Runs } from '../../domain/runs/runs.ts'
@@ -24,6 +25,7 @@ import type { WebhookDeliveries } from '../../domain/webhooks/webhook-deliveries
 import type { WebhookEndpoints } from '../../domain/webhooks/webhook-endpoints.ts'
 import type { Retention } from '../../maintenance/retention.ts'
 import type { BuiltDocs } from '../docs/docs-handler.ts'
+import type { LiveViewHub } from './live-view/live-view-hub.ts'
 import type { AttemptCounts } from './sign-in/attempt-limits.ts'
 
 export interface DashboardDomain {
@@ -41,6 +43,7 @@ export interface DashboardDomain {
   runs: Runs
   artifacts: RunArtifacts
   feed: RunFeed
+  liveViews: LiveViews
   statistics: RunStatistics
   retention: Retention
   workers: Workers
@@ -61,6 +64,7 @@ export interface Dependencies extends DashboardDomain {
   /** Serves the documentation to everyone and passes on all other paths. */
   docs: RequestHandler
   builtDocs: BuiltDocs
+  liveView: LiveViewHub
   /** The first signs session cookies; cookies signed with the others are still accepted. */
   sessionSecrets: string[]
   /** The dashboard's public address behind a proxy. */

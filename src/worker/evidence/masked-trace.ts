@@ -125,7 +125,17 @@ interface EventFile {
 
 function parseEvents(name: string, data: Uint8Array): EventFile {
   const lines = strFromU8(data).split('\n')
-  return { name, lines: lines.filter((line) => line !== '').map((line) => JSON.parse(line)) }
+  return { name, lines: withoutLiveView(lines.filter((line) => line !== '').map((line) => JSON.parse(line))) }
+}
+
+/** Leaves out the calls by which the live view shows and controls a page: they have what a person typed. */
+function withoutLiveView(lines: Json[]): Json[] {
+  const calls = new Set<unknown>()
+  return lines.filter(({ callId, class: type, params }) => {
+    const method = String(Object(params).method)
+    if (type === 'CDPSession' && /^(Page\.\w*[sS]creencast|Input\.dispatch)/.test(method)) calls.add(callId)
+    return callId === undefined || !calls.has(callId)
+  })
 }
 
 function unzip(part: Uint8Array, isWanted: (name: string, bytes: number) => boolean): [string, Uint8Array][] {

@@ -4,6 +4,7 @@
  */
 import { Idiomorph } from './idiomorph.js'
 import './command-menu.js'
+import './live-view.js'
 import './relative-time.js'
 
 /** Shows the buttons with `data-copy`, which copy the text of the element that they select. */
@@ -122,6 +123,8 @@ class LiveElement {
       morphStyle: 'innerHTML',
       ignoreActiveValue: true,
       callbacks: {
+        // A script changes it.
+        beforeNodeMorphed: (node) => !(node instanceof Element && node.matches('[data-live-view]')),
         // Keeps what the user has opened.
         beforeAttributeUpdated: (name) => name !== 'open' && name !== 'hidden',
       },

@@ -65,7 +65,7 @@ async function sendMessages(
 }
 
 /** Reads the session from the store: the request still has the one that it started with. */
-async function isSignedIn(deps: Dependencies, request: Request) {
+export async function isSignedIn(deps: Dependencies, request: Request) {
   const session = await deps.sessions.get(request.sessionID)
   return session !== undefined && (await authenticate(deps, request)) !== undefined
 }

@@ -7,6 +7,7 @@ import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { contextLink, persistLabels } from '../browser-contexts/context-labels.ts'
 import { elapsedSince, time } from '../format.ts'
 import { backLink, copyable, copyableId, type Fact, facts, type Html, heading, html, nothing, notice } from '../html.ts'
+import { renderLiveView } from '../live-view/live-view-template.ts'
 import { readCommand } from '../workflows/curl-commands.ts'
 import { renderArtifacts } from './run-artifacts.ts'
 import type { Attempt } from './run-attempts.ts'
@@ -49,7 +50,7 @@ export function renderRun(page: RunPage): Html {
     ${isUnfinished ? notice('warning', 'This run has not finished. Cancel it before you delete it.') : nothing}
     <div id="run" ${live}>
       <div id="run-status" role="status" aria-live="polite">${runBadge(run)}</div> ${heading(workflow?.title ?? workflowId, { lead: copyableId('run-id', id, 'Copy run ID'), actions })}
-      ${renderState(page)} ${renderProgress(run)}
+      ${renderState(page)} ${renderProgress(run)} ${renderLiveView(run, workflow?.usesBrowser ?? false)}
       <div class="with-rail">
         ${renderRail(page)}
         <div>

@@ -1,0 +1,103 @@
+/**
+ * Requests of dashboard processes to be sent what the browser of a run shows. Workers read them and connect to the
+ * process that asks, with a token that both derive from the installation's key. Frames are never stored.
+ */
+import { timingSafeEqual } from 'node:crypto'
+import { v4 as uuid } from 'uuid'
+import type { Encryption } from '../../storage/encryption.ts'
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
+import { type Action, type Actor, recordAudit } from '../audit-log/audit-log.ts'
+
+export interface LiveView {
+  id: string
+  runId: string
+  /** The URL by which workers reach the dashboard process. */
+  address: string
+}
+
+/** An attempt of the watched run. */
+export interface WatchedAttempt {
+  runId: string
+  attempt: number
+}
+
+const insertView = statement<object, [id: string, runId: string, address: string, expiresAt: number]>(
+  'INSERT INTO live_views (id, run_id, address, expires_at) VALUES (?, ?, ?, ?)',
+)
+const extendView = statement<object, [expiresAt: number, id: string]>(
+  'UPDATE live_views SET expires_at = ? WHERE id = ?',
+)
+const deleteView = statement<object, [id: string, now: number]>(
+  'DELETE FROM live_views WHERE id = ? OR expires_at <= ?',
+)
+const selectViews = statement<{ id: string; run_id: string; address: string }, [now: number]>(
+  'SELECT id, run_id, address FROM live_views WHERE expires_at > ?',
+)
+
+/** How long workers answer a request that its process does not extend, because it was killed. */
+const lifetimeMilliseconds = 60_000
+export const extensionMilliseconds = 20_000
+
+const purpose = 'live view'
+
+export class LiveViews {
+  readonly #store: Store
+  readonly #encryption: Encryption
+  readonly #now: () => number
+
+  constructor(store: Store, encryption: Encryption, now: () => number = Date.now) {
+    this.#store = store
+    this.#encryption = encryption
+    this.#now = now
+  }
+
+  /** Asks the worker that runs the run, now or later, to connect to `address`. */
+  async open(runId: string, address: string): Promise<LiveView> {
+    const id = uuid()
+    await this.#store.write((tx) => tx.all(insertView, [id, runId, address, this.#now() + lifetimeMilliseconds]))
+    this.#store.notify('liveViews')
+    return { id, runId, address }
+  }
+
+  /** Call it every `extensionMilliseconds` while someone watches. */
+  async extend(id: string): Promise<void> {
+    await this.#store.write((tx) => tx.all(extendView, [this.#now() + lifetimeMilliseconds, id]))
+  }
+
+  /** Also deletes requests of processes that were killed. */
+  async close(id: string): Promise<void> {
+    await this.#store.write((tx) => tx.all(deleteView, [id, this.#now()]))
+  }
+
+  /** All requests of the installation. */
+  async list(): Promise<LiveView[]> {
+    const rows = await this.#store.read.all(selectViews, [this.#now()])
+    return rows.map(({ id, run_id: runId, address }) => ({ id, runId, address }))
+  }
+
+  /** Calls `listener` when there may be new requests. Returns a function that removes the listener. */
+  listen(listener: () => void): () => void {
+    return this.#store.listen('liveViews', listener)
+  }
+
+  /** Proves to the process of the view that the sender is a worker of the installation with this attempt. */
+  token(viewId: string, attempt: WatchedAttempt): string {
+    return this.#encryption.sign(purpose, bind(viewId, attempt)).toString('base64url')
+  }
+
+  isToken(token: string, viewId: string, attempt: WatchedAttempt): boolean {
+    const given = Buffer.from(token, 'base64url')
+    const valid = this.#encryption.signatures(purpose, bind(viewId, attempt))
+    return valid.some((each) => each.length === given.length && timingSafeEqual(each, given))
+  }
+
+  /** Records what a user does with the browser of a run. */
+  async record(action: Action, accountId: string, by: Actor, run: { id: string; workflowId: string }): Promise<void> {
+    const subject = { id: run.id, name: run.workflowId }
+    await this.#store.write((tx: Transaction) => recordAudit(tx, accountId, { action, by, subject }))
+  }
+}
+
+function bind(viewId: string, { runId, attempt }: WatchedAttempt): string {
+  return `${viewId}/${runId}/${attempt}`
+}

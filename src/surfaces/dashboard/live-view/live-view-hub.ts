@@ -1,0 +1,164 @@
+/**
+ * What the browsers of watched runs show, in this process: workers send it here, and each viewer gets the latest. Nothing
+ * is queued or stored: a run has one frame in memory, and viewers that are slow miss frames.
+ */
+import type { Logger } from 'pino'
+import type { Actor } from '../../../domain/audit-log/audit-log.ts'
+import { extensionMilliseconds, type LiveView, type LiveViews } from '../../../domain/runs/live-views.ts'
+import type { Run } from '../../../domain/runs/run.ts'
+import { Viewer } from './viewer.ts'
+
+/** Watched runs of this process, each with a frame of at most 1.5 MB in memory. */
+const watchedRunsMax = 50
+const viewersPerRunMax = 20
+/** A page that reconnects within this time makes no other entry in the audit log. */
+const sameWatchMilliseconds = 10 * 60_000
+
+/** What a worker sends. */
+export interface Received {
+  frame?: { data: string; width: number; height: number } | undefined
+  tabs?: readonly { url: string; isShown: boolean }[] | undefined
+}
+
+interface WatchedRun {
+  view: LiveView
+  viewers: Set<Viewer>
+  timer: NodeJS.Timeout
+  /** The attempt that a worker has connected for last, and its token. */
+  attempt: number
+  token: string
+  /** Ends the request by which a worker waits for the end of the view. */
+  release: (() => void) | undefined
+  isConnected: boolean
+  latest: Received
+}
+
+export class LiveViewHub {
+  readonly #liveViews: LiveViews
+  readonly #address: () => string
+  readonly #log: Logger
+  readonly #byRun = new Map<string, Promise<WatchedRun>>()
+  readonly #byView = new Map<string, WatchedRun>()
+  /** When the audit log has got a user's entry for a run. */
+  readonly #recorded = new Map<string, number>()
+
+  /** @param address the URL by which workers reach this process. */
+  constructor(liveViews: LiveViews, address: () => string, log: Logger) {
+    this.#liveViews = liveViews
+    this.#address = address
+    this.#log = log
+  }
+
+  /** Adds a viewer until `leave`. Returns `undefined` if there are too many. */
+  async watch(run: Run, by: Actor): Promise<Viewer | undefined> {
+    if (!this.#byRun.has(run.id) && this.#byRun.size >= watchedRunsMax) return undefined
+    const watched = await this.#watched(run.id)
+    // The last of its viewers has left meanwhile.
+    if (!this.#byView.has(watched.view.id)) return this.watch(run, by)
+    if (watched.viewers.size >= viewersPerRunMax) return undefined
+    const viewer = new Viewer()
+    // Before anything is awaited: the last viewer that leaves closes the view.
+    watched.viewers.add(viewer)
+    await this.#record(run, by).catch((error) => {
+      this.leave(run.id, viewer)
+      throw error
+    })
+    viewer.show({ ...watched.latest, isConnected: watched.isConnected })
+    return viewer
+  }
+
+  /** Ends the view when its last viewer leaves: the browser then takes no more pictures. */
+  leave(runId: string, viewer: Viewer): void {
+    const watched = [...this.#byView.values()].find(({ view }) => view.runId === runId)
+    if (!watched?.viewers.delete(viewer) || watched.viewers.size > 0) return
+    clearInterval(watched.timer)
+    this.#byRun.delete(runId)
+    this.#byView.delete(watched.view.id)
+    watched.release?.()
+    this.#liveViews.close(watched.view.id).catch((error: unknown) => {
+      this.#log.warn({ err: error }, 'deleting a live view failed; it expires')
+    })
+  }
+
+  /** Whether a worker with this token may send for the view; `undefined` if nobody watches any more. */
+  admits(viewId: string, attempt: number, token: string): boolean | undefined {
+    const watched = this.#byView.get(viewId)
+    if (!watched) return undefined
+    if (watched.attempt === attempt) return watched.token === token
+    const { runId } = watched.view
+    // A worker that has lost its lease must not replace a later attempt.
+    if (attempt < watched.attempt || !this.#liveViews.isToken(token, viewId, { runId, attempt })) return false
+    Object.assign(watched, { attempt, token, latest: {} })
+    return true
+  }
+
+  receive(viewId: string, { frame, tabs }: Received): void {
+    const watched = this.#byView.get(viewId)
+    if (!watched) return
+    Object.assign(watched.latest, frame && { frame }, tabs && { tabs })
+    this.#show(watched, { frame, tabs })
+  }
+
+  /** Resolves when nobody watches any more (true), or the signal is aborted. Call it while a worker is connected. */
+  untilUnwatched(viewId: string, signal: AbortSignal): Promise<boolean> {
+    const watched = this.#byView.get(viewId)
+    if (!watched) return Promise.resolve(true)
+    this.#connect(watched, true)
+    return new Promise((resolve) => {
+      watched.release = () => resolve(true)
+      signal.addEventListener('abort', () => resolve(false), { once: true })
+    })
+  }
+
+  /** The connection to the worker has ended. */
+  disconnect(viewId: string, attempt: number): void {
+    const watched = this.#byView.get(viewId)
+    if (watched?.attempt === attempt) this.#connect(watched, false)
+  }
+
+  #connect(watched: WatchedRun, isConnected: boolean): void {
+    if (watched.isConnected === isConnected) return
+    watched.isConnected = isConnected
+    if (!isConnected) watched.latest = {}
+    this.#show(watched, { isConnected })
+  }
+
+  #show({ viewers }: WatchedRun, shown: Parameters<Viewer['show']>[0]): void {
+    for (const viewer of viewers) viewer.show(shown)
+  }
+
+  #watched(runId: string): Promise<WatchedRun> {
+    const existing = this.#byRun.get(runId)
+    if (existing) return existing
+    const opening = this.#open(runId)
+    this.#byRun.set(runId, opening)
+    opening.catch(() => this.#byRun.delete(runId))
+    return opening
+  }
+
+  async #open(runId: string): Promise<WatchedRun> {
+    const view = await this.#liveViews.open(runId, this.#address())
+    const extend = () => {
+      this.#liveViews.extend(view.id).catch((error: unknown) => {
+        this.#log.warn({ err: error }, 'extending a live view failed; retrying')
+      })
+    }
+    const timer = setInterval(extend, extensionMilliseconds).unref()
+    const viewers = new Set<Viewer>()
+    const state = { attempt: 0, token: '', release: undefined, isConnected: false, latest: {} }
+    const watched: WatchedRun = { view, viewers, timer, ...state }
+    this.#byView.set(view.id, watched)
+    return watched
+  }
+
+  async #record({ id, accountId, workflowId }: Run, by: Actor): Promise<void> {
+    const key = `${by.id}/${id}`
+    const now = Date.now()
+    const last = this.#recorded.get(key)
+    this.#recorded.delete(key)
+    this.#recorded.set(key, now)
+    for (const [each, at] of this.#recorded) if (now - at > sameWatchMilliseconds) this.#recorded.delete(each)
+    if (last !== undefined && now - last < sameWatchMilliseconds) return
+    await this.#liveViews.record('run.watched', accountId, by, { id, workflowId })
+  }
+}

@@ -1,0 +1,88 @@
+/** Sends one attempt's frames to one dashboard process by HTTP: one request in flight, the latest frame wins. */
+import type { LiveView } from '../../domain/runs/live-views.ts'
+import type { AttemptLiveView, Frame, Tabs } from './attempt-live-view.ts'
+
+/** A dashboard that does not respond for this long gets no more. */
+const requestMillisecondsMax = 10_000
+/** Longer than dashboards hold a request for commands. */
+const pollMillisecondsMax = 30_000
+
+/** `refused`: nobody watches any more. `unreachable`: the dashboard does not respond. `closed`: the attempt has ended. */
+export type SenderEnd = 'refused' | 'unreachable' | 'closed'
+
+export class LiveViewSender {
+  /** Never rejects. */
+  readonly ended: Promise<SenderEnd>
+  readonly #view: LiveView
+  readonly #attempt: AttemptLiveView
+  readonly #headers: Record<string, string>
+  readonly #closing = new AbortController()
+  #sentFrame: Frame | undefined
+  #sentTabs: Tabs | undefined
+  #isSending = false
+  #end: (how: SenderEnd) => void = () => {}
+
+  /** @param token of the view and the attempt. */
+  constructor(view: LiveView, attempt: AttemptLiveView, token: string) {
+    this.#view = view
+    this.#attempt = attempt
+    this.#headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+    const leave = attempt.listen({ changed: () => void this.#send(), ended: () => this.close() })
+    this.ended = new Promise<SenderEnd>((resolve) => {
+      this.#end = resolve
+    }).finally(() => {
+      leave()
+      this.#closing.abort()
+    })
+    void this.#poll()
+  }
+
+  close(): void {
+    this.#end('closed')
+  }
+
+  /** Keeps a request open, by which the dashboard says at once that nobody watches any more, and sees a lost worker. */
+  async #poll(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
+      await this.#request('GET', pollMillisecondsMax)
+    }
+  }
+
+  async #send(): Promise<void> {
+    if (this.#isSending) return
+    this.#isSending = true
+    while (!this.#closing.signal.aborted) {
+      const { frame, tabs } = this.#attempt
+      const newFrame = frame !== this.#sentFrame ? frame : undefined
+      const newTabs = tabs !== this.#sentTabs ? tabs : undefined
+      if (!newFrame && !newTabs) break
+      this.#sentFrame = frame
+      this.#sentTabs = tabs
+      await this.#request('POST', requestMillisecondsMax, JSON.stringify({ frame: newFrame, tabs: newTabs }))
+      if (newFrame) this.#attempt.delivered()
+    }
+    this.#isSending = false
+  }
+
+  async #request(method: string, millisecondsMax: number, body?: string): Promise<void> {
+    const { address, id } = this.#view
+    const { attempt } = this.#attempt.watched
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(millisecondsMax)])
+    try {
+      const response = await fetch(`${address}/live-views/${id}/attempts/${attempt}`, {
+        method,
+        headers: this.#headers,
+        signal,
+        redirect: 'error',
+        ...(body !== undefined && { body }),
+      })
+      // Read to the end, so that the connection is used again.
+      await response.text()
+      if (response.ok) return
+      this.#end([401, 404, 410].includes(response.status) ? 'refused' : 'unreachable')
+    } catch {
+      this.#end('unreachable')
+    }
+    this.#closing.abort()
+  }
+}

@@ -1,0 +1,151 @@
+/** Watching the browser of a run: what a worker sends reaches those who may see the run, and nobody else. */
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { type DashboardService, pageText, type SignedInUser, signIn } from '../support/dashboard.ts'
+import { until } from '../support/service.ts'
+import { claim, queueFromForm, startBrowserDashboard } from './browser-context-helpers.ts'
+
+let dashboard: DashboardService
+
+beforeAll(async () => {
+  dashboard = await startBrowserDashboard()
+})
+
+afterAll(() => dashboard.stop())
+
+/** Opens the stream of a run, and collects its events. */
+async function watch({ visitor }: SignedInUser, runId: string) {
+  const closing = new AbortController()
+  const cookie = [...visitor.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+  const response = await fetch(`${dashboard.url}/runs/${runId}/live`, {
+    headers: { Cookie: cookie, Accept: 'text/event-stream' },
+    signal: closing.signal,
+    redirect: 'manual',
+  })
+  const stream = { status: response.status, text: '', ended: false, close: () => closing.abort() }
+  const read = async () => {
+    for await (const chunk of response.body ?? []) stream.text += Buffer.from(chunk).toString()
+  }
+  void read()
+    .catch(() => {})
+    .finally(() => {
+      stream.ended = true
+    })
+  onTestFinished(stream.close)
+  return stream
+}
+
+/** A run that a worker has claimed, and the requests by which that worker sends what its browser shows. */
+async function startRun(user: SignedInUser) {
+  const runId = await queueFromForm(user, { browserContextId: '', persistContext: 'never' })
+  const { attempt = 0 } = (await claim(dashboard)).find((each) => each.runId === runId) ?? {}
+  const viewOf = async () => (await dashboard.domain.liveViews.list()).find((view) => view.runId === runId)
+  const view = () => until('the dashboard asks for the run', viewOf)
+  const connect = async (changes: { attempt?: number; token?: string } = {}) => {
+    const { id, address } = await view()
+    const of = changes.attempt ?? attempt
+    const token = changes.token ?? dashboard.domain.liveViews.token(id, { runId, attempt: of })
+    const url = `${address}/live-views/${id}/attempts/${of}`
+    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+    const closing = new AbortController()
+    return {
+      send: async (body: object) => (await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).status,
+      wait: () => fetch(url, { headers, signal: closing.signal }).then(({ status }) => status),
+      close: () => closing.abort(),
+    }
+  }
+  return { runId, attempt, viewOf, view, connect }
+}
+
+const frame = { data: Buffer.from('a picture').toString('base64'), width: 800, height: 600 }
+const tabs = [{ url: 'https://shop.example/', isShown: true }]
+
+test('a viewer gets what the worker of the run sends, and is told when the worker is lost', async () => {
+  const ada = await signIn(dashboard)
+  const run = await startRun(ada)
+  const stream = await watch(ada, run.runId)
+  await until('the stream waits', () => stream.text.includes('"Waiting for the browser."'))
+  const worker = await run.connect()
+  const waiting = worker.wait().catch(() => 'closed')
+  expect(await worker.send({ frame, tabs })).toBe(204)
+  await until('the frame arrives', () => stream.text.includes(`event: frame\ndata: ${JSON.stringify(frame)}`))
+  expect(stream.text).toContain(`event: tabs\ndata: ${JSON.stringify(tabs)}`)
+  const late = await watch(ada, run.runId)
+  await until('a later viewer gets the same frame', () => late.text.includes('event: frame'))
+  worker.close()
+  expect(await waiting).toBe('closed')
+  await until('both are told', () => [stream, late].every(({ text }) => text.includes('has ended')))
+})
+
+test('the worker is told at once when the last viewer leaves, and nothing of it stays in the store', async () => {
+  const ada = await signIn(dashboard)
+  const run = await startRun(ada)
+  const [stream, other] = [await watch(ada, run.runId), await watch(ada, run.runId)]
+  const worker = await run.connect()
+  const waiting = worker.wait()
+  await worker.send({ frame, tabs })
+  await until('both watch', () => [stream, other].every(({ text }) => text.includes('event: frame')))
+  stream.close()
+  expect(await worker.send({ frame })).toBe(204)
+  other.close()
+  expect(await waiting).toBe(410)
+  expect(await worker.send({ frame })).toBe(410)
+  await until('the request is deleted', async () => (await run.viewOf()) === undefined)
+  for (const [, bytes] of await dashboard.contents()) expect(bytes.includes(frame.data)).toBe(false)
+})
+
+test('only the token of the view, the run and its latest attempt is accepted', async () => {
+  const ada = await signIn(dashboard)
+  const run = await startRun(ada)
+  const stream = await watch(ada, run.runId)
+  const { id } = await run.view()
+  const foreign = dashboard.domain.liveViews.token(id, { runId: crypto.randomUUID(), attempt: run.attempt })
+  for (const token of ['', 'x', foreign]) expect(await (await run.connect({ token })).send({ frame })).toBe(401)
+  expect(await (await run.connect({ attempt: 2 })).send({ tabs })).toBe(204)
+  expect(await (await run.connect({ attempt: 1 })).send({ frame }), 'an attempt that lost its lease').toBe(401)
+  await until('the tabs arrive', () => stream.text.includes('event: tabs'))
+  expect(stream.text).not.toContain('event: frame')
+})
+
+test('messages that are no frames and tabs reach nobody', async () => {
+  const ada = await signIn(dashboard)
+  const run = await startRun(ada)
+  const stream = await watch(ada, run.runId)
+  const worker = await run.connect()
+  await worker.send({ frame: { ...frame, data: 'x"onerror="' }, tabs: [{ url: 1 }] })
+  await worker.send({ frame: { ...frame, width: '1' } })
+  await worker.send({ tabs })
+  await until('the tabs arrive', () => stream.text.includes('event: tabs'))
+  expect(stream.text).not.toContain('event: frame')
+  expect(stream.text).not.toContain('onerror')
+})
+
+test('users of other accounts cannot watch', async () => {
+  const [ada, eve] = [await signIn(dashboard), await signIn(dashboard)]
+  const run = await startRun(ada)
+  expect(await watch(eve, run.runId)).toMatchObject({ status: 404 })
+  expect(await run.viewOf()).toBe(undefined)
+})
+
+test('the audit log has one entry for a user who watches, reconnections included', async () => {
+  const ada = await signIn(dashboard)
+  const bob = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bob' })
+  const run = await startRun(ada)
+  for (const user of [ada, bob, bob]) {
+    const stream = await watch(user, run.runId)
+    await until('it watches', () => stream.text.includes('event: status'))
+    stream.close()
+  }
+  const entries = await dashboard.domain.auditLog.list(ada.accountId, { action: 'run.watched', limit: 10 })
+  expect(entries.map(({ by, subject }) => [by.name, subject?.id])).toEqual([
+    ['Bob', run.runId],
+    ['Ada', run.runId],
+  ])
+})
+
+test('the page of a run offers it while the run is not finished, for workflows with a browser', async () => {
+  const ada = await signIn(dashboard)
+  const run = await startRun(ada)
+  const page = await ada.visitor.get(`/runs/${run.runId}`)
+  expect(page.text).toContain(`data-live-view="/runs/${run.runId}/live"`)
+  expect(pageText(page)).toContain('Watch live')
+})
