@@ -1,10 +1,9 @@
 /** The browser of one attempt, in the executor: opened when the workflow first asks, closed when the attempt ends. */
 import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
 import { stateBytesMax } from '../domain/browser-contexts/storage-state.ts'
-import type { EvidencePolicy } from '../domain/workflows/define-workflow.ts'
 import type { BrowserEndpoint } from './browser/browser-host.ts'
 import { type OpenBrowser, openBrowser } from './browser/connection.ts'
-import { EvidenceRecorder, type RawEvidence } from './evidence/recorder.ts'
+import { EvidenceRecorder, type RawEvidence, type RecordingLevel } from './evidence/recorder.ts'
 import type { CapturedState, CaptureState } from './messages.ts'
 
 export class RunBrowser {
@@ -20,7 +19,7 @@ export class RunBrowser {
   #state: Promise<CapturedState> | undefined
   #closing: Promise<void> | undefined
   #isClosed = false
-  readonly #evidence: EvidencePolicy
+  readonly #recording: RecordingLevel | undefined
   #recorder: EvidenceRecorder | undefined
   onOpened: (context: BrowserContext) => void = () => {}
   /** Called before the browser is closed. */
@@ -30,19 +29,20 @@ export class RunBrowser {
 
   /**
    * @param request asks the worker for a browser; `provide` or `fail` follows.
+   * @param recording what is recorded of the browser for evidence; nothing if undefined.
    * @param readMillisecondsMax time limit for reading the storage state.
    */
   constructor(
     request: () => void,
     signal: AbortSignal,
     captureState: CaptureState,
-    evidence: EvidencePolicy,
+    recording: RecordingLevel | undefined,
     readMillisecondsMax = 30_000,
   ) {
     this.#request = request
     this.#signal = signal
     this.#captureState = captureState
-    this.#evidence = evidence
+    this.#recording = recording
     this.#readMillisecondsMax = readMillisecondsMax
     // Closing the browser ends every call that the workflow awaits in a page.
     signal.addEventListener('abort', () => void this.end(true), { once: true })
@@ -77,7 +77,7 @@ export class RunBrowser {
   }
 
   async #record(opened: OpenBrowser): Promise<OpenBrowser> {
-    if (this.#evidence !== 'off') this.#recorder = await EvidenceRecorder.start(opened.context, this.#evidence)
+    if (this.#recording) this.#recorder = await EvidenceRecorder.start(opened.context, this.#recording)
     this.onOpened(opened.context)
     return this.#captureBeforeClose(opened)
   }

@@ -3,6 +3,7 @@ import { checkArtifact } from '../domain/runs/artifact-limits.ts'
 import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../domain/runs/reported-values.ts'
 import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../domain/workflows/define-workflow.ts'
 import { withCauses } from './error-stack.ts'
+import { recordingLevel } from './evidence/recorder.ts'
 import { RunEvidence } from './evidence/run-evidence.ts'
 import { Screencast } from './live-view/screencast.ts'
 import { type AttemptMessage, isName, type ToExecutor } from './messages.ts'
@@ -35,7 +36,8 @@ export class RunningAttempt {
     this.#stepBytes = Object.values(start.steps).reduce((sum, json) => sum + Buffer.byteLength(json), 0)
     this.#send = send
     const request = () => send({ type: 'browserRequested' })
-    this.browser = new RunBrowser(request, this.abort.signal, start.captureState, start.evidence)
+    const recording = recordingLevel(start.evidence, start.runAttempt)
+    this.browser = new RunBrowser(request, this.abort.signal, start.captureState, recording)
     this.evidence = new RunEvidence(this.browser, start, send)
     const screencast = new Screencast(send)
     this.browser.onOpened = (context) => screencast.attach(context)

@@ -1,13 +1,12 @@
 /** The trace viewer in a real browser: it shows a run's trace, offline, to its account alone, confined to its own path. */
-
-import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { NewArtifact } from '../../src/domain/runs/artifact-limits.ts'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
 import { buildEvidence } from '../../src/worker/evidence/build-evidence.ts'
+import { EvidenceRecorder, type RawEvidence } from '../../src/worker/evidence/recorder.ts'
 import { type Browser, browserErrors, startBrowser } from '../support/browser.ts'
 import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
-import { newDirectory, type Test } from '../support/domain.ts'
+import type { Test } from '../support/domain.ts'
 import { claim, queueFromForm, startBrowserDashboard } from './browser-context-helpers.ts'
 
 let dashboard: DashboardService
@@ -28,16 +27,14 @@ const markup = `<h1>A shop</h1><button onclick="fetch('/runs')">Buy</button><scr
 /** What an executor sends of a page that it has recorded. */
 async function recordEvidence(context: Test): Promise<NewArtifact[]> {
   const page = await browser.newPage(context)
-  const path = `${await newDirectory(context)}/trace.zip`
-  await page.context().tracing.start({ snapshots: true })
+  const recorder = await EvidenceRecorder.start(page.context(), 'calls')
   await page.setContent(markup)
   await page.getByRole('button', { name: 'Buy' }).focus()
-  const screenshot = await page.screenshot({ type: 'jpeg' })
-  await page.context().tracing.stop({ path })
-  const pages = [{ url: page.url(), title: 'A shop', screenshot }]
-  return [
-    ...buildEvidence({ pages, trace: [readFileSync(path)], stored: [] }, { variables: [], restored: undefined }, 1),
-  ]
+  await page.goto('http://127.0.0.1:9/missing').catch(() => {})
+  await page.setContent(markup)
+  const raw = (await recorder?.collect()) as RawEvidence
+  await recorder?.discard()
+  return [...buildEvidence(raw, { variables: [], restored: undefined }, 1)]
 }
 
 /** A failed run with evidence. */
@@ -72,6 +69,10 @@ test('a failed run shows its screenshots, and its trace opens in a viewer that r
   await page.getByRole('treeitem', { name: 'Screenshot' }).click()
   const snapshot = page.frameLocator('iframe.snapshot-visible')
   await snapshot.getByRole('heading', { name: 'A shop' }).waitFor()
+  // Actions before the last have no DOM.
+  await page.getByRole('treeitem', { name: 'Focus' }).waitFor()
+  await page.getByRole('tab', { name: 'Network' }).click()
+  await page.getByText('missing', { exact: true }).first().waitFor()
   // The viewer's own script has a nonce.
   expect(await snapshot.locator('script:not([nonce]), [onclick]').count()).toBe(0)
   const elsewhere = requests.filter((url) => !url.startsWith(dashboard.url) && !/^(data|blob):/.test(url))

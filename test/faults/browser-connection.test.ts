@@ -148,7 +148,13 @@ test.for([
   const before = log.length
   const other = await visit(await open(test))
   const { signal } = new AbortController()
-  const browser: RunBrowser = new RunBrowser(() => browser.provide(endpoint, undefined), signal, 'always', 'off', 300)
+  const browser: RunBrowser = new RunBrowser(
+    () => browser.provide(endpoint, undefined),
+    signal,
+    'always',
+    undefined,
+    300,
+  )
   const context = await browser.open()
   await (await visit({ context })).evaluate(script)
   context.storageState({ indexedDB: true }).catch(() => {})

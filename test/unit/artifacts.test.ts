@@ -32,6 +32,17 @@ test.each(['', '.hidden', '-rf', '_', 'a/b', 'a\\b', '..', 'a b', 'a\n', 'ä', '
   },
 )
 
+test("a workflow's file cannot have the name of evidence, which it would replace", () => {
+  const names = ['attempt-1-trace.zip', 'attempt-12-page-3.jpg', 'attempt-2-browser.json']
+  for (const name of names) {
+    expect(() => checkArtifact({ ...good, name })).toThrow(
+      new ArtifactError(`"${name}" is the name of evidence that the service stores. Use another name.`),
+    )
+    expect(() => checkArtifact({ ...good, name, kind: 'evidence' })).not.toThrow()
+  }
+  for (const name of ['attempt-1-report.pdf', 'trace.zip']) expect(() => checkArtifact({ ...good, name })).not.toThrow()
+})
+
 test.each(['text/html', 'image/svg+xml', 'application/pdf; a=b', 'Image/PNG', ''])(
   'media types that a browser may execute or misinterpret are rejected: %s',
   (mediaType) => {

@@ -26,7 +26,7 @@ test('a trace leaves no files, and removes those of a process that was killed wh
     },
   }
   const context = { tracing, pages: () => [], storageState: async () => ({}) } as unknown as BrowserContext
-  const recorder = await EvidenceRecorder.start(context, 'always')
+  const recorder = await EvidenceRecorder.start(context, 'pictures')
   const raw = await recorder?.collect()
   await recorder?.discard()
   expect(String(Buffer.from(raw?.trace[0] ?? []))).toBe('a part')

@@ -43,6 +43,34 @@ test('typed text is shown only if a snapshot shows that its field takes no passw
   expect(trace.console).toEqual([{ level: 'log', text: 'typed ********', url: '' }])
 })
 
+test('text that was typed without a snapshot is masked wherever it occurs, also if it was typed key by key', () => {
+  const press = (key: string, index: number) => ({
+    type: 'before',
+    callId: `press-${index}`,
+    method: 'press',
+    params: { key },
+  })
+  const echo = (text: string) => ({ type: 'console', messageType: 'log', text, location: { url: '' } })
+  const calls = [...fill('a', 'before'), ...[...'pass-keys', 'Enter'].map(press)]
+  const trace = new MaskedTrace([part([...calls, echo('before pass-keys Enter')])], redactorOf)
+  expect(trace.console).toEqual([{ level: 'log', text: '******** ******** Enter', url: '' }])
+  // The typed text is also the type of an event.
+  expect(textOf(trace)).toContain('"type":"before"')
+})
+
+test('requests that were recorded apart from the trace are in its network, at the times of its clock', () => {
+  const url = 'http://site/?access_token=the-token'
+  const request = { method: 'GET', url, queryString: [{ name: 'access_token', value: 'the-token' }] }
+  const snapshot = { request, response: { status: 404 }, _monotonicTime: 5010 }
+  const clock = { type: 'context-options', wallTime: 5000, monotonicTime: 100 }
+  const trace = new MaskedTrace([part([clock])], redactorOf, [{ type: 'resource-snapshot', snapshot }])
+  expect(trace.failedRequests).toMatchObject([
+    { method: 'GET', url: 'http://site/?access_token=********', status: 404 },
+  ])
+  const network = unzipSync(trace.zip ?? new Uint8Array())['0-trace.network'] ?? new Uint8Array()
+  expect(JSON.parse(strFromU8(network)).snapshot._monotonicTime).toBe(110)
+})
+
 test('credentials of requests are masked by their place, and wherever else they occur', () => {
   const headers = [
     { name: 'Authorization', value: `Basic ${btoa('ada:engine number 1')}` },
@@ -95,6 +123,7 @@ test('the values that a site has stored are masked, but not its address', () => 
   const raw = {
     pages: [{ url: 'https://shop.example/cart?s=a-session', title: 'Cart', screenshot: undefined }],
     trace: [],
+    requests: [],
     stored: [
       {
         cookies: [{ name: 's', value: 'a-session', domain: 'shop.example', path: '/checkout', sameSite: 'Lax' }],

@@ -68,6 +68,7 @@ async function open(test: Test) {
     'sign-in.ts': signIn('sign-in'),
     'always.ts': signIn('always', "evidence: 'always',"),
     'off.ts': signIn('off', "evidence: 'off',"),
+    'twice.ts': signIn('twice', 'retry: { maxAttempts: 2, backoffSeconds: 0 },'),
     'short.ts': signIn('short', 'timeLimitSeconds: 8,'),
   }
   const installation = await openInstallation(test, undefined, await snapshotOf(await writeModules(test, modules)))
@@ -120,14 +121,30 @@ test('a failed attempt leaves its pages, their console and failed requests, and 
     .filter(([name]) => name.endsWith('.trace'))
     .map(([, data]) => strFromU8(data))
     .join('\n')
-  expect(events).toContain('"value":"shopper"')
-  expect(events).toContain('frame-snapshot')
+  expect(events).toContain('"method":"fill"')
+  // Of the page as it is at the end.
+  expect(events.split('\n').filter((event) => event.includes('frame-snapshot')).length).toBeLessThan(5)
   const places = [...contents].filter(([name]) => !name.endsWith('.jpg'))
   const unpacked = trace
     .filter(([name]) => !/\.(jpe?g|png)$/.test(name))
     .map(([name, data]) => [name, Buffer.from(data)] as [string, Buffer])
-  expect(unpacked.length).toBeGreaterThan(3)
+  expect(unpacked.map(([name]) => name)).toEqual(expect.arrayContaining(['0-trace.trace', '1-trace.trace']))
   expect(findCanaries([...places, ...unpacked], site.canaries)).toEqual([])
+})
+
+test('an attempt that follows a failed one records the DOM of each action and the network, without secrets', async (test) => {
+  const site = await open(test)
+  const failed = await site.run('twice', 'fail')
+  expect(failed).toMatchObject({ status: 'failed', attempts: 2 })
+  const contents = new Map(await site.contents(failed))
+  const trace = unzipSync(contents.get('attempt-2-trace.zip') ?? new Uint8Array())
+  const unpacked = Object.entries(trace).map(([name, data]) => [name, Buffer.from(data)] as [string, Buffer])
+  const events = String(trace['0-trace.trace'] && strFromU8(trace['0-trace.trace']))
+  expect(events).toContain('"value":"shopper"')
+  expect(events.split('\n').filter((event) => event.includes('frame-snapshot')).length).toBeGreaterThan(10)
+  expect(Object.keys(trace).some((name) => name.startsWith('resources/'))).toBe(true)
+  const texts = [...contents, ...unpacked].filter(([name]) => !/\.(jpe?g|png)$/.test(name))
+  expect(findCanaries(texts, site.canaries)).toEqual([])
 })
 
 test('evidence is kept as the policy says, and of attempts that exceed their time limit', async (test) => {

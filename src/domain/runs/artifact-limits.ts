@@ -13,6 +13,9 @@ export const artifactWritesMax = 100
 /** The contract's ArtifactName: safe as a file name and in a URL. */
 export const artifactNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 
+/** Names of evidence. A workflow's file of the same name would replace it. */
+const evidenceNamePattern = /^attempt-\d+-(page-\d+\.jpg|browser\.json|trace\.zip)$/
+
 /** An artifact that cannot be stored; the message says why. */
 export class ArtifactError extends Error {}
 
@@ -38,6 +41,9 @@ export function checkArtifact({ name, mediaType, content, kind }: NewArtifact): 
     throw new ArtifactError(
       `"${name}" is not a valid artifact name. Use up to 100 letters, digits, dots, underscores and hyphens, starting with a letter or digit.`,
     )
+  }
+  if (kind !== 'evidence' && evidenceNamePattern.test(name)) {
+    throw new ArtifactError(`"${name}" is the name of evidence that the service stores. Use another name.`)
   }
   if (!artifactMediaTypes.includes(mediaType)) {
     throw new ArtifactError(

@@ -43,9 +43,9 @@ export interface RunContext<Variables> {
   progress(percent: number, message?: string): void
   /**
    * Stores a file with the run for the caller to download, such as a PDF or a screenshot. Resolves once it is stored.
-   * An artifact of the same name is replaced. Names consist of letters, digits, dots, underscores and hyphens. Limits:
-   * 20 artifacts per run, 10 MiB each, 50 MiB together, and 100 writes per attempt. Artifacts are deleted after
-   * ARTIFACT_RETENTION_DAYS.
+   * An artifact of the same name is replaced. Names consist of letters, digits, dots, underscores and hyphens; those of
+   * evidence, such as `attempt-1-trace.zip`, are refused. Limits: 20 artifacts per run, 10 MiB each, 50 MiB together, and
+   * 100 writes per attempt. Artifacts are deleted after ARTIFACT_RETENTION_DAYS.
    */
   artifact(name: string, content: Uint8Array | string, options?: { mediaType?: ArtifactMediaType }): Promise<void>
   /** Aborted when the run is cancelled, times out, or its worker stops. The process ends ABORT_GRACE_SECONDS later. */
@@ -104,7 +104,8 @@ export interface WorkflowDefinition<Variables extends TSchema, Output extends TS
   /**
    * When the service keeps screenshots of the open pages, their console, failed requests, and a Playwright trace of an
    * attempt: if it fails or times out (`onFailure`, the default), also if it succeeds (`always`), or never (`off`).
-   * Secrets are masked, except in images.
+   * `always` also records the DOM of each action and pictures, as attempts after a failed one do the DOM. Secrets are
+   * masked, except in images.
    */
   evidence?: EvidencePolicy
   /** Whether callers should use another workflow, which the description names. False by default. */

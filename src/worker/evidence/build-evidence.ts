@@ -3,7 +3,7 @@ import type { NewArtifact } from '../../domain/runs/artifact-limits.ts'
 import { createRedactor, mask } from '../../domain/workflows/secrets.ts'
 import { MaskedTrace } from './masked-trace.ts'
 import type { RawEvidence } from './recorder.ts'
-import { storedStateTexts, storedTexts } from './trace-secrets.ts'
+import { storedStateTexts, storedTexts } from './stored-texts.ts'
 
 export interface KnownSecrets {
   /** Secret variables. */
@@ -38,7 +38,7 @@ export function* buildEvidence(raw: RawEvidence, known: KnownSecrets, attempt: n
   if (trace?.zip) yield { name: `${prefix}-trace.zip`, mediaType: 'application/zip', content: trace.zip }
 }
 
-function maskTrace({ trace, stored }: RawEvidence, { variables, restored }: KnownSecrets): MaskedTrace {
+function maskTrace({ trace, requests, stored }: RawEvidence, { variables, restored }: KnownSecrets): MaskedTrace {
   const [state, ...sessions] = stored ?? []
   const before = restored === undefined ? undefined : JSON.parse(restored)
   const texts = new Set([...storedStateTexts(state), ...storedTexts(sessions), ...storedStateTexts(before)])
@@ -46,7 +46,7 @@ function maskTrace({ trace, stored }: RawEvidence, { variables, restored }: Know
     const all = [...texts, ...found, ...stringsIn(variables)]
     return createRedactor({ secrets: [...all, ...all.flatMap(spellings)] })
   }
-  return new MaskedTrace(trace, createFrom)
+  return new MaskedTrace(trace, createFrom, requests)
 }
 
 function* stringsIn(value: unknown): Generator<string> {

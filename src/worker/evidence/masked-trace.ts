@@ -33,10 +33,16 @@ export class MaskedTrace {
   /**
    * @param parts archives as Playwright writes them, oldest first. The newest are kept.
    * @param createRedactor makes a redactor that also masks the given texts.
+   * @param requests events at wall-clock times, which join the newest part.
    */
-  constructor(parts: readonly Uint8Array[], createRedactor: (texts: ReadonlySet<string>) => Redact) {
+  constructor(
+    parts: readonly Uint8Array[],
+    createRedactor: (texts: ReadonlySet<string>) => Redact,
+    requests: readonly Json[] = [],
+  ) {
     const isWanted = (name: string, bytes: number) => isEvents(name) && bytes <= eventBytesMax
     const events = parts.map((part) => unzip(part, isWanted).map(([name, data]) => parseEvents(name, data)))
+    addRequests(events.at(-1) ?? [], requests)
     for (const { lines } of events.flat()) for (const line of lines) this.#secrets.read(line)
     this.#secrets.finish()
     this.redact = createRedactor(this.#secrets.texts)
@@ -52,7 +58,7 @@ export class MaskedTrace {
       name,
       lines: lines.map((line) => {
         this.#secrets.mask(line)
-        return this.redact(line)
+        return { ...this.redact(line), ...structureOf(line) }
       }),
     }
   }
@@ -136,6 +142,25 @@ function withoutLiveView(lines: Json[]): Json[] {
     if (type === 'CDPSession' && /^(Page\.\w*[sS]creencast|Input\.dispatch)/.test(method)) calls.add(callId)
     return callId === undefined || !calls.has(callId)
   })
+}
+
+/** Members that the viewer interprets. A short text that somebody typed may equal one of their values. */
+const structure = ['type', 'callId', 'parentId', 'class', 'method', 'phase', 'pageId', 'messageType', 'browserName']
+
+function structureOf(line: Json): Json {
+  return Object.fromEntries(structure.filter((name) => name in line).map((name) => [name, line[name]]))
+}
+
+/** Adds the requests to the network of a part, at the times of its clock. */
+function addRequests(files: EventFile[], requests: readonly Json[]): void {
+  const options = files.flatMap(({ lines }) => lines).find(({ type }) => type === 'context-options')
+  const network = files.find(({ name }) => name.endsWith('.network'))
+  const { monotonicTime, wallTime } = options ?? {}
+  const shift = Number(monotonicTime) - Number(wallTime)
+  for (const { type, snapshot } of requests) {
+    const { _monotonicTime, ...entry } = snapshot as Json
+    network?.lines.push({ type, snapshot: { ...entry, _monotonicTime: Number(_monotonicTime) + shift } })
+  }
 }
 
 function unzip(part: Uint8Array, isWanted: (name: string, bytes: number) => boolean): [string, Uint8Array][] {

@@ -2,9 +2,11 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { BrowserContext, Page } from 'playwright-core'
+import type { BrowserContext, Locator, Page } from 'playwright-core'
 import { traceBytesMax } from '../../domain/runs/artifact-limits.ts'
 import type { EvidencePolicy } from '../../domain/workflows/define-workflow.ts'
+import { RecordedRequests } from './recorded-requests.ts'
+import { type Json, passwordFields } from './trace-secrets.ts'
 
 export interface PageEvidence {
   url: string
@@ -18,13 +20,29 @@ export interface RawEvidence {
   pages: PageEvidence[]
   /** Archives as Playwright writes them, oldest first. */
   trace: Uint8Array[]
+  /** Events of requests, at wall-clock times, if the trace has none. */
+  requests: Json[]
   /** The storage state, then values of session storage. Undefined if they could not be read, so that they cannot be masked. */
   stored: unknown[] | undefined
+}
+
+/**
+ * What the trace has of each action: its call, or also the DOM before and after it and the network, or also pictures of
+ * each change. A decision record has the costs.
+ */
+export type RecordingLevel = 'calls' | 'dom' | 'pictures'
+
+/** The first attempt records what costs a run almost nothing; an attempt that follows a failed one records the DOM. */
+export function recordingLevel(policy: EvidencePolicy, attempt: number): RecordingLevel | undefined {
+  if (policy === 'off') return undefined
+  if (policy === 'always') return 'pictures'
+  return attempt > 1 ? 'dom' : 'calls'
 }
 
 /** The last pages that were opened. */
 const pagesMax = 5
 const pageMillisecondsMax = 4000
+const domMillisecondsMax = 1500
 const traceMillisecondsMax = 3000
 const storageMillisecondsMax = 3000
 /** Each part is a separate archive, so that the oldest can be dropped. */
@@ -32,7 +50,9 @@ const partMilliseconds = 60_000
 
 export class EvidenceRecorder {
   readonly #context: BrowserContext
-  readonly #policy: EvidencePolicy
+  readonly #level: RecordingLevel
+  /** Playwright records the network together with the DOM only. */
+  readonly #requests: RecordedRequests | undefined
   readonly #parts: { file: FileHandle; bytes: number }[] = []
   #timer: NodeJS.Timeout | undefined
   #isRecording = false
@@ -42,19 +62,21 @@ export class EvidenceRecorder {
   readonly #start: BrowserContext['tracing']['start']
   readonly #stop: BrowserContext['tracing']['stop']
 
-  private constructor(context: BrowserContext, policy: EvidencePolicy) {
+  private constructor(context: BrowserContext, level: RecordingLevel) {
     this.#context = context
     this.#start = context.tracing.start.bind(context.tracing)
     this.#stop = context.tracing.stop.bind(context.tracing)
-    this.#policy = policy
+    this.#level = level
+    this.#requests = level === 'calls' ? new RecordedRequests(context) : undefined
   }
 
   /** Starts to record. If that fails, the attempt continues without evidence. */
-  static async start(context: BrowserContext, policy: EvidencePolicy): Promise<EvidenceRecorder | undefined> {
-    const recorder = new EvidenceRecorder(context, policy)
+  static async start(context: BrowserContext, level: RecordingLevel): Promise<EvidenceRecorder | undefined> {
+    const recorder = new EvidenceRecorder(context, level)
     try {
       await recorder.#startPart()
     } catch {
+      recorder.#requests?.stop()
       return undefined
     }
     recorder.#letWorkflowTrace()
@@ -62,7 +84,7 @@ export class EvidenceRecorder {
     return recorder
   }
 
-  /** Collects once; later calls return the same. Takes at most about 7 s. */
+  /** Collects once; later calls return the same. Takes at most about 9 s. */
   collect(): Promise<RawEvidence> {
     this.#collected ??= this.#collect()
     return this.#collected
@@ -85,6 +107,13 @@ export class EvidenceRecorder {
 
   async #collect(): Promise<RawEvidence> {
     clearInterval(this.#timer)
+    this.#requests?.stop()
+    if (this.#level === 'calls')
+      await within(
+        domMillisecondsMax,
+        this.#enqueue(() => this.#startLastPart()),
+        undefined,
+      )
     const open = this.#context.pages().slice(-pagesMax)
     // The trace records the screenshot as an action, with the DOM of the page.
     const pages = await Promise.all(open.map(describePage))
@@ -94,7 +123,7 @@ export class EvidenceRecorder {
       within(traceMillisecondsMax, ending, undefined),
     ])
     const trace = await Promise.all(this.#parts.map(({ file, bytes }) => readAll(file, bytes)))
-    return { pages, trace, stored }
+    return { pages, trace, requests: this.#requests?.toEvents() ?? [], stored }
   }
 
   #enqueue(act: () => Promise<void>): Promise<void> {
@@ -103,8 +132,15 @@ export class EvidenceRecorder {
   }
 
   async #startPart(): Promise<void> {
-    // Pictures of each change cost a run a quarter of its time in addition; the DOM is recorded with each action.
-    await this.#start({ snapshots: true, screenshots: this.#policy === 'always' })
+    await this.#start({ snapshots: this.#level !== 'calls', screenshots: this.#level === 'pictures' })
+    this.#isRecording = true
+  }
+
+  /** Records the DOM of the pages as they are at the end. */
+  async #startLastPart(): Promise<void> {
+    if (!this.#isRecording) return
+    await this.#endPart()
+    await this.#start({ snapshots: true })
     this.#isRecording = true
   }
 
@@ -152,11 +188,16 @@ async function describePage(page: Page): Promise<PageEvidence> {
     within(pageMillisecondsMax, page.title(), ''),
     within(
       pageMillisecondsMax,
-      page.screenshot({ type: 'jpeg', quality: 80, timeout: pageMillisecondsMax }),
+      page.screenshot({ type: 'jpeg', quality: 80, timeout: pageMillisecondsMax, mask: maskedFields(page) }),
       undefined,
     ),
   ])
   return { url: page.url(), title, screenshot }
+}
+
+/** Sites can show the text of password fields. */
+function maskedFields(page: Page): Locator[] {
+  return page.frames().map((frame) => frame.locator(passwordFields))
 }
 
 /** Cookies, local storage and IndexedDB of all origins, and session storage of the open pages. */

@@ -4,8 +4,7 @@ import { mask } from '../../domain/workflows/secrets.ts'
 export type Json = Record<string, unknown>
 
 /** Cookies shorter than this are words such as `true`: only their own places are masked. */
-const storedLengthMin = 8
-const storedPartLength = 256
+export const storedLengthMin = 8
 const typedLengthMin = 4
 
 const secretHeader = /^(proxy-)?authorization$|^(set-)?cookie$|token|secret|api-?key|session|csrf|xsrf|^x-auth/i
@@ -16,33 +15,7 @@ const typedMembers = ['value', 'text', 'key'] as const
 /** Fields of forms, and parameters of addresses, which events have by name. */
 const fieldMembers = ['params', 'formData', 'multipartData', 'queryString']
 
-/** The texts in stored values, such as cookies and local storage, which may be JSON. */
-export function* storedTexts(value: unknown): Generator<string> {
-  if (typeof value === 'string') {
-    const parsed = parseJson(value)
-    if (typeof parsed === 'object' && parsed !== null) yield* storedTexts(parsed)
-    if (value.length < storedLengthMin) return
-    // A long text is masked in parts: as one pattern it would be slow.
-    for (let from = 0; from < value.length; from += storedPartLength) yield value.slice(from, from + storedPartLength)
-  } else if (typeof value === 'object' && value !== null) {
-    for (const each of Object.values(value)) yield* storedTexts(each)
-  }
-}
-
-/** The same for a storage state of Playwright. Where its cookies and origins belong to is no secret. */
-export function* storedStateTexts(state: unknown): Generator<string> {
-  const { cookies, origins } = record(state)
-  for (const cookie of Array.isArray(cookies) ? cookies : []) {
-    const { domain: _domain, path: _path, sameSite: _sameSite, ...stored } = record(cookie)
-    yield* storedTexts(stored)
-  }
-  for (const each of Array.isArray(origins) ? origins : []) {
-    const { origin: _origin, ...stored } = record(each)
-    yield* storedTexts(stored)
-  }
-}
-
-function parseJson(text: string): unknown {
+export function parseJson(text: string): unknown {
   if (!/^\s*[[{]/.test(text)) return undefined
   try {
     return JSON.parse(text)
@@ -58,7 +31,7 @@ export class TraceSecrets {
   /** Whether the element that a call acted on is a password field; a call without an entry may have typed anywhere. */
   readonly #isPassword = new Map<string, boolean>()
   /** What calls typed that are not known to be in an ordinary field. */
-  readonly #typed = new Map<string, string[]>()
+  readonly #typed = new Map<string, { texts: string[]; key: string }>()
 
   /** Reads an event. Read all before masking one. */
   read(event: Json): void {
@@ -70,17 +43,24 @@ export class TraceSecrets {
     else if (event.type === 'before' && (typingMethods.has(String(event.method)) || isKeyboard(event.method))) {
       const params = record(event.params)
       const texts = typedMembers.map((name) => params[name]).filter((text) => typeof text === 'string')
-      this.#typed.set(String(event.callId), texts)
+      this.#typed.set(String(event.callId), { texts, key: typeof params.key === 'string' ? params.key : '' })
     }
   }
 
-  /** What was typed into password fields joins the secrets. Call it when all events have been read. */
+  /** What was typed joins the secrets, unless it is in an ordinary field. Call it when all events have been read. */
   finish(): void {
-    for (const [callId, texts] of this.#typed) {
-      const isPassword = this.#isPassword.get(callId)
-      if (isPassword) for (const text of texts) this.add(text)
-      if (isPassword === false) this.#typed.delete(callId)
+    let pressed = ''
+    for (const [callId, { texts, key }] of this.#typed) {
+      // A password may be typed key by key. Longer keys have names, such as `Enter`.
+      if (key.length === 1) pressed += key
+      else {
+        this.add(pressed)
+        pressed = ''
+      }
+      if (this.#isPassword.get(callId) === false) this.#typed.delete(callId)
+      else for (const text of texts) if (text !== key) this.add(text)
     }
+    this.add(pressed)
   }
 
   add(text: string): void {
@@ -93,7 +73,7 @@ export class TraceSecrets {
     if (event.type === 'context-options') event.options = shownOptions(record(event.options))
     if (event.type === 'frame-snapshot') maskNode(record(event.snapshot).html)
     const typed = this.#typed.get(String(event.callId))
-    if (typed) this.#maskTyped(event, typed)
+    if (typed) this.#maskTyped(event, typed.texts)
   }
 
   #maskTyped(event: Json, typed: readonly string[]): void {
@@ -170,6 +150,10 @@ export class TraceSecrets {
 const valueAttribute = '__playwright_value_'
 const targetAttribute = '__playwright_target__'
 
+/** Matches the elements that `isPasswordField` describes. */
+export const passwordFields =
+  'input:is([type="password" i], [autocomplete*="password" i], [autocomplete*="one-time-code" i])'
+
 function isPasswordField(name: string, { type, autocomplete }: Json): boolean {
   if (name.toUpperCase() !== 'INPUT') return false
   return /^password$/i.test(String(type)) || /password|one-time-code/i.test(String(autocomplete))
@@ -233,7 +217,7 @@ function maskMembers(value: unknown, member = ''): void {
   }
 }
 
-function record(value: unknown): Json {
+export function record(value: unknown): Json {
   return typeof value === 'object' && value !== null ? (value as Json) : {}
 }
 
