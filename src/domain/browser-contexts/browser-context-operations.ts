@@ -6,7 +6,8 @@ import { JsonText } from '../../contract/json-text.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound, wrongCursor } from '../problems.ts'
 import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
-import type { ContextInUse, ContextVersions, VersionChanged } from './context-versions.ts'
+import type { ContextInUse, VersionChanged } from './commit-version.ts'
+import type { ContextVersions } from './context-versions.ts'
 import type { Version } from './version-list.ts'
 
 const nameTaken = {

@@ -8,37 +8,24 @@ import type { Encryption } from '../../storage/encryption.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
-import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
-import { type ContextRow, findContext, selectContexts, versionAad } from './browser-contexts.sql.ts'
+import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
+import { findContext, selectContexts, versionAad } from './browser-contexts.sql.ts'
+import {
+  type ContextInUse,
+  commitVersion,
+  currentVersionId,
+  discardVersion,
+  noVersionId,
+  recordVersion,
+  type StagedVersion,
+  type VersionChanged,
+} from './commit-version.ts'
 import type { ContextLease } from './context-lease.ts'
 import { emptyState, summarizeState } from './storage-state.ts'
-import {
-  findVersions,
-  listVersions,
-  metadataColumns,
-  toVersion,
-  type Version,
-  type VersionPage,
-} from './version-list.ts'
+import { findVersions, listVersions, type Version, type VersionPage } from './version-list.ts'
 
 /** The author of a version. */
 export type Writer = { runId: string } | { apiKeyId: string } | { userId: string }
-
-/** A version that is stored but not committed. */
-export interface StagedVersion {
-  id: string
-  contextId: string
-}
-
-/** A run has the lease on the context; nothing was stored. */
-export interface ContextInUse {
-  heldByRunId: string
-}
-
-/** The writer may not replace the current version; nothing was stored. */
-export interface VersionChanged {
-  currentVersionId: string
-}
 
 interface ReplaceOptions {
   /** The number of the version that is stored again. */
@@ -48,9 +35,6 @@ interface ReplaceOptions {
   /** Decides by the current version's id; by default, the state replaces any version. */
   mayReplace?: ((versionId: string) => boolean) | undefined
 }
-
-/** In place of a version's id while the context is empty. */
-const noVersionId = 'empty'
 
 export class ContextVersions {
   readonly #store: Store
@@ -129,7 +113,7 @@ export class ContextVersions {
     if (!staged) return undefined
     this.#usage?.add(accountId, rowBytes + Buffer.byteLength(state))
     return this.#store.write(async (tx) => {
-      const committed = await this.#commit(tx, staged, { mayReplace })
+      const committed = await commitVersion(tx, staged, { mayReplace, versionsKept: this.#versionsKept })
       if (actor && committed && 'number' in committed) await recordVersion(tx, context, committed, actor)
       return committed
     })
@@ -201,42 +185,12 @@ export class ContextVersions {
    * later lease exists.
    */
   async commitForRun(tx: Transaction, staged: StagedVersion, lease: ContextLease): Promise<boolean> {
-    const committed = await this.#commit(tx, staged, { lease })
+    const committed = await commitVersion(tx, staged, { lease, versionsKept: this.#versionsKept })
     return committed !== undefined && 'number' in committed
   }
 
-  async discard({ query }: Transaction, { id }: StagedVersion): Promise<void> {
-    await query.deleteFrom('browser_context_versions').where('id', '=', id).execute()
-  }
-
-  /** Numbers the version, makes it current, and deletes versions beyond the limit. */
-  async #commit(
-    tx: Transaction,
-    staged: StagedVersion,
-    { lease, mayReplace }: { lease?: ContextLease; mayReplace?: (versionId: string) => boolean },
-  ): Promise<Version | ContextInUse | VersionChanged | undefined> {
-    const { id, contextId } = staged
-    const { query } = tx
-    const contexts = query.selectFrom('browser_contexts').selectAll().where('id', '=', contextId)
-    const context = await contexts.executeTakeFirst()
-    if (!context || context.deleted_at !== null) return undefined
-    const hasLease = context.held_by_run_id === (lease?.runId ?? null) && (!lease || context.fence === lease.fence)
-    if (!hasLease) {
-      await this.discard(tx, staged)
-      return { heldByRunId: context.held_by_run_id ?? '' }
-    }
-    if (mayReplace?.(currentVersionId(context)) === false) {
-      await this.discard(tx, staged)
-      return { currentVersionId: currentVersionId(context) }
-    }
-    const version = context.version + 1
-    const numbered = query.updateTable('browser_context_versions').set({ version }).where('id', '=', id)
-    const row = await numbered.returning(metadataColumns).executeTakeFirstOrThrow()
-    const change = { version, version_id: id, updated_at: Date.now() }
-    await query.updateTable('browser_contexts').set(change).where('id', '=', contextId).execute()
-    const versions = query.deleteFrom('browser_context_versions').where('browser_context_id', '=', contextId)
-    await versions.where('version', '<=', version - this.#versionsKept).execute()
-    return { ...toVersion(row), isCurrent: true }
+  discard(tx: Transaction, staged: StagedVersion): Promise<void> {
+    return discardVersion(tx, staged)
   }
 
   /** Returns `undefined` if the version was deleted. */
@@ -245,20 +199,4 @@ export class ContextVersions {
     const row = await versions.where('id', '=', versionId).executeTakeFirst()
     return row && this.#encryption.decrypt(row.state, versionAad(context.account_id, context.id, versionId))
   }
-}
-
-function currentVersionId({ version_id }: { version_id: string | null }): string {
-  return version_id ?? noVersionId
-}
-
-async function recordVersion(
-  tx: Transaction,
-  { id, account_id, name }: ContextRow,
-  { number, restoredFrom }: Version,
-  actor: Actor | ApiKeyUse,
-) {
-  const by = await toActor(tx, actor)
-  const details = { version: number, ...(restoredFrom !== null && { restoredFrom }) }
-  const action = restoredFrom === null ? 'browserContext.stateReplaced' : 'browserContext.restored'
-  await recordAudit(tx, account_id, { action, by, subject: { id, name }, details })
 }

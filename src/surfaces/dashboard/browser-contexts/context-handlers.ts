@@ -3,7 +3,7 @@
  * can do all of this.
  */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
-import type { ContextInUse } from '../../../domain/browser-contexts/context-versions.ts'
+import type { ContextInUse } from '../../../domain/browser-contexts/commit-version.ts'
 import { nameError } from '../../../domain/display-names.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { type Html, renamePage } from '../html.ts'
