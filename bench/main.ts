@@ -12,6 +12,7 @@ import { reloading } from './reloading.ts'
 import { scaling } from './scaling.ts'
 import { starting } from './starting.ts'
 import { statements } from './statements.ts'
+import { webhooks } from './webhooks.ts'
 import { measureWorkflowsDocument } from './workflows-document.ts'
 
 type Benchmark = (options: BenchOptions) => Promise<void>
@@ -26,7 +27,13 @@ const defaultBenchmarks: Record<string, Benchmark> = {
   document: measureWorkflowsDocument,
 }
 /** These take up to half an hour, and gigabytes of disk or packages of their own, so they run only when named. */
-const longBenchmarks: Record<string, Benchmark> = { peers: comparePeers, reading, scaling, statements }
+const longBenchmarks: Record<string, Benchmark> = {
+  peers: comparePeers,
+  reading,
+  scaling,
+  statements,
+  webhooks,
+}
 const benchmarks = { ...defaultBenchmarks, ...longBenchmarks }
 
 const selected = parseSelection()

@@ -9,13 +9,19 @@ import { openLog } from '../../telemetry/log.ts'
 import { spawnPrism, stopProcess } from './bare-prism.ts'
 import { type Mock, startMock } from './mock.ts'
 import { defaultPorts, mockKeys, validKey } from './mock-keys.ts'
+import { mockSecret } from './mock-webhooks.ts'
 import { exampleWorkflows, loadWorkflows } from './mock-workflows.ts'
 
 function readPort(name: string, fallback: string): number {
   return settings.EXECUTION_PORT.read(process.env[name] || fallback, name)
 }
 
-function banner({ executionUrl, browserContextUrl }: Mock, workflows: Workflows): string {
+function banner({ executionUrl, browserContextUrl }: Mock, workflows: Workflows, webhook: string | undefined): string {
+  const webhookLines = [
+    `Sends the events of queued runs and sendTestWebhook to ${webhook}, signed with`,
+    `  ${mockSecret}`,
+    '',
+  ]
   return [
     `Mock of the Execution API        ${executionUrl}`,
     `Mock of the Browser Context API  ${browserContextUrl}`,
@@ -33,18 +39,30 @@ function banner({ executionUrl, browserContextUrl }: Mock, workflows: Workflows)
     '',
     `  curl ${executionUrl}/v1/execution/runs -H 'Authorization: Bearer ${validKey.value}'`,
     '',
+    ...(webhook === undefined ? [] : webhookLines),
     'To get any documented response, send `Prefer: code=404`, `Prefer: example=NAME` or `Prefer: dynamic=true`.',
     '',
   ].join('\n')
 }
 
-function readOptions(): { bare: boolean; workflows: string } {
+interface Options {
+  bare: boolean
+  workflows: string
+  webhook: string | undefined
+}
+
+function readOptions(): Options {
   try {
-    const options = { bare: { type: 'boolean' }, workflows: { type: 'string' } } as const
-    const { bare = false, workflows = exampleWorkflows } = parseArgs({ options }).values
-    return { bare, workflows }
+    const options = { bare: { type: 'boolean' }, workflows: { type: 'string' }, webhook: { type: 'string' } } as const
+    const { bare = false, workflows = exampleWorkflows, webhook } = parseArgs({ options }).values
+    if (webhook !== undefined && !/^https?:$/.test(URL.parse(webhook)?.protocol ?? '')) {
+      throw new Error(`--webhook has "${webhook}": it must be an http or https URL.`)
+    }
+    return { bare, workflows, webhook }
   } catch (error) {
-    throw new CommandError(`${(error as Error).message}\nUsage: npm run mock -- [--workflows DIR | --bare]`)
+    throw new CommandError(
+      `${(error as Error).message}\nUsage: npm run mock -- [--workflows DIR] [--webhook URL] | --bare`,
+    )
   }
 }
 
@@ -64,10 +82,10 @@ await exitOnError(async () => {
   const level = process.env.LOG_LEVEL || settings.LOG_LEVEL.default
   const log = openLog({ LOG_LEVEL: settings.LOG_LEVEL.read(level, 'LOG_LEVEL') })
   const workflows = await loadWorkflows(options.workflows)
-  const starting = startMock({ host, executionPort, browserContextPort, log, workflows })
+  const starting = startMock({ host, executionPort, browserContextPort, log, workflows, webhook: options.webhook })
   onStopSignal(async () => {
     await (await starting).stop()
     log.flush()
   })
-  process.stderr.write(`${banner(await starting, workflows)}\n`)
+  process.stderr.write(`${banner(await starting, workflows, options.webhook)}\n`)
 })

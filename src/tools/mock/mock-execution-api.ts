@@ -13,6 +13,7 @@ import { Encryption } from '../../storage/encryption.ts'
 import { FixedKeys, keyBytes } from '../../storage/encryption-keys.ts'
 import { mockResponse, parseEvents } from './mock-response.ts'
 import { type Clock, MockRuns } from './mock-runs.ts'
+import type { MockWebhooks } from './mock-webhooks.ts'
 import {
   type AcceptedRequest,
   checkQueueRequest,
@@ -51,18 +52,21 @@ interface Dependencies {
   operations: Operation[]
   workflows: Workflows
   clock: Clock
+  /** Set if events are sent. */
+  webhooks?: MockWebhooks | undefined
   /** The address of the mock. */
   executionUrl(): string
 }
 
 /** Handlers of the operations that are about workflows and runs. All others are Prism's. */
 export async function executionHandlers(dependencies: Dependencies): Promise<Record<string, Handler>> {
-  const { prism, operations, workflows, clock, executionUrl } = dependencies
+  const { prism, operations, workflows, clock, webhooks, executionUrl } = dependencies
   const cursors = new Cursors(new Encryption(new FixedKeys([Buffer.alloc(keyBytes)])))
   const service = workflowOperations({ workflows: { current: () => workflows }, cursors, executionUrl })
   const find = (id: string) => operations.find((operation) => operation.id === id) as Operation
   const runs = new MockRuns(await readStory(prism, find('streamRunEvents')), clock)
-  const queue = queueHandler(prism, find('queueRemoteRun'), workflows, runs)
+  const onQueued = (id: string) => void webhooks?.follow(runs, id)
+  const queue = queueHandler(prism, find('queueRemoteRun'), workflows, runs, onQueued)
   const ofService = Object.entries(service).map(([id, handler]) => {
     return [id, handler as never as Handler] as const
   })
@@ -87,6 +91,7 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
       if (response !== notHere) return response
       const { workflowId } = request.query as { workflowId?: string }
       const chosen = await mockResponse(prism, operation, request, clock)
+      if (operation.id === 'sendTestWebhook' && chosen.status === 202) void webhooks?.sendTest()
       return 'body' in chosen ? { ...chosen, body: toLoadedRuns(workflows, chosen.body, workflowId) } : chosen
     }
     return [operation.id, handler]
@@ -110,7 +115,13 @@ async function readStory(prism: Prism, operation: Operation) {
   return parseEvents(body as string) as ConstructorParameters<typeof MockRuns>[0]
 }
 
-function queueHandler(prism: Prism, operation: Operation, workflows: Workflows, runs: MockRuns) {
+function queueHandler(
+  prism: Prism,
+  operation: Operation,
+  workflows: Workflows,
+  runs: MockRuns,
+  onQueued: (id: string) => void,
+) {
   return (clock: Clock): Handler =>
     async (request) => {
       const queueRequest = request as unknown as QueueRequest
@@ -134,6 +145,7 @@ function queueHandler(prism: Prism, operation: Operation, workflows: Workflows, 
       const output = await makeOutput(prism, typed, workflows, accepted)
       const isAwaited = response.status === 200
       const run = runs.queue(response.body as object, accepted, queueRequest, output, isAwaited)
+      onQueued(String(run.id))
       return { ...response, headers: { ...response.headers, Location: `/v1/execution/runs/${run.id}` }, body: run }
     }
 }

@@ -18,6 +18,7 @@ import { executionHandlers, systemClock, withWorkflows } from './mock-execution-
 import { type MockKey, mockKeys, validKey } from './mock-keys.ts'
 import { mockResponse } from './mock-response.ts'
 import type { Clock } from './mock-runs.ts'
+import { MockWebhooks } from './mock-webhooks.ts'
 import { refuseList } from './mock-workflows.ts'
 import { type Prism, startPrism } from './prism.ts'
 
@@ -34,6 +35,8 @@ export interface MockOptions {
   browserContextPort: number
   log: Logger
   workflows: Workflows
+  /** Where events of runs are sent; default nowhere. */
+  webhook?: string | undefined
   /** Default: the time of the system. */
   clock?: Clock
   /** Default: those of this version. */
@@ -51,7 +54,8 @@ const currentContracts = { execution: executionContract, browserContext: browser
 /** @throws {ListenError} if a port is not available. */
 export async function startMock(options: MockOptions): Promise<Mock> {
   const { host, executionPort, browserContextPort, log, contracts = currentContracts, clock = systemClock } = options
-  const { workflows } = options
+  const { workflows, webhook } = options
+  const webhooks = webhook === undefined ? undefined : new MockWebhooks(webhook, clock, log)
   const listeners: Listener[] = []
   // The `type` of a problem is a link into the docs.
   const docs = docsHandler(
@@ -62,7 +66,14 @@ export async function startMock(options: MockOptions): Promise<Mock> {
       ...{ name: 'the Execution API', contract: contracts.execution, docs, log },
       prismDocument: withWorkflows(contracts.execution.document, workflows),
       createHandlers: (prism, operations) =>
-        executionHandlers({ prism, operations, workflows, clock, executionUrl: () => listeners[0]?.url ?? '' }),
+        executionHandlers({
+          prism,
+          operations,
+          workflows,
+          clock,
+          webhooks,
+          executionUrl: () => listeners[0]?.url ?? '',
+        }),
     }),
     createApp({
       ...{ name: 'the Browser Context API', contract: contracts.browserContext, docs, log },
@@ -78,7 +89,10 @@ export async function startMock(options: MockOptions): Promise<Mock> {
     throw error
   }
   const [executionUrl = '', browserContextUrl = ''] = listeners.map(({ url }) => url)
-  const stop = async () => void (await Promise.all(listeners.map((listener) => listener.stop(1))))
+  const stop = async () => {
+    webhooks?.stop()
+    await Promise.all(listeners.map((listener) => listener.stop(1)))
+  }
   return { executionUrl, browserContextUrl, stop }
 }
 
