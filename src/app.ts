@@ -219,7 +219,7 @@ function createDomain({ config, store, workflows, encryption, observer, log }: D
     liveViews: new LiveViews(store, encryption),
     statistics: new RunStatistics(store),
     workers: new Workers(store),
-    maintenance: createMaintenance(store, retention, log, observer, usage, scheduler),
+    maintenance: createMaintenance(store, retention, log, observer, usage, workflows, scheduler),
     browserContexts: new BrowserContexts(store, cursors, usage),
     contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS, usage),
     usage,

@@ -613,8 +613,8 @@ export interface components {
             /** @description Tags of the run, by which `listRuns` finds it. Do not put secrets into them. */
             tags?: components["schemas"]["RunTag"][];
             /**
-             * @description What the run works on, such as a customer or a site, for a workflow whose `concurrency.per` is `key`. Refused
-             *     for other workflows.
+             * @description What the run works on, such as a customer or a site, for a workflow whose `concurrency.per` or `throttle.per`
+             *     is `key`. Refused for other workflows.
              */
             concurrencyKey?: components["schemas"]["ConcurrencyKey"];
             /** @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. */
@@ -691,19 +691,20 @@ export interface components {
             reason: components["schemas"]["RunReason"];
             /**
              * @description What a queued run waits for; `null` in every other status. `concurrencyLimit`: its workflow, account or
-             *     concurrency key has reached its limit of concurrent runs. `browserContext`: another run has the lease of its browser context.
+             *     concurrency key has reached its limit of concurrent runs. `throttle`: as many runs of its workflow have started
+             *     as its rate allows. `browserContext`: another run has the lease of its browser context.
              *     `deployment`: the worker that took the run could not get its deployment. The run is tried again, after a
              *     growing delay of at most 300 seconds.
              */
-            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "browserContext" | "deployment") | null;
+            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment") | null;
             /**
-             * @description Which concurrency limit the run waits for, or why it waits for its deployment, as one sentence; `null` for
-             *     everything else. `getRun` also says which run has the lease of its browser context.
+             * @description Which concurrency limit the run waits for, which rate and until when, or why it waits for its deployment;
+             *     `null` for everything else. `getRun` also says which run has the lease of its browser context.
              */
             waitingForDetail: string | null;
             /**
-             * @description The place of a run that waits for a worker or a concurrency limit: 1 for the first of the account's waiting
-             *     runs of its workflow, or of its concurrency key if it waits for that. 1000 stands for this and every later
+             * @description The place of a run that waits for a worker, a concurrency limit or a rate: 1 for the first of the account's
+             *     waiting runs of its workflow, or of its concurrency key if it waits for that. 1000 stands for this and every later
              *     place. Only `getRun` has this member, and only for such runs.
              */
             queuePosition?: number;
@@ -1000,6 +1001,8 @@ export interface components {
             concurrencyLimit: number | null;
             /** @description The limit of its concurrent runs; `null` for no limit. */
             concurrency: components["schemas"]["Concurrency"] | null;
+            /** @description The rate at which its runs start; `null` for no limit. */
+            throttle: components["schemas"]["Throttle"] | null;
             /** @description Whether its runs have a browser and accept a browser context. */
             usesBrowser: boolean;
             /** @description Whether callers should use another workflow; the description says which. */
@@ -1011,6 +1014,19 @@ export interface components {
             /**
              * @description Which runs are counted together. `workflow`: all; `account`: those of an account; `key`: those of an account
              *     with the same `concurrencyKey`.
+             * @enum {string}
+             */
+            per: "workflow" | "account" | "key";
+        };
+        /**
+         * @description How many runs of a workflow may start within a period. Each attempt counts as a start. Further runs wait in the
+         *     queue. No period of this length has more starts.
+         */
+        Throttle: {
+            limit: number;
+            periodSeconds: number;
+            /**
+             * @description Which starts are counted together, as in `concurrency`.
              * @enum {string}
              */
             per: "workflow" | "account" | "key";
@@ -2053,9 +2069,9 @@ export interface components {
          */
         RunTags: components["schemas"]["RunTag"][];
         /**
-         * @description What the run works on, such as a customer or a site, for a workflow whose `concurrency.per` is `key`. The
-         *     account's runs of the workflow with the same key share its limit, and so do its runs without a key. Refused for
-         *     other workflows.
+         * @description What the run works on, such as a customer or a site, for a workflow whose `concurrency.per` or `throttle.per` is
+         *     `key`. The account's runs of the workflow with the same key share its limit and its rate, and so do its runs
+         *     without a key. Refused for other workflows.
          */
         ConcurrencyKeyParameter: components["schemas"]["ConcurrencyKey"];
         /**
@@ -2222,9 +2238,9 @@ export interface operations {
                  */
                 tag?: components["parameters"]["RunTags"];
                 /**
-                 * @description What the run works on, such as a customer or a site, for a workflow whose `concurrency.per` is `key`. The
-                 *     account's runs of the workflow with the same key share its limit, and so do its runs without a key. Refused for
-                 *     other workflows.
+                 * @description What the run works on, such as a customer or a site, for a workflow whose `concurrency.per` or `throttle.per` is
+                 *     `key`. The account's runs of the workflow with the same key share its limit and its rate, and so do its runs
+                 *     without a key. Refused for other workflows.
                  */
                 concurrencyKey?: components["parameters"]["ConcurrencyKeyParameter"];
                 /**

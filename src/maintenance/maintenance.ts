@@ -4,7 +4,7 @@ import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contex
 import { supersededDeployments } from '../domain/deployments/superseded-deployments.ts'
 import { RunArtifacts } from '../domain/runs/artifacts.ts'
 import { completeAttempt, resumeForFreeContexts } from '../domain/runs/attempts.ts'
-import { resumeForIdleGroups, resumeNextOfGroups } from '../domain/runs/concurrency-groups.ts'
+import { findStartableGroups, resumeGroups, resumeNextOfGroups } from '../domain/runs/concurrency-groups.ts'
 import { RunRollups } from '../domain/runs/run-rollups.ts'
 import {
   type FailedAttempt,
@@ -14,9 +14,11 @@ import {
   toFinishedRun,
 } from '../domain/runs/run-state.ts'
 import { appendStatus } from '../domain/runs/runs.sql.ts'
+import { expiredStarts, nextPermit, resumePermitted } from '../domain/runs/throttles.ts'
 import { hasDeadWorkers, removeDeadWorkers } from '../domain/runs/workers.ts'
 import type { Scheduler } from '../domain/schedules/scheduler.ts'
 import { expiredDeliveries } from '../domain/webhooks/webhook-deliveries.ts'
+import type { Workflow } from '../domain/workflows/workflow.ts'
 import { type Store, statement, type Transaction } from '../storage/store.ts'
 import { Purge } from './purge.ts'
 import { expiredAuditLogEntries, expiredRuns, type Retention } from './retention.ts'
@@ -51,7 +53,12 @@ const findExpiredKey = statement<{ run_id: string }, [now: number]>(
 
 const deleteExpiredKeys = statement<object, [now: number]>('DELETE FROM idempotency_keys WHERE expires_at <= ?')
 
-/** The longest time between two checks. Ends of delays and times of schedules are checked on time. */
+/** The current workflows of an account, whose limits and rates apply to runs that wait. */
+interface CurrentWorkflows {
+  current(accountId: string): { get(workflowId: string): Workflow | undefined }
+}
+
+/** The longest time between two checks. Ends of delays and times of schedules and throttles are checked on time. */
 const intervalMilliseconds = 1000
 
 /** Safe to run in any number of processes on one store. */
@@ -63,6 +70,9 @@ export class Maintenance {
   readonly #onError: (error: unknown) => void
   readonly #observer: RunObserver | undefined
   readonly #usage: StorageUsage | undefined
+  readonly #workflows: CurrentWorkflows | undefined
+  /** The last concurrency group that was examined. */
+  #lastGroup = ''
   readonly #scheduler: Pick<Scheduler, 'once' | 'nextDue'> | undefined
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
@@ -75,11 +85,13 @@ export class Maintenance {
     now: () => number = Date.now,
     observer?: RunObserver,
     usage?: StorageUsage,
+    workflows?: CurrentWorkflows,
     scheduler?: Pick<Scheduler, 'once' | 'nextDue'>,
   ) {
     this.#store = store
     this.#observer = observer
     this.#usage = usage
+    this.#workflows = workflows
     this.#scheduler = scheduler
     const targets = [
       new RunArtifacts(store, retention.artifacts, now).expired,
@@ -87,6 +99,7 @@ export class Maintenance {
       expiredAuditLogEntries(retention.auditLog, now),
       supersededDeployments(retention.runs, now),
       expiredDeliveries(retention.runs, now),
+      expiredStarts(now),
       unfinishedVersions(now),
       unfinishedErasures(now),
     ]
@@ -121,9 +134,10 @@ export class Maintenance {
    */
   async once(): Promise<number> {
     const now = this.#now()
-    if (await this.#isAnythingDue(now)) {
+    const groups = await this.#findStartableGroups()
+    if (groups.length > 0 || (await this.#isAnythingDue(now))) {
       const options = { concurrent: true, exclusive: 'maintenance' } as const
-      const { finished, failed, leasesExpired } = await this.#store.write((tx) => this.#run(tx, now), options)
+      const { finished, failed, leasesExpired } = await this.#store.write((tx) => this.#run(tx, now, groups), options)
       for (const attempt of failed) this.#observer?.attemptFailed?.(attempt)
       for (const run of finished) this.#observer?.finished(run)
       if (leasesExpired > 0) this.#observer?.leasesExpired(leasesExpired)
@@ -158,15 +172,25 @@ export class Maintenance {
       if ((await read.all<object, [number]>(due, [now])).length > 0) return true
     }
     if ((await read.all(read.statements.freeContexts, [])).length > 0) return true
-    return (await read.all(read.statements.idleGroups, [])).length > 0 || hasDeadWorkers(read, now)
+    return hasDeadWorkers(read, now)
   }
 
+  async #findStartableGroups(): Promise<string[]> {
+    const find = (run: { account_id: string; workflow_id: string }) =>
+      this.#workflows?.current(run.account_id).get(run.workflow_id)
+    const { groups, last } = await findStartableGroups(this.#store.read, find, this.#lastGroup)
+    this.#lastGroup = last
+    return groups
+  }
+
+  /** When the next delay ends or a throttle permits a start. */
   async #nextDelayEnd(): Promise<number | null> {
     const [row] = await this.#store.read.all(findNextDelayEnd, [])
-    return row?.at ?? null
+    const [delayEnd, permit] = [row?.at ?? null, await nextPermit(this.#store.read)]
+    return delayEnd === null || permit === null ? (delayEnd ?? permit) : Math.min(delayEnd, permit)
   }
 
-  async #run(tx: Transaction, now: number) {
+  async #run(tx: Transaction, now: number, groups: readonly string[]) {
     // Before delays end: a run whose delay ends no sooner than its expiry must expire.
     const finished = await this.#expireRuns(tx, now)
     const failed: FailedAttempt[] = []
@@ -179,7 +203,8 @@ export class Maintenance {
     await tx.all(endDelays, [now])
     await tx.all(deleteExpiredKeys, [now])
     await resumeForFreeContexts(tx)
-    await resumeForIdleGroups(tx)
+    await resumePermitted(tx, now)
+    await resumeGroups(tx, groups)
     await removeDeadWorkers(tx, now)
     return { finished, failed, leasesExpired: lost.length }
   }

@@ -6,6 +6,7 @@ import { queueHeads } from './queue-heads.ts'
 import { runCountStatements } from './run-count-statements.ts'
 import { type Statement, statement, type Transaction, type Value } from './store.ts'
 import type { RunEventsTable, RunsTable } from './tables/run-tables.ts'
+import { throttleStatements } from './throttle-statements.ts'
 import { waitingRunStatements } from './waiting-run-statements.ts'
 
 /** The values of an INSERT into `runs`, in this order. */
@@ -46,6 +47,7 @@ export const findRunSql = "SELECT * FROM runs WHERE id = ? AND account_id || '' 
 export const sharedRunStatements = {
   ...runCountStatements,
   ...waitingRunStatements,
+  ...throttleStatements,
 
   // Enqueueing
 

@@ -17,15 +17,24 @@ export const waitingRunStatements = {
       ORDER BY priority DESC, id LIMIT 1) AND waits_for_context = 2`,
   ),
 
-  /** Groups with waiting runs and no running one, by one index look-up for each group. */
-  idleGroups: statement<{ id: string }, []>(`WITH RECURSIVE waited (id) AS (
-      SELECT MIN(concurrency_group) FROM runs WHERE status = 'queued' AND waits_for_context = 2
+  /**
+   * Groups with waiting runs after a group, in the order of their ids, by a few index look-ups for each. The rate is
+   * `null` unless the group is at it.
+   */
+  waitingGroups: statement<
+    { id: string; running: number; limit_count: number | null; period_seconds: number | null },
+    [after: string, countMax: number]
+  >(`WITH RECURSIVE page AS (SELECT CAST(? AS TEXT) AS after, CAST(? AS INTEGER) AS count_max),
+    waited (id, number) AS (
+      SELECT (SELECT MIN(concurrency_group) FROM runs
+        WHERE status = 'queued' AND waits_for_context = 2 AND concurrency_group > page.after), 1 FROM page
       UNION ALL
       SELECT (SELECT MIN(concurrency_group) FROM runs
-        WHERE status = 'queued' AND waits_for_context = 2 AND concurrency_group > waited.id)
-      FROM waited WHERE id IS NOT NULL)
-    SELECT id FROM waited WHERE id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM runs
-      WHERE status = 'running' AND concurrency_group = waited.id) LIMIT 100`),
+        WHERE status = 'queued' AND waits_for_context = 2 AND concurrency_group > waited.id), number + 1
+      FROM waited CROSS JOIN page WHERE id IS NOT NULL AND number < count_max)
+    SELECT waited.id, (SELECT COUNT(*) FROM runs
+        WHERE status = 'running' AND concurrency_group = waited.id) AS running, limit_count, period_seconds
+      FROM waited LEFT JOIN throttles ON throttles.id = waited.id WHERE waited.id IS NOT NULL ORDER BY waited.id`),
 
   // Runs that wait for a browser context
 

@@ -4,7 +4,7 @@ import { v7 as uuid } from 'uuid'
 import type { Config } from '../config.ts'
 import { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
-import { Deployments } from '../domain/deployments/deployments.ts'
+import { Deployments, type WorkflowRegistry } from '../domain/deployments/deployments.ts'
 import { LiveViews } from '../domain/runs/live-views.ts'
 import { RunQueue } from '../domain/runs/run-queue.ts'
 import type { RunObserver } from '../domain/runs/run-state.ts'
@@ -87,7 +87,7 @@ export function createWorker(
     deployments,
     queue: new RunQueue(store, { accountConcurrency, observer: withFailureLog(log, observer) }),
     workers: new Workers(store),
-    maintenance: createMaintenance(store, options.retention, log, observer, usage),
+    maintenance: createMaintenance(store, options.retention, log, observer, usage, deployments),
     usage,
     encryption,
     contextVersions: new ContextVersions(store, encryption, options.contextVersionsKept),
@@ -107,10 +107,20 @@ export function createMaintenance(
   log: Logger,
   observer?: RunObserver,
   usage?: StorageUsage,
+  workflows?: WorkflowRegistry,
   scheduler?: Scheduler,
 ): Maintenance {
   const onError = (error: unknown) => log.warn({ err: error }, 'maintenance failed; retrying')
-  return new Maintenance(store, retention, onError, Date.now, withFailureLog(log, observer), usage, scheduler)
+  return new Maintenance(
+    store,
+    retention,
+    onError,
+    Date.now,
+    withFailureLog(log, observer),
+    usage,
+    workflows,
+    scheduler,
+  )
 }
 
 /** Logs each attempt that failed, timed out or lost its worker. Its message and stack are in the run only. */

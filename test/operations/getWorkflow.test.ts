@@ -28,6 +28,7 @@ describeOperation(
           timeLimitSeconds: 60,
           concurrencyLimit: null,
           concurrency: null,
+          throttle: null,
           usesBrowser: false,
           deprecated: false,
         })

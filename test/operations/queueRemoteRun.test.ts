@@ -166,7 +166,7 @@ describeOperation(
 
       test.each([
         ['concurrencyKey=a%20b', 'concurrencyKey', /must match pattern/],
-        ['concurrencyKey=a', 'concurrencyKey', /^requires a workflow with a limit per key; this one has none$/],
+        ['concurrencyKey=a', 'concurrencyKey', /^requires a workflow with a limit or rate per key; this one has none$/],
         ['tag=a%20b', 'tag', /must match pattern/],
         ['tag=', 'tag', /must NOT have fewer than 1 characters/],
         [`tag=${'x'.repeat(65)}`, 'tag', /must NOT have more than 64 characters/],

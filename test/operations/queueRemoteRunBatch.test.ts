@@ -114,7 +114,7 @@ describeOperation(
           },
           {
             pointer: '/runs/4/concurrencyKey',
-            detail: 'requires a workflow with a limit per key; this one has none',
+            detail: 'requires a workflow with a limit or rate per key; this one has none',
           },
         ])
       })

@@ -84,13 +84,24 @@ test.each<[string, object]>([
   ['concurrency.limit must be an integer of at least 1', { concurrency: { per: 'key' } }],
   ['concurrency.per must be one of workflow, account, key', { concurrency: { limit: 1, per: 'user' } }],
   ['concurrency replaces concurrencyLimit: set one of them', { concurrency: { limit: 1 }, concurrencyLimit: 1 }],
+  ['throttle must be an object with a limit and periodSeconds', { throttle: 10 }],
+  ['throttle.limit must be an integer of at least 1 and at most 10000', { throttle: { periodSeconds: 60 } }],
+  [
+    'throttle.periodSeconds must be an integer of at least 1 and at most 86400',
+    { throttle: { limit: 1, periodSeconds: 0.5 } },
+  ],
+  ['throttle.per must be one of workflow, account, key', { throttle: { limit: 1, periodSeconds: 1, per: 'user' } }],
+  [
+    'throttle.period is not an option of defineWorkflow: the options are throttle.limit, throttle.periodSeconds, throttle.per',
+    { throttle: { limit: 1, period: '1s' } },
+  ],
   [
     'concurrency.max is not an option of defineWorkflow: the options are concurrency.limit, concurrency.per',
     { concurrency: { limit: 1, max: 2 } },
   ],
   ['retry must be an object', { retry: 3 }],
   [
-    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrencyLimit, concurrency, browser, evidence, deprecated',
+    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrencyLimit, concurrency, throttle, browser, evidence, deprecated',
     { browsers: true },
   ],
   [

@@ -13,8 +13,10 @@ import {
   releaseContextLease,
 } from '../browser-contexts/context-lease.ts'
 import { type Concurrency, concurrencyOf } from '../workflows/concurrency.ts'
+import type { Throttle } from '../workflows/throttle.ts'
 import { addAttemptEnd, attemptError } from './attempt-history.ts'
 import { groupCapacity } from './concurrency-groups.ts'
+import type { ScopeOf } from './concurrency-limits.ts'
 import { insertErrorWords } from './error-words.ts'
 import type { PickedRuns } from './fair-scheduling.ts'
 import { toRunError } from './reported-values.ts'
@@ -29,12 +31,14 @@ import {
   toFinishedRun,
 } from './run-state.ts'
 import { appendEvents, appendStatus, statusReport } from './runs.sql.ts'
+import { permitsStart, recordStart, throttleId } from './throttles.ts'
 
 /** What claiming a workflow's runs depends on. */
 export interface Claimable {
   id: string
   concurrencyLimit: number | null
   concurrency?: Concurrency | undefined
+  throttle?: Throttle | undefined
   /** Whether its runs may have a browser context. */
   usesBrowser: boolean
 }
@@ -69,39 +73,43 @@ export interface Claim extends Lease {
 }
 
 /**
- * Starts an attempt of a run that has a browser context or a concurrency group. Returns `undefined` if the run was
- * cancelled or expired, or now waits for its context or group. No other process may claim at the same time, which keeps
- * the runs of one context in order and a group within its limit.
+ * Starts an attempt of a run that has a browser context, a concurrency group or a throttle. Returns `undefined` if the
+ * run was cancelled or expired, or waits for its context, group or throttle. No other process may claim at the same time,
+ * which keeps the runs of one context in order, a group within its limit, and starts within their rate.
  */
 export async function startSingly(
   tx: Transaction,
   { head, workflow }: PickedRuns,
   terms: ClaimTerms,
+  scopeOf: ScopeOf,
 ): Promise<Claim | undefined> {
   const { at, workerId, leaseExpiresAt } = terms
   const [run] = await tx.all(tx.statements.findClaimable, [at, head.id])
   if (!run?.claimable) return undefined
+  const { concurrency_group: group, browser_context_id: contextId } = run
+  const { throttle } = workflow
+  const throttled = throttle && { throttle, id: throttleId(throttle, head, group, scopeOf) }
   const concurrency = concurrencyOf(workflow)
-  const capacity = concurrency ? await groupCapacity(tx, run.concurrency_group, concurrency) : Number.POSITIVE_INFINITY
-  if (capacity <= 0) {
-    await tx.all(tx.statements.waitForGroup, [run.id])
+  const capacity = concurrency ? await groupCapacity(tx, group, concurrency) : Number.POSITIVE_INFINITY
+  if (capacity <= 0 || (throttled && !(await permitsStart(tx, throttled.id, throttled.throttle, at)))) {
+    // Other rates keep their runs ready: the next snapshot leaves out their queue heads.
+    if (capacity <= 0 || throttled?.id === group) await tx.all(tx.statements.waitForGroup, [run.id])
     // It may have been resumed for its context, which another run can use now.
-    if (run.browser_context_id !== null) await tx.all(tx.statements.resumeNextForContext, [run.browser_context_id])
+    if (contextId !== null) await tx.all(tx.statements.resumeNextForContext, [contextId])
     return undefined
   }
   const lease = await leaseContext(tx, run, at)
   if (lease === 'wait') {
     // It may have been resumed for its group, of which another run can start now.
-    if (run.concurrency_group !== null) await tx.all(tx.statements.resumeNextOfGroup, [run.concurrency_group])
+    if (group !== null) await tx.all(tx.statements.resumeNextOfGroup, [group])
     return undefined
   }
   const [row] = await tx.all(tx.statements.claimRun, [at, at, workerId, leaseExpiresAt, head.id])
   if (!row) throw new Error(`Run ${head.id} could not be claimed although it was locked.`)
   await appendStatus(tx, row, 'running', null, at)
+  const permitsAnother = !throttled || (await recordStart(tx, throttled.id, throttled.throttle, at))
   // Another one may start too, for example after a deployment has raised the limit.
-  if (run.concurrency_group !== null && capacity > 1) {
-    await tx.all(tx.statements.resumeNextOfGroup, [run.concurrency_group])
-  }
+  if (group !== null && capacity > 1 && permitsAnother) await tx.all(tx.statements.resumeNextOfGroup, [group])
   const steps = row.attempts === 1 ? [] : await tx.all(tx.statements.findSteps, [row.id])
   return toClaim({ ...row, steps }, workerId, lease)
 }

@@ -7,7 +7,7 @@ import type { FairSchedule, PickedRuns } from './fair-scheduling.ts'
 
 export interface Batch {
   claims: Claim[]
-  /** Runs that now wait for their browser contexts or concurrency groups. */
+  /** Runs that now wait for their browser contexts, concurrency groups or throttles. */
   skipped: number
   more: boolean
   /** The account after which the next snapshot starts; `undefined` to start where this one did. */
@@ -25,7 +25,8 @@ export async function claimPicks(
 ): Promise<Batch> {
   const { workerId } = terms
   const claims: Claim[] = []
-  const isPlain = ({ head, workflow }: PickedRuns) => head.has_context === 0 && !isLimitedByKey(workflow)
+  const isPlain = ({ head, workflow }: PickedRuns) =>
+    head.has_context === 0 && !isLimitedByKey(workflow) && !workflow.throttle
   const plain = picks.filter(isPlain)
   const rows = plain.length > 0 ? await tx.statements.claimRuns(tx, plain, terms) : []
   for (const pick of plain) {
@@ -37,7 +38,7 @@ export async function claimPicks(
   let skipped = 0
   for (const pick of picks) {
     if (isPlain(pick)) continue
-    const claim = await startSingly(tx, pick, terms)
+    const claim = await startSingly(tx, pick, terms, schedule.scopeOf)
     if (claim) claims.push(claim)
     else skipped += 1
   }

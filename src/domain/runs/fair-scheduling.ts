@@ -10,12 +10,13 @@ import { concurrencyOf, limitPer } from '../workflows/concurrency.ts'
 import type { Claim, Claimable } from './attempts.ts'
 import { isLimitedByKey } from './concurrency-groups.ts'
 import { type ConcurrencyLimits, RunningCounts, type ScopeOf } from './concurrency-limits.ts'
+import { findThrottles, isAtRate, throttleId } from './throttles.ts'
 
 /** The workflows whose runs a worker claims. */
 export interface ClaimableWorkflows {
-  /** The definition whose concurrency limit applies; `undefined` if no run of this workflow can be executed. */
+  /** The definition whose concurrency limit and throttle apply; `undefined` if no run of this workflow can be executed. */
   find(accountId: string, workflowId: string): Claimable | undefined
-  /** Identifies the runs that share the workflow's concurrency limit. */
+  /** Identifies the runs that share the workflow's concurrency limit or throttle. */
   readonly scopeOf: ScopeOf
   /** Whether any of them has a concurrency limit. */
   readonly hasLimits: boolean
@@ -56,9 +57,15 @@ export class FairSchedule {
   /** The account that was picked last. */
   lastAccount: string | undefined
 
-  private constructor(heads: QueueHead[], running: RunningCounts, claimer: Claimer, accountsMax: number) {
+  private constructor(
+    heads: QueueHead[],
+    throttled: ReadonlySet<QueueHead>,
+    running: RunningCounts,
+    claimer: Claimer,
+    accountsMax: number,
+  ) {
     this.#heads = heads
-    this.#candidates = new Set(heads)
+    this.#candidates = new Set(heads.filter((head) => !throttled.has(head)))
     this.#running = running
     this.#claimer = claimer
     this.#limits = {
@@ -83,7 +90,8 @@ export class FairSchedule {
     const isCounted = heads.length > 0 && hasLimits(claimer)
     const running = isCounted ? await RunningCounts.read(tx, claimer.workflows.scopeOf) : new RunningCounts()
     if (!isCounted) for (const { account_id, running: count } of heads) running.byAccount.set(account_id, count)
-    return new FairSchedule(heads, running, claimer, accountsMax)
+    const throttled = await findThrottledHeads(tx, heads, claimer.workflows, now)
+    return new FairSchedule(heads, throttled, running, claimer, accountsMax)
   }
 
   /** Outside of a transaction: what it reads never changes. */
@@ -93,8 +101,8 @@ export class FairSchedule {
 
   /**
    * Picks up to `slots` runs that can be claimed within the limits, those of earlier calls included. Picks at most one
-   * run with a browser context or a limit per key of each account: which one is next depends on the run behind it,
-   * which is not in the snapshot.
+   * run with a browser context, a limit per key or a throttle of each account: which one is next depends on the run
+   * behind it, which is not in the snapshot.
    */
   pick(slots: number): PickedRuns[] {
     const picks = this.#picks
@@ -117,15 +125,20 @@ export class FairSchedule {
       this.#running.add(head)
       this.#turns.set(accountId, Math.max(...this.#turns.values()) + 1)
       const others = [...candidates].filter((each) => each.account_id === accountId)
-      if (others.length > 1 || head.has_context || isLimitedByKey(workflow))
+      if (others.length > 1 || head.has_context || isLimitedByKey(workflow) || workflow.throttle)
         for (const each of others) candidates.delete(each)
     }
     return [...picks.values()]
   }
 
-  /** Whether claiming the run must be exclusive: its limit is counted, or its browser context is leased. */
+  /** Whether claiming the run must be exclusive: it is counted, or its browser context is leased. */
   isExclusive({ head, workflow }: Pick<PickedRuns, 'head' | 'workflow'>): boolean {
-    return head.has_context === 1 || concurrencyOf(workflow) !== null || this.#claimer.accountConcurrency > 0
+    const isCounted = concurrencyOf(workflow) !== null || workflow.throttle !== undefined
+    return head.has_context === 1 || isCounted || this.#claimer.accountConcurrency > 0
+  }
+
+  get scopeOf(): ScopeOf {
+    return this.#claimer.workflows.scopeOf
   }
 
   /** Whether any run of the snapshot must be claimed exclusively. */
@@ -162,4 +175,25 @@ export class FairSchedule {
     if (difference !== 0) return difference < 0
     return (this.#turns.get(a.account_id) ?? 0) < (this.#turns.get(b.account_id) ?? 0)
   }
+}
+
+/** Queue heads whose throttle per account or workflow is at its rate. A rate per key applies to single runs. */
+async function findThrottledHeads(
+  tx: Transaction,
+  heads: readonly QueueHead[],
+  workflows: ClaimableWorkflows,
+  now: number,
+): Promise<Set<QueueHead>> {
+  const throttled = heads.flatMap((head) => {
+    const { throttle } = workflows.find(head.account_id, head.workflow_id) ?? {}
+    if (!throttle || throttle.per === 'key') return []
+    return [{ head, throttle, id: throttleId(throttle, head, null, workflows.scopeOf) }]
+  })
+  if (throttled.length === 0) return new Set()
+  const rows = await findThrottles(
+    tx,
+    throttled.map(({ id }) => id),
+  )
+  const waiting = throttled.filter(({ throttle, id }) => isAtRate(rows.get(id), throttle, now))
+  return new Set(waiting.map(({ head }) => head))
 }

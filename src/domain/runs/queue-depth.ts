@@ -1,7 +1,9 @@
 /** Counts the waiting and running runs of all accounts, and finds the oldest ready runs, for metrics. */
 import type { Transaction } from '../../storage/store.ts'
+import type { Throttle } from '../workflows/throttle.ts'
 import { type ConcurrencyLimits, RunningCounts } from './concurrency-limits.ts'
 import type { WaitingFor } from './run.ts'
+import { throttleId } from './throttles.ts'
 
 export interface QueueDepth {
   waiting: { workflowId: string; waitingFor: WaitingFor; count: number }[]
@@ -10,20 +12,41 @@ export interface QueueDepth {
   oldest: { workflowId: string; since: number }[]
 }
 
+/** What queued runs are compared with. */
+export interface QueueLimits extends ConcurrencyLimits {
+  /** Those of the current workflows. */
+  throttleOf?(run: { workflow_id: string; account_id: string }): Throttle | undefined
+  /** Whether runs that wait for their group wait for a concurrency limit, and not for a rate alone. */
+  isLimitedPerKey?(workflowId: string): boolean
+}
+
 /** Not a snapshot: a run that changes its status between two counts may be in both or in neither. */
-export async function queueDepth(tx: Transaction, limits: ConcurrencyLimits): Promise<QueueDepth> {
+export async function queueDepth(tx: Transaction, limits: QueueLimits): Promise<QueueDepth> {
   const ready = await tx.all(tx.statements.countReady, [])
   const running = await RunningCounts.read(tx)
   const delayed = await tx.all(tx.statements.countDelayed, [])
   const waitingForGroup = await tx.all(tx.statements.countWaitingForGroup, [])
   const waitingForContext = await tx.all(tx.statements.countWaitingForContext, [])
-  const { atLimit = [], belowLimit = [] } = Object.groupBy(ready, (each) =>
-    running.isAtLimit(each, limits) ? 'atLimit' : 'belowLimit',
+  const throttles = new Set(
+    limits.throttleOf ? (await tx.all(tx.statements.listThrottles, [])).map(({ id }) => id) : [],
   )
+  const isThrottled = (each: (typeof ready)[number]) => {
+    const throttle = throttles.size === 0 ? undefined : limits.throttleOf?.(each)
+    return throttle !== undefined && throttle.per !== 'key' && throttles.has(throttleId(throttle, each, null))
+  }
+  const {
+    concurrencyLimit = [],
+    throttle = [],
+    worker = [],
+  } = Object.groupBy(ready, (each) =>
+    running.isAtLimit(each, limits) ? 'concurrencyLimit' : isThrottled(each) ? 'throttle' : 'worker',
+  )
+  const isLimited = ({ workflow_id }: { workflow_id: string }) => limits.isLimitedPerKey?.(workflow_id) ?? true
   return {
     waiting: [
-      ...sumByWorkflow('concurrencyLimit', [...atLimit, ...waitingForGroup]),
-      ...sumByWorkflow('worker', belowLimit),
+      ...sumByWorkflow('concurrencyLimit', [...concurrencyLimit, ...waitingForGroup.filter(isLimited)]),
+      ...sumByWorkflow('throttle', [...throttle, ...waitingForGroup.filter((each) => !isLimited(each))]),
+      ...sumByWorkflow('worker', worker),
       ...sumByWorkflow('delay', delayed),
       ...sumByWorkflow('browserContext', waitingForContext),
     ],

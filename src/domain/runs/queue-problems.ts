@@ -6,7 +6,7 @@ export const refusedDetails = {
   noSuchWorkflow: 'names no workflow of this account',
   noSuchBrowserContext: 'names no browser context of this account',
   usesNoBrowser: 'requires a workflow that uses a browser; this one does not',
-  usesNoConcurrencyKey: 'requires a workflow with a limit per key; this one has none',
+  usesNoConcurrencyKey: 'requires a workflow with a limit or rate per key; this one has none',
 }
 
 export const idempotencyConflict = {

@@ -25,6 +25,7 @@ import {
 } from './new-run.ts'
 import { refusedDetails } from './queue-problems.ts'
 import { type DescribeLimit, Run } from './run.ts'
+import type { readLimits } from './waiting-details.ts'
 
 /** Maximum size of the variables of each run as JSON: what `queueRemoteRun` accepts. */
 export const variablesBytesMax = 1024 * 1024
@@ -55,7 +56,7 @@ interface BatchDependencies {
   encryption: Encryption
   usage?: StorageUsage
   batcher: EnqueueBatcher
-  readLimits(runs: readonly Pick<RunsTable, 'status' | 'workflow_id' | 'account_id'>[]): Promise<DescribeLimit>
+  readLimits(runs: Parameters<typeof readLimits>[2]): Promise<DescribeLimit>
   now(): number
 }
 

@@ -8,8 +8,14 @@ import { keyOf } from './concurrency-groups.ts'
 import { toRunError, toRunProgress } from './reported-values.ts'
 import { deploymentUnavailable, type RunError, type RunReason, type RunStatus } from './run-state.ts'
 
-/** A sentence about the concurrency limit for which a queued run waits; `undefined` if it waits for none. */
-export type DescribeLimit = (run: RunsTable) => string | undefined
+/** The concurrency limit or throttle for which a queued run waits, as a sentence. */
+export interface LimitWait {
+  waitingFor: 'concurrencyLimit' | 'throttle'
+  detail: string
+}
+
+/** Returns `undefined` if a queued run waits for no limit. */
+export type DescribeLimit = (run: RunsTable) => LimitWait | undefined
 
 /**
  * A run as it was read. Times are milliseconds since 1970. Fields are declared only, since initializing each costs a second
@@ -114,7 +120,7 @@ export class Run {
   }
 }
 
-export type WaitingFor = 'worker' | 'delay' | 'concurrencyLimit' | 'browserContext' | 'deployment'
+export type WaitingFor = 'worker' | 'delay' | 'concurrencyLimit' | 'throttle' | 'browserContext' | 'deployment'
 
 /** When the browser's cookies and storage become the browser context's new version. */
 export type PersistContext = 'never' | 'onSuccess' | 'always'
@@ -153,17 +159,17 @@ export function sizeOf({ variables, output, error }: RunsTable): number {
   return variables.length + (output?.length ?? 0) + (error?.length ?? 0)
 }
 
-function waitingFor(row: RunsTable, limit: string | undefined): WaitingFor | null {
+function waitingFor(row: RunsTable, limit: LimitWait | undefined): WaitingFor | null {
   if (row.status !== 'queued') return null
   if (row.reason === deploymentUnavailable) return 'deployment'
   if (row.delayed === 1) return 'delay'
   if (row.waits_for_context === 1) return 'browserContext'
-  return limit === undefined && row.waits_for_context === 0 ? 'worker' : 'concurrencyLimit'
+  return limit?.waitingFor ?? 'worker'
 }
 
-function waitingForDetail(row: RunsTable, waiting: WaitingFor | null, limit: string | undefined): string | null {
+function waitingForDetail(row: RunsTable, waiting: WaitingFor | null, limit: LimitWait | undefined): string | null {
   if (waiting === 'deployment') return toDeploymentProblem(row).message
-  return waiting === 'concurrencyLimit' ? (limit ?? null) : null
+  return limit !== undefined && waiting === limit.waitingFor ? limit.detail : null
 }
 
 function parseJson<Value, Result>(json: string | null, convert: (value: Value) => Result): Result | null {

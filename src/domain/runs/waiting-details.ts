@@ -1,39 +1,66 @@
-/** What queued runs wait for: which concurrency limit, which other run, and behind how many. */
+/** What queued runs wait for: which concurrency limit or throttle, which other run, and behind how many. */
 import { type Statement, statement, type Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { limitPer } from '../workflows/concurrency.ts'
+import type { Throttle } from '../workflows/throttle.ts'
 import { type ConcurrencyLimits, RunningCounts } from './concurrency-limits.ts'
 import type { DescribeLimit, Run } from './run.ts'
+import { findThrottles, throttleId } from './throttles.ts'
 
-type QueuedRun = Pick<RunsTable, 'status' | 'workflow_id' | 'account_id'>
+type QueuedRun = Pick<RunsTable, 'status' | 'workflow_id' | 'account_id' | 'concurrency_group'>
+
+interface Registry {
+  workflows: WorkflowRegistry
+  /** How many runs of one account may run at the same time; 0 for no limit. */
+  accountConcurrency: number | undefined
+}
 
 /**
  * Reads what `Run` needs to describe limits of runs of one account. Counts running runs only if a queued run among these
- * has a concurrency limit.
+ * has a concurrency limit, and reads throttles only if the workflow of one has a rate.
  */
 export async function readLimits(
   read: Transaction,
-  { workflows: registry, accountConcurrency }: { workflows: WorkflowRegistry; accountConcurrency: number | undefined },
+  { workflows: registry, accountConcurrency }: Registry,
   runs: readonly QueuedRun[],
 ): Promise<DescribeLimit> {
   const workflows = registry.current(runs[0]?.account_id ?? '')
   const find = ({ workflow_id }: { workflow_id: string }) => workflows.get(workflow_id)
-  const limits = {
-    ofWorkflow: (run: QueuedRun) => limitPer('workflow', find(run)),
-    ofWorkflowInAccount: (run: QueuedRun) => limitPer('account', find(run)),
+  const limits: ConcurrencyLimits = {
+    ofWorkflow: (run) => limitPer('workflow', find(run)),
+    ofWorkflowInAccount: (run) => limitPer('account', find(run)),
     ofAccount: accountConcurrency || Number.POSITIVE_INFINITY,
   }
   const isLimited = (run: QueuedRun) =>
-    Math.min(limits.ofAccount, limits.ofWorkflow(run), limits.ofWorkflowInAccount(run)) < Number.POSITIVE_INFINITY
+    Math.min(limits.ofAccount, limits.ofWorkflow(run), limits.ofWorkflowInAccount?.(run) ?? Number.POSITIVE_INFINITY) <
+    Number.POSITIVE_INFINITY
   const hasLimit = runs.some((run) => run.status === 'queued' && isLimited(run))
   const running = hasLimit ? await RunningCounts.read(read, registry.scopeOf) : undefined
-  return (run) => {
-    const limitOfKey = limitPer('key', find(run))
-    if (run.waits_for_context === 2) return describe('key', limitOfKey)
-    const reached = running?.reachedLimit(run, limits as ConcurrencyLimits)
-    return reached && describe(reached.per, reached.limit)
+  const idOf = ({ concurrency_group, ...run }: QueuedRun) => {
+    const throttle = run.status === 'queued' ? find(run)?.throttle : undefined
+    return throttle && throttleId(throttle, run, concurrency_group, registry.scopeOf)
   }
+  const throttles = await findThrottles(
+    read,
+    runs.flatMap((run) => idOf(run) ?? []),
+  )
+  return (run) => {
+    const { throttle } = find(run) ?? {}
+    const row = throttles.get(idOf(run) ?? '')
+    const reached = run.waits_for_context === 2 ? undefined : running?.reachedLimit(run, limits)
+    if (reached) return { waitingFor: 'concurrencyLimit', detail: describe(reached.per, reached.limit) }
+    if (throttle && row) return { waitingFor: 'throttle', detail: describeThrottle(throttle, row.permits_at) }
+    if (run.waits_for_context !== 2) return undefined
+    return { waitingFor: 'concurrencyLimit', detail: describe('key', limitPer('key', find(run))) }
+  }
+}
+
+function describeThrottle({ limit, periodSeconds, per }: Throttle, permitsAt: number): string {
+  const runs = limit === 1 ? 'one run' : `${limit} runs`
+  const scope = { workflow: '', account: ' in this account', key: ' for each concurrency key' }[per]
+  const next = new Date(permitsAt).toISOString()
+  return `This workflow starts at most ${runs} in ${periodSeconds} s${scope}. The next one starts at ${next}.`
 }
 
 function describe(per: 'workflow' | 'workflowInAccount' | 'account' | 'key', limit: number): string {
@@ -75,7 +102,7 @@ export async function addWaitingDetails(read: Transaction, run: Run): Promise<vo
     const [holder] = await read.all(findHolder, [browserContextId])
     if (holder?.held_by_run_id) run.waitingForDetail = `Run ${holder.held_by_run_id} uses the browser context.`
   }
-  if (run.waitingFor !== 'worker' && run.waitingFor !== 'concurrencyLimit') return
+  if (!['worker', 'concurrencyLimit', 'throttle'].includes(run.waitingFor ?? '')) return
   const queue = waitsForGroup === null ? [run.accountId, run.workflowId] : [waitsForGroup]
   const counted = waitsForGroup === null ? countAheadOfReady : countAheadInGroup
   const [ahead] = await read.all(counted, [...queue, priority, ...queue, priority, id])

@@ -24,6 +24,16 @@ export interface ConcurrencyPolicy {
   per?: 'account' | 'key' | 'workflow'
 }
 
+/** How many runs of a workflow may start within a period, over all workers. Each attempt counts as a start. */
+export interface ThrottlePolicy {
+  /** Maximum number of starts within any period of this length: 1 to 10,000. */
+  limit: number
+  /** 1 to 86,400, which is a day. */
+  periodSeconds: number
+  /** Which starts are counted together, as in `concurrency`: those of an `account` by default. */
+  per?: 'account' | 'key' | 'workflow'
+}
+
 /** The argument of a workflow's `run` function. */
 export interface RunContext<Variables> {
   /** The caller's variables, validated against the `variables` schema, with its defaults filled in. */
@@ -99,6 +109,11 @@ export interface WorkflowDefinition<Variables extends TSchema, Output extends TS
   concurrencyLimit?: number
   /** A limit per account, per key or per workflow. Cannot be combined with `concurrencyLimit`. */
   concurrency?: ConcurrencyPolicy
+  /**
+   * A rate of starts per account, per key or per workflow, such as 10 in 60 seconds. Runs above it wait in the queue, and
+   * delay no others. Without one by default.
+   */
+  throttle?: ThrottlePolicy
   /** Whether runs use a browser. False by default. */
   browser?: Browser
   /**

@@ -60,6 +60,7 @@ function toResponse(workflow: Workflow, visible: Workflows): components['schemas
   const { timeLimitSeconds, concurrencyLimit, usesBrowser, deprecated } = workflow
   const described = { id, version, deploymentId: visible.deploymentOf(id) ?? '', title, description }
   const schemas = { variablesSchema: variables, outputSchema: output }
-  const limits = { timeLimitSeconds, concurrencyLimit, concurrency: concurrencyOf(workflow) }
+  const { throttle = null } = workflow
+  const limits = { timeLimitSeconds, concurrencyLimit, concurrency: concurrencyOf(workflow), throttle }
   return { ...described, ...schemas, retry, ...limits, usesBrowser, deprecated }
 }

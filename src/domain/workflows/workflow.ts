@@ -1,6 +1,7 @@
 /** A workflow as plain data, and the rules for its definition. */
 import { type Concurrency, concurrencyScopes } from './concurrency.ts'
 import type { EvidencePolicy } from './define-workflow.ts'
+import { parseThrottle, type Throttle, throttleMembers } from './throttle.ts'
 
 export interface Workflow {
   id: string
@@ -15,6 +16,7 @@ export interface Workflow {
   /** Shorthand for a limit per workflow; `concurrencyOf` returns the limit that applies. */
   concurrencyLimit: number | null
   concurrency?: Concurrency | undefined
+  throttle?: Throttle | undefined
   usesBrowser: boolean
   /** Absent in deployments of versions without this setting, which means `onFailure`. */
   evidence?: EvidencePolicy
@@ -70,6 +72,7 @@ export function parseWorkflow(
     retry = {},
     concurrencyLimit = null,
     concurrency,
+    throttle,
     browser: usesBrowser = false,
     deprecated = false,
   } = definition
@@ -102,7 +105,11 @@ export function parseWorkflow(
   check(isNumber(backoffSeconds) && backoffSeconds >= 0, 'retry.backoffSeconds must be at least 0')
   check(isNumber(backoffFactor) && backoffFactor >= 1, 'retry.backoffFactor must be at least 1')
   const policy = { maxAttempts, backoffSeconds, backoffFactor }
-  const limits = { timeLimitSeconds, concurrencyLimit, ...parseConcurrency(concurrency, check) }
+  const limits = {
+    ...{ timeLimitSeconds, concurrencyLimit },
+    ...parseConcurrency(concurrency, check),
+    ...parseThrottle(throttle, check),
+  }
   return {
     id,
     version,
@@ -125,13 +132,18 @@ const optional = [
   'timeLimitSeconds',
   'concurrencyLimit',
   'concurrency',
+  'throttle',
   'browser',
   'evidence',
   'deprecated',
 ]
 const members = new Set([...required, ...optional])
-const retryMembers = new Set(['maxAttempts', 'backoffSeconds', 'backoffFactor'])
-const concurrencyMembers = new Set(['limit', 'per'])
+/** Options that are objects, with their members. */
+const nestedMembers: Record<string, readonly string[]> = {
+  retry: ['maxAttempts', 'backoffSeconds', 'backoffFactor'],
+  concurrency: ['limit', 'per'],
+  throttle: throttleMembers,
+}
 
 function parseConcurrency(
   concurrency: unknown,
@@ -147,21 +159,20 @@ function parseConcurrency(
 }
 
 /** Finds typos such as `attemptsMax`, which would otherwise go unnoticed until a retry does not happen. */
-function findUnknownMember({ retry, concurrency, ...definition }: Record<string, unknown>): string | undefined {
-  const unknownOf = (value: unknown, known: Set<string>) =>
-    Object.keys(isRecord(value) ? value : {}).find((name) => !known.has(name))
-  const inRetry = unknownOf(retry, retryMembers)
-  if (inRetry !== undefined) return `retry.${inRetry}`
-  const inConcurrency = unknownOf(concurrency, concurrencyMembers)
-  if (inConcurrency !== undefined) return `concurrency.${inConcurrency}`
+function findUnknownMember(definition: Record<string, unknown>): string | undefined {
+  for (const [option, known] of Object.entries(nestedMembers)) {
+    const value = definition[option]
+    const unknown = Object.keys(isRecord(value) ? value : {}).find((name) => !known.includes(name))
+    if (unknown !== undefined) return `${option}.${unknown}`
+  }
   return Object.keys(definition).find((name) => !members.has(name))
 }
 
 /** The options that could be meant. */
 function optionsFor(unknown: string): string {
-  if (unknown.startsWith('concurrency.')) return [...concurrencyMembers].map((name) => `concurrency.${name}`).join(', ')
-  if (unknown.startsWith('retry.')) return [...retryMembers].map((name) => `retry.${name}`).join(', ')
-  return [...members].join(', ')
+  const [option = ''] = unknown.split('.')
+  const nested = unknown.includes('.') ? nestedMembers[option] : undefined
+  return nested ? nested.map((name) => `${option}.${name}`).join(', ') : [...members].join(', ')
 }
 
 function isPolicy(value: unknown): value is EvidencePolicy {

@@ -121,6 +121,27 @@ export interface RunRollupProgressTable {
   finished_until: Milliseconds
 }
 
+/** A throttle at its rate. */
+export interface ThrottlesTable {
+  /** The workflow, the account and workflow, or the concurrency group whose starts are counted. */
+  id: string
+  /** The rate by which the next start was computed: a later deployment may have another. */
+  limit_count: number
+  period_seconds: number
+  /** When the next run may start. */
+  permits_at: Milliseconds
+}
+
+/** One of the latest starts of a throttle. */
+export interface ThrottleStartsTable {
+  throttle_id: string
+  /** Counts the starts of the throttle without gaps. */
+  number: number
+  started_at: Milliseconds
+  /** The end of the period in which it counts. */
+  expires_at: Milliseconds
+}
+
 export interface IdempotencyKeysTable {
   account_id: string
   key: string

@@ -26,6 +26,8 @@ import type {
   RunStepsTable,
   RunsTable,
   RunTermsTable,
+  ThrottleStartsTable,
+  ThrottlesTable,
 } from './run-tables.ts'
 import type { SchedulesTable } from './schedule-tables.ts'
 import type { WebhookDeliveriesTable, WebhookEndpointsTable } from './webhook-tables.ts'
@@ -40,6 +42,8 @@ export interface Tables {
   run_terms: RunTermsTable
   run_rollups: RunRollupsTable
   run_rollup_progress: RunRollupProgressTable
+  throttles: ThrottlesTable
+  throttle_starts: ThrottleStartsTable
   idempotency_keys: IdempotencyKeysTable
   artifacts: ArtifactsTable
   live_views: LiveViewsTable

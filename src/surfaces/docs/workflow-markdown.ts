@@ -73,14 +73,16 @@ The run has a browser of its own. The query parameter \`browserContextId\` start
 const scopes = { workflow: '', account: ' of an account', key: ' of each `concurrencyKey`' }
 
 function limits(workflow: Workflow): string {
-  const { timeLimitSeconds, retry } = workflow
+  const { timeLimitSeconds, retry, throttle } = workflow
   const concurrency = concurrencyOf(workflow)
   const attempts =
     retry.maxAttempts === 1
       ? 'A failed attempt is not repeated.'
       : `A run has up to ${retry.maxAttempts} attempts; the first retry waits ${retry.backoffSeconds} s.`
   const atOnce = concurrency && `At most ${count(concurrency.limit, 'run')}${scopes[concurrency.per]} at the same time.`
-  return [`An attempt may take ${timeLimitSeconds} s.`, attempts, atOnce].filter(Boolean).join(' ')
+  const rate =
+    throttle && `At most ${count(throttle.limit, 'run')}${scopes[throttle.per]} start in ${throttle.periodSeconds} s.`
+  return [`An attempt may take ${timeLimitSeconds} s.`, attempts, atOnce, rate].filter(Boolean).join(' ')
 }
 
 /** Nested members further down are described by their parents only. */

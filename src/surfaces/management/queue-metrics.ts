@@ -1,8 +1,7 @@
 /** Gauges of the queue, the workers and webhooks, read from the store: all processes export the same values. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Gauge, type Registry } from 'prom-client'
-import type { ConcurrencyLimits } from '../../domain/runs/concurrency-limits.ts'
-import { type QueueDepth, queueDepth } from '../../domain/runs/queue-depth.ts'
+import { type QueueDepth, type QueueLimits, queueDepth } from '../../domain/runs/queue-depth.ts'
 import type { WaitingFor } from '../../domain/runs/run.ts'
 import type { LiveWorker, Workers } from '../../domain/runs/workers.ts'
 import { webhookBacklog } from '../../domain/webhooks/webhooks.sql.ts'
@@ -14,7 +13,7 @@ export interface QueueMetricsDependencies {
   tx: Transaction
   workers: Workers
   /** Their gauges are 0 without runs. */
-  workflows(): readonly Pick<Workflow, 'id' | 'concurrencyLimit' | 'concurrency'>[]
+  workflows(): readonly Pick<Workflow, 'id' | 'concurrencyLimit' | 'concurrency' | 'throttle'>[]
   /** Maximum concurrent runs of an account; 0 for no limit. */
   accountConcurrency?: number
 }
@@ -26,7 +25,7 @@ interface Snapshot {
   at: number
 }
 
-const waitingReasons: WaitingFor[] = ['worker', 'delay', 'concurrencyLimit', 'browserContext']
+const waitingReasons: WaitingFor[] = ['worker', 'delay', 'concurrencyLimit', 'throttle', 'browserContext']
 
 /** A snapshot is cached for this many times its query time, so that a hundred scrapers cost as much as a few. */
 const cacheFactor = 9
@@ -91,10 +90,13 @@ export function queueMetrics(registry: Registry, dependencies: QueueMetricsDepen
 
 async function readSnapshot({ tx, workers, workflows, accountConcurrency = 0 }: QueueMetricsDependencies) {
   const byId = new Map(workflows().map((workflow) => [workflow.id, workflow]))
-  const limits: ConcurrencyLimits = {
+  const limits: QueueLimits = {
     ofWorkflow: ({ workflow_id }) => limitPer('workflow', byId.get(workflow_id)),
     ofWorkflowInAccount: ({ workflow_id }) => limitPer('account', byId.get(workflow_id)),
     ofAccount: accountConcurrency || Number.POSITIVE_INFINITY,
+    throttleOf: ({ workflow_id }) => byId.get(workflow_id)?.throttle,
+    isLimitedPerKey: (workflowId) =>
+      byId.get(workflowId)?.throttle?.per !== 'key' || limitPer('key', byId.get(workflowId)) < Number.POSITIVE_INFINITY,
   }
   const depth = await queueDepth(tx, limits)
   const [webhooks = { dueSince: null, disabledEndpoints: 0 }] = await tx.all(webhookBacklog, [])

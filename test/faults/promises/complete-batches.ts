@@ -1,7 +1,7 @@
 /**
- * A worker without executors, by `node complete-batches.ts STORE LOCATION LEDGER [CONCURRENCY LEASE_SECONDS]`: claims and
+ * A worker without executors, by `node complete-batches.ts STORE LOCATION LEDGER [LIMITS LEASE_SECONDS]`: claims and
  * completes runs in batches until it is killed. Appends a line to the ledger for each completion that was confirmed.
- * CONCURRENCY is the workflow's, as JSON.
+ * LIMITS is the workflow's `concurrency` and `throttle`, as JSON.
  */
 import { randomUUID } from 'node:crypto'
 import { openSync, writeSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { claimableOf, leaseSeconds, noRetry } from '../../support/claims.ts'
 const slots = 8
 const executionMillisecondsMax = 20
 
-const [name = '', location = '', ledgerPath = '', concurrency = 'null', lease = leaseSeconds] = process.argv.slice(2)
+const [name = '', location = '', ledgerPath = '', limits = '{}', lease = leaseSeconds] = process.argv.slice(2)
 
 /** Loads one store only, since a thousand processes are started. */
 async function openStore(): Promise<Store> {
@@ -22,9 +22,7 @@ async function openStore(): Promise<Store> {
   return (await import('../../../src/storage/postgres/postgres-store.ts')).openPostgresStore(location)
 }
 
-const workflows = claimableOf([
-  { id: 'anything', concurrencyLimit: null, concurrency: JSON.parse(concurrency) ?? undefined, usesBrowser: false },
-])
+const workflows = claimableOf([{ id: 'anything', concurrencyLimit: null, usesBrowser: false, ...JSON.parse(limits) }])
 const store = await openStore()
 const queue = new RunQueue(store)
 const ledger = openSync(ledgerPath, 'a')

@@ -27,7 +27,13 @@ test.concurrent.for(stores)(
     const ledger = join(await newDirectory(test), 'ledger')
     const module = new URL('./complete-batches.ts', import.meta.url)
     const start = () =>
-      startProcess(test, module, [kind.name, domain.location, ledger, JSON.stringify(concurrency), `${leaseSeconds}`])
+      startProcess(test, module, [
+        kind.name,
+        domain.location,
+        ledger,
+        JSON.stringify({ concurrency }),
+        `${leaseSeconds}`,
+      ])
     for (let run = 0; run < runsPerKey; run += 1) {
       for (const concurrencyKey of keys) await queueRun(domain, principal, { concurrencyKey })
     }

@@ -62,6 +62,7 @@ export function describeWaitBriefly({ waitingFor, availableAt, reason }: Run): H
   if (waitingFor === null) return undefined
   if (waitingFor === 'worker') return html`waiting for a worker`
   if (waitingFor === 'concurrencyLimit') return html`concurrency limit reached`
+  if (waitingFor === 'throttle') return html`rate reached`
   if (waitingFor === 'browserContext') return html`waiting for its browser context`
   return html`${reason === 'attemptFailed' ? 'retries' : 'starts'} ${time(availableAt)}`
 }
@@ -95,6 +96,7 @@ export function describeWait(run: Run, { workflow, workers, context }: WaitCircu
     const [first = '', ...rest] = waitingForDetail ?? 'There is a limit of concurrent runs.'
     return html`${previous}Waiting for another run to finish: ${first.toLowerCase()}${rest.join('')}`
   }
+  if (waitingFor === 'throttle') return html`${previous}Waiting for the rate of the workflow. ${waitingForDetail ?? ''}`
   if (waitingFor === 'browserContext') return html`${previous}${describeContextWait(context)}`
   // Runs of deployed workflows are executed although their workflow was removed.
   if (!workflow && deploymentId === null) {

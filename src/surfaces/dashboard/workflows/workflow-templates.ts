@@ -2,6 +2,7 @@
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import { concurrencyOf } from '../../../domain/workflows/concurrency.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
+import type { Throttle } from '../../../domain/workflows/throttle.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { formatDuration } from '../format.ts'
 import { backLink, copyable, emptyState, type Fact, facts, type Html, heading, html, nothing, table } from '../html.ts'
@@ -83,6 +84,7 @@ function workflowFacts(workflow: Workflow, deploymentId: string | null): Fact[] 
     ...(deploymentId === null ? [] : [['Deployment', html`<code>${deploymentId.slice(0, 12)}</code>`] satisfies Fact]),
     ['Time limit', `${formatDuration(timeLimitSeconds * 1000)} per attempt`],
     ['Concurrency', describeConcurrency(workflow)],
+    ...(workflow.throttle ? [['Rate', describeThrottle(workflow.throttle)] satisfies Fact] : []),
     ['Retries', describeRetries(workflow)],
     ...(usesBrowser ? [['Browser', 'one per run'] satisfies Fact] : []),
   ]
@@ -91,8 +93,13 @@ function workflowFacts(workflow: Workflow, deploymentId: string | null): Fact[] 
 function describeConcurrency(workflow: Workflow): string {
   const concurrency = concurrencyOf(workflow)
   if (!concurrency) return 'limited by worker slots'
-  const scopes = { workflow: '', account: ' in each account', key: ' for each concurrency key' }
   return `${concurrency.limit} at a time${scopes[concurrency.per]}`
+}
+
+const scopes = { workflow: '', account: ' in each account', key: ' for each concurrency key' }
+
+function describeThrottle({ limit, periodSeconds, per }: Throttle): string {
+  return `${limit} ${limit === 1 ? 'start' : 'starts'} in ${formatDuration(periodSeconds * 1000)}${scopes[per]}`
 }
 
 /** Further waits are abbreviated. */
