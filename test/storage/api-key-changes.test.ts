@@ -1,6 +1,7 @@
 /** Renaming, rotating and using API keys, and the use of deleted ones. */
 import { describe, expect, test, vi } from 'vitest'
 import { AuditLog, operator } from '../../src/domain/audit-log/audit-log.ts'
+import { createManualClock } from '../support/claims.ts'
 import { newAccount, newUser, openDomain, type Test } from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
@@ -82,6 +83,53 @@ describe.each(stores)('API keys ($name)', (kind) => {
       expect(created).toHaveLength(1)
       expect((await one.apiKeys.list(accountId)).map(({ id }) => id)).toEqual([created[0]?.id])
       expect(await two.apiKeys.authenticate(created[0]?.value ?? '')).toBeDefined()
+    })
+
+    test('a key that is rotated again during its overlap gets a successor of the full lifetime', async (test) => {
+      const clock = createManualClock()
+      const domain = await openDomain(test, { kind, now: clock.now })
+      const { accountId, userId } = await newAccount(domain)
+      const rotatedTwice = async (lifetime: number | null) => {
+        const expiresAt = lifetime === null ? null : clock.now() + lifetime
+        const key = await domain.apiKeys.create({ accountId, userId, name: 'Key', scopes: null, expiresAt }, operator)
+        const first = await domain.apiKeys.rotate(accountId, key.id, newId(), operator, 1)
+        clock.advance(60)
+        const second = await domain.apiKeys.rotate(accountId, key.id, newId(), operator, 0)
+        expect(first?.expiresAt).toBe(lifetime === null ? null : clock.now() - 60_000 + lifetime)
+        for (const each of [first, second]) await domain.apiKeys.delete(accountId, each?.id ?? '', operator)
+        return second?.expiresAt === null ? null : (second?.expiresAt ?? 0) - clock.now()
+      }
+      const month = 30 * 24 * 60 * 60 * 1000
+      expect(await rotatedTwice(month)).toBe(month)
+      expect(await rotatedTwice(null)).toBeNull()
+    })
+
+    test('a key that is deleted while it is rotated with an overlap gets no successor', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { accountId, key } = await newAccount(domain)
+      const deleting = Promise.withResolvers<void>()
+      const rotated = Promise.withResolvers<void>()
+      const deleted = domain.store.write(
+        async (tx) => {
+          await tx.query.updateTable('api_keys').set({ deleted_at: Date.now() }).where('id', '=', key.id).execute()
+          deleting.resolve()
+          await rotated.promise
+        },
+        { concurrent: true },
+      )
+      await deleting.promise
+      const rotation = domain.apiKeys.rotate(accountId, key.id, newId(), operator, 24)
+      // In PostgreSQL, the rotation now waits for the row of the key; in SQLite, it has not begun.
+      const waits = async () => {
+        if (kind.name === 'sqlite') return true
+        const waiting = 'SELECT 1 AS one FROM pg_locks WHERE NOT granted'
+        return (await domain.store.read.all(waiting, [])).length > 0
+      }
+      await vi.waitUntil(waits, { timeout: 10_000 })
+      rotated.resolve()
+      await deleted
+      expect(await rotation).toBeUndefined()
+      expect(await domain.apiKeys.list(accountId)).toEqual([])
     })
 
     test('with an overlap, both values work until its end, both count, and the audit log says when it ends', async (test) => {

@@ -115,8 +115,23 @@ export async function exists({ query }: Transaction, id: string): Promise<boolea
   return (await query.selectFrom('api_keys').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
 }
 
-export async function setExpiry({ query }: Transaction, id: string, expiresAt: number): Promise<void> {
-  await query.updateTable('api_keys').set({ expires_at: expiresAt }).where('id', '=', id).execute()
+/** How long the key was valid when it was created, in milliseconds; `null` for a key that does not expire. */
+export async function findLifetime({ query }: Transaction, id: string): Promise<number | null> {
+  const keys = query.selectFrom('api_keys').select(['lifetime', 'expires_at', 'created_at'])
+  const key = await keys.where('id', '=', id).executeTakeFirstOrThrow()
+  if (key.lifetime !== null) return key.lifetime === 0 ? null : key.lifetime
+  return key.expires_at === null ? null : key.expires_at - key.created_at
+}
+
+/** Shortens the key's lifetime. Returns false if another transaction has deleted the key. */
+export async function shorten(
+  { query }: Transaction,
+  id: string,
+  { expiresAt, lifetime }: { expiresAt: number; lifetime: number | null },
+): Promise<boolean> {
+  const key = query.updateTable('api_keys').set({ expires_at: expiresAt, lifetime: lifetime ?? 0 })
+  const result = await key.where('id', '=', id).where('deleted_at', 'is', null).executeTakeFirst()
+  return result.numUpdatedRows > 0n
 }
 
 export async function rename({ query }: Transaction, id: string, name: string): Promise<void> {

@@ -137,15 +137,21 @@ export class ApiKeys {
         throw new ApiKeyError('repeated', 'This key has already been rotated. Its new value was shown once.')
       }
       if (!key || !(await rows.hasUser(tx, accountId, key.userId))) return undefined
-      const expiresAt = key.expiresAt === null ? null : this.#now() + key.expiresAt - key.createdAt
+      // Not by its expiry, which an earlier rotation may have brought forward.
+      const lifetime = await rows.findLifetime(tx, id)
+      const expiresAt = lifetime === null ? null : this.#now() + lifetime
       const draft = this.#draft({ ...key, accountId, expiresAt }, newId)
       const overlap = key.expired ? 0 : overlapHours
       const oldKeyExpiresAt = Math.min(
         key.expiresAt ?? Number.POSITIVE_INFINITY,
         this.#now() + overlap * hourMilliseconds,
       )
-      if (overlap > 0) await rows.setExpiry(tx, id, oldKeyExpiresAt)
-      else if (!(await this.#delete(tx, accountId, key, by, { replacedBy: newId }))) return undefined
+      // A key that was deleted in the meantime gets no successor: whoever deleted it revoked the access.
+      const isReplaced =
+        overlap > 0
+          ? await rows.shorten(tx, id, { expiresAt: oldKeyExpiresAt, lifetime })
+          : await this.#delete(tx, accountId, key, by, { replacedBy: newId })
+      if (!isReplaced) return undefined
       await this.#requireBelowLimits(tx, draft)
       await insert(tx, draft)
       const details = { replaces: id, prefix: draft.prefix, ...(overlap > 0 && { oldKeyExpiresAt }) }

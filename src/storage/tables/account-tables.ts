@@ -52,6 +52,11 @@ export interface ApiKeysTable {
   /** When the expiry was first observed. The key stays expired even if the clock is set back. */
   expired_at: Milliseconds | null
   deleted_at: Milliseconds | null
+  /**
+   * How long the key was to be valid before a rotation with an overlap shortened it, in milliseconds; 0 for a key that was
+   * not to expire. `null` unless it was shortened.
+   */
+  lifetime: number | null
 }
 
 export interface SessionsTable {

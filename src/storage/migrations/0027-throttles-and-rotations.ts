@@ -1,4 +1,4 @@
-/** Throttles: how many runs of a workflow may start within a period. */
+/** Throttles, which limit how many runs of a workflow start within a period, and the lifetimes of rotated API keys. */
 import type { ColumnTypes } from './migrations.ts'
 
 // Only throttles at their rate have a row in `throttles`. The starts of a throttle are numbered without gaps; those that
@@ -10,4 +10,5 @@ CREATE INDEX throttles_by_time ON throttles (permits_at);
 CREATE TABLE throttle_starts (
   throttle_id ${text} NOT NULL, number INTEGER NOT NULL, started_at BIGINT NOT NULL, expires_at BIGINT NOT NULL,
   PRIMARY KEY (throttle_id, number));
-CREATE INDEX throttle_starts_by_expiry ON throttle_starts (expires_at)`
+CREATE INDEX throttle_starts_by_expiry ON throttle_starts (expires_at);
+ALTER TABLE api_keys ADD COLUMN lifetime BIGINT`
