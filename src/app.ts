@@ -1,46 +1,27 @@
 /**
- * Composes the service, a worker, and the objects that operator commands use. Domain objects are constructed here and,
- * for a worker, in `worker/create-worker.ts`.
+ * Composes the service, a worker, and the objects that operator commands use. Domain objects are constructed in
+ * `domain/create-domain.ts` and, for a worker, in `worker/create-worker.ts`.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { Accounts } from './domain/accounts/accounts.ts'
-import { SecondFactors } from './domain/accounts/second-factors.ts'
-import { Sessions } from './domain/accounts/sessions.ts'
 import { SignInLinks } from './domain/accounts/sign-in-links.ts'
-import { StorageUsage } from './domain/accounts/storage-usage.ts'
 import { Users } from './domain/accounts/users.ts'
 import { ApiKeys } from './domain/api-keys/api-keys.ts'
 import { RateLimit } from './domain/api-keys/rate-limit.ts'
-import { RunTokens } from './domain/api-keys/run-tokens.ts'
-import { AuditLog } from './domain/audit-log/audit-log.ts'
-import { Refusals } from './domain/audit-log/refusals.ts'
-import { BrowserContexts } from './domain/browser-contexts/browser-contexts.ts'
-import { ContextVersions } from './domain/browser-contexts/context-versions.ts'
+import { createDomain } from './domain/create-domain.ts'
 import { buildSnapshot } from './domain/deployments/build-snapshot.ts'
 import { deployDirectory } from './domain/deployments/deploy-directory.ts'
 import { Deployments } from './domain/deployments/deployments.ts'
 import { openEncryption, openStore, retryAtStart } from './domain/installation.ts'
-import { RunArtifacts } from './domain/runs/artifacts.ts'
-import { LiveViews } from './domain/runs/live-views.ts'
-import { RunFeed } from './domain/runs/run-feed.ts'
-import type { RunObserver } from './domain/runs/run-state.ts'
-import { RunStatistics } from './domain/runs/run-statistics.ts'
-import { Runs } from './domain/runs/runs.ts'
 import { Workers } from './domain/runs/workers.ts'
-import { Scheduler } from './domain/schedules/scheduler.ts'
-import { Schedules } from './domain/schedules/schedules.ts'
 import { WebhookSender } from './domain/webhooks/send-webhook.ts'
-import { WebhookDeliveries } from './domain/webhooks/webhook-deliveries.ts'
 import { WebhookDispatcher } from './domain/webhooks/webhook-dispatcher.ts'
-import { WebhookEndpoints } from './domain/webhooks/webhook-endpoints.ts'
 import { executorIdentity } from './domain/workflows/executor-identity.ts'
 import type { Workflow } from './domain/workflows/workflow.ts'
 import { retentionFrom } from './maintenance/retention.ts'
 import { knownScopes } from './openapi/served-documents.ts'
-import { Cursors } from './storage/cursors.ts'
-import type { Encryption } from './storage/encryption.ts'
 import type { Store } from './storage/store.ts'
 import type { Management } from './surfaces/management/management.ts'
 import { Metrics } from './surfaces/management/metrics.ts'
@@ -99,7 +80,18 @@ export async function startService(
   const metrics = new Metrics('service', untraced)
   const encryption = await openEncryption(config, store)
   const deployments = new Deployments(store, (err) => log.warn({ err }, 'reading deployments failed; retrying'))
-  const domain = createDomain({ config, store, workflows: deployments, encryption, observer: metrics.runs, log })
+  const retention = retentionFrom(config)
+  const settings = { config, workflows: deployments, artifactRetentionDays: retention.artifacts }
+  const domain = createDomain({ ...settings, store, encryption, observer: metrics.runs, log })
+  const maintenance = createMaintenance(
+    store,
+    retention,
+    log,
+    metrics.runs,
+    domain.usage,
+    deployments,
+    domain.scheduler,
+  )
   const { accounts, links } = domain
   const firstAccount = await retryAtStart(() => accounts.createFirst())
   const warm = () => deployments.warm().catch((err: unknown) => log.warn({ err }, 'compiling schemas failed'))
@@ -127,7 +119,7 @@ export async function startService(
     config,
     store,
     encryption,
-    domain,
+    domain: { ...domain, retention },
     metrics: metrics.registerRequestMetrics(() => domain.feed.followers),
     isTraced: tracing !== undefined,
     rateLimit,
@@ -135,7 +127,7 @@ export async function startService(
     log,
   })
   logDeployment?.()
-  domain.maintenance.start()
+  maintenance.start()
   webhooks.start()
   worker?.start()
   readiness.start()
@@ -156,76 +148,13 @@ export async function startService(
       domain.feed.close()
       deployments.close()
       const stopped = serving.map((listener) => listener.stop(config.SHUTDOWN_SECONDS))
-      await Promise.all([...stopped, workerEnded, domain.maintenance.stop(), webhooks.stop()])
+      await Promise.all([...stopped, workerEnded, maintenance.stop(), webhooks.stop()])
       await domain.apiKeys.close()
       await domain.refusals.close()
       await listeners.management.stop(0)
       await tracing?.close()
       await store.close()
     },
-  }
-}
-
-interface DomainOptions {
-  config: Config
-  store: Store
-  workflows: Deployments
-  encryption: Encryption
-  observer: RunObserver
-  log: Logger
-}
-
-function createDomain({ config, store, workflows, encryption, observer, log }: DomainOptions) {
-  const cursors = new Cursors(encryption)
-  const refusals = new Refusals(store, log)
-  const apiKeys = new ApiKeys(store, knownScopes(), Date.now, refusals)
-  const retention = retentionFrom(config)
-  const artifacts = new RunArtifacts(store, retention.artifacts)
-  const { ACCOUNT_CONCURRENCY: accountConcurrency, QUEUED_RUNS_MAX: queuedRunsMax } = config
-  const usage = new StorageUsage(store, config.STORAGE_QUOTA_MB)
-  const runs = new Runs({
-    store,
-    workflows,
-    encryption,
-    cursors,
-    artifacts,
-    accountConcurrency,
-    queuedRunsMax,
-    observer,
-    usage,
-  })
-  const scheduler = new Scheduler({ store, encryption, workflows, runs, queuedRunsMax, usage, log })
-  return {
-    cursors,
-    workflows,
-    accounts: new Accounts(store),
-    users: new Users(store),
-    links: new SignInLinks(store),
-    sessions: new Sessions(store, config.SESSION_IDLE_MINUTES * 60_000),
-    secondFactors: new SecondFactors(store, encryption),
-    auditLog: new AuditLog(store),
-    refusals,
-    apiKeys,
-    runTokens: new RunTokens(encryption, apiKeys),
-    runs,
-    schedules: new Schedules({
-      ...{ store, encryption, cursors, workflows, runs },
-      schedulesMax: config.SCHEDULES_MAX,
-    }),
-    scheduler,
-    artifacts,
-    retention,
-    feed: new RunFeed(store),
-    liveViews: new LiveViews(store, encryption),
-    statistics: new RunStatistics(store),
-    workers: new Workers(store),
-    maintenance: createMaintenance(store, retention, log, observer, usage, workflows, scheduler),
-    browserContexts: new BrowserContexts(store, cursors, usage),
-    contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS, usage),
-    usage,
-    webhookEndpoints: new WebhookEndpoints(store, encryption, cursors),
-    webhookDeliveries: new WebhookDeliveries(store, cursors),
-    webhookPrivateAddresses: config.WEBHOOK_PRIVATE_ADDRESSES,
   }
 }
 
@@ -285,8 +214,10 @@ async function listenForManagement(config: Config, management: Management) {
   return listen(managementApp({ ...management, checkHost: checkHost(config) }), managementAddress(config))
 }
 
-type InstallationMetricsOptions = Pick<DomainOptions, 'config' | 'store'> &
-  Pick<Parameters<Metrics['registerInstallationMetrics']>[0], 'workflows' | 'ready'>
+type InstallationMetricsOptions = { config: Config; store: Store } & Pick<
+  Parameters<Metrics['registerInstallationMetrics']>[0],
+  'workflows' | 'ready'
+>
 
 function addInstallationMetrics(metrics: Metrics, { config, store, ...options }: InstallationMetricsOptions): void {
   const { ACCOUNT_CONCURRENCY: accountConcurrency } = config

@@ -63,7 +63,7 @@ function described(broken: readonly { file: string; target: string }[]): string[
 
 test('imports of files and packages are recognised', () => {
   expect(files.length).toBeGreaterThan(50)
-  expect(imports).toContainEqual({ file: 'app.ts', target: 'src/domain/runs/runs.ts' })
+  expect(imports).toContainEqual({ file: 'app.ts', target: 'src/domain/create-domain.ts' })
   expect(imports).toContainEqual({ file: 'main.ts', target: 'src/commands/start.ts' })
   expect(imports).toContainEqual({ file: 'storage/store.ts', target: 'kysely' })
 })
@@ -85,10 +85,10 @@ test('contract/ imports only openapi/, and storage/ imports no other module', ()
   expect(described(violations)).toEqual([])
 })
 
-test('only app.ts, create-worker.ts and installation.ts construct stores and domain objects', () => {
+test('only app.ts, create-domain.ts, create-worker.ts and installation.ts construct stores and domain objects', () => {
   const constructors =
     /\bnew (Accounts|ApiKeys|AuditLog|BrowserContexts|ContextVersions|Maintenance|RateLimit|RunFeed|RunQueue|RunStatistics|Runs|Sessions|SignInLinks|Users|Workers)\(|(?<!function )\b(openSqliteStore|openPostgresStore)\(/
-  const composing = ['app.ts', 'worker/create-worker.ts', 'domain/installation.ts']
+  const composing = ['app.ts', 'domain/create-domain.ts', 'worker/create-worker.ts', 'domain/installation.ts']
   const matches = files.filter((file) => constructors.test(readFileSync(join(root, 'src', file), 'utf8')))
   expect(matches.sort()).toEqual(composing.sort())
 })
