@@ -122,6 +122,13 @@ export const promises: readonly Promised[] = [
     quick: ['test/worker/deployments.test.ts', 'test/storage/deployments.test.ts'],
   },
   {
+    id: 'P18',
+    sentence:
+      'Each time of a schedule makes exactly one run, with any number of processes, through kills and clocks that jump.',
+    faults: [fault('scheduled-once')],
+    quick: ['test/storage/schedules.test.ts', 'test/unit/schedule-times.test.ts'],
+  },
+  {
     id: 'P19',
     sentence:
       'The event of each run that ends is delivered to each matching webhook endpoint, at least once and signed. No event is invented, and an endpoint that does not respond delays no other account.',
