@@ -9,7 +9,16 @@ import { sendRaw } from '../operations/raw-http.ts'
 import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
 
 /** The kind of item that a route's `:id` identifies. Workflows belong to no account. */
-type ItemKind = 'apiKey' | 'browserContext' | 'user' | 'invitation' | 'run' | 'session' | 'webhook' | 'workflow'
+type ItemKind =
+  | 'apiKey'
+  | 'browserContext'
+  | 'user'
+  | 'invitation'
+  | 'run'
+  | 'schedule'
+  | 'session'
+  | 'webhook'
+  | 'workflow'
 
 export interface Route {
   method: 'GET' | 'POST'
@@ -59,6 +68,16 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['POST /browser-contexts/:id/delete', 'users', 'browserContext'],
   ['GET /browser-contexts/:id/versions/:version/restore', 'users', 'browserContext'],
   ['POST /browser-contexts/:id/versions/:version/restore', 'users', 'browserContext'],
+  ['GET /schedules', 'users'],
+  ['GET /schedules/new', 'users'],
+  ['POST /schedules/new', 'users'],
+  ['GET /schedules/:id', 'users', 'schedule'],
+  ['GET /schedules/:id/edit', 'users', 'schedule'],
+  ['POST /schedules/:id/edit', 'users', 'schedule'],
+  ['POST /schedules/:id/state', 'users', 'schedule'],
+  ['POST /schedules/:id/trigger', 'users', 'schedule'],
+  ['GET /schedules/:id/delete', 'users', 'schedule'],
+  ['POST /schedules/:id/delete', 'users', 'schedule'],
   ['GET /webhooks', 'users'],
   ['GET /webhooks/new', 'users'],
   ['POST /webhooks/new', 'users'],
@@ -172,6 +191,12 @@ export async function createItems(
     body: '{"variableData":{"name":"Ada"}}',
   })
   const { id: run } = JSON.parse(queued.text)
+  const scheduled = await sendRaw(executionUrl, {
+    method: 'POST',
+    path: '/v1/execution/schedules',
+    headers: ['Authorization', `Bearer ${key.value}`, 'Content-Type', 'application/json'],
+    body: '{"workflowId":"greet","variableData":{"name":"Ada"},"cron":"0 0 29 2 *"}',
+  })
   for (const each of [artifact, trace]) {
     await domain.store.write((tx) => putArtifact(tx, { runId: run, attempt: 1 }, each, Date.now()))
   }
@@ -186,6 +211,7 @@ export async function createItems(
     user: member.id,
     invitation: invitation?.id ?? '',
     run,
+    schedule: JSON.parse(scheduled.text).id,
     session: (await domain.sessions.list(userId))[0]?.id ?? '',
     webhook,
     delivery,

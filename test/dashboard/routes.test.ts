@@ -37,6 +37,7 @@ async function contents({ domain }: DashboardService): Promise<string> {
     'runs',
     'run_events',
     'audit_log',
+    'schedules',
     'webhook_endpoints',
     'webhook_deliveries',
   ] as const

@@ -7,6 +7,7 @@ import { acquireContextLease } from '../../src/domain/browser-contexts/context-l
 import { openStore } from '../../src/domain/installation.ts'
 import { putArtifact } from '../../src/domain/runs/artifacts.ts'
 import { createKey, type Dashboard, inNewWindow, owner } from './dashboard-browser.ts'
+import { schedulePages } from './schedule-pages.ts'
 import { until } from './service.ts'
 import { webhookPages } from './webhook-pages.ts'
 
@@ -45,6 +46,7 @@ export const emptyPages: ShownPage[] = [
   at('overview-empty', '/'),
   at('runs-empty', '/runs'),
   at('browser-contexts-empty', '/browser-contexts'),
+  at('schedules-empty', '/schedules'),
   at('webhooks-empty', '/webhooks'),
   at('api-keys-empty', '/api-keys'),
 ]
@@ -109,6 +111,7 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
     { name: 'command-menu', open: openCommandMenu },
     ...runPages(runs),
     ...(await contextPages(dashboard, page, runs)),
+    ...(await schedulePages(page)),
     ...(await webhookPages(dashboard, page, key)),
     at('api-keys', '/api-keys'),
     at('api-key-new', '/api-keys/new'),

@@ -38,11 +38,18 @@ export class Schedules {
     this.#now = now
   }
 
-  async create(accountId: string, { workflowId, ...given }: NewSchedule, by: Actor | ApiKeyUse): Promise<CreateResult> {
+  /** @param id a UUIDv7; creating a schedule of the account again returns it as it is. */
+  async create(
+    accountId: string,
+    { workflowId, ...given }: NewSchedule,
+    by: Actor | ApiKeyUse,
+    id: string = uuid(),
+  ): Promise<CreateResult> {
     const { store, schedulesMax } = this.#dependencies
-    const id = uuid()
     const now = this.#now()
     return store.write(async (tx) => {
+      const existing = await findSchedule(tx, accountId, id)
+      if (existing) return { kind: 'created', schedule: toSchedule(existing, new Map()) }
       const empty = emptySchedule(id, accountId, workflowId, now)
       const changed = await changeSchedule(tx, this.#dependencies, empty, given, now)
       if ('errors' in changed) return { kind: 'invalid', errors: changed.errors }

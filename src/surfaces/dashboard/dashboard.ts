@@ -16,6 +16,7 @@ import { assignRequestId, protectPages, publicPages, setUpPath, userPages } from
 import { streamAccountChanges, streamRunChanges } from './runs/change-streams.ts'
 import { downloadArtifact } from './runs/run-artifacts.ts'
 import * as runs from './runs/run-handlers.ts'
+import * as schedules from './schedules/schedule-handlers.ts'
 import * as account from './settings/account-settings-page.ts'
 import * as auditLog from './settings/audit-log-page.ts'
 import * as members from './settings/member-handlers.ts'
@@ -107,6 +108,17 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.post('/webhooks/:id/delete', webhookActions.deleteEndpoint)
   pages.get('/webhooks/:id/deliveries/:delivery', webhooks.showDelivery)
   pages.post('/webhooks/:id/deliveries/:delivery/redeliver', webhookActions.redeliver)
+
+  pages.get('/schedules', schedules.listSchedules)
+  pages.get('/schedules/new', schedules.showNewSchedule)
+  pages.post('/schedules/new', schedules.createSchedule)
+  pages.get('/schedules/:id', schedules.showSchedule)
+  pages.get('/schedules/:id/edit', schedules.showScheduleChange)
+  pages.post('/schedules/:id/edit', schedules.changeSchedule)
+  pages.post('/schedules/:id/state', schedules.setPaused)
+  pages.post('/schedules/:id/trigger', schedules.triggerSchedule)
+  pages.get('/schedules/:id/delete', schedules.confirmScheduleDeletion)
+  pages.post('/schedules/:id/delete', schedules.deleteSchedule)
 
   pages.get('/api-keys', apiKeys.listApiKeys)
   pages.get('/api-keys/new', apiKeys.showNewApiKey)

@@ -21,6 +21,7 @@ import type { RunFeed } from '../../domain/runs/run-feed.ts'
 import type { RunStatistics } from '../../domain/runs/run-statistics.ts'
 import type { Runs } from '../../domain/runs/runs.ts'
 import type { Workers } from '../../domain/runs/workers.ts'
+import type { Schedules } from '../../domain/schedules/schedules.ts'
 import type { WebhookDeliveries } from '../../domain/webhooks/webhook-deliveries.ts'
 import type { WebhookEndpoints } from '../../domain/webhooks/webhook-endpoints.ts'
 import type { Retention } from '../../maintenance/retention.ts'
@@ -48,6 +49,7 @@ export interface DashboardDomain {
   retention: Retention
   workers: Workers
   usage: StorageUsage
+  schedules: Schedules
   webhookEndpoints: WebhookEndpoints
   webhookDeliveries: WebhookDeliveries
   /** Private addresses that webhooks may reach. */

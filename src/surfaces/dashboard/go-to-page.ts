@@ -24,6 +24,7 @@ const pages: Destination[] = [
 const actions: Destination[] = [
   { title: 'Create API key', path: '/api-keys/new' },
   { title: 'Create browser context', path: '/browser-contexts/new' },
+  { title: 'Create schedule', path: '/schedules/new' },
   { title: 'Create webhook endpoint', path: '/webhooks/new' },
   { title: 'Change password', path: '/profile' },
 ].map((action) => ({ group: 'Action', ...action }))

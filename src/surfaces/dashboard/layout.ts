@@ -9,6 +9,7 @@ export const tabs: [tab: Tab, title: string, icon: string][] = [
   ['runs', 'Runs', 'M7 4v16l13-8z'],
   ['workflows', 'Workflows', 'M4 5h6v6H4zM14 13h6v6h-6zM10 8h4a3 3 0 0 1 3 3v2'],
   ['browser-contexts', 'Browser Contexts', 'M4 5h16v14H4zM4 10h16M7 7.5h.01M10 7.5h.01'],
+  ['schedules', 'Schedules', 'M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM12 8v4l3 2'],
   ['webhooks', 'Webhooks', 'M3 12h11M10 8l4 4-4 4M18 5v14M21 5v14'],
   ['api-keys', 'API Keys', 'M15 9a4 4 0 1 0-3.5 4L13 14.5h2v2h2v2h3v-3l-5.2-5.2'],
   ['settings', 'Settings', 'M4 7h10m4 0h2M4 17h2m4 0h10M16 5v4M8 15v4'],

@@ -14,6 +14,7 @@ export type Tab =
   | 'runs'
   | 'workflows'
   | 'browser-contexts'
+  | 'schedules'
   | 'webhooks'
   | 'api-keys'
   | 'settings'

@@ -43,14 +43,15 @@ export function runLink(id: string, label: 'Run' | 'run' = 'run'): Html {
   return html`<a class="unbroken" href="/runs/${id}">${label} <code>${shortId(id)}</code></a>`
 }
 
-export type QueuerLabel = (run: Pick<Run, 'apiKeyId' | 'userId'>) => Html
+export type QueuerLabel = (run: Pick<Run, 'apiKeyId' | 'userId'> & Partial<Pick<Run, 'scheduleId'>>) => Html
 
-/** Names the API key or the user that queued a run of the account. */
+/** Names the API key, the user or the schedule that queued a run of the account. */
 export async function readQueuerLabels({ apiKeys, users }: Dependencies, accountId: string): Promise<QueuerLabel> {
   const [keys, userNames] = await Promise.all([apiKeys.list(accountId), users.names(accountId)])
   const keyNames = new Map(keys.map(({ id, name }) => [id, name]))
-  return ({ apiKeyId, userId }) => {
+  return ({ apiKeyId, userId, scheduleId = null }) => {
     if (userId !== null) return html`${userNames.get(userId) ?? html`<span class="muted">removed user</span>`}`
+    if (apiKeyId === null && scheduleId !== null) return html`<a href="/schedules/${scheduleId}">schedule</a>`
     const name = keyNames.get(apiKeyId ?? '')
     return name === undefined
       ? html`<span class="muted">deleted key</span>`

@@ -1,0 +1,123 @@
+/** The form of a schedule, within the limits of the Execution API. */
+
+import type { OverlapPolicy, Schedule, ScheduleError } from '../../../domain/schedules/schedule.ts'
+import type { ScheduleChange } from '../../../domain/schedules/schedule-request.ts'
+import type { MissedPolicy } from '../../../domain/schedules/schedule-times.ts'
+import { isObject } from '../../../domain/workflows/json-schema.ts'
+import { type Document, resolve } from '../../../openapi/document.ts'
+import { executionContract } from '../../../openapi/served-documents.ts'
+import { parseVariables } from '../workflows/json-input.ts'
+
+/** What the user entered, as text. */
+export interface ScheduleForm {
+  name: string
+  workflowId: string
+  variables: string
+  cron: string
+  timeZone: string
+  intervalSeconds: string
+  missed: string
+  overlap: string
+}
+
+/** By field; `form` for errors of members that the form does not have. */
+export type FormErrors = Partial<Record<keyof ScheduleForm | 'form', string>>
+
+interface TextSchema {
+  pattern: string
+  maxLength: number
+}
+
+interface PolicySchema<Policy> {
+  enum: Policy[]
+}
+
+const document = executionContract.document as Document
+const schema = <T>(name: string): T => resolve(document, { $ref: `#/components/schemas/${name}` })
+const cronSchema = schema<TextSchema>('CronExpression')
+const zoneSchema = schema<TextSchema>('TimeZone')
+const nameSchema = schema<TextSchema>('ScheduleName')
+const interval = schema<{ minimum: number; maximum: number }>('IntervalSeconds')
+export const missedPolicies = schema<PolicySchema<MissedPolicy>>('MissedPolicy').enum
+export const overlapPolicies = schema<PolicySchema<OverlapPolicy>>('OverlapPolicy').enum
+
+export const emptyForm: ScheduleForm = {
+  name: '',
+  workflowId: '',
+  variables: '{}',
+  cron: '',
+  timeZone: 'UTC',
+  intervalSeconds: '',
+  missed: 'skip',
+  overlap: 'allow',
+}
+
+export function toForm(schedule: Schedule): ScheduleForm {
+  return {
+    name: schedule.name ?? '',
+    workflowId: schedule.workflowId,
+    variables: JSON.stringify(schedule.variables, null, 2),
+    cron: schedule.cron ?? '',
+    timeZone: schedule.timeZone ?? 'UTC',
+    intervalSeconds: schedule.intervalSeconds === null ? '' : String(schedule.intervalSeconds),
+    missed: schedule.missed,
+    overlap: schedule.overlap,
+  }
+}
+
+export function submittedForm(fields: URLSearchParams): ScheduleForm {
+  const names = Object.keys(emptyForm) as (keyof ScheduleForm)[]
+  return Object.fromEntries(names.map((name) => [name, (fields.get(name) ?? '').trim()])) as unknown as ScheduleForm
+}
+
+type Parsed = { given: ScheduleChange & { variables: Record<string, unknown> } } | { errors: FormErrors }
+
+export function parseForm(form: ScheduleForm): Parsed {
+  const errors: FormErrors = {}
+  const variables = parseVariables(form.variables)
+  if ('errors' in variables) errors.variables = describe(variables.errors)
+  else if (!isObject(variables.value)) errors.variables = 'Enter a JSON object.'
+  const isText = (text: string, { pattern, maxLength }: TextSchema) =>
+    text.length <= maxLength && new RegExp(pattern, 'u').test(text)
+  if (form.name !== '' && !isText(form.name, nameSchema))
+    errors.name = `Enter at most ${nameSchema.maxLength} characters.`
+  const seconds = Number(form.intervalSeconds)
+  if (form.cron !== '' && form.intervalSeconds !== '')
+    errors.intervalSeconds = 'Enter either this or a cron expression.'
+  else if (form.cron === '' && form.intervalSeconds === '') errors.cron = 'Enter a cron expression, or an interval.'
+  else if (form.cron !== '' && !isText(form.cron, cronSchema))
+    errors.cron = 'Enter five fields, separated by one space.'
+  else if (form.cron !== '' && !isText(form.timeZone, zoneSchema))
+    errors.timeZone = 'Enter a time zone of the IANA database.'
+  else if (
+    form.cron === '' &&
+    !(Number.isInteger(seconds) && seconds >= interval.minimum && seconds <= interval.maximum)
+  )
+    errors.intervalSeconds = `Enter a whole number from ${interval.minimum} to ${interval.maximum}.`
+  const missed = missedPolicies.find((policy) => policy === form.missed)
+  const overlap = overlapPolicies.find((policy) => policy === form.overlap)
+  if (!missed) errors.missed = 'Choose one of the listed values.'
+  if (!overlap) errors.overlap = 'Choose one of the listed values.'
+  if (Object.keys(errors).length > 0 || 'errors' in variables) return { errors }
+  const timing = form.cron === '' ? { intervalSeconds: seconds } : { cron: form.cron, timeZone: form.timeZone }
+  const values = variables.value as Record<string, unknown>
+  return { given: { ...timing, name: form.name || null, variables: values, missed, overlap } }
+}
+
+/** Shows each error of the domain at its field. */
+export function toFormErrors(errors: readonly ScheduleError[]): FormErrors {
+  const result: FormErrors = {}
+  for (const [member, ofMember] of Map.groupBy(errors, ({ pointer }) => pointer.split('/')[1] ?? '')) {
+    const field = member === 'variableData' ? 'variables' : member
+    const isField = Object.hasOwn(emptyForm, field)
+    const shown = isField
+      ? ofMember.map(({ pointer, detail }) => ({ pointer: pointer.slice(member.length + 1), detail }))
+      : ofMember
+    result[isField ? (field as keyof ScheduleForm) : 'form'] = describe(shown)
+  }
+  return result
+}
+
+function describe(errors: readonly ScheduleError[]): string {
+  return errors.map(({ pointer, detail }) => `${pointer || 'This'} ${detail}.`).join(' ')
+}

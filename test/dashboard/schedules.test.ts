@@ -1,0 +1,99 @@
+/** The tab "Schedules": create, edit, pause, resume, run now, delete. */
+import { v7 as uuid } from 'uuid'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  type DashboardService,
+  fieldError,
+  inputValue,
+  pageText,
+  type SignedInUser,
+  signIn,
+  startDashboardService,
+} from '../support/dashboard.ts'
+
+let dashboard: DashboardService
+
+beforeAll(async () => {
+  dashboard = await startDashboardService()
+})
+
+afterAll(() => dashboard.stop())
+
+async function page({ visitor }: SignedInUser, path: string): Promise<string> {
+  const response = await visitor.get(path)
+  expect(response.status).toBe(200)
+  return pageText(response)
+}
+
+const yearly = {
+  name: 'Leap day',
+  workflowId: 'greet',
+  variables: '{"name": "Ada"}',
+  cron: '0 0 29 2 *',
+  timeZone: 'Europe/Berlin',
+  intervalSeconds: '',
+  missed: 'runOnce',
+  overlap: 'skip',
+}
+
+async function create({ visitor }: SignedInUser, changes: Record<string, string> = {}) {
+  const form = { ...yearly, id: uuid(), ...changes }
+  const created = await visitor.post('/schedules/new', form)
+  expect(created.headers.location).toBe(`/schedules/${form.id}?done=created`)
+  return { form, path: `/schedules/${form.id}` }
+}
+
+test('a schedule is created once, although its form is submitted twice', async () => {
+  const ada = await signIn(dashboard)
+  expect(await page(ada, '/schedules')).toContain('No schedules')
+  const { form, path } = await create(ada)
+  await ada.visitor.post('/schedules/new', form)
+  const list = await page(ada, '/schedules')
+  expect(list.match(/Leap day/g)).toHaveLength(1)
+  expect(list).toMatch(/0 0 29 2 \* Europe\/Berlin Active/)
+  const text = await page(ada, path)
+  expect(text).toContain('The latest gets a run')
+  expect(text.match(/-02-28 23:00:00 UTC/g)).toHaveLength(5)
+})
+
+test('invalid fields are named, and what was entered stays', async () => {
+  const ada = await signIn(dashboard)
+  const form = { ...yearly, id: uuid(), cron: '0 25 * * *', variables: '{"name": 7}' }
+  const refused = await ada.visitor.post('/schedules/new', form)
+  expect(refused.status).toBe(400)
+  expect(inputValue(refused, 'cron')).toBe('0 25 * * *')
+  expect(fieldError(refused, 'cron')).toMatch(/is not a cron expression/)
+  const fixed = await ada.visitor.post('/schedules/new', { ...form, cron: '0 5 * * *' })
+  expect(fieldError(fixed, 'variables')).toMatch(/\/name must be string/)
+  const both = await ada.visitor.post('/schedules/new', { ...yearly, id: uuid(), intervalSeconds: '60' })
+  expect(fieldError(both, 'intervalSeconds')).toBe('Enter either this or a cron expression.')
+  expect(await page(ada, '/schedules')).toContain('No schedules')
+})
+
+test('a schedule is changed, paused and resumed', async () => {
+  const ada = await signIn(dashboard)
+  const { path } = await create(ada)
+  const changed = { ...yearly, name: 'Hourly', cron: '', intervalSeconds: '3600' }
+  expect((await ada.visitor.post(`${path}/edit`, changed)).headers.location).toBe(`${path}?done=changed`)
+  expect(await page(ada, path)).toMatch(/Active Hourly[\s\S]* every 1h/)
+  await ada.visitor.post(`${path}/state`, { paused: 'true' })
+  expect(await page(ada, path)).toContain('This schedule is paused.')
+  await ada.visitor.post(`${path}/state`, { paused: 'false' })
+  expect(await page(ada, path)).not.toContain('This schedule is paused.')
+})
+
+test('a run starts now and is listed; a schedule is deleted, and its run stays', async () => {
+  const ada = await signIn(dashboard)
+  const { path } = await create(ada)
+  const { headers } = await ada.visitor.post(`${path}/trigger`)
+  const run = String(headers.location)
+  expect(run).toMatch(/^\/runs\//)
+  expect((await ada.visitor.get(path)).text).toContain(`href="${run}"`)
+  expect((await ada.visitor.post(`${path}/delete`)).headers.location).toBe('/schedules?done=deleted')
+  expect(await page(ada, '/schedules?done=deleted')).toContain('No schedules')
+  expect((await ada.visitor.get(run)).status).toBe(200)
+  const log = await page(ada, '/settings/audit-log')
+  for (const action of ['created a schedule', 'started a run of a schedule', 'deleted a schedule']) {
+    expect(log).toContain(action)
+  }
+})
