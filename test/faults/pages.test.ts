@@ -4,7 +4,8 @@ import { findAccessibilityViolations } from '../support/accessibility.ts'
 import { acceptWelcomeLink, startDashboard } from '../support/dashboard-browser.ts'
 import { exampleSettings, populateDashboard } from '../support/dashboard-pages.ts'
 
-test('pages of an account with keys, members and runs have no violations', async (context) => {
+// Some sixty pages, each in two variants.
+test('pages of an account with keys, members and runs have no violations', { timeout: 600_000 }, async (context) => {
   const dashboard = await startDashboard(exampleSettings)
   context.onTestFinished(() => dashboard.stop())
   const page = await dashboard.open(context)
