@@ -97,7 +97,7 @@ export function renderSchedule({ schedule, runs, workflows, queuerLabel, message
         ])}
       </section>
       <h2>Variables</h2>
-      <pre tabindex="0">${JSON.stringify(schedule.variables, null, 2)}</pre>
+      <pre tabindex="0" aria-label="Variables"><code>${JSON.stringify(schedule.variables, null, 2)}</code></pre>
       <h2>Runs</h2>
       ${runs.length === 0 ? html`<p class="muted">None yet.</p>` : renderRunTable({ runs, workflows, queuerLabel })}
     </div>`
