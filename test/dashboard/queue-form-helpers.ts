@@ -20,6 +20,8 @@ export interface StoredRun {
   user_id: string
   api_key_id: string | null
   priority: number
+  tags: string | null
+  concurrency_group: string | null
   delayed: number
   secrets: Uint8Array | null
 }

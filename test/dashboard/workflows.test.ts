@@ -1,8 +1,12 @@
 /** The tab "Workflows": the list, the page of a workflow, and the form that queues a run. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import bundled from '../../generated/execution.v1/document.json' with { type: 'json' }
+import type { Workflow } from '../../src/domain/workflows/workflow.ts'
+import { readQueueForm, toQueueRequest } from '../../src/surfaces/dashboard/workflows/queue-form.ts'
+import { renderQueueForm } from '../../src/surfaces/dashboard/workflows/queue-form-template.ts'
 import { optionBounds } from '../../src/surfaces/dashboard/workflows/queue-options.ts'
 import { fieldError, inputValue, pageText } from '../support/dashboard.ts'
+import { workflow } from '../support/domain.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { readRuns, readSecrets, type StoredRun, send, sendJson, signInSender } from './queue-form-helpers.ts'
 
@@ -157,6 +161,42 @@ describe('the queue form', () => {
     expect(newKey).not.toBe(key)
     expect((await sender.visitor.post('/workflows/greet', { key: newKey, 'variable-name': 'Grace' })).status).toBe(303)
     expect((await readRuns(sender)).map(({ variables }) => variables.name)).toEqual(['Ada', 'Grace'])
+  })
+
+  test('queues a run with tags, and reports invalid ones at the field', async () => {
+    const sender = await signInSender(service)
+    expect((await send(sender, 'greet', greeting, { tags: ' customer:42, nightly  nightly' })).status).toBe(303)
+    const [run] = await readRuns(sender)
+    expect(run).toMatchObject({ tags: '["customer:42","nightly"]' })
+    const again = await sender.visitor.get(`/workflows/greet?from=${run?.id}`)
+    expect(inputValue(again, 'tags')).toBe('customer:42 nightly')
+    for (const [tags, error] of [
+      ['a b#c', '“b#c” has other characters than letters, digits and . _ : / @ = -'],
+      ['a b c d e f g h i j k', 'Enter at most 10 tags.'],
+      ['x'.repeat(65), 'Enter at most 64 characters.'],
+    ] as const) {
+      const refused = await send(sender, 'greet', greeting, { tags })
+      expect([refused.status, fieldError(refused, 'tags'), inputValue(refused, 'tags')]).toEqual([400, error, tags])
+    }
+    expect(await readRuns(sender)).toHaveLength(1)
+  })
+
+  test('takes a concurrency key for a workflow with a limit or rate per key, and for no other', () => {
+    const read = (definition: Workflow, concurrencyKey: string) =>
+      readQueueForm(definition, undefined, 'json', new URLSearchParams({ variables: '{}', concurrencyKey }))
+    const concurrency = { limit: 1, per: 'key' } as const
+    const throttle = { limit: 1, periodSeconds: 60, per: 'key' } as const
+    for (const limited of [workflow({ concurrency }), workflow({ throttle })]) {
+      const form = read(limited, ' shop:42 ')
+      expect(toQueueRequest(form)).toMatchObject({ request: { concurrencyKey: 'shop:42' } })
+      expect(String(renderQueueForm(form, '', []))).toContain('name="concurrencyKey"')
+      const refused = read(limited, 'shop 42')
+      expect(toQueueRequest(refused)).toEqual({ invalid: refused })
+      expect(refused.names.concurrencyKey?.error).toContain('“shop 42” has other characters')
+    }
+    const form = read(workflow(), 'shop:42')
+    expect(toQueueRequest(form)).not.toHaveProperty('request.concurrencyKey')
+    expect(String(renderQueueForm(form, '', []))).not.toContain('name="concurrencyKey"')
   })
 
   test('ignores invalid idempotency keys', async () => {

@@ -9,6 +9,7 @@ import { formatErrors } from './form-values.ts'
 import { hiddenSecret } from './json-input.ts'
 import type { QueueForm } from './queue-form.ts'
 import { type OptionName, optionBounds } from './queue-options.ts'
+import { renderConcurrencyKey, renderTags } from './run-names.ts'
 import { renderVariableField } from './variable-field-template.ts'
 
 /** @param contexts the browser contexts to choose from. */
@@ -22,7 +23,8 @@ export function renderQueueForm(form: QueueForm, error: string, contexts: readon
       <input type="hidden" name="key" value="${key}" />
       ${from ? html`<input type="hidden" name="from" value="${from.id}" />` : nothing}
       ${mode === 'json' ? renderJson(form) : renderFields(form)}
-      ${workflow.usesBrowser ? renderContextChoice(context, contexts) : nothing} ${renderOptions(form)}
+      ${workflow.usesBrowser ? renderContextChoice(context, contexts) : nothing}
+      ${renderConcurrencyKey(form.names)} ${renderTags(form.names)} ${renderOptions(form)}
       <div class="buttons"><button>Queue run</button></div>
     </form>`
 }

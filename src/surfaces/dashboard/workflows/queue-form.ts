@@ -22,6 +22,7 @@ import {
 } from './form-values.ts'
 import { findSecretPlaces, parseVariables } from './json-input.ts'
 import { noOptions, type QueueOptions, readOptions, toQueueOptions } from './queue-options.ts'
+import { initialNames, type RunNames, readNames, toNames } from './run-names.ts'
 import { hasFieldForAll, type VariableField, variableFields } from './variable-fields.ts'
 
 export type FormMode = 'fields' | 'json'
@@ -36,6 +37,7 @@ export interface QueueForm {
   values: FormValues
   json: FormValue
   options: QueueOptions
+  names: RunNames
   context: ContextChoice
   from: Run | undefined
   /** The idempotency key: submitting the form twice queues one run. */
@@ -60,6 +62,7 @@ export function newQueueForm(workflow: Workflow, from: Run | undefined, wantsJso
     values: values ?? new Map(),
     json: { text: JSON.stringify(from ? from.variables : draftVariables(workflow.variables), null, 2) },
     options: noOptions,
+    names: initialNames(workflow, from),
     context: initialChoice(from, contextId),
     from,
     key: uuid(),
@@ -83,6 +86,7 @@ export function readQueueForm(
     values: readFormValues(fresh.fields, form),
     json: { text, ...('error' in parsed && { error: parsed.error }) },
     options: readOptions(form),
+    names: readNames(workflow, form),
     context: readChoice(form),
     key: validate(key) ? key : fresh.key,
   }
@@ -91,12 +95,14 @@ export function readQueueForm(
 export function toQueueRequest(form: QueueForm): { request: QueueRequest } | { invalid: QueueForm } {
   const { workflow, from, key, context } = form
   const options = toQueueOptions(form.options)
+  const names = toNames(form.names)
   const parsed = form.mode === 'json' ? parseObject(form.json.text) : readFieldVariables(form)
   if ('invalid' in parsed) return parsed
-  if ('error' in parsed || !options || context.error !== undefined) return { invalid: form }
+  if ('error' in parsed || !options || !names || context.error !== undefined) return { invalid: form }
   const { contextId: id, persist } = context
   const browserContext = id === '' ? undefined : { id, persist }
-  const request = { workflowId: workflow.id, variables: parsed.value, idempotencyKey: key, ...options, browserContext }
+  const scheduled = { ...options, ...names, browserContext }
+  const request = { workflowId: workflow.id, variables: parsed.value, idempotencyKey: key, ...scheduled }
   return { request: from ? { ...request, secretsFrom: from.id } : request }
 }
 

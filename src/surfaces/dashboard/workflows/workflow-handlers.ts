@@ -84,7 +84,7 @@ export const queueRun: PageHandler = async (request, deps) => {
     case 'usesNoBrowser':
       return refuse(form, 400, 'The run was not queued: this workflow uses no browser, so it takes no browser context.')
     case 'usesNoConcurrencyKey':
-      throw new Error('The form has no concurrency key.')
+      return refuse(form, 400, 'The run was not queued: this workflow takes no concurrency key any more.')
     case 'noSuchWorkflow':
       throw new PageNotFound()
   }
