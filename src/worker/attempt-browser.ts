@@ -16,7 +16,7 @@ import { createRedactor, type Secrets } from '../domain/workflows/secrets.ts'
 import type { Transaction } from '../storage/store.ts'
 import { type BrowserHost, BrowserMissing } from './browser/browser-host.ts'
 import type { Reply } from './executor-process.ts'
-import { AttemptLiveView, type ScreencastAction, type Shown } from './live-view/attempt-live-view.ts'
+import { AttemptLiveView, type LiveViewMessage, type Shown } from './live-view/attempt-live-view.ts'
 import type { LiveViewSenders } from './live-view/live-view-senders.ts'
 import type { CapturedState } from './messages.ts'
 import { retryUntilAvailable } from './reporter.ts'
@@ -26,6 +26,16 @@ export interface AttemptBrowserDependencies {
   liveViews: LiveViewSenders
   versions: ContextVersions
   usage: StorageUsage
+}
+
+/** What watching and taking over an attempt's browser does to the attempt. */
+export interface WatchedAttemptHooks {
+  /** Sends to the executor. */
+  send(message: LiveViewMessage): void
+  /** Writes to the run's log. */
+  log(message: string): void
+  /** The workflow waits for a person, or no longer. */
+  pause(isPaused: boolean): void
 }
 
 /** How saving the browser context changes the end of an attempt. */
@@ -40,7 +50,7 @@ export class AttemptBrowser {
   readonly #dependencies: AttemptBrowserDependencies
   readonly #claim: Claim
   readonly #secrets: Secrets
-  readonly #reply: (message: Reply) => void
+  readonly #attempt: WatchedAttemptHooks
   #liveView: AttemptLiveView | undefined
   readonly #cookies = new Set<string>()
   #captured: CapturedState
@@ -52,17 +62,11 @@ export class AttemptBrowser {
   /** Masks secrets and cookies in reports and errors. The run's output is masked separately. */
   redact: <Value>(value: Value) => Value
 
-  /** @param reply sends to the executor. */
-  constructor(
-    dependencies: AttemptBrowserDependencies,
-    claim: Claim,
-    secrets: Secrets,
-    reply: (message: Reply) => void,
-  ) {
+  constructor(dependencies: AttemptBrowserDependencies, claim: Claim, secrets: Secrets, attempt: WatchedAttemptHooks) {
     this.#dependencies = dependencies
     this.#claim = claim
     this.#secrets = secrets
-    this.#reply = reply
+    this.#attempt = attempt
     this.redact = createRedactor(secrets)
   }
 
@@ -122,12 +126,11 @@ export class AttemptBrowser {
 
   #beWatchable(): void {
     if (this.#released) return
-    const control = (action: ScreencastAction) => this.#reply({ type: 'screencast', action })
-    this.#liveView = new AttemptLiveView(this.#claim, control, (value) => this.redact(value))
+    this.#liveView = new AttemptLiveView(this.#claim, this.#attempt, (value) => this.redact(value))
     this.#dependencies.liveViews.add(this.#liveView)
   }
 
-  /** Passes on what the browser shows, if someone watches. */
+  /** Passes on what the browser shows, if someone watches, and who has control of it. */
   show(message: Shown): void {
     this.#liveView?.onMessage(message)
   }

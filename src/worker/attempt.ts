@@ -16,8 +16,10 @@ import { AttemptEvidence } from './attempt-evidence.ts'
 import type { AttemptEnd, AttemptObserver, ObservedStep } from './attempt-observer.ts'
 import { abortMessages, type Interruption, interruptedOutcome, type LastEvent, toOutcome } from './attempt-outcome.ts'
 import { AttemptSteps } from './attempt-steps.ts'
-import type { AttemptChannel, ExecutorEvent, ExecutorProcess, Reply } from './executor-process.ts'
+import type { AttemptChannel, ExecutorEvent, ExecutorProcess } from './executor-process.ts'
+import { isLiveViewEvent } from './live-view/attempt-live-view.ts'
 import { Reporter, retryUntilAvailable } from './reporter.ts'
+import { TimeLimit } from './time-limit.ts'
 
 type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type: Type }>
 
@@ -46,6 +48,7 @@ export class Attempt {
   readonly #secrets: Secrets
   readonly #browser: AttemptBrowser
   readonly #observer: Required<AttemptObserver>
+  readonly #timeLimit = new TimeLimit()
   readonly #timers: NodeJS.Timeout[] = []
   #channel: AttemptChannel | undefined
   readonly #steps: AttemptSteps
@@ -76,8 +79,11 @@ export class Attempt {
     this.#steps = new AttemptSteps(claim.steps)
     this.#secrets = this.#decryptSecrets()
     this.#redact = createRedactor(this.#secrets)
-    const reply = (message: Reply) => this.#channel?.reply(message)
-    this.#browser = new AttemptBrowser(dependencies.browser, claim, this.#secrets, reply)
+    this.#browser = new AttemptBrowser(dependencies.browser, claim, this.#secrets, {
+      send: (message) => this.#channel?.reply(message),
+      log: (message) => this.#reporter.add('log', { level: 'info', message }),
+      pause: (isPaused) => (isPaused ? this.#timeLimit.pause() : this.#timeLimit.resume()),
+    })
     // Looked up at each call: the browser replaces its redactor when it learns of cookies.
     const redact = <Value>(value: Value) => this.#browser.redact(value)
     this.#reporter = new Reporter(dependencies.queue, claim, redact, () => this.interrupt('leaseLost'))
@@ -94,6 +100,7 @@ export class Attempt {
     const workflow = this.#execution.workflows.get(this.#claim.workflowId)
     if (!workflow) throw new Error(`The deployment of this run has no workflow ${this.#claim.workflowId}.`)
     const outcome = await this.#run(workflow)
+    this.#timeLimit.clear()
     for (const timer of this.#timers) clearTimeout(timer)
     this.#browser.release()
     onReturned()
@@ -153,11 +160,12 @@ export class Attempt {
       }
       this.#channel = this.#execution.executor.start(start, (event) => this.#onEvent(event))
       this.#observer.started()
-      this.#timers.push(setTimeout(() => this.interrupt('timeLimit'), timeLimitSeconds * 1000))
+      this.#timeLimit.start(timeLimitSeconds, () => this.interrupt('timeLimit'))
     })
   }
 
   #onEvent(event: ExecutorEvent): void {
+    if (isLiveViewEvent(event)) return this.#browser.show(event)
     switch (event.type) {
       case 'log':
         return this.#reporter.add('log', { level: event.level, message: event.message })
@@ -180,9 +188,6 @@ export class Attempt {
       case 'evidence':
       case 'evidenceEnded':
         return this.#evidence.onMessage(event)
-      case 'frame':
-      case 'tabs':
-        return this.#browser.show(event)
       default:
         if (this.#isEnding) return this.#evidence.settle()
         if (event.type === 'exited') this.#evidence.settle()

@@ -1,4 +1,5 @@
 /** Messages between a worker and its executor processes: a line of JSON each, on a channel that both have open. */
+import type { PageInput } from '../domain/runs/live-control.ts'
 import { isLogLevel, jsonBytesMax, type LogLevel, nameLengthMax } from '../domain/runs/reported-values.ts'
 import type { EvidencePolicy } from '../domain/workflows/define-workflow.ts'
 import type { BrowserEndpoint } from './browser/browser-host.ts'
@@ -32,6 +33,9 @@ export type ToExecutor =
   | { type: 'browserUnavailable'; attempt: number; message: string }
   /** Someone starts or stops to watch the browser, or can take another frame. */
   | { type: 'screencast'; attempt: number; action: 'start' | 'stop' | 'next' }
+  /** A person takes over or hands back, or nobody has taken over in time. */
+  | { type: 'takeOver'; attempt: number; action: 'begin' | 'end' | 'unanswered' }
+  | { type: 'input'; attempt: number; input: PageInput }
 
 export type FromExecutor =
   /** The workflows are loaded, or have failed to load. */
@@ -53,6 +57,11 @@ export type AttemptMessage =
   /** What the shown page looks like: a JPEG in base64, and the size of the page in CSS pixels. */
   | { type: 'frame'; data: string; width: number; height: number }
   | { type: 'tabs'; tabs: readonly ShownTab[] }
+  /** The workflow asks for a person, and waits. */
+  | { type: 'takeOverAwaited'; message: string; waitMinutes: number }
+  /** The workflow waits for a person, or no longer. */
+  | { type: 'paused' }
+  | { type: 'resumed' }
   /** `reusable` is false when the process has grown or code of the attempt may still run in it. */
   | { type: 'returned'; output: string; reusable: boolean; state: CapturedState }
   | {
@@ -126,6 +135,9 @@ const shapes: Shapes = {
   evidenceEnded: { attempt },
   frame: { attempt, data: isText, width: isNumber, height: isNumber },
   tabs: { attempt, tabs: isTabs },
+  takeOverAwaited: { attempt, message: isText, waitMinutes: isNumber },
+  paused: { attempt },
+  resumed: { attempt },
   crashed: { attempt, name: isText, message: isText, stack: isTextOrNull },
   returned: { attempt, output: isJson, reusable: isOneOf(true, false), state: isState },
   threw: {

@@ -6,6 +6,7 @@ import { withCauses } from './error-stack.ts'
 import { recordingLevel } from './evidence/recorder.ts'
 import { RunEvidence } from './evidence/run-evidence.ts'
 import { Screencast } from './live-view/screencast.ts'
+import { TakeOver } from './live-view/take-over.ts'
 import { type AttemptMessage, isName, type ToExecutor } from './messages.ts'
 import { RunBrowser } from './run-browser.ts'
 import { toJson, toText } from './workflow-values.ts'
@@ -18,6 +19,7 @@ export class RunningAttempt {
   readonly browser: RunBrowser
   readonly evidence: RunEvidence
   readonly #screencast: Screencast
+  readonly #takeOver: TakeOver
   readonly #start: Start
   readonly #send: (message: AttemptMessage) => void
   readonly #steps = new Set<string>()
@@ -43,6 +45,7 @@ export class RunningAttempt {
     this.browser.onOpened = (context) => screencast.attach(context)
     this.browser.onClosing = () => screencast.stop()
     this.#screencast = screencast
+    this.#takeOver = new TakeOver(send, this.abort.signal)
   }
 
   onMessage(message: Exclude<ToExecutor, Start | { type: 'load' }>): void {
@@ -68,6 +71,10 @@ export class RunningAttempt {
         return this.browser.fail(message.message)
       case 'screencast':
         return this.#screencast[message.action]()
+      case 'takeOver':
+        return this.#takeOver[message.action]()
+      case 'input':
+        return this.#screencast.dispatch(message.input)
     }
   }
 
@@ -89,7 +96,15 @@ export class RunningAttempt {
       step: (name, fn) => this.#step(name, fn),
       artifact: (name, content, options) => this.#artifact(name, content, options?.mediaType),
     }
-    return { ...context, browser: usesBrowser ? (options) => this.browser.open(options) : noBrowser }
+    if (!usesBrowser) return { ...context, browser: noBrowser, takeOver: noBrowser }
+    return {
+      ...context,
+      browser: (options) => this.browser.open(options),
+      takeOver: async (message, options) => {
+        await this.browser.open()
+        return this.#takeOver.wait(message, options?.waitMinutes)
+      },
+    }
   }
 
   async #step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value> {
@@ -101,6 +116,7 @@ export class RunningAttempt {
       return JSON.parse(finished)
     }
     this.abort.signal.throwIfAborted()
+    await this.#takeOver.boundary()
     this.#send({ type: 'step', name, state: 'started' })
     // The async wrapper turns a synchronous throw into a rejection.
     const value = await (async () => fn())().catch((error: unknown) => {
@@ -119,6 +135,7 @@ export class RunningAttempt {
     const saved = this.#untilSaved(name)
     this.#send({ type: 'stepFinished', name, value: json })
     await saved
+    await this.#takeOver.boundary()
     // The value that a later attempt would get, so that the first attempt behaves the same.
     return JSON.parse(json)
   }

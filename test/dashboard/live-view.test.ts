@@ -50,6 +50,7 @@ async function startRun(user: SignedInUser) {
     return {
       send: async (body: object) => (await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).status,
       wait: () => fetch(url, { headers, signal: closing.signal }).then(({ status }) => status),
+      next: async () => (await fetch(url, { headers })).json(),
       close: () => closing.abort(),
     }
   }
@@ -148,4 +149,51 @@ test('the page of a run offers it while the run is not finished, for workflows w
   const page = await ada.visitor.get(`/runs/${run.runId}`)
   expect(page.text).toContain(`data-live-view="/runs/${run.runId}/live"`)
   expect(pageText(page)).toContain('Watch live')
+})
+
+const control = { phase: 'free', by: null, message: null }
+const wheel = { type: 'wheel', x: 1, y: 2, deltaX: 0, deltaY: 3, modifiers: 0 }
+
+test('commands of a user reach the worker, with one entry each in the audit log', async () => {
+  const ada = await signIn(dashboard)
+  const run = await startRun(ada)
+  const path = `/runs/${run.runId}/live`
+  const stream = await watch(ada, run.runId)
+  expect((await ada.visitor.post(`${path}/take-over`)).status, 'no worker is connected').toBe(409)
+  const worker = await run.connect()
+  let waiting = worker.next()
+  await worker.send({ control })
+  await until('the page may take over', () => stream.text.includes('event: control'))
+  expect((await ada.visitor.post(`${path}/input`, { inputs: JSON.stringify([wheel]) })).status).toBe(409)
+  expect((await ada.visitor.post(`${path}/take-over`)).status).toBe(204)
+  const by = { id: ada.id, name: ada.name }
+  expect(await waiting).toEqual({ commands: [{ type: 'takeOver', by }], present: [ada.id] })
+  waiting = worker.next()
+  await worker.send({ control: { ...control, phase: 'paused', by } })
+  const bob = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bob' })
+  for (const name of ['take-over', 'hand-back']) expect((await bob.visitor.post(`${path}/${name}`)).status).toBe(409)
+  const inputs = { inputs: JSON.stringify([{ ...wheel, more: 1 }]) }
+  expect((await bob.visitor.post(`${path}/input`, inputs)).status).toBe(409)
+  for (const invalid of ['', '{}', '[{"type":"evaluate"}]', JSON.stringify(Array(101).fill(wheel))]) {
+    expect((await ada.visitor.post(`${path}/input`, { inputs: invalid })).status).toBe(400)
+  }
+  expect((await ada.visitor.post(`${path}/input`, inputs)).status).toBe(204)
+  expect((await waiting).commands).toEqual([{ type: 'input', by, inputs: [wheel] }])
+  waiting = worker.next()
+  expect((await ada.visitor.post(`${path}/hand-back`)).status).toBe(204)
+  expect((await waiting).commands).toEqual([{ type: 'handBack', by }])
+  const entries = await dashboard.domain.auditLog.list(ada.accountId, { limit: 3 })
+  expect(entries.map(({ action, by }) => [action, by.name]).slice(0, 2)).toEqual([
+    ['run.handedBack', 'Ada'],
+    expect.anything(),
+  ])
+  expect(await dashboard.domain.auditLog.list(ada.accountId, { action: 'run.takenOver', limit: 9 })).toHaveLength(1)
+})
+
+test('users of other accounts cannot take over', async () => {
+  const [ada, eve] = [await signIn(dashboard), await signIn(dashboard)]
+  const run = await startRun(ada)
+  for (const name of ['take-over', 'hand-back', 'input']) {
+    expect((await eve.visitor.post(`/runs/${run.runId}/live/${name}`)).status).toBe(404)
+  }
 })

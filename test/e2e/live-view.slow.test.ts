@@ -39,10 +39,11 @@ const browse = moduleText(
 )
 
 /** A dashboard and a worker in processes of their own, a run that browses, and its page for a signed-in user. */
-async function watchRun(context: TestContext) {
+async function watchRun(context: TestContext, modules: Record<string, string> = { 'browse-long': browse }) {
   const directory = mkdtempSync(join(tmpdir(), 'execution-service-'))
   onTestFinished(() => removeDirectory(directory))
-  writeFileSync(join(directory, 'browse-long.ts'), browse)
+  for (const [id, text] of Object.entries(modules)) writeFileSync(join(directory, `${id}.ts`), text)
+  const [workflowId = ''] = Object.keys(modules)
   const { executable } = await testBrowser()
   const settings = { WORKFLOWS_DIR: directory, BROWSER_PATH: executable, LEASE_SECONDS: '3', WORKFLOW_MEMORY_MB: '256' }
   const installation = await ownInstallation(context, settings)
@@ -53,7 +54,7 @@ async function watchRun(context: TestContext) {
   const account = await installation.createAccount()
   const client = clientOf(service, account.key)
   const release = join(directory, 'release')
-  const { run } = await queue(client, 'browse-long', { until: release })
+  const { run } = await queue(client, workflowId, { until: release })
   await untilStatus(client, run, 'running')
   const user = await signIn({ ...service, settings: installation.settings }, { accountId: account.id })
   const page = await browser.newPage(context, { baseUrl: service.dashboardUrl })
@@ -114,4 +115,66 @@ test('a viewer is told that the worker was killed, and sees the next attempt', a
   await installation.startOnly('worker')
   await untilFrames(page, 2)
   await end()
+})
+
+const form = `<!doctype html><title>Form</title><body style="margin:0">
+  <input style="position:absolute;left:100px;top:100px;width:300px;height:60px">
+  <button style="position:absolute;left:100px;top:200px;width:300px;height:60px" onclick="document.title = document.querySelector('input').value">Send</button>`
+
+/** Opens a form, and writes what its title became. A person is asked first, or takes over between steps. */
+const formWorkflow = (id: string, wait: string) =>
+  moduleText(
+    id,
+    `browser: true, timeLimitSeconds: 300, variables: { type: 'object', properties: { until: { type: 'string' } } },
+    run: async ({ browser, step, takeOver, variables }) => {
+      const { existsSync } = await import('node:fs')
+      const page = await (await browser()).newPage()
+      await page.goto('data:text/html,' + encodeURIComponent(${JSON.stringify(form)}))
+      ${wait}
+    }`,
+  )
+
+const asking = formWorkflow(
+  'ask',
+  `const taken = await takeOver('Enter the code.')
+  return [taken, await page.title()]`,
+)
+const stepping = formWorkflow(
+  'step',
+  `let steps = 0
+  while (await page.title() === 'Form') { await step('step ' + steps, () => page.waitForTimeout(200)); steps += 1 }
+  return [steps > 0, await page.title()]`,
+)
+
+/** Clicks at a point of the remote page. */
+async function clickAt(page: Page, x: number, y: number): Promise<void> {
+  const screen = page.locator('[data-screen]')
+  const { width, height } = (await screen.boundingBox()) ?? { width: 0, height: 0 }
+  const size = await page
+    .locator('[data-frame]')
+    .evaluate((image) => ({ width: Number(image.getAttribute('width')), height: Number(image.getAttribute('height')) }))
+  await screen.click({ position: { x: (x / size.width) * width, y: (y / size.height) * height } })
+}
+
+test.for([
+  ['ask', 'The workflow asks: Enter the code. It waits until someone takes over.'],
+  ['step', ''],
+])('a member takes over, uses the page and hands back (%s)', async ([workflowId = '', request = ''], context) => {
+  const { page, user, end } = await watchRun(context, { [workflowId]: workflowId === 'ask' ? asking : stepping })
+  await page.getByRole('button', { name: 'Watch live' }).click()
+  await untilFrames(page, 1)
+  if (request) await page.getByText(request).waitFor()
+  await page.getByRole('button', { name: 'Take over' }).click()
+  await page.getByText('You have control.').waitFor()
+  await clickAt(page, 250, 130)
+  await page.keyboard.type('Open sesame')
+  await clickAt(page, 250, 230)
+  await page.keyboard.press('Shift+Escape')
+  await page.getByRole('button', { name: 'Hand back' }).click()
+  expect((await end()).output).toEqual([true, 'Open sesame'])
+  const log = await user.visitor.get('/settings/audit-log')
+  for (const action of ['took over the browser of a run', 'handed back the browser of a run']) {
+    expect(log.text.split(action).length - 1, 'the entry, and the filter').toBe(2)
+  }
+  expect(await browserErrors(page)).toEqual([])
 })

@@ -15,8 +15,9 @@ const succeeded = { kind: 'succeeded', output: null } as const
 
 /** The browser of an attempt that ended with this state. */
 function attemptBrowser({ contextVersions: versions, usage }: Domain, claim: Claim, json: string): AttemptBrowser {
+  const hooks = { send() {}, log() {}, pause() {} }
   const unused = { host: {} as BrowserHost, liveViews: {} as LiveViewSenders }
-  const browser = new AttemptBrowser({ ...unused, versions, usage }, claim, {}, () => {})
+  const browser = new AttemptBrowser({ ...unused, versions, usage }, claim, {}, hooks)
   browser.capture({ json })
   return browser
 }

@@ -1,17 +1,27 @@
 /** What watching costs a worker: pictures are taken while someone watches, and at the speed at which they are taken off. */
-import { expect, test } from 'vitest'
-import { AttemptLiveView } from '../../src/worker/live-view/attempt-live-view.ts'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { parseInput } from '../../src/domain/runs/live-control.ts'
+import { AttemptLiveView, type LiveViewMessage } from '../../src/worker/live-view/attempt-live-view.ts'
+import { TakeOver } from '../../src/worker/live-view/take-over.ts'
+import { TimeLimit } from '../../src/worker/time-limit.ts'
 
 const frame = (data: string) => ({ type: 'frame', data, width: 800, height: 600 }) as const
 
 function createView() {
   const sent: string[] = []
+  const logged: string[] = []
+  const pauses: boolean[] = []
   const redact = <Value>(value: Value) => JSON.parse(JSON.stringify(value).replaceAll('secret', '***')) as Value
-  const view = new AttemptLiveView({ runId: 'run', attempt: 1 }, (action) => sent.push(action), redact)
+  const attempt = {
+    send: (message: LiveViewMessage) => void sent.push('action' in message ? message.action : message.type),
+    log: (message: string) => void logged.push(message),
+    pause: (isPaused: boolean) => void pauses.push(isPaused),
+  }
+  const view = new AttemptLiveView({ runId: 'run', attempt: 1 }, attempt, redact)
   const changes: string[] = []
   const listen = (name: string) =>
     view.listen({ changed: () => changes.push(name), ended: () => changes.push(`${name} ended`) })
-  return { view, sent, changes, listen }
+  return { view, sent, logged, pauses, changes, listen }
 }
 
 test('pictures are taken from the first viewer to the last', () => {
@@ -56,4 +66,125 @@ test('the end of an attempt ends its viewers, and sends nothing to the process t
   view.delivered()
   expect(changes).toEqual(['one ended'])
   expect(sent).toEqual(['start'])
+})
+
+const [ada, bob] = [
+  { id: 'ada', name: 'Ada' },
+  { id: 'bob', name: 'Bob' },
+]
+const click = { type: 'wheel', x: 1, y: 2, deltaX: 0, deltaY: 3, modifiers: 0 } as const
+const input = (by: typeof ada) => ({ type: 'input', by, inputs: [click] }) as const
+
+test('input reaches the page of the one who has control, and once the workflow has paused', () => {
+  const { view, sent, logged, pauses } = createView()
+  view.onCommand({ type: 'takeOver', by: ada })
+  view.onCommand({ type: 'takeOver', by: bob })
+  expect(view.control.control).toEqual({ phase: 'pausing', by: ada, message: null })
+  view.onCommand(input(ada))
+  expect(sent).toEqual(['begin'])
+  view.onMessage({ type: 'paused' })
+  for (const by of [bob, ada]) view.onCommand(input(by))
+  view.onCommand({ type: 'handBack', by: bob })
+  expect(sent).toEqual(['begin', 'input'])
+  expect(view.control.control.phase).toBe('paused')
+  view.onCommand({ type: 'handBack', by: ada })
+  view.onMessage({ type: 'resumed' })
+  view.onCommand(input(ada))
+  expect(sent).toEqual(['begin', 'input', 'end'])
+  expect(pauses).toEqual([true, false])
+  expect(logged).toEqual(['Ada took over the browser.', 'Ada handed the browser back.'])
+})
+
+test('a browser whose controller is away for two minutes is handed back', () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const { view, sent } = createView()
+  view.onCommand({ type: 'takeOver', by: ada })
+  vi.advanceTimersByTime(119_000)
+  view.control.present('bob')
+  view.control.present('ada')
+  vi.advanceTimersByTime(119_000)
+  expect(sent).toEqual(['begin'])
+  vi.advanceTimersByTime(1000)
+  expect(sent).toEqual(['begin', 'end'])
+  expect(view.control.control.by).toBe(null)
+})
+
+test('a workflow that asks for a person is told when nobody takes over in time', () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const { view, sent, logged } = createView()
+  view.onMessage({ type: 'takeOverAwaited', message: 'Enter the code.', waitMinutes: 1 })
+  expect(view.control.control).toEqual({ phase: 'awaited', by: null, message: 'Enter the code.' })
+  vi.advanceTimersByTime(60_000)
+  expect(sent).toEqual(['unanswered'])
+  view.onMessage({ type: 'takeOverAwaited', message: 'Enter the code.', waitMinutes: 1 })
+  view.onCommand({ type: 'takeOver', by: ada })
+  expect(view.control.control.phase).toBe('paused')
+  vi.advanceTimersByTime(100_000)
+  expect(sent).toEqual(['unanswered', 'begin'])
+  view.end()
+  vi.advanceTimersByTime(600_000)
+  expect(sent, 'an attempt that has ended is sent nothing').toEqual(['unanswered', 'begin'])
+  expect(logged).toContain('Nobody took over the browser in time.')
+})
+
+test('time for which an attempt is paused does not count towards its time limit, up to 30 minutes', () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const limit = new TimeLimit()
+  let reached = 0
+  limit.start(60, () => {
+    reached += 1
+  })
+  vi.advanceTimersByTime(50_000)
+  limit.pause()
+  vi.advanceTimersByTime(20 * 60_000)
+  limit.resume()
+  vi.advanceTimersByTime(9000)
+  expect(reached).toBe(0)
+  limit.pause()
+  vi.advanceTimersByTime(10 * 60_000 + 900)
+  expect(reached).toBe(0)
+  vi.advanceTimersByTime(200)
+  expect(reached).toBe(1)
+  limit.pause()
+  limit.clear()
+})
+
+test('only input of the documented shape is passed on', () => {
+  const mouse = { type: 'mouse', event: 'mousePressed', x: 1, y: 2, button: 'left', clickCount: 1, modifiers: 0 }
+  const key = { type: 'key', event: 'keyDown', key: 'a', code: 'KeyA', keyCode: 65, text: 'a', modifiers: 8 }
+  for (const valid of [mouse, key, click, { type: 'text', text: 'pasted' }, { type: 'tab', index: 1 }]) {
+    expect(parseInput({ ...valid, more: 1 })).toEqual(valid)
+  }
+  const invalid = [
+    null,
+    { type: 'evaluate' },
+    { ...mouse, x: Number.NaN },
+    { ...mouse, x: 1e9 },
+    { ...mouse, event: 'mouseWheel' },
+    { ...key, text: 'a'.repeat(51) },
+    { ...key, key: 1 },
+    { type: 'text', text: 'a'.repeat(10_001) },
+    { type: 'tab', index: -1 },
+  ]
+  for (const each of invalid) expect(parseInput(each)).toBe(undefined)
+})
+
+test('a paused workflow goes on when its attempt is aborted', async () => {
+  const abort = new AbortController()
+  const sent: string[] = []
+  const takeOver = new TakeOver((message) => sent.push(message.type), abort.signal)
+  await takeOver.boundary()
+  takeOver.begin()
+  const steps = [takeOver.boundary(), takeOver.boundary()]
+  expect(sent).toEqual(['paused'])
+  takeOver.end()
+  await Promise.all(steps)
+  expect(sent).toEqual(['paused', 'resumed'])
+  const waiting = takeOver.wait('Enter the code.')
+  abort.abort(new Error('cancelled'))
+  await expect(waiting).rejects.toThrow('cancelled')
+  expect(sent).toEqual(['paused', 'resumed', 'takeOverAwaited', 'paused', 'resumed'])
 })

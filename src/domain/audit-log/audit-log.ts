@@ -23,6 +23,8 @@ export const actions = {
   'schedule.triggered': 'started a run of a schedule',
   'schedule.deleted': 'deleted a schedule',
   'run.watched': 'watched the browser of a run',
+  'run.takenOver': 'took over the browser of a run',
+  'run.handedBack': 'handed back the browser of a run',
   'webhookEndpoint.created': 'created a webhook endpoint',
   'webhookEndpoint.changed': 'changed a webhook endpoint',
   'webhookEndpoint.secretRotated': 'replaced the secret of a webhook endpoint',

@@ -87,6 +87,15 @@ export interface BrowserRunContext<Variables> extends RunContext<Variables> {
    * @param options Playwright's, such as `proxy` or `locale`. Only those of the first call count.
    */
   browser(options?: Omit<BrowserContextOptions, 'storageState'>): Promise<BrowserContext>
+  /**
+   * Waits until someone has taken over the browser on the page of the run in the dashboard, and handed it back: for
+   * example to enter a code. The time does not count towards the time limit, up to 30 minutes of an attempt.
+   *
+   * @param message what to do, for the run's log and the page.
+   * @param options `waitMinutes`: how long to wait until someone takes over. 10 by default, at most 30.
+   * @returns whether someone took over.
+   */
+  takeOver(message: string, options?: { waitMinutes?: number }): Promise<boolean>
 }
 
 /** When the service keeps what an attempt's browser did: if the attempt fails or times out, always, or never. */

@@ -29,6 +29,7 @@ const files = {
   'dashboard.js': readAsset('dashboard.js'),
   'command-menu.js': readAsset('command-menu.js'),
   'live-view.js': readAsset('live-view.js'),
+  'remote-input.js': readAsset('remote-input.js'),
   'icon.svg': readAsset('icon.svg'),
 }
 

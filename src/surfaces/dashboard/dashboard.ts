@@ -8,6 +8,7 @@ import { fileField } from './browser-contexts/context-templates.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorPages, unknownPage } from './error-pages.ts'
 import { showDestinations } from './go-to-page.ts'
+import * as control from './live-view/control-handlers.ts'
 import { streamLiveView } from './live-view/live-view-stream.ts'
 import { workerConnections } from './live-view/worker-connections.ts'
 import { showOverview } from './overview/overview-page.ts'
@@ -61,6 +62,9 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.get('/runs/:id', runs.showRun)
   pages.stream('/runs/:id/changes', streamRunChanges)
   pages.stream('/runs/:id/live', streamLiveView)
+  pages.command('/runs/:id/live/take-over', control.takeOver)
+  pages.command('/runs/:id/live/hand-back', control.handBack)
+  pages.command('/runs/:id/live/input', control.sendInput)
   pages.stream('/runs/:id/artifacts/:name', downloadArtifact)
   pages.stream('/trace-viewer/runs/:id/:trace', sendTrace)
   pages.get('/runs/:id/cancel', runs.confirmCancellation)

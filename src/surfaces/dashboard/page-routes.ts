@@ -86,6 +86,11 @@ export function userPages(app: Express, deps: Dependencies) {
       app.post(path, requireUser, ...readFormFields(formBytesMax), ...limits, handle(handler)),
     upload: (path: string, fieldName: string, bytesMax: number, handler: PageHandler) =>
       app.post(path, requireUser, readFormFile(fieldName, bytesMax), ...readFormFields(formBytesMax), handle(handler)),
+    /** For requests of the dashboard's scripts: the handler writes the response. */
+    command: (path: string, handler: StreamHandler) =>
+      app.post(path, requireUser, ...readFormFields(publicFormBytesMax), (request, response) =>
+        handler({ ...response.locals.page, form: submittedForm(response) }, deps, request, response),
+      ),
     stream: (path: string, handler: StreamHandler) =>
       app.get(path, requireUser, (request, response) => handler(response.locals.page, deps, request, response)),
   }

@@ -139,7 +139,7 @@ function withoutLiveView(lines: Json[]): Json[] {
   const calls = new Set<unknown>()
   return lines.filter(({ callId, class: type, params }) => {
     const method = String(Object(params).method)
-    if (type === 'CDPSession' && /^(Page\.\w*[sS]creencast|Input\.dispatch)/.test(method)) calls.add(callId)
+    if (type === 'CDPSession' && /^(Page\.\w*[sS]creencast|Input\.)/.test(method)) calls.add(callId)
     return callId === undefined || !calls.has(callId)
   })
 }

@@ -1,9 +1,25 @@
 /** The worker's part of a watched attempt: the latest frame and tabs of its browser, for those who are sent them. */
+import type { LiveCommand } from '../../domain/runs/live-control.ts'
 import type { WatchedAttempt } from '../../domain/runs/live-views.ts'
 import type { AttemptMessage, ToExecutor } from '../messages.ts'
+import { AttemptControl, type ControlEvent, type ControlledAttempt, type ControlMessage } from './attempt-control.ts'
 
 export type ScreencastAction = Extract<ToExecutor, { type: 'screencast' }>['action']
-export type Shown = Extract<AttemptMessage, { type: 'frame' | 'tabs' }>
+export type Shown = Extract<AttemptMessage, { type: 'frame' | 'tabs' }> | ControlEvent
+const shownTypes: readonly string[] = [
+  'frame',
+  'tabs',
+  'takeOverAwaited',
+  'paused',
+  'resumed',
+] satisfies Shown['type'][]
+
+export function isLiveViewEvent(event: { type: string }): event is Shown {
+  return shownTypes.includes(event.type)
+}
+
+/** Messages to the executor. */
+export type LiveViewMessage = { type: 'screencast'; action: ScreencastAction } | ControlMessage
 export type Frame = Omit<Extract<AttemptMessage, { type: 'frame' }>, 'type'>
 export type Tabs = Extract<AttemptMessage, { type: 'tabs' }>['tabs']
 
@@ -11,7 +27,7 @@ export type Tabs = Extract<AttemptMessage, { type: 'tabs' }>['tabs']
 const frameLengthMax = 1_500_000
 
 export interface LiveViewListener {
-  /** There is another frame, or other tabs. */
+  /** There is another frame, other tabs, or someone else in control. */
   changed(): void
   /** The attempt has ended. */
   ended(): void
@@ -21,22 +37,24 @@ export class AttemptLiveView {
   readonly watched: WatchedAttempt
   frame: Frame | undefined
   tabs: Tabs = []
-  readonly #control: (action: ScreencastAction) => void
+  readonly control: AttemptControl
+  readonly #send: (message: LiveViewMessage) => void
   readonly #redact: <Value>(value: Value) => Value
   readonly #listeners = new Set<LiveViewListener>()
   #hasEnded = false
 
   /**
-   * @param control sends to the executor.
+   * @param attempt the run's log, its time limit, and `send`, which sends to the executor.
    * @param redact masks secrets in addresses of pages.
    */
   constructor(
     watched: WatchedAttempt,
-    control: (action: ScreencastAction) => void,
+    attempt: Omit<ControlledAttempt, 'changed' | 'send'> & { send(message: LiveViewMessage): void },
     redact: <Value>(value: Value) => Value,
   ) {
     this.watched = watched
-    this.#control = control
+    this.#send = (message) => attempt.send(message)
+    this.control = new AttemptControl({ ...attempt, changed: () => this.#changed() })
     this.#redact = redact
   }
 
@@ -46,11 +64,11 @@ export class AttemptLiveView {
 
   /** Starts the screencast with the first listener; the last one to leave stops it. Returns a function that leaves. */
   listen(listener: LiveViewListener): () => void {
-    if (this.#listeners.size === 0 && !this.#hasEnded) this.#control('start')
+    if (this.#listeners.size === 0 && !this.#hasEnded) this.#send({ type: 'screencast', action: 'start' })
     this.#listeners.add(listener)
     return () => {
       if (!this.#listeners.delete(listener) || this.#listeners.size > 0 || this.#hasEnded) return
-      this.#control('stop')
+      this.#send({ type: 'screencast', action: 'stop' })
       // The next listener gets the frames of a new screencast.
       this.frame = undefined
     }
@@ -58,10 +76,11 @@ export class AttemptLiveView {
 
   /** A listener has delivered the latest frame: the browser may send another. */
   delivered(): void {
-    if (!this.#hasEnded) this.#control('next')
+    if (!this.#hasEnded) this.#send({ type: 'screencast', action: 'next' })
   }
 
   onMessage(message: Shown): void {
+    if (message.type !== 'frame' && message.type !== 'tabs') return this.control.onMessage(message)
     if (this.#listeners.size === 0) return
     if (message.type === 'tabs') this.tabs = this.#redact(message.tabs)
     else {
@@ -69,12 +88,21 @@ export class AttemptLiveView {
       if (data.length > frameLengthMax) return this.delivered()
       this.frame = { data, width, height }
     }
-    for (const listener of this.#listeners) listener.changed()
+    this.#changed()
+  }
+
+  onCommand(command: LiveCommand): void {
+    if (!this.#hasEnded) this.control.onCommand(command)
   }
 
   end(): void {
     this.#hasEnded = true
     this.frame = undefined
+    this.control.close()
     for (const listener of this.#listeners) listener.ended()
+  }
+
+  #changed(): void {
+    for (const listener of this.#listeners) listener.changed()
   }
 }

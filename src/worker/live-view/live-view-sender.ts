@@ -1,4 +1,6 @@
 /** Sends one attempt's frames to one dashboard process by HTTP: one request in flight, the latest frame wins. */
+
+import type { Control, LiveCommand } from '../../domain/runs/live-control.ts'
 import type { LiveView } from '../../domain/runs/live-views.ts'
 import type { AttemptLiveView, Frame, Tabs } from './attempt-live-view.ts'
 
@@ -19,6 +21,7 @@ export class LiveViewSender {
   readonly #closing = new AbortController()
   #sentFrame: Frame | undefined
   #sentTabs: Tabs | undefined
+  #sentControl: Control | undefined
   #isSending = false
   #end: (how: SenderEnd) => void = () => {}
 
@@ -35,6 +38,8 @@ export class LiveViewSender {
       this.#closing.abort()
     })
     void this.#poll()
+    // What earlier connections have received, if there were any.
+    void this.#send()
   }
 
   close(): void {
@@ -44,8 +49,16 @@ export class LiveViewSender {
   /** Keeps a request open, by which the dashboard says at once that nobody watches any more, and sees a lost worker. */
   async #poll(): Promise<void> {
     while (!this.#closing.signal.aborted) {
-      await this.#request('GET', pollMillisecondsMax)
+      this.#obey(await this.#request('GET', pollMillisecondsMax))
     }
+  }
+
+  /** @param text the response: commands, and the users whose pages are open. */
+  #obey(text: string | undefined): void {
+    if (!text) return
+    const { commands, present }: { commands: LiveCommand[]; present: string[] } = JSON.parse(text)
+    for (const userId of present) this.#attempt.control.present(userId)
+    for (const command of commands) this.#attempt.onCommand(command)
   }
 
   async #send(): Promise<void> {
@@ -53,18 +66,22 @@ export class LiveViewSender {
     this.#isSending = true
     while (!this.#closing.signal.aborted) {
       const { frame, tabs } = this.#attempt
+      const { control } = this.#attempt.control
       const newFrame = frame !== this.#sentFrame ? frame : undefined
       const newTabs = tabs !== this.#sentTabs ? tabs : undefined
-      if (!newFrame && !newTabs) break
+      const newControl = control !== this.#sentControl ? control : undefined
+      if (!newFrame && !newTabs && !newControl) break
       this.#sentFrame = frame
       this.#sentTabs = tabs
-      await this.#request('POST', requestMillisecondsMax, JSON.stringify({ frame: newFrame, tabs: newTabs }))
+      this.#sentControl = control
+      const body = JSON.stringify({ frame: newFrame, tabs: newTabs, control: newControl })
+      await this.#request('POST', requestMillisecondsMax, body)
       if (newFrame) this.#attempt.delivered()
     }
     this.#isSending = false
   }
 
-  async #request(method: string, millisecondsMax: number, body?: string): Promise<void> {
+  async #request(method: string, millisecondsMax: number, body?: string): Promise<string | undefined> {
     const { address, id } = this.#view
     const { attempt } = this.#attempt.watched
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(millisecondsMax)])
@@ -77,12 +94,13 @@ export class LiveViewSender {
         ...(body !== undefined && { body }),
       })
       // Read to the end, so that the connection is used again.
-      await response.text()
-      if (response.ok) return
+      const text = await response.text()
+      if (response.ok) return text
       this.#end([401, 404, 410].includes(response.status) ? 'refused' : 'unreachable')
     } catch {
       this.#end('unreachable')
     }
     this.#closing.abort()
+    return undefined
   }
 }

@@ -1,6 +1,8 @@
 /** Sends what an attempt's browser shows while someone watches, in the executor. Costs nothing while nobody does. */
 import type { BrowserContext, CDPSession, Page } from 'playwright-core'
+import type { PageInput } from '../../domain/runs/live-control.ts'
 import type { AttemptMessage, ShownTab } from '../messages.ts'
+import { dispatchInput } from './dispatch-input.ts'
 
 /** At most ten frames a second. */
 const frameMillisecondsMin = 100
@@ -61,6 +63,17 @@ export class Screencast {
       this.#nextAt = performance.now() + frameMillisecondsMin * frames.length
       for (const sessionId of frames) session?.send('Page.screencastFrameAck', { sessionId }).catch(() => {})
     }, wait)
+  }
+
+  /** Passes a person's input to the shown page, in order. */
+  dispatch(input: PageInput): void {
+    if (input.type === 'tab') {
+      const page = this.#context?.pages().slice(-tabsMax)[input.index]
+      if (page) this.#show(page)
+      return this.#sendTabs()
+    }
+    const session = this.#session
+    if (session) void dispatchInput(session, input).catch(() => {})
   }
 
   #begin(context: BrowserContext): void {

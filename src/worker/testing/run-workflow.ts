@@ -40,6 +40,8 @@ export interface RunOptions<Variables> {
    * the workflow uses, or a function that makes one. The fake is not closed.
    */
   browser?: 'chromium' | FakeBrowser
+  /** What a person does when the workflow calls `takeOver`. Without it, nobody takes over: `takeOver` returns false. */
+  takeOver?: () => unknown
   /**
    * `'fake'`: time jumps to the next timer when the run waits for nothing else, so that a run which waits for an hour
    * ends at once. It replaces `Date`, timers, and `AbortSignal.timeout` of the process until the run has ended.
@@ -153,6 +155,7 @@ function prepare(definition: WorkflowDefinition<object, object, true>, options: 
     secrets: checked.secrets,
     fakeSteps: steps,
     browser: options.browser,
+    takeOver: options.takeOver,
     cancelAfterSeconds: options.cancelAfterSeconds,
     finishedSteps: new Map(Object.entries(finishedSteps).map(([name, value]) => [name, JSON.stringify(value ?? null)])),
     artifacts: new Map(),

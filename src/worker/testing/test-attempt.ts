@@ -32,6 +32,7 @@ export interface TestRun {
   /** What steps return in place of their functions. */
   fakeSteps: Record<string, unknown>
   browser: 'chromium' | FakeBrowser | undefined
+  takeOver: (() => unknown) | undefined
   cancelAfterSeconds: number | undefined
   /** Results as JSON; attempts add theirs. */
   finishedSteps: Map<string, string>
@@ -137,7 +138,9 @@ export class TestAttempt {
     }
     const isGiven = workflow.usesBrowser && browser !== undefined && browser !== 'chromium'
     try {
-      return await run({ ...context, step, ...(isGiven && { browser: openGiven }) })
+      const takeOver = (message: string) => this.#takeOver(message)
+      const person = workflow.usesBrowser ? { takeOver } : {}
+      return await run({ ...context, step, ...person, ...(isGiven && { browser: openGiven }) })
     } catch (error) {
       this.#cause = error
       throw error
@@ -168,6 +171,14 @@ export class TestAttempt {
         if (this.#test.browser === 'chromium') return this.#running.browser.provideOpened(launchChromium)
         return this.#running.browser.fail(noTestBrowser)
     }
+  }
+
+  /** Does what the test has in place of a person. */
+  async #takeOver(message: string): Promise<boolean> {
+    const { takeOver } = this.#test
+    this.#add('log', { level: 'info', message: `Waiting for someone to take over the browser: ${message}` })
+    await takeOver?.()
+    return takeOver !== undefined
   }
 
   #saveArtifact({ name, mediaType, content }: Extract<AttemptMessage, { type: 'artifact' }>): { error?: string } {

@@ -1,15 +1,22 @@
 /** Shows the browser of a running run while the user watches: frames and tabs from an event stream. */
+import { RemoteInput } from './remote-input.js'
 
 class LiveView {
   #section
   #stream
   /** Whether the user wants to watch. */
   #isOn = false
+  #input
 
   constructor(section) {
     this.#section = section
     section.hidden = false
+    this.#input = new RemoteInput(this.#find('screen'), (inputs) =>
+      this.#post('input', { inputs: JSON.stringify(inputs) }),
+    )
     this.#find('watch').addEventListener('click', () => this.#toggle())
+    this.#find('take-over').addEventListener('click', () => this.#post('take-over'))
+    this.#find('hand-back').addEventListener('click', () => this.#post('hand-back'))
     // A hidden page must not keep the browser busy.
     document.addEventListener('visibilitychange', () => this.#connect())
     // The run has ended, and the page was updated without this section.
@@ -21,6 +28,16 @@ class LiveView {
 
   #find(name) {
     return this.#section.querySelector(`[data-${name}]`)
+  }
+
+  async #post(name, form = {}) {
+    const response = await fetch(`${this.#section.dataset.liveView}/${name}`, {
+      method: 'POST',
+      body: new URLSearchParams(form),
+    }).catch(() => undefined)
+    if (name === 'take-over' && !response?.ok) {
+      this.#find('control').textContent = 'The browser could not be taken over. Try again.'
+    }
   }
 
   #toggle() {
@@ -39,15 +56,18 @@ class LiveView {
 
   #connect() {
     this.#close()
+    this.#showControl(undefined)
     if (!this.#isOn || document.hidden || !this.#section.isConnected) return this.#showFrame(undefined)
     const stream = new EventSource(this.#section.dataset.liveView)
     this.#stream = stream
     const on = (name, act) => stream.addEventListener(name, ({ data }) => act(JSON.parse(data)))
     on('status', ({ text }) => this.#showStatus(text))
+    on('control', (control) => this.#showControl(control))
     on('tabs', (tabs) => this.#showTabs(tabs))
     on('frame', (frame) => this.#showFrame(frame))
     on('end', () => {
       this.#close()
+      this.#showControl(undefined)
       this.#showFrame(undefined)
     })
     stream.addEventListener('error', () => {
@@ -59,14 +79,31 @@ class LiveView {
 
   #showStatus(text) {
     this.#find('status').textContent = text
-    if (text !== '') this.#showFrame(undefined)
+    if (text === '') return
+    this.#showFrame(undefined)
+    this.#showControl(undefined)
+  }
+
+  /** @param control who controls the browser; undefined if nobody can take over. */
+  #showControl(control) {
+    const isOwn = control?.by?.id === this.#section.dataset.user
+    const had = !this.#find('hand-back').hidden
+    this.#find('take-over').hidden = !control || control.by !== null
+    this.#find('hand-back').hidden = !isOwn
+    this.#find('control').textContent = describe(control, isOwn)
+    this.#input.isEnabled = isOwn && control.phase === 'paused'
+    if (isOwn && !had) this.#find('hand-back').focus()
   }
 
   #showTabs(tabs) {
-    const items = tabs.map(({ url, isShown }) => {
+    const items = tabs.map(({ url, isShown }, index) => {
       const item = document.createElement('li')
-      item.textContent = nameOf(url)
-      if (isShown) item.setAttribute('aria-current', 'true')
+      const button = document.createElement('button')
+      button.type = 'button'
+      button.textContent = nameOf(url)
+      button.addEventListener('click', () => this.#input.send({ type: 'tab', index }))
+      if (isShown) button.setAttribute('aria-current', 'true')
+      item.append(button)
       return item
     })
     this.#find('tabs').replaceChildren(...items)
@@ -77,10 +114,21 @@ class LiveView {
     const image = this.#find('frame')
     image.hidden = !frame
     if (!frame) return image.removeAttribute('src')
+    this.#input.size = frame
     image.width = frame.width
     image.height = frame.height
     image.src = `data:image/jpeg;base64,${frame.data}`
   }
+}
+
+function describe(control, isOwn) {
+  if (!control) return ''
+  const { phase, by, message } = control
+  const request = message === null ? '' : `The workflow asks: ${message}`
+  if (by === null) return phase === 'awaited' ? `${request} It waits until someone takes over.` : ''
+  if (!isOwn) return `${by.name} has taken over.`
+  if (phase === 'pausing') return 'The workflow pauses before or after its next step. Then you have control.'
+  return `You have control. ${request} Mouse and keys go to the picture; Shift+Esc leaves it.`
 }
 
 /** A short name of the page at this address. */

@@ -4,6 +4,7 @@
  */
 import type { Logger } from 'pino'
 import type { Actor } from '../../../domain/audit-log/audit-log.ts'
+import type { Control, LiveCommand } from '../../../domain/runs/live-control.ts'
 import { extensionMilliseconds, type LiveView, type LiveViews } from '../../../domain/runs/live-views.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { Viewer } from './viewer.ts'
@@ -11,6 +12,8 @@ import { Viewer } from './viewer.ts'
 /** Watched runs of this process, each with a frame of at most 1.5 MB in memory. */
 const watchedRunsMax = 50
 const viewersPerRunMax = 20
+/** Commands of a run that wait for its worker. */
+const commandsMax = 100
 /** A page that reconnects within this time makes no other entry in the audit log. */
 const sameWatchMilliseconds = 10 * 60_000
 
@@ -18,16 +21,26 @@ const sameWatchMilliseconds = 10 * 60_000
 export interface Received {
   frame?: { data: string; width: number; height: number } | undefined
   tabs?: readonly { url: string; isShown: boolean }[] | undefined
+  control?: Control | undefined
+}
+
+/** For a worker: what to do, and the users whose pages are open. */
+export interface ForWorker {
+  commands: LiveCommand[]
+  present: string[]
 }
 
 interface WatchedRun {
   view: LiveView
-  viewers: Set<Viewer>
+  /** Open pages, with their users. */
+  viewers: Map<Viewer, string>
   timer: NodeJS.Timeout
   /** The attempt that a worker has connected for last, and its token. */
   attempt: number
   token: string
-  /** Ends the request by which a worker waits for the end of the view. */
+  /** Commands that no worker has been sent. */
+  commands: LiveCommand[]
+  /** Ends the request by which a worker waits. */
   release: (() => void) | undefined
   isConnected: boolean
   latest: Received
@@ -58,7 +71,7 @@ export class LiveViewHub {
     if (watched.viewers.size >= viewersPerRunMax) return undefined
     const viewer = new Viewer()
     // Before anything is awaited: the last viewer that leaves closes the view.
-    watched.viewers.add(viewer)
+    watched.viewers.set(viewer, by.id ?? '')
     await this.#record(run, by).catch((error) => {
       this.leave(run.id, viewer)
       throw error
@@ -92,22 +105,45 @@ export class LiveViewHub {
     return true
   }
 
-  receive(viewId: string, { frame, tabs }: Received): void {
+  receive(viewId: string, { frame, tabs, control }: Received): void {
     const watched = this.#byView.get(viewId)
     if (!watched) return
-    Object.assign(watched.latest, frame && { frame }, tabs && { tabs })
-    this.#show(watched, { frame, tabs })
+    Object.assign(watched.latest, frame && { frame }, tabs && { tabs }, control && { control })
+    this.#show(watched, { frame, tabs, control })
   }
 
-  /** Resolves when nobody watches any more (true), or the signal is aborted. Call it while a worker is connected. */
-  untilUnwatched(viewId: string, signal: AbortSignal): Promise<boolean> {
+  /**
+   * Resolves with commands for the worker, with none when the signal is aborted, or with `undefined` when nobody watches any
+   * more. Call it while the worker is connected.
+   */
+  async nextCommands(viewId: string, signal: AbortSignal): Promise<ForWorker | undefined> {
     const watched = this.#byView.get(viewId)
-    if (!watched) return Promise.resolve(true)
+    if (!watched) return undefined
     this.#connect(watched, true)
-    return new Promise((resolve) => {
-      watched.release = () => resolve(true)
-      signal.addEventListener('abort', () => resolve(false), { once: true })
-    })
+    if (watched.commands.length === 0) {
+      await new Promise<void>((resolve) => {
+        watched.release = resolve
+        signal.addEventListener('abort', () => resolve(), { once: true })
+      })
+    }
+    if (!this.#byView.has(viewId)) return undefined
+    // Kept for the worker's next connection.
+    const commands = signal.aborted ? [] : watched.commands.splice(0)
+    return { commands, present: [...new Set(watched.viewers.values())] }
+  }
+
+  /** Who controls the browser of the run, if a worker is connected to this process. */
+  async control(runId: string): Promise<Control | undefined> {
+    const watched = await this.#byRun.get(runId)
+    return watched?.isConnected ? watched.latest.control : undefined
+  }
+
+  /** Sends a command to the worker of a run that this process watches. Input is dropped if the worker takes none. */
+  async command(runId: string, command: LiveCommand): Promise<void> {
+    const watched = await this.#byRun.get(runId)
+    if (!watched || (command.type === 'input' && watched.commands.length >= commandsMax)) return
+    watched.commands.push(command)
+    watched.release?.()
   }
 
   /** The connection to the worker has ended. */
@@ -119,12 +155,12 @@ export class LiveViewHub {
   #connect(watched: WatchedRun, isConnected: boolean): void {
     if (watched.isConnected === isConnected) return
     watched.isConnected = isConnected
-    if (!isConnected) watched.latest = {}
+    if (!isConnected) Object.assign(watched, { latest: {}, commands: [] })
     this.#show(watched, { isConnected })
   }
 
   #show({ viewers }: WatchedRun, shown: Parameters<Viewer['show']>[0]): void {
-    for (const viewer of viewers) viewer.show(shown)
+    for (const viewer of viewers.keys()) viewer.show(shown)
   }
 
   #watched(runId: string): Promise<WatchedRun> {
@@ -144,8 +180,8 @@ export class LiveViewHub {
       })
     }
     const timer = setInterval(extend, extensionMilliseconds).unref()
-    const viewers = new Set<Viewer>()
-    const state = { attempt: 0, token: '', release: undefined, isConnected: false, latest: {} }
+    const viewers = new Map<Viewer, string>()
+    const state = { attempt: 0, token: '', commands: [], release: undefined, isConnected: false, latest: {} }
     const watched: WatchedRun = { view, viewers, timer, ...state }
     this.#byView.set(view.id, watched)
     return watched

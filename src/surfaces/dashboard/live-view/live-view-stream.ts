@@ -64,9 +64,10 @@ function describe({ status }: Run, state: { isConnected: boolean; wasConnected: 
   return 'Waiting for the browser. If the run uses it already, its worker cannot reach this dashboard (LIVE_VIEW_ADDRESS).'
 }
 
-function toEvents({ frame, tabs }: Shown, status: string | undefined): string {
+function toEvents({ frame, tabs, control }: Shown, status: string | undefined): string {
   const events = [
     status !== undefined && toEvent('status', { text: status }),
+    control && toEvent('control', control),
     tabs && toEvent('tabs', tabs),
     frame && toEvent('frame', frame),
   ]

@@ -10,8 +10,9 @@ export class Viewer {
   #pending: Shown = {}
   #wake: () => void = () => {}
 
-  show({ frame, tabs, isConnected }: Shown): void {
-    Object.assign(this.#pending, frame && { frame }, tabs && { tabs }, isConnected !== undefined && { isConnected })
+  show({ frame, tabs, control, isConnected }: Shown): void {
+    Object.assign(this.#pending, frame && { frame }, tabs && { tabs }, control && { control })
+    Object.assign(this.#pending, isConnected !== undefined && { isConnected })
     this.#wake()
   }
 

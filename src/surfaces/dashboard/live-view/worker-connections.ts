@@ -29,14 +29,15 @@ export function workerConnections(hub: LiveViewHub): Router {
     response.once('close', () => lost.abort())
     const stopping: AbortSignal[] = [request.app.locals.stopping ?? []].flat()
     const ended = AbortSignal.any([lost.signal, AbortSignal.timeout(holdMilliseconds), ...stopping])
-    const isUnwatched = await hub.untilUnwatched(id, ended)
+    const next = await hub.nextCommands(id, ended)
     if (lost.signal.aborted) return hub.disconnect(id, attempt)
     const forget = () => {
       gaps.delete(id)
       hub.disconnect(id, attempt)
     }
-    if (!isUnwatched) gaps.set(id, setTimeout(forget, gapMilliseconds).unref())
-    response.status(isUnwatched ? 410 : 204).end()
+    if (!next) return void response.status(410).end()
+    gaps.set(id, setTimeout(forget, gapMilliseconds).unref())
+    response.json(next)
   }
   const receive: RequestHandler = (request, response) => {
     hub.receive(read(request).id, parse(request.body))
@@ -57,12 +58,13 @@ const isNumber = (value: unknown) => typeof value === 'number'
 
 /** The worker passes on what a workflow's process has sent. */
 function parse(body: unknown): Received {
-  const { frame, tabs } = Object(body)
+  const { frame, tabs, control } = Object(body)
   const { data, width, height } = Object(frame)
   const isFrame = /^[A-Za-z0-9+/]+=*$/.test(String(data)) && isNumber(width) && isNumber(height)
   const areTabs = Array.isArray(tabs) && tabs.every((tab) => typeof Object(tab).url === 'string')
   return {
     ...(isFrame && { frame: { data, width, height } }),
+    ...(typeof Object(control).phase === 'string' && { control }),
     ...(areTabs && { tabs: tabs.map(({ url, isShown }) => ({ url, isShown: isShown === true })) }),
   }
 }

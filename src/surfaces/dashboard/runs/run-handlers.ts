@@ -31,7 +31,7 @@ export const listRuns: PageHandler = async ({ account, query }, deps) => {
   return { title: 'Runs', tab: 'runs', body }
 }
 
-export const showRun: PageHandler = async ({ account, query, params }, deps) => {
+export const showRun: PageHandler = async ({ account, user, query, params }, deps) => {
   const [found, queuerLabel, workers] = await Promise.all([
     deps.runs.getWithHistory(account.id, params.id ?? '', { logsMax: logLinesMax }),
     readQueuerLabels(deps, account.id),
@@ -49,6 +49,7 @@ export const showRun: PageHandler = async ({ account, query, params }, deps) => 
     queuer: queuerLabel(run),
     canceller: isCancelled(run) ? queuerLabel(run.cancelledBy) : undefined,
     workers: workers.length,
+    userId: user.id,
     executionUrl: deps.addresses().executionUrl,
     done: query.get('done') ?? '',
   })

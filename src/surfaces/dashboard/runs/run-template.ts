@@ -29,6 +29,8 @@ interface RunPage {
   /** `undefined` when the run has none, or it was deleted. */
   context: BrowserContext | undefined
   workers: number
+  /** The user of the page. */
+  userId: string
   executionUrl: string
   done: string
 }
@@ -50,7 +52,7 @@ export function renderRun(page: RunPage): Html {
     ${isUnfinished ? notice('warning', 'This run has not finished. Cancel it before you delete it.') : nothing}
     <div id="run" ${live}>
       <div id="run-status" role="status" aria-live="polite">${runBadge(run)}</div> ${heading(workflow?.title ?? workflowId, { lead: copyableId('run-id', id, 'Copy run ID'), actions })}
-      ${renderState(page)} ${renderProgress(run)} ${renderLiveView(run, workflow?.usesBrowser ?? false)}
+      ${renderState(page)} ${renderProgress(run)} ${renderLiveView(run, workflow?.usesBrowser ?? false, page.userId)}
       <div class="with-rail">
         ${renderRail(page)}
         <div>

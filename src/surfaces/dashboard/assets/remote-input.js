@@ -1,0 +1,94 @@
+/** Mouse and keyboard on the picture of a remote page, collected into requests. */
+
+const buttons = ['left', 'middle', 'right']
+const moveMilliseconds = 50
+
+export class RemoteInput {
+  /** Size of the remote page in CSS pixels. */
+  size = { width: 1, height: 1 }
+  #element
+  #post
+  #isEnabled = false
+  #waiting = []
+  #isSending = false
+  #movedAt = 0
+
+  /** @param post sends inputs; resolves when they have arrived. */
+  constructor(element, post) {
+    this.#element = element
+    this.#post = post
+    const listen = (name, act) =>
+      element.addEventListener(name, (event) => this.#isEnabled && act(event), { passive: false })
+    listen('mousemove', (event) => this.#move(event))
+    listen('mousedown', (event) => {
+      event.preventDefault()
+      // Scrolling would move the picture under the mouse.
+      element.focus({ preventScroll: true })
+      this.#mouse(event, 'mousePressed')
+    })
+    listen('mouseup', (event) => this.#mouse(event, 'mouseReleased'))
+    listen('contextmenu', (event) => event.preventDefault())
+    listen('wheel', (event) => {
+      event.preventDefault()
+      const { deltaX, deltaY } = event
+      this.send({ type: 'wheel', ...this.#at(event), deltaX, deltaY })
+    })
+    listen('keydown', (event) => this.#key(event, 'keyDown'))
+    listen('keyup', (event) => this.#key(event, 'keyUp'))
+    listen('paste', (event) => this.send({ type: 'text', text: event.clipboardData.getData('text').slice(0, 10_000) }))
+  }
+
+  set isEnabled(isEnabled) {
+    this.#isEnabled = isEnabled
+    this.#element.toggleAttribute('data-controlled', isEnabled)
+    // Only then can the picture have the focus.
+    if (isEnabled) {
+      this.#element.tabIndex = 0
+      this.#element.setAttribute('role', 'application')
+      this.#element.setAttribute('aria-label', 'Remote page. Shift+Esc leaves it.')
+    } else for (const name of ['tabindex', 'role', 'aria-label']) this.#element.removeAttribute(name)
+  }
+
+  async send(input) {
+    if (!this.#isEnabled) return
+    this.#waiting.push(input)
+    if (this.#isSending) return
+    this.#isSending = true
+    while (this.#waiting.length > 0) await this.#post(this.#waiting.splice(0, 100))
+    this.#isSending = false
+  }
+
+  #at(event) {
+    const { left, top, width, height } = this.#element.getBoundingClientRect()
+    const x = Math.round(((event.clientX - left) / width) * this.size.width)
+    const y = Math.round(((event.clientY - top) / height) * this.size.height)
+    return { x, y, modifiers: modifiersOf(event) }
+  }
+
+  #move(event) {
+    if (event.timeStamp - this.#movedAt < moveMilliseconds) return
+    this.#movedAt = event.timeStamp
+    const pressed = event.buttons & 1 ? 'left' : 'none'
+    this.send({ type: 'mouse', event: 'mouseMoved', ...this.#at(event), button: pressed, clickCount: 0 })
+  }
+
+  #mouse(event, type) {
+    const button = buttons[event.button] ?? 'none'
+    this.send({ type: 'mouse', event: type, ...this.#at(event), button, clickCount: Math.max(1, event.detail) })
+  }
+
+  #key(event, type) {
+    if (event.key === 'Escape' && event.shiftKey) return this.#element.blur()
+    const isShortcut = event.ctrlKey || event.metaKey
+    // The paste event has the text.
+    if (isShortcut && event.key.toLowerCase() === 'v') return
+    event.preventDefault()
+    const { key, code, keyCode } = event
+    const text = isShortcut ? '' : key === 'Enter' ? '\r' : [...key].length === 1 ? key : ''
+    this.send({ type: 'key', event: type, key, code, keyCode, text, modifiers: modifiersOf(event) })
+  }
+}
+
+function modifiersOf({ altKey, ctrlKey, metaKey, shiftKey }) {
+  return (altKey ? 1 : 0) + (ctrlKey ? 2 : 0) + (metaKey ? 4 : 0) + (shiftKey ? 8 : 0)
+}
