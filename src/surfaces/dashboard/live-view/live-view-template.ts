@@ -16,12 +16,12 @@ export function renderLiveView({ id, status }: Run, usesBrowser: boolean, userId
       </div>
     </div>
     <p class="muted" data-about>Shows the pages as they are, secrets included. The audit log says who watched and who took over.</p>
+    <p role="status" class="muted" data-status></p>
+    <p role="status" data-control></p>
     <div data-stage hidden>
       <ul class="live-view-tabs" aria-label="Tabs of the browser" data-tabs></ul>
       <p class="live-view-address"><code data-address></code></p>
       <div class="live-view-screen" data-screen><img data-frame alt="What the browser shows now" draggable="false" hidden /></div>
     </div>
-    <p role="status" class="muted" data-status></p>
-    <p role="status" data-control></p>
   </section>`
 }
