@@ -72,6 +72,7 @@ async function insert(store: Store, variables: unknown): Promise<object> {
     concurrency_group: null,
     schedule_id: null,
     scheduled_for: null,
+    rerun_of: null,
   }
   await store.write((tx) => insertRuns(tx, [run]))
   store.notify('queue')

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '586f7786aa80dcde'
+export const documentHash = 'dac5aafd6be179a6'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -71,6 +71,20 @@ export interface ExecutionV1Operations {
    * `POST /v1/execution/runs/{runId}/cancel` · scopes: runs:write · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   cancelRun: Operation<operations, 'cancelRun'>
+  /**
+   * Run a finished run again.
+   *
+   * Queues a new run of the same workflow. It has the variables, secrets, priority, tags, browser context and
+   * `persistContext` of the finished run, except for what this request changes, and its concurrency key if the workflow
+   * still has a limit per key. Its delay, expiry and schedule are not repeated. The current deployment validates and
+   * executes the new run, whose `rerunOf` is the finished one.
+   *
+   * The body may be absent. Every call queues another run unless it repeats an `Idempotency-Key`. A key with scopes
+   * needs `browser-contexts:use` if the finished run has a browser context.
+   *
+   * `POST /v1/execution/runs/{runId}/rerun` · scopes: runs:write or runs:write, browser-contexts:use · responses: 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503, 507
+   */
+  rerunRun: Operation<operations, 'rerunRun'>
   /**
    * Follow a run.
    *
@@ -305,6 +319,7 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     getRun: { method: 'GET', path: '/v1/execution/runs/{runId}', retry: 'always' },
     deleteRun: { method: 'DELETE', path: '/v1/execution/runs/{runId}', retry: 'always' },
     cancelRun: { method: 'POST', path: '/v1/execution/runs/{runId}/cancel', retry: 'always' },
+    rerunRun: { method: 'POST', path: '/v1/execution/runs/{runId}/rerun', retry: 'withIdempotencyKey' },
     streamRunEvents: { method: 'GET', path: '/v1/execution/runs/{runId}/events', retry: 'always', parseAs: 'stream' },
     getRunArtifact: { method: 'GET', path: '/v1/execution/runs/{runId}/artifacts/{artifactName}', retry: 'always', parseAs: 'blob' },
     createRunToken: { method: 'POST', path: '/v1/execution/run-tokens', retry: 'ifRefused' },

@@ -69,6 +69,20 @@ export interface ExecutionV1Handlers<Principal> {
    */
   cancelRun: Handler<operations['cancelRun'], never, Principal>
   /**
+   * Run a finished run again.
+   *
+   * Queues a new run of the same workflow. It has the variables, secrets, priority, tags, browser context and
+   * `persistContext` of the finished run, except for what this request changes, and its concurrency key if the workflow
+   * still has a limit per key. Its delay, expiry and schedule are not repeated. The current deployment validates and
+   * executes the new run, whose `rerunOf` is the finished one.
+   *
+   * The body may be absent. Every call queues another run unless it repeats an `Idempotency-Key`. A key with scopes
+   * needs `browser-contexts:use` if the finished run has a browser context.
+   *
+   * `POST /v1/execution/runs/{runId}/rerun` · scopes: runs:write or runs:write, browser-contexts:use · responses: 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503, 507
+   */
+  rerunRun: Handler<operations['rerunRun'], 'delaySeconds', Principal>
+  /**
    * Follow a run.
    *
    * Server-sent events: first all past events of the run, then each new one as it happens. The stream ends after the

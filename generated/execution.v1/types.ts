@@ -133,6 +133,35 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/runs/{runId}/rerun": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a finished run again
+         * @description Queues a new run of the same workflow. It has the variables, secrets, priority, tags, browser context and
+         *     `persistContext` of the finished run, except for what this request changes, and its concurrency key if the workflow
+         *     still has a limit per key. Its delay, expiry and schedule are not repeated. The current deployment validates and
+         *     executes the new run, whose `rerunOf` is the finished one.
+         *
+         *     The body may be absent. Every call queues another run unless it repeats an `Idempotency-Key`. A key with scopes
+         *     needs `browser-contexts:use` if the finished run has a browser context.
+         */
+        post: operations["rerunRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/runs/{runId}/events": {
         parameters: {
             query?: never;
@@ -591,6 +620,17 @@ export interface components {
          * @example count-words
          */
         WorkflowId: string;
+        /** @description What differs from the run that is repeated. */
+        RerunRequest: {
+            /**
+             * @description All variables of the new run, in place of those of the run that is repeated. A secret that has the value
+             *     `********`, as in the response of `getRun`, keeps its value. With other variables than those of the repeated
+             *     run, only the API key that queued that run may keep its secrets; otherwise the value is refused.
+             */
+            variableData?: {
+                [key: string]: unknown;
+            };
+        };
         /** @description The run to queue. The specification allows only this member. */
         QueueRemoteRunRequest: {
             variableData: components["schemas"]["VariableData"];
@@ -723,6 +763,8 @@ export interface components {
              *     queued, and for runs of no schedule.
              */
             scheduledFor: components["schemas"]["Timestamp"] | null;
+            /** @description The run that this one repeats; it may have been deleted since. `null` for other runs. */
+            rerunOf: components["schemas"]["Uuid"] | null;
             /**
              * @description The API key that queued the run; it may have been deleted since. `null` for a run that was queued in the
              *     dashboard or by a schedule.
@@ -2962,6 +3004,185 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    rerunRun: {
+        parameters: {
+            query?: {
+                /** @description Seconds from now before which the run does not start. */
+                delaySeconds?: components["parameters"]["DelaySeconds"];
+                /** @description Seconds after which the run becomes `expired` if it has not started. Must be longer than the delay. */
+                expiresInSeconds?: components["parameters"]["ExpiresInSeconds"];
+                /**
+                 * @description The priority of the new run. Without this parameter, it has that of the finished run.
+                 * @example 5
+                 */
+                priority?: number;
+                /**
+                 * @description A tag of the new run; may be repeated. Without this parameter, it has the tags of the finished run; otherwise
+                 *     only those given.
+                 * @example [
+                 *       "repeated"
+                 *     ]
+                 */
+                tag?: components["schemas"]["RunTag"][];
+            };
+            header?: {
+                /**
+                 * @description Makes the call safe to repeat: for 24 hours, a call of the same account with the same key, workflow, parameters
+                 *     and body returns the first run, with `Idempotent-Replayed`. With another request, the key is refused (409).
+                 * @example invoice-2026-11-0042
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RerunRequest"];
+            };
+        };
+        responses: {
+            /**
+             * @description The run is stored durably and will be executed. For a repeated `Idempotency-Key`, the run of the first call
+             *     in its current state.
+             */
+            202: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description The path of the new resource.
+                     * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
+                     */
+                    Location: string;
+                    /**
+                     * @description Sent when an earlier call with this `Idempotency-Key` created the run.
+                     * @example true
+                     */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            /**
+             * @description The run has not finished; or its workflow or browser context is gone, or the workflow no longer uses a browser;
+             *     or the `Idempotency-Key` was used with another request, or for a run that has been deleted. Nothing was stored.
+             */
+            409: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            /**
+             * @description The API key has exceeded its rate limit, or the account has reached its limit of queued runs, of requests in
+             *     flight, or of bytes of large bodies and responses. Nothing was stored.
+             */
+            429: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
+                     * @example 42
+                     */
+                    "Retry-After": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageQuotaExceeded"];
         };
     };
     streamRunEvents: {

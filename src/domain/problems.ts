@@ -6,6 +6,7 @@ export const domainProblemTypes = {
   'name-taken': { status: 409, title: 'Name taken' },
   'browser-context-in-use': { status: 409, title: 'Browser context in use' },
   'run-not-finished': { status: 409, title: 'Run not finished' },
+  'run-does-not-fit': { status: 409, title: 'Run does not fit' },
   'too-many-webhook-endpoints': { status: 409, title: 'Too many webhook endpoints' },
   'too-many-schedules': { status: 409, title: 'Too many schedules' },
   'schedule-does-not-fit': { status: 409, title: 'Schedule does not fit' },

@@ -34,6 +34,7 @@ export const insertedRunColumns = [
   'concurrency_group',
   'schedule_id',
   'scheduled_for',
+  'rerun_of',
 ] as const satisfies (keyof RunsTable)[]
 
 export const startedAttempt = "status = 'running', reason = NULL, attempts = attempts + 1"

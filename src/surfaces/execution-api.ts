@@ -2,6 +2,7 @@
 import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts'
 import type { Principal } from '../domain/api-keys/api-key.ts'
 import { batchOperations } from '../domain/runs/batch-operations.ts'
+import { rerunOperations } from '../domain/runs/rerun-operations.ts'
 import { type RunDependencies, runOperations } from '../domain/runs/run-operations.ts'
 import { type ScheduleDependencies, scheduleOperations } from '../domain/schedules/schedule-operations.ts'
 import { type WebhookDependencies, webhookOperations } from '../domain/webhooks/webhook-operations.ts'
@@ -18,6 +19,7 @@ export const executionScopes = {
   getRun: 'runs:read',
   deleteRun: 'runs:write',
   cancelRun: 'runs:write',
+  rerunRun: 'runs:write',
   streamRunEvents: 'runs:read',
   getRunArtifact: 'runs:read',
   listWorkflows: 'workflows:read',
@@ -50,6 +52,7 @@ export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
   return {
     ...runOperations(dependencies),
     ...batchOperations(dependencies),
+    ...rerunOperations(dependencies),
     ...workflowOperations(dependencies),
     ...scheduleOperations(dependencies),
     ...webhookOperations(dependencies),

@@ -92,6 +92,7 @@ describe('running again', () => {
     const second = (await readRuns(sender)).at(-1) as StoredRun
     expect(response.headers.location).toBe(`/runs/${second.id}`)
     expect(second.variables).toEqual({ name: 'Grace', token: '********' })
+    expect((await sender.visitor.get(`/runs/${second.id}`)).text).toContain(`href="/runs/${first.id}"`)
     expect(await readSecrets(sender, second)).toEqual({ '/token': secret })
     for (const { text } of [formPage, response, await sender.visitor.get(`/runs/${second.id}`)]) {
       expect(text).not.toContain(secret)

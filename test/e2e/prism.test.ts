@@ -80,6 +80,8 @@ describe('Prism reports', () => {
     await client.getWorkflowsDocument()
     await client.createRunToken({ body: { runId: queuedId, expiresInSeconds: 60 } })
     await client.cancelRun({ params: { path: { runId: queuedId } } })
+    await client.rerunRun({ params: { path: { runId: queuedId } } })
+    await client.rerunRun({ params: { path: { runId: finishedId } }, body: { variableData: { name: 'Grace' } } })
     await client.streamRunEvents({ params: { path: { runId: finishedId } }, parseAs: 'text' })
     await client.streamRunEvents({ params: { path: { runId: finishedId }, header: { 'Last-Event-ID': '99' } } })
     const page = await client.listRuns({
@@ -93,7 +95,7 @@ describe('Prism reports', () => {
 
     expect(takeViolations()).toEqual([])
     expect(Buffer.from(downloaded.data ?? new ArrayBuffer()).toString()).toBe('Hello')
-    const ofRuns = [200, 200, 200, 200, 202, 200, 200, 200, 200, 202, 200, 201, 200, 200, 204, 200, 200, 204]
+    const ofRuns = [200, 200, 200, 200, 202, 200, 200, 200, 200, 202, 200, 201, 200, 202, 202, 200, 204, 200, 200, 204]
     const ofSchedules = [201, 200, 200, 200, 202, 204]
     const ofWebhooks = [201, 200, 200, 200, 200, 202, 200, 202, 202, 204]
     expect(statuses).toEqual([...ofRuns, ...ofSchedules, ...ofWebhooks])

@@ -104,6 +104,28 @@ describe('a queued run', () => {
     expect((await call(follow, { path: { runId: id }, headers: last })).status).toBe(204)
   })
 
+  test('can be run again once it has ended, with its options and secrets or with other variables', async () => {
+    const rerun = operationOf('rerunRun')
+    const { id } = JSON.parse((await queueGreet('priority=3&tag=a')).text)
+    expect((await call(rerun, { path: { runId: id }, body: {} })).status).toBe(409)
+    await call(operationOf('cancelRun'), { path: { runId: id } })
+    const again = await call(rerun, { path: { runId: id }, body: {} })
+    expectDocumented(rerun, again)
+    const run = JSON.parse(again.text)
+    const variableData = { name: 'Ada', token: '********' }
+    expect(run).toMatchObject({
+      workflowId: 'greet',
+      status: 'queued',
+      rerunOf: id,
+      priority: 3,
+      tags: ['a'],
+      variableData,
+    })
+    expect(await read(run.id)).toMatchObject({ rerunOf: id })
+    const other = { path: { runId: id }, query: 'priority=1', body: { variableData: { name: 'Grace' } } }
+    expect(JSON.parse((await call(rerun, other)).text)).toMatchObject({ priority: 1, variableData: { name: 'Grace' } })
+  })
+
   test('can be cancelled, which ends its events', async () => {
     const { id } = JSON.parse((await queueGreet()).text)
     clock.pass(3000)

@@ -41,23 +41,16 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     body: { runId: await queueRun(service, account), expiresInSeconds: 600 },
   }),
   getRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
-  deleteRun: async (service, account) => {
-    const runId = await queueRun(service, account)
-    await send(service, 'cancelRun', account.key, { path: { runId } }).expect(200)
-    return { path: { runId } }
-  },
+  deleteRun: async (service, account) => ({ path: { runId: await cancelledRun(service, account) } }),
   cancelRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
+  rerunRun: async (service, account) => ({ path: { runId: await cancelledRun(service, account) }, body: {} }),
   getRunArtifact: async (service, account) => {
     const runId = await queueRun(service, account)
     await putArtifact(service, runId)
     return { path: { runId, artifactName: 'hello.txt' } }
   },
   // The stream of a finished run ends by itself.
-  streamRunEvents: async (service, account) => {
-    const runId = await queueRun(service, account)
-    await send(service, 'cancelRun', account.key, { path: { runId } }).expect(200)
-    return { path: { runId } }
-  },
+  streamRunEvents: async (service, account) => ({ path: { runId: await cancelledRun(service, account) } }),
   listWorkflows: async () => ({}),
   getWorkflow: async () => ({ path: { workflowId: 'greet' } }),
   getWorkflowsDocument: async () => ({}),
@@ -192,6 +185,13 @@ export async function queueRun(service: Service, account: TestAccount, filled: F
   const response = await send(service, 'queueRemoteRun', account.key, { ...usual, ...filled })
   if (response.status >= 300) throw new Error(`Queueing failed: ${response.status} ${response.text}`)
   return response.body.id
+}
+
+/** Queues a run and cancels it, which finishes it; returns its id. */
+export async function cancelledRun(service: Service, account: TestAccount, filled: Filled = {}): Promise<string> {
+  const runId = await queueRun(service, account, filled)
+  await send(service, 'cancelRun', account.key, { path: { runId } }).expect(200)
+  return runId
 }
 
 /** Stores an artifact like one of the run's workflow. */

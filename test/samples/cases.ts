@@ -227,6 +227,13 @@ const cases: Record<OperationId, Case> = {
     prepare: (setup) => queue(setup, 'greet', { name: 'Ada' }, '?delaySeconds=1000'),
     check: ({ environment }, output) => expectAll(output, [environment.RUN_ID, 'cancelled']),
   },
+  rerunRun: {
+    async prepare(setup) {
+      await queue(setup, 'greet', { name: 'Ada' })
+      await finishRun(setup)
+    },
+    check: ({ environment }, output) => expectAll(output, [environment.RUN_ID, 'queued']),
+  },
   streamRunEvents: {
     prepare: (setup) => queue(setup, 'hold', { file: join(setup.directory, 'go') }),
     async during({ directory }, sample) {

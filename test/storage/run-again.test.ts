@@ -32,7 +32,9 @@ describe.each(stores)('running a run again ($name)', (kind) => {
   test('replaces masks by the secrets of the earlier run, and masks them again', async (test) => {
     const { domain, earlier, accountId, principal } = await openWithSecrets(test, kind)
     const copied = { ...earlier.variables, user: 'Grace' }
-    const run = await queueRun(domain, principal, { variables: copied, secretsFrom: earlier.id.toUpperCase() })
+    const from = { secretsFrom: earlier.id.toUpperCase(), rerunOf: earlier.id }
+    const run = await queueRun(domain, principal, { variables: copied, ...from })
+    expect(run.rerunOf).toBe(earlier.id)
     expect(run.variables).toEqual({ user: 'Grace', password: mask })
     expect(await secretsOf(domain, accountId, run.id)).toEqual({ '/password': 'very secret' })
     expect(await domain.runs.get(accountId, run.id)).toEqual(run)

@@ -28,6 +28,7 @@ export function newRunRow(accountId: string, changes: Partial<NewRun> = {}): New
     concurrency_group: null,
     schedule_id: null,
     scheduled_for: null,
+    rerun_of: null,
     ...changes,
   }
 }

@@ -33,6 +33,8 @@ export interface QueueRequest {
    * queued that run or all other variables are equal; otherwise the masks are not replaced.
    */
   secretsFrom?: string | undefined
+  /** The run of the same account and workflow that this one repeats. */
+  rerunOf?: string | undefined
   /** The schedule that queues the run, and the time that it is for; `null` if a caller starts it. */
   schedule?: { id: string; time: number | null } | undefined
 }
@@ -112,7 +114,7 @@ export const queuedRowColumns = [...insertedRunColumns, ...Object.keys(unstarted
 
 function toNewRun(
   { accountId, apiKeyId, userId = null }: Queuer,
-  { priority, delaySeconds, expiresInSeconds, tags, browserContext, schedule }: QueueRequest,
+  { priority, delaySeconds, expiresInSeconds, tags, browserContext, schedule, rerunOf }: QueueRequest,
   workflow: { id: string; version: string; deploymentId: string | null },
   variables: Record<string, unknown>,
 ): NewRun {
@@ -142,6 +144,7 @@ function toNewRun(
     concurrency_group: null,
     schedule_id: schedule?.id ?? null,
     scheduled_for: schedule?.time ?? null,
+    rerun_of: rerunOf ?? null,
   }
 }
 

@@ -40,6 +40,7 @@ export function toResponse(run: Run): RunResponse {
     persistContext: run.persistContext,
     scheduleId: run.scheduleId,
     scheduledFor: toTime(run.scheduledFor),
+    rerunOf: run.rerunOf,
     artifacts: run.artifacts.filter(({ kind }) => kind === 'workflow').map(toFile),
     createdAt: new Date(run.createdAt).toISOString(),
     availableAt: toTime(run.availableAt),

@@ -59,6 +59,8 @@ export class Run {
   /** The schedule that queued the run, and the time that it is for. */
   declare scheduleId: string | null
   declare scheduledFor: number | null
+  /** The run that this one repeats; it may have been deleted. */
+  declare rerunOf: string | null
   declare artifacts: Artifact[]
   declare createdAt: number
   declare availableAt: number | null
@@ -101,6 +103,7 @@ export class Run {
     this.persistContext = row.persist_context as PersistContext | null
     this.scheduleId = row.schedule_id
     this.scheduledFor = row.scheduled_for
+    this.rerunOf = row.rerun_of
     this.artifacts = artifacts
     this.createdAt = row.created_at
     this.availableAt = row.available_at

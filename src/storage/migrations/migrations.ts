@@ -21,6 +21,7 @@ import * as runsAgain from './0022-runs-again.ts'
 import * as evidence from './0023-evidence.ts'
 import * as runRollups from './0024-run-rollups.ts'
 import * as schedules from './0025-schedules.ts'
+import * as reruns from './0026-reruns.ts'
 import * as throttlesAndRotations from './0027-throttles-and-rotations.ts'
 import * as liveViews from './0028-live-views.ts'
 
@@ -57,6 +58,7 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0023-evidence': evidence.script,
   '0024-run-rollups': runRollups.script,
   '0025-schedules': schedules.script,
+  '0026-reruns': reruns.script,
   '0027-throttles-and-rotations': throttlesAndRotations.script,
   '0028-live-views': liveViews.script,
 }

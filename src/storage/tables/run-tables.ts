@@ -66,6 +66,8 @@ export interface RunsTable {
   schedule_id: string | null
   /** The time of the schedule that the run is for; `null` for a run that a caller started. */
   scheduled_for: Milliseconds | null
+  /** The run that this one repeats. */
+  rerun_of: string | null
 }
 
 export interface RunEventsTable {

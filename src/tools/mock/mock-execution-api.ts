@@ -2,6 +2,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { HandlerRequest, HandlerResponse } from '../../contract/exchange.ts'
 import type { ServerSentEvent } from '../../contract/handler.ts'
+import { runUnfinished } from '../../domain/runs/rerun-operations.ts'
 import { workflowOperations } from '../../domain/workflows/workflow-operations.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { workflowsDocument } from '../../domain/workflows/workflows-document.ts'
@@ -75,6 +76,7 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
     ...Object.fromEntries(ofService),
     getRun: async (request) => respond(runs.get(runOf(request))),
     cancelRun: async (request) => respond(runs.cancel(runOf(request))),
+    rerunRun: rerunHandler(dependencies, find('rerunRun'), find('queueRemoteRun'), runs),
     streamRunEvents: async (request) => {
       const after = Number(request.header['Last-Event-ID'] ?? 0)
       const events = runs.events(runOf(request), after, request.signal)
@@ -148,6 +150,50 @@ function queueHandler(
       onQueued(String(run.id))
       return { ...response, headers: { ...response.headers, Location: `/v1/execution/runs/${run.id}` }, body: run }
     }
+}
+
+/** Repeats a finished run that was queued here. */
+function rerunHandler(
+  { prism, workflows, clock }: Dependencies,
+  operation: Operation,
+  queue: Operation,
+  runs: MockRuns,
+) {
+  return async (request: HandlerRequest): Promise<HandlerResponse> => {
+    const finished = runs.get((request.path as { runId: string }).runId) as FinishedRun | undefined
+    if (!finished) return notHere
+    if (finished.finishedAt === null) return runUnfinished(finished)
+    const { variableData } = (request.body ?? {}) as { variableData?: Record<string, unknown> }
+    const { id, workflowId, priority, tags, concurrencyKey, browserContextId, persistContext } = finished
+    const earlier = {
+      ...{ priority, tag: tags, persistContext: persistContext ?? 'onSuccess' },
+      ...(concurrencyKey !== null && { concurrencyKey }),
+      ...(browserContextId !== null && { browserContextId }),
+    }
+    const query = { ...earlier, ...(request.query as { delaySeconds: number }) }
+    const queueRequest = { path: { workflowId }, query, body: { variableData: variableData ?? finished.variableData } }
+    const accepted = checkQueueRequest(workflows, queueRequest, variableData === undefined)
+    if (!('workflow' in accepted)) return accepted
+    const response = await mockResponse(prism, operation, request, clock)
+    if (!('body' in response)) return response
+    const typed = { ...queue, id: workflowNames(workflowId).operationId, path: queuePath + workflowId }
+    const output = await makeOutput(prism, typed, workflows, accepted)
+    const run = runs.queue({ ...(response.body as object), rerunOf: id }, accepted, queueRequest, output, false)
+    return { ...response, headers: { ...response.headers, Location: `/v1/execution/runs/${run.id}` }, body: run }
+  }
+}
+
+interface FinishedRun {
+  id: string
+  workflowId: string
+  status: string
+  finishedAt: string | null
+  variableData: Record<string, unknown>
+  priority: number
+  tags: string[]
+  concurrencyKey: string | null
+  browserContextId: string | null
+  persistContext: string | null
 }
 
 /** The example of the output, or else one that Prism makes up from the schema. */

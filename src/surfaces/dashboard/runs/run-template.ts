@@ -126,6 +126,7 @@ function runFacts({ run, queuer, workflow, context }: RunPage): { main: Fact[]; 
     ['Duration', renderRunDuration(run)],
     ['Attempts', maxAttempts > 1 ? `${attempts} of ${maxAttempts}` : `${attempts}`],
     ['Queued by', queuer],
+    run.rerunOf !== null && ['Repeats', html`<a href="/runs/${run.rerunOf}"><code>${shortId(run.rerunOf)}</code></a>`],
     run.tags.length > 0 && [
       'Tags',
       html`${run.tags.map((tag) => html`<a href="/runs?${toRunQuery({ search: tag })}"><code>${tag}</code></a> `)}`,

@@ -103,7 +103,7 @@ export function toQueueRequest(form: QueueForm): { request: QueueRequest } | { i
   const browserContext = id === '' ? undefined : { id, persist }
   const scheduled = { ...options, ...names, browserContext }
   const request = { workflowId: workflow.id, variables: parsed.value, idempotencyKey: key, ...scheduled }
-  return { request: from ? { ...request, secretsFrom: from.id } : request }
+  return { request: from ? { ...request, secretsFrom: from.id, rerunOf: from.id } : request }
 }
 
 function readFieldVariables(form: QueueForm): { value: Members } | { invalid: QueueForm } {
