@@ -155,6 +155,13 @@ program
   .option('--replace', 'replace the present store, which is kept under another name')
   .action(async (file, options) => (await import('./commands/restore.ts')).restore(file, options))
 
+program
+  .command('migrate-store')
+  .description('copy the embedded store to PostgreSQL and verify the copy; resumes when interrupted')
+  .requiredOption('--to <url>', 'the database, such as postgres://user:password@host/database')
+  .option('--serving', 'the service is running: let it refuse writes until this command is stopped')
+  .action(async (options) => (await import('./commands/migrate-store.ts')).migrateStore(options))
+
 const [{ exitOnError }, { hideSecrets }] = await Promise.all([
   import('./commands/output.ts'),
   import('./commands/hidden-environment.ts'),
