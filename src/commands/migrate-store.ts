@@ -1,6 +1,5 @@
 /** `migrate-store --to URL`: copies the embedded store to PostgreSQL, and verifies the copy. */
 import { hash } from 'node:crypto'
-import type { DatabaseSync } from 'node:sqlite'
 import { type Config, readConfig } from '../config.ts'
 import { openKeyRing } from '../domain/installation.ts'
 import { decryptLatest } from '../storage/encrypted-columns.ts'
@@ -14,6 +13,7 @@ import {
   lockSource,
   type Row,
   readBatches,
+  type Source,
   SourceInUse,
   type SourceTable,
   sourceTables,
@@ -88,7 +88,7 @@ async function checkSource(config: Config): Promise<string> {
 }
 
 /** Copies what is missing and verifies everything. Starts over once if the source has changed since an interruption. */
-async function copyAll(source: DatabaseSync, target: Target, tables: readonly SourceTable[]): Promise<void> {
+async function copyAll(source: Source, target: Target, tables: readonly SourceTable[]): Promise<void> {
   if (target.resumed) print('Resuming the copy that was interrupted.')
   for (let mayStartOver = target.resumed; ; mayStartOver = false) {
     for (const table of tables) await copyTable(source, target, table)
@@ -105,7 +105,7 @@ async function copyAll(source: DatabaseSync, target: Target, tables: readonly So
 
 const progressMilliseconds = 2000
 
-async function copyTable(source: DatabaseSync, target: Target, table: SourceTable): Promise<void> {
+async function copyTable(source: Source, target: Target, table: SourceTable): Promise<void> {
   const total = countRows(source, table)
   if (total === 0) return
   let copied = 0
@@ -121,7 +121,7 @@ async function copyTable(source: DatabaseSync, target: Target, table: SourceTabl
 
 /** Compares the number of rows and the sum of their hashes. Returns the first table that differs. */
 async function firstDifference(
-  source: DatabaseSync,
+  source: Source,
   target: Target,
   tables: readonly SourceTable[],
 ): Promise<string | undefined> {

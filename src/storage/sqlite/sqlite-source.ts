@@ -12,6 +12,9 @@ export interface SourceTable {
 
 export type Row = Value[]
 
+/** A store that is locked against writes. */
+export type Source = DatabaseSync
+
 /** Bounds the memory that a batch takes, whichever limit is reached first. */
 const batchMax = { rows: 1000, characters: 4_000_000 }
 const lockWaitMillisecondsMax = 30_000
@@ -26,7 +29,7 @@ export class SourceInUse extends Error {}
  * @param serving lets other processes keep the store open: they read, and their writes fail as StoreUnavailable.
  * @throws {SourceInUse} when another process has the store open and `serving` is not set.
  */
-export async function lockSource(path: string, serving: boolean): Promise<DatabaseSync> {
+export async function lockSource(path: string, serving: boolean): Promise<Source> {
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
     if (serving) {
@@ -44,7 +47,7 @@ export async function lockSource(path: string, serving: boolean): Promise<Databa
 }
 
 /** Lists the tables that the file has, apart from those of SQLite and of the migrator, each after those it refers to. */
-export function sourceTables(database: DatabaseSync): SourceTable[] {
+export function sourceTables(database: Source): SourceTable[] {
   const names = database
     .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
     .all()
@@ -60,12 +63,12 @@ export function sourceTables(database: DatabaseSync): SourceTable[] {
   return ordered.map((name) => describeTable(database, name))
 }
 
-function referencedTables(database: DatabaseSync, name: string): string[] {
+function referencedTables(database: Source, name: string): string[] {
   const rows = database.prepare('SELECT DISTINCT "table" AS name FROM pragma_foreign_key_list(?)').all(name)
   return rows.map((row) => String(row.name)).filter((parent) => parent !== name)
 }
 
-function describeTable(database: DatabaseSync, name: string): SourceTable {
+function describeTable(database: Source, name: string): SourceTable {
   const rows = database.prepare('SELECT name, pk FROM pragma_table_info(?) ORDER BY cid').all(name)
   const key = rows.filter(({ pk }) => Number(pk) > 0).toSorted((a, b) => Number(a.pk) - Number(b.pk))
   if (key.length === 0) throw new Error(`The table ${name} has no primary key.`)
@@ -73,7 +76,7 @@ function describeTable(database: DatabaseSync, name: string): SourceTable {
 }
 
 /** Reads the rows of a table in the order of its primary key, after the row with the key `after`. */
-export function* readBatches(database: DatabaseSync, table: SourceTable, after?: Row): Generator<Row[]> {
+export function* readBatches(database: Source, table: SourceTable, after?: Row): Generator<Row[]> {
   const key = table.key.map(quote).join(', ')
   const where = after ? `WHERE (${key}) > (${after.map(() => '?').join(', ')})` : ''
   const columns = table.columns.map(quote).join(', ')
@@ -93,12 +96,12 @@ export function* readBatches(database: DatabaseSync, table: SourceTable, after?:
 }
 
 /** The highest value that each AUTOINCREMENT column has ever had. Deleted rows keep their ids from being used again. */
-export function lastIds(database: DatabaseSync): { table: string; id: number }[] {
+export function lastIds(database: Source): { table: string; id: number }[] {
   const rows = database.prepare('SELECT name, seq FROM sqlite_sequence').all()
   return rows.map(({ name, seq }) => ({ table: String(name), id: Number(seq) }))
 }
 
-export function countRows(database: DatabaseSync, { name }: SourceTable): number {
+export function countRows(database: Source, { name }: SourceTable): number {
   return Number(database.prepare(`SELECT count(*) AS count FROM ${quote(name)}`).get()?.count)
 }
 
