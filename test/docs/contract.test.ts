@@ -73,7 +73,7 @@ test('the search finds every operation by its id and every problem type', async 
 test.each([
   ['paginate', 'pagination.html'],
   ['SSE', 'following-a-run.html#events'],
-  ['webhook', 'following-a-run.html#webhooks'],
+  ['webhook', 'webhooks.html'],
   ['CORS', 'client.html#in-a-web-page'],
   ['cron', 'scheduling.html'],
   ['key rotation', 'running-in-production.html#key-rotation'],

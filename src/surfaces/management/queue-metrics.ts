@@ -25,6 +25,9 @@ interface Snapshot {
   at: number
 }
 
+const waitingHelp =
+  'Queued runs, by what they wait for. Runs that wait for a key with both a limit and a rate count as `concurrencyLimit`.'
+
 const waitingReasons: WaitingFor[] = ['worker', 'delay', 'concurrencyLimit', 'throttle', 'browserContext']
 
 /** A snapshot is cached for this many times its query time, so that a hundred scrapers cost as much as a few. */
@@ -53,7 +56,7 @@ export function queueMetrics(registry: Registry, dependencies: QueueMetricsDepen
         else if (labelNames.length === 0) this.remove()
       },
     })
-  gauge('waiting_runs', 'Queued runs, by what they wait for.', ['workflow', 'waiting_for'], (it, { depth }) => {
+  gauge('waiting_runs', waitingHelp, ['workflow', 'waiting_for'], (it, { depth }) => {
     for (const workflow of workflowIds()) for (const waiting_for of waitingReasons) it.set({ workflow, waiting_for }, 0)
     for (const each of depth.waiting) it.set({ workflow: each.workflowId, waiting_for: each.waitingFor }, each.count)
   })

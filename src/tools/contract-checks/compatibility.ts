@@ -25,6 +25,8 @@ const accepted: Record<string, string> = {
     'Keys with any scope of browser contexts get it when the store is migrated; the others were never to use contexts.',
   '`Run.waitingFor` can also be `deployment`.':
     'Only where a worker cannot get the code of a run. It would otherwise be executed by other code than was validated.',
+  '`Run.waitingFor` can also be `throttle`.':
+    'Only for workflows that declare `throttle`, which the last release does not know.',
 }
 
 /** Versions below 1.0.0 make no promise (Semantic Versioning, section 4). */
