@@ -1,5 +1,12 @@
 /** Watching the browser of a run: what a worker sends reaches those who may see the run, and nobody else. */
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import type { Dependencies } from '../../src/surfaces/dashboard/dependencies.ts'
+import { streamLiveView } from '../../src/surfaces/dashboard/live-view/live-view-stream.ts'
+import { Viewer } from '../../src/surfaces/dashboard/live-view/viewer.ts'
+import type { PageRequest } from '../../src/surfaces/dashboard/page-handler.ts'
 import { type DashboardService, pageText, type SignedInUser, signIn } from '../support/dashboard.ts'
 import { until } from '../support/service.ts'
 import { claim, queueFromForm, startBrowserDashboard } from './browser-context-helpers.ts'
@@ -188,6 +195,47 @@ test('commands of a user reach the worker, with one entry each in the audit log'
     expect.anything(),
   ])
   expect(await dashboard.domain.auditLog.list(ada.accountId, { action: 'run.takenOver', limit: 9 })).toHaveLength(1)
+})
+
+test('a worker that was only slow is shown again, with what it had sent before', async () => {
+  const ada = await signIn(dashboard)
+  const run = await startRun(ada)
+  const stream = await watch(ada, run.runId)
+  const lost = await run.connect()
+  const waiting = lost.wait().catch(() => 'closed')
+  await lost.send({ control, tabs, frame })
+  await until('the frame arrives', () => stream.text.includes('event: frame'))
+  lost.close()
+  await waiting
+  await until('the page says so', () => stream.text.includes('has ended'))
+  const again = await run.connect()
+  void again.wait().catch(() => {})
+  await until('the frame arrives again', () => stream.text.split('event: frame').length === 3)
+  expect(stream.text.split('event: control')).toHaveLength(3)
+  again.close()
+})
+
+test('a page that is closed while its view is opened does not keep it open', async () => {
+  const left = Promise.withResolvers<void>()
+  const closing = new AbortController()
+  const app = express()
+  app.get('/', async (request, response) => {
+    const watchSlowly = async () => {
+      closing.abort()
+      await once(response, 'close')
+      return new Viewer()
+    }
+    const runs = { get: async () => ({ id: 'run', status: 'running' }) }
+    const deps = { runs, liveView: { watch: watchSlowly, leave: () => left.resolve() } } as unknown as Dependencies
+    const page = { account: { id: 'account' }, params: { id: 'run' } } as unknown as PageRequest
+    await streamLiveView(page, deps, request, response)
+  })
+  const server = app.listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await expect(fetch(`http://127.0.0.1:${port}/`, { signal: closing.signal })).rejects.toThrow('aborted')
+  await left.promise
 })
 
 test('users of other accounts cannot take over', async () => {

@@ -95,6 +95,26 @@ test('input reaches the page of the one who has control, and once the workflow h
   expect(logged).toEqual(['Ada took over the browser.', 'Ada handed the browser back.'])
 })
 
+test('input waits until the workflow has paused again when the pause before it is over', () => {
+  const { view, sent } = createView()
+  view.onCommand({ type: 'takeOver', by: ada })
+  view.onCommand({ type: 'handBack', by: ada })
+  view.onCommand({ type: 'takeOver', by: bob })
+  // The executor sent these before it was told that Bob took over.
+  view.onMessage({ type: 'paused' })
+  view.onMessage({ type: 'resumed' })
+  expect(view.control.control.phase).toBe('pausing')
+  view.onCommand(input(bob))
+  expect(sent).not.toContain('input')
+})
+
+test('secrets are masked in what a workflow asks for', () => {
+  const { view } = createView()
+  view.onMessage({ type: 'takeOverAwaited', message: 'Enter the secret code.', waitMinutes: 1 })
+  expect(view.control.control.message).toBe('Enter the *** code.')
+  view.end()
+})
+
 test('a browser whose controller is away for two minutes is handed back', () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())

@@ -49,7 +49,8 @@ export class AttemptControl {
     if (message.type === 'takeOverAwaited') return this.#await(message.message, message.waitMinutes)
     const isPaused = message.type === 'paused'
     this.#attempt.pause(isPaused)
-    if (isPaused && this.control.by !== null) this.#set({ ...this.control, phase: 'paused' })
+    // `paused` may still be about a person who has handed back: `resumed` then follows.
+    if (this.control.by !== null) this.#set({ ...this.control, phase: isPaused ? 'paused' : 'pausing' })
   }
 
   /** The page of this user is open. */
@@ -72,6 +73,7 @@ export class AttemptControl {
     this.#attempt.log(`Waiting for someone to take over the browser: ${message}`)
     if (this.control.by !== null) return this.#set({ ...this.control, phase: 'paused', message })
     this.#set({ phase: 'awaited', by: null, message })
+    clearTimeout(this.#unanswered)
     this.#unanswered = setTimeout(() => {
       this.#attempt.log('Nobody took over the browser in time.')
       this.#set(free)

@@ -1,6 +1,7 @@
 /** The worker's part of a watched attempt: the latest frame and tabs of its browser, for those who are sent them. */
 import type { LiveCommand } from '../../domain/runs/live-control.ts'
 import type { WatchedAttempt } from '../../domain/runs/live-views.ts'
+import { messageLengthMax, truncate } from '../../domain/runs/reported-values.ts'
 import type { AttemptMessage, ToExecutor } from '../messages.ts'
 import { AttemptControl, type ControlEvent, type ControlledAttempt, type ControlMessage } from './attempt-control.ts'
 
@@ -80,6 +81,11 @@ export class AttemptLiveView {
   }
 
   onMessage(message: Shown): void {
+    if (this.#hasEnded) return
+    if (message.type === 'takeOverAwaited') {
+      const text = truncate(this.#redact(message.message), messageLengthMax)
+      return this.control.onMessage({ ...message, message: text })
+    }
     if (message.type !== 'frame' && message.type !== 'tabs') return this.control.onMessage(message)
     if (this.#listeners.size === 0) return
     if (message.type === 'tabs') this.tabs = this.#redact(message.tabs)

@@ -76,7 +76,7 @@ export class LiveViewHub {
       this.leave(run.id, viewer)
       throw error
     })
-    viewer.show({ ...watched.latest, isConnected: watched.isConnected })
+    viewer.show({ ...(watched.isConnected && watched.latest), isConnected: watched.isConnected })
     return viewer
   }
 
@@ -124,6 +124,7 @@ export class LiveViewHub {
       await new Promise<void>((resolve) => {
         watched.release = resolve
         signal.addEventListener('abort', () => resolve(), { once: true })
+        if (signal.aborted) resolve()
       })
     }
     if (!this.#byView.has(viewId)) return undefined
@@ -155,8 +156,9 @@ export class LiveViewHub {
   #connect(watched: WatchedRun, isConnected: boolean): void {
     if (watched.isConnected === isConnected) return
     watched.isConnected = isConnected
-    if (!isConnected) Object.assign(watched, { latest: {}, commands: [] })
-    this.#show(watched, { isConnected })
+    if (!isConnected) watched.commands = []
+    // A worker that was only slow sends nothing twice.
+    this.#show(watched, { ...(isConnected && watched.latest), isConnected })
   }
 
   #show({ viewers }: WatchedRun, shown: Parameters<Viewer['show']>[0]): void {

@@ -18,12 +18,14 @@ export const streamLiveView: StreamHandler = async (page, deps, request, respons
   response.status(200).set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
   if (request.method === 'HEAD') return void response.end()
   if (isFinal(run.status)) return void response.end(toEvent('end', {}))
-  const viewer = await deps.liveView.watch(run, page.actor)
-  if (!viewer) return void response.end(`${toEvent('status', { text: tooMany })}${toEvent('end', {})}`)
   const closed = new AbortController()
   const stopping: AbortSignal[] = [request.app.locals.stopping ?? []].flat()
   const signal = AbortSignal.any([closed.signal, ...stopping])
   response.once('close', () => closed.abort())
+  // The page may have been closed before there was a listener for it.
+  if (response.closed) return
+  const viewer = await deps.liveView.watch(run, page.actor)
+  if (!viewer) return void response.end(`${toEvent('status', { text: tooMany })}${toEvent('end', {})}`)
   response.flushHeaders()
   const state = { isConnected: false, wasConnected: false, since: performance.now() }
   let status: string | undefined

@@ -13,6 +13,7 @@ const holdMilliseconds = 15_000
 const gapMilliseconds = 5000
 
 export function workerConnections(hub: LiveViewHub): Router {
+  /** By view and attempt: an earlier attempt's connection may still be open. */
   const gaps = new Map<string, NodeJS.Timeout>()
   const requireToken: RequestHandler = (request, response, next) => {
     const { id, attempt } = read(request)
@@ -23,8 +24,9 @@ export function workerConnections(hub: LiveViewHub): Router {
   }
   const wait: RequestHandler = async (request, response) => {
     const { id, attempt } = read(request)
-    clearTimeout(gaps.get(id))
-    gaps.delete(id)
+    const connection = `${id}/${attempt}`
+    clearTimeout(gaps.get(connection))
+    gaps.delete(connection)
     const lost = new AbortController()
     response.once('close', () => lost.abort())
     const stopping: AbortSignal[] = [request.app.locals.stopping ?? []].flat()
@@ -32,11 +34,11 @@ export function workerConnections(hub: LiveViewHub): Router {
     const next = await hub.nextCommands(id, ended)
     if (lost.signal.aborted) return hub.disconnect(id, attempt)
     const forget = () => {
-      gaps.delete(id)
+      gaps.delete(connection)
       hub.disconnect(id, attempt)
     }
     if (!next) return void response.status(410).end()
-    gaps.set(id, setTimeout(forget, gapMilliseconds).unref())
+    gaps.set(connection, setTimeout(forget, gapMilliseconds).unref())
     response.json(next)
   }
   const receive: RequestHandler = (request, response) => {
