@@ -8,7 +8,7 @@ import { mockSecret } from '../../src/tools/mock/mock-webhooks.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 import { jumpingClock, testedWorkflows } from './use-mock.ts'
 
-test('a receiver verifies the events of a run that ends and of sendTestWebhook with the documented secret', async (test) => {
+test('a receiver verifies the events of runs that end and of sendTestWebhook with the documented secret', async (test) => {
   const receiver = await startWebhookReceiver(test)
   const mock = await startMock({
     host: '127.0.0.1',
@@ -41,5 +41,7 @@ test('a receiver verifies the events of a run that ends and of sendTestWebhook w
   })
   const members = ['runId', 'workflowId', 'status', 'reason', 'tags', 'attempts', 'createdAt', 'finishedAt']
   expect(Object.keys(event?.data ?? {}).sort()).toEqual(members.sort())
+  const again = unwrap(await client.rerunRun({ params: { path: { runId: run.id } } }))
+  await expect.poll(() => receiver.received('/hooks').at(2)?.event).toMatchObject({ data: { runId: again.id } })
   expect(receiver.refused).toEqual([])
 })

@@ -76,7 +76,7 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
     ...Object.fromEntries(ofService),
     getRun: async (request) => respond(runs.get(runOf(request))),
     cancelRun: async (request) => respond(runs.cancel(runOf(request))),
-    rerunRun: rerunHandler(dependencies, find('rerunRun'), find('queueRemoteRun'), runs),
+    rerunRun: rerunHandler(dependencies, find('rerunRun'), find('queueRemoteRun'), runs, onQueued),
     streamRunEvents: async (request) => {
       const after = Number(request.header['Last-Event-ID'] ?? 0)
       const events = runs.events(runOf(request), after, request.signal)
@@ -158,6 +158,7 @@ function rerunHandler(
   operation: Operation,
   queue: Operation,
   runs: MockRuns,
+  onQueued: (id: string) => void,
 ) {
   return async (request: HandlerRequest): Promise<HandlerResponse> => {
     const finished = runs.get((request.path as { runId: string }).runId) as FinishedRun | undefined
@@ -179,6 +180,7 @@ function rerunHandler(
     const typed = { ...queue, id: workflowNames(workflowId).operationId, path: queuePath + workflowId }
     const output = await makeOutput(prism, typed, workflows, accepted)
     const run = runs.queue({ ...(response.body as object), rerunOf: id }, accepted, queueRequest, output, false)
+    onQueued(String(run.id))
     return { ...response, headers: { ...response.headers, Location: `/v1/execution/runs/${run.id}` }, body: run }
   }
 }
