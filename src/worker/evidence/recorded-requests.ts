@@ -6,6 +6,8 @@ import type { Json } from './trace-secrets.ts'
 const requestsMax = 1000
 /** Longer addresses are kept without their query. */
 const urlLengthMax = 4096
+/** Sites decide how long these are. */
+const headerLengthMax = 256
 
 interface RecordedRequest {
   method: string
@@ -52,11 +54,11 @@ export class RecordedRequests {
       method: request.method(),
       url: url.length > urlLengthMax ? url.replace(/[?#].*$/s, '').slice(0, urlLengthMax) : url,
       resourceType: request.resourceType(),
-      mediaType: response?.headers()['content-type'] ?? 'x-unknown',
+      mediaType: (response?.headers()['content-type'] ?? 'x-unknown').slice(0, headerLengthMax),
       startedAt: startTime > 0 ? startTime : Date.now(),
       duration: responseStart,
       status: response?.status() ?? -1,
-      statusText: response?.statusText() ?? '',
+      statusText: (response?.statusText() ?? '').slice(0, headerLengthMax),
       failure: undefined,
     }
     this.#recorded.push(recorded)
