@@ -1,7 +1,11 @@
 /** What watching costs a worker: pictures are taken while someone watches, and at the speed at which they are taken off. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { parseInput } from '../../src/domain/runs/live-control.ts'
 import { AttemptLiveView, type LiveViewMessage } from '../../src/worker/live-view/attempt-live-view.ts'
+import { LiveViewSender } from '../../src/worker/live-view/live-view-sender.ts'
 import { TakeOver } from '../../src/worker/live-view/take-over.ts'
 import { TimeLimit } from '../../src/worker/time-limit.ts'
 
@@ -66,6 +70,23 @@ test('the end of an attempt ends its viewers, and sends nothing to the process t
   view.delivered()
   expect(changes).toEqual(['one ended'])
   expect(sent).toEqual(['start'])
+})
+
+test('a worker asks once at an address where another server responds', async () => {
+  for (const body of ['', '<html></html>', '{}', 'null']) {
+    let polls = 0
+    const server = createServer(({ method }, response) => {
+      if (method === 'GET') polls += 1
+      response.end(body)
+    }).listen(0, '127.0.0.1')
+    onTestFinished(() => void server.close())
+    await once(server, 'listening')
+    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const { view } = createView()
+    const sender = new LiveViewSender({ id: 'view', runId: 'run', address }, view, 'token')
+    expect(await sender.ended).toBe('unreachable')
+    expect(polls).toBe(1)
+  }
 })
 
 const [ada, bob] = [

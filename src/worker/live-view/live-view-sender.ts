@@ -49,16 +49,13 @@ export class LiveViewSender {
   /** Keeps a request open, by which the dashboard says at once that nobody watches any more, and sees a lost worker. */
   async #poll(): Promise<void> {
     while (!this.#closing.signal.aborted) {
-      this.#obey(await this.#request('GET', pollMillisecondsMax))
+      const text = await this.#request('GET', pollMillisecondsMax)
+      if (text === undefined) return
+      const response = parse(text)
+      if (!response) return this.#end('unreachable')
+      for (const userId of response.present) this.#attempt.control.present(userId)
+      for (const command of response.commands) this.#attempt.onCommand(command)
     }
-  }
-
-  /** @param text the response: commands, and the users whose pages are open. */
-  #obey(text: string | undefined): void {
-    if (!text) return
-    const { commands, present }: { commands: LiveCommand[]; present: string[] } = JSON.parse(text)
-    for (const userId of present) this.#attempt.control.present(userId)
-    for (const command of commands) this.#attempt.onCommand(command)
   }
 
   async #send(): Promise<void> {
@@ -101,6 +98,16 @@ export class LiveViewSender {
       this.#end('unreachable')
     }
     this.#closing.abort()
+    return undefined
+  }
+}
+
+/** Commands, and the users whose pages are open; `undefined` if another server has responded. */
+function parse(text: string): { commands: LiveCommand[]; present: string[] } | undefined {
+  try {
+    const { commands, present } = Object(JSON.parse(text))
+    return Array.isArray(commands) && Array.isArray(present) ? { commands, present } : undefined
+  } catch {
     return undefined
   }
 }
