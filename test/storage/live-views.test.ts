@@ -32,9 +32,18 @@ describe.each(stores)('live views ($name)', (kind) => {
     })
     await liveViews.close(closed?.id ?? '')
     pass(59)
-    await liveViews.extend(kept?.id ?? '')
+    if (kept) await liveViews.extend(kept)
     pass(1)
     expect(await listed()).toEqual([kept?.id])
+  })
+
+  test('are listed again when they are extended after another process has deleted them', async (test) => {
+    const { liveViews, pass } = await open(test)
+    const view = await liveViews.open('run-1', 'http://127.0.0.1:3000')
+    pass(61)
+    await liveViews.close(crypto.randomUUID())
+    await liveViews.extend(view)
+    expect(await liveViews.list()).toEqual([view])
   })
 
   test('notify workers when they are opened', async (test) => {

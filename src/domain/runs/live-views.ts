@@ -21,11 +21,10 @@ export interface WatchedAttempt {
   attempt: number
 }
 
-const insertView = statement<object, [id: string, runId: string, address: string, expiresAt: number]>(
-  'INSERT INTO live_views (id, run_id, address, expires_at) VALUES (?, ?, ?, ?)',
-)
-const extendView = statement<object, [expiresAt: number, id: string]>(
-  'UPDATE live_views SET expires_at = ? WHERE id = ?',
+/** Another process may have deleted a row that expired while the store was unavailable. */
+const keepView = statement<object, [id: string, runId: string, address: string, expiresAt: number]>(
+  `INSERT INTO live_views (id, run_id, address, expires_at) VALUES (?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at`,
 )
 const deleteView = statement<object, [id: string, now: number]>(
   'DELETE FROM live_views WHERE id = ? OR expires_at <= ?',
@@ -53,15 +52,15 @@ export class LiveViews {
 
   /** Asks the worker that runs the run, now or later, to connect to `address`. */
   async open(runId: string, address: string): Promise<LiveView> {
-    const id = uuid()
-    await this.#store.write((tx) => tx.all(insertView, [id, runId, address, this.#now() + lifetimeMilliseconds]))
+    const view = { id: uuid(), runId, address }
+    await this.extend(view)
     this.#store.notify('liveViews')
-    return { id, runId, address }
+    return view
   }
 
   /** Call it every `extensionMilliseconds` while someone watches. */
-  async extend(id: string): Promise<void> {
-    await this.#store.write((tx) => tx.all(extendView, [this.#now() + lifetimeMilliseconds, id]))
+  async extend({ id, runId, address }: LiveView): Promise<void> {
+    await this.#store.write((tx) => tx.all(keepView, [id, runId, address, this.#now() + lifetimeMilliseconds]))
   }
 
   /** Also deletes requests of processes that were killed. */

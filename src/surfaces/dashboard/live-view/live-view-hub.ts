@@ -177,7 +177,7 @@ export class LiveViewHub {
   async #open(runId: string): Promise<WatchedRun> {
     const view = await this.#liveViews.open(runId, this.#address())
     const extend = () => {
-      this.#liveViews.extend(view.id).catch((error: unknown) => {
+      this.#liveViews.extend(view).catch((error: unknown) => {
         this.#log.warn({ err: error }, 'extending a live view failed; retrying')
       })
     }
