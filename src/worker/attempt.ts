@@ -1,8 +1,7 @@
 /** One attempt of a run, from its claim to its outcome. */
 import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import type { Claim } from '../domain/runs/attempts.ts'
-import type { Report } from '../domain/runs/run.ts'
-import { secretsAad, stepAad } from '../domain/runs/run.ts'
+import { type Report, secretsAad, stepAad } from '../domain/runs/run.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
 import type { Outcome, RetryPolicy, RunStatus } from '../domain/runs/run-state.ts'
 import { createRedactor, insertSecrets, type Secrets } from '../domain/workflows/secrets.ts'
@@ -49,7 +48,7 @@ export class Attempt {
   readonly #browser: AttemptBrowser
   readonly #observer: Required<AttemptObserver>
   readonly #timeLimit = new TimeLimit()
-  readonly #timers: NodeJS.Timeout[] = []
+  #grace: NodeJS.Timeout | undefined
   #channel: AttemptChannel | undefined
   readonly #steps: AttemptSteps
   readonly #artifacts: AttemptArtifacts
@@ -77,7 +76,8 @@ export class Attempt {
     this.#claim = claim
     this.#execution = execution
     this.#steps = new AttemptSteps(claim.steps)
-    this.#secrets = this.#decryptSecrets()
+    const { secrets, accountId, runId } = claim
+    this.#secrets = secrets ? JSON.parse(dependencies.encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
     this.#redact = createRedactor(this.#secrets)
     this.#browser = new AttemptBrowser(dependencies.browser, claim, this.#secrets, {
       send: (message) => this.#channel?.reply(message),
@@ -101,7 +101,7 @@ export class Attempt {
     if (!workflow) throw new Error(`The deployment of this run has no workflow ${this.#claim.workflowId}.`)
     const outcome = await this.#run(workflow)
     this.#timeLimit.clear()
-    for (const timer of this.#timers) clearTimeout(timer)
+    clearTimeout(this.#grace)
     this.#browser.release()
     onReturned()
     const completed = outcome !== 'leaseLost' && (await this.#complete(outcome, workflow.retry))
@@ -123,8 +123,8 @@ export class Attempt {
     // The outcome is decided: a cancelled run need not wait for the evidence.
     if (this.#isEnding) return this.#evidence.settle()
     this.#channel?.abort(abortMessages[why], why === 'timeLimit')
-    const grace = () => this.#endAfterEvidence(this.#interruptedOutcome(why))
-    this.#timers.push(setTimeout(grace, this.#dependencies.abortGraceSeconds * 1000))
+    const end = () => this.#endAfterEvidence(this.#interruptedOutcome(why))
+    this.#grace = setTimeout(end, this.#dependencies.abortGraceSeconds * 1000)
   }
 
   /** Ends the attempt with this outcome, once its evidence is stored or takes too long. */
@@ -146,7 +146,9 @@ export class Attempt {
       this.#end = resolve
       this.#timeLimitSeconds = timeLimitSeconds
       const { workflowId, runId, attempt: runAttempt, variables, contextLease, persistContext } = this.#claim
-      const steps = this.#claim.steps.map(({ name, value }) => [name, this.#decryptStep(name, value)])
+      const { encryption } = this.#dependencies
+      const decrypt = (name: string, value: Uint8Array) => encryption.decrypt(value, stepAad(runId, name))
+      const steps = this.#claim.steps.map(({ name, value }) => [name, decrypt(name, value)])
       const start = {
         workflowId,
         runId,
@@ -242,14 +244,5 @@ export class Attempt {
     const masked = within && (async (tx: Transaction, next: RunStatus) => mask(await within(tx, next)))
     const { queue } = this.#dependencies
     return retryUntilAvailable(() => queue.complete(this.#claim, outcome, retry, reports, masked))
-  }
-
-  #decryptSecrets(): Secrets {
-    const { secrets, accountId, runId } = this.#claim
-    return secrets ? JSON.parse(this.#dependencies.encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
-  }
-
-  #decryptStep(name: string, value: Uint8Array): string {
-    return this.#dependencies.encryption.decrypt(value, stepAad(this.#claim.runId, name))
   }
 }
