@@ -46,7 +46,7 @@ export class AttemptLiveView {
 
   /**
    * @param attempt the run's log, its time limit, and `send`, which sends to the executor.
-   * @param redact masks secrets in addresses of pages.
+   * @param redact masks secrets in addresses of pages, and in what the workflow asks for.
    */
   constructor(
     watched: WatchedAttempt,
