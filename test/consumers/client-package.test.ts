@@ -122,7 +122,10 @@ test('its command writes the types of a directory, once openapi-typescript is in
 
 test('the examples in the README and the guide of the client compile', async () => {
   const texts = ['src/client/README.md', 'docs/guides/client.md'].map((path) => readFileSync(path, 'utf8'))
-  const blocks = texts.flatMap((text) => [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = '']) => code))
+  const blocks = texts
+    .flatMap((text) => [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = '']) => code))
+    // test/client/webhooks.test.ts runs the example with express, which has no types here.
+    .filter((code) => !code.includes("from 'express'"))
   expect(blocks.length).toBeGreaterThan(10)
   expect(existsSync(join(project.directory, 'workflows.ts')), 'the test before this one writes it').toBe(true)
   const imported = blocks.flatMap((code) => [...code.matchAll(/^import \{ (.+) \} from '(.+)'$/gm)])

@@ -39,7 +39,15 @@ beforeEach(async (context) => {
 
 const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
 const others = { workflowId: 'count-words', artifactName: 'shot.png', version: '1' }
-const path = { ...others, runId: id, browserContextId: id, endpointId: id, deliveryId: id }
+const path = {
+  ...others,
+  runId: id,
+  browserContextId: id,
+  endpointId: id,
+  deliveryId: id,
+  scheduleId: id,
+  bulkActionId: id,
+}
 
 /** Fetches with credentials from a script of the page. */
 function fetchInPage(url: string, init: { method: string; headers: object; body?: unknown }) {

@@ -43,7 +43,10 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   getRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
   deleteRun: async (service, account) => ({ path: { runId: await cancelledRun(service, account) } }),
   cancelRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
-  rerunRun: async (service, account) => ({ path: { runId: await cancelledRun(service, account) }, body: {} }),
+  rerunRun: async (service, account) => {
+    const count = { path: { workflowId: 'count-words' }, body: { variableData: { path: 'LICENSE' } } }
+    return { path: { runId: await cancelledRun(service, account, count) }, body: {} }
+  },
   getRunArtifact: async (service, account) => {
     const runId = await queueRun(service, account)
     await putArtifact(service, runId)
