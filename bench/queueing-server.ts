@@ -15,6 +15,7 @@ import { apiKeyRealm, type Principal } from '../src/domain/api-keys/api-key.ts'
 import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
 import { RunTokens } from '../src/domain/api-keys/run-tokens.ts'
 import { operator } from '../src/domain/audit-log/audit-log.ts'
+import { BulkActions } from '../src/domain/bulk-actions/bulk-actions.ts'
 import { buildSnapshot } from '../src/domain/deployments/build-snapshot.ts'
 import { snapshotId } from '../src/domain/deployments/snapshot.ts'
 import { domainProblemTypes } from '../src/domain/problems.ts'
@@ -137,7 +138,19 @@ async function service(document: Document, more: object): Promise<RequestListene
     webhookPrivateAddresses: undefined,
   }
   const schedules = new Schedules({ ...{ store, encryption, cursors, workflows, runs }, schedulesMax: 0 })
-  const domain = { runs, schedules, artifacts, workflows, cursors, feed, executionUrl, runTokens, ...webhooks }
+  const bulkActions = new BulkActions(store, encryption)
+  const domain = {
+    runs,
+    bulkActions,
+    schedules,
+    artifacts,
+    workflows,
+    cursors,
+    feed,
+    executionUrl,
+    runTokens,
+    ...webhooks,
+  }
   return mountDocument({
     name: 'execution',
     realm: apiKeyRealm,

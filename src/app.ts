@@ -83,8 +83,8 @@ export async function startService(
   const retention = retentionFrom(config)
   const settings = { config, workflows: deployments, artifactRetentionDays: retention.artifacts }
   const domain = createDomain({ ...settings, store, encryption, observer: metrics.runs, log })
-  const { usage, scheduler } = domain
-  const maintenance = createMaintenance(store, retention, log, metrics.runs, usage, deployments, scheduler)
+  const { usage, scheduler, bulkWorker } = domain
+  const maintenance = createMaintenance(store, retention, log, metrics.runs, usage, deployments, scheduler, bulkWorker)
   const { accounts, links } = domain
   const firstAccount = await retryAtStart(() => accounts.createFirst())
   const warm = () => deployments.warm().catch((err: unknown) => log.warn({ err }, 'compiling schemas failed'))

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '3d7b5a5aaaabff82'
+export const documentHash = '2b1787b6e32ca558'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -43,6 +43,40 @@ export interface ExecutionV1Operations {
    * `GET /v1/execution/runs` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
   listRuns: Operation<operations, 'listRuns'>
+  /**
+   * Cancel the runs of a filter.
+   *
+   * Cancels the runs that match the filters and were queued before this call, like `cancelRun`, oldest first. Without
+   * `status`, these are queued and running ones. Finished runs are skipped. The response does not wait for it: read the
+   * bulk action. At most 100,000 runs are worked on.
+   *
+   * The filters are those of `listRuns`, with the same permitted combinations.
+   *
+   * `POST /v1/execution/runs/bulk-cancel` · scopes: runs:write · responses: 202, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  bulkCancelRuns: Operation<operations, 'bulkCancelRuns'>
+  /**
+   * Run the finished runs of a filter again.
+   *
+   * Queues a new run for each finished run that matches the filters and was queued before this call, like `rerunRun`
+   * without a body, oldest first. Without `status`, these are finished runs of any status. Unfinished runs are skipped.
+   * The response does not wait for it: read the bulk action. At most 100,000 runs are worked on; each gets exactly one new
+   * run.
+   *
+   * The filters are those of `listRuns`, with the same permitted combinations. A key with scopes needs
+   * `browser-contexts:use` if they have a `browserContextId`; without it, runs with a browser context fail.
+   *
+   * `POST /v1/execution/runs/bulk-rerun` · scopes: runs:write or runs:write, browser-contexts:use · responses: 202, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  bulkRerunRuns: Operation<operations, 'bulkRerunRuns'>
+  /**
+   * Get a bulk action.
+   *
+   * Returns the progress of a bulk action of the account. It is kept as long as runs are.
+   *
+   * `GET /v1/execution/bulk-actions/{bulkActionId}` · scopes: runs:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  getBulkAction: Operation<operations, 'getBulkAction'>
   /**
    * Get a run.
    *
@@ -316,6 +350,9 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     queueRemoteRun: { method: 'PUT', path: '/v1/execution/queue-remote/{workflowId}', retry: 'withIdempotencyKey' },
     queueRemoteRunBatch: { method: 'POST', path: '/v1/execution/queue-remote-batch', retry: 'withIdempotencyKey' },
     listRuns: { method: 'GET', path: '/v1/execution/runs', retry: 'always' },
+    bulkCancelRuns: { method: 'POST', path: '/v1/execution/runs/bulk-cancel', retry: 'withIdempotencyKey' },
+    bulkRerunRuns: { method: 'POST', path: '/v1/execution/runs/bulk-rerun', retry: 'withIdempotencyKey' },
+    getBulkAction: { method: 'GET', path: '/v1/execution/bulk-actions/{bulkActionId}', retry: 'always' },
     getRun: { method: 'GET', path: '/v1/execution/runs/{runId}', retry: 'always' },
     deleteRun: { method: 'DELETE', path: '/v1/execution/runs/{runId}', retry: 'always' },
     cancelRun: { method: 'POST', path: '/v1/execution/runs/{runId}/cancel', retry: 'always' },

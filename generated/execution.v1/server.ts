@@ -41,6 +41,40 @@ export interface ExecutionV1Handlers<Principal> {
    */
   listRuns: Handler<operations['listRuns'], 'order' | 'limit', Principal>
   /**
+   * Cancel the runs of a filter.
+   *
+   * Cancels the runs that match the filters and were queued before this call, like `cancelRun`, oldest first. Without
+   * `status`, these are queued and running ones. Finished runs are skipped. The response does not wait for it: read the
+   * bulk action. At most 100,000 runs are worked on.
+   *
+   * The filters are those of `listRuns`, with the same permitted combinations.
+   *
+   * `POST /v1/execution/runs/bulk-cancel` · scopes: runs:write · responses: 202, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  bulkCancelRuns: Handler<operations['bulkCancelRuns'], never, Principal>
+  /**
+   * Run the finished runs of a filter again.
+   *
+   * Queues a new run for each finished run that matches the filters and was queued before this call, like `rerunRun`
+   * without a body, oldest first. Without `status`, these are finished runs of any status. Unfinished runs are skipped.
+   * The response does not wait for it: read the bulk action. At most 100,000 runs are worked on; each gets exactly one new
+   * run.
+   *
+   * The filters are those of `listRuns`, with the same permitted combinations. A key with scopes needs
+   * `browser-contexts:use` if they have a `browserContextId`; without it, runs with a browser context fail.
+   *
+   * `POST /v1/execution/runs/bulk-rerun` · scopes: runs:write or runs:write, browser-contexts:use · responses: 202, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  bulkRerunRuns: Handler<operations['bulkRerunRuns'], never, Principal>
+  /**
+   * Get a bulk action.
+   *
+   * Returns the progress of a bulk action of the account. It is kept as long as runs are.
+   *
+   * `GET /v1/execution/bulk-actions/{bulkActionId}` · scopes: runs:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  getBulkAction: Handler<operations['getBulkAction'], never, Principal>
+  /**
    * Get a run.
    *
    * Returns one run of the account.

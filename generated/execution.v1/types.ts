@@ -79,6 +79,79 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/runs/bulk-cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel the runs of a filter
+         * @description Cancels the runs that match the filters and were queued before this call, like `cancelRun`, oldest first. Without
+         *     `status`, these are queued and running ones. Finished runs are skipped. The response does not wait for it: read the
+         *     bulk action. At most 100,000 runs are worked on.
+         *
+         *     The filters are those of `listRuns`, with the same permitted combinations.
+         */
+        post: operations["bulkCancelRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/runs/bulk-rerun": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run the finished runs of a filter again
+         * @description Queues a new run for each finished run that matches the filters and was queued before this call, like `rerunRun`
+         *     without a body, oldest first. Without `status`, these are finished runs of any status. Unfinished runs are skipped.
+         *     The response does not wait for it: read the bulk action. At most 100,000 runs are worked on; each gets exactly one new
+         *     run.
+         *
+         *     The filters are those of `listRuns`, with the same permitted combinations. A key with scopes needs
+         *     `browser-contexts:use` if they have a `browserContextId`; without it, runs with a browser context fail.
+         */
+        post: operations["bulkRerunRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/bulk-actions/{bulkActionId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the bulk action. */
+                bulkActionId: components["parameters"]["BulkActionId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Get a bulk action
+         * @description Returns the progress of a bulk action of the account. It is kept as long as runs are.
+         */
+        get: operations["getBulkAction"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/runs/{runId}": {
         parameters: {
             query?: never;
@@ -620,6 +693,69 @@ export interface components {
          * @example count-words
          */
         WorkflowId: string;
+        /**
+         * @description A run must match all filters. Only one of `browserContextId`, `tag`, `reason`, `apiKeyId`, `scheduleId` and
+         *     `errorWord` is permitted, and neither `apiKeyId` nor `scheduleId` can be combined with `workflowId`. Without any
+         *     filter, all runs of the account match.
+         */
+        RunFilters: {
+            /** @description Only runs of this workflow. */
+            workflowId?: components["schemas"]["WorkflowId"];
+            /** @description Only runs in any of these statuses. */
+            status?: components["schemas"]["RunStatus"][];
+            /** @description Only runs that were queued with any of these tags. */
+            tag?: components["schemas"]["RunTag"][];
+            /** @description Only runs that were queued with this browser context, even if it has been deleted. */
+            browserContextId?: components["schemas"]["Uuid"];
+            /** @description Only runs with this reason. */
+            reason?: components["schemas"]["RunReasonCode"];
+            /** @description Only runs that were queued with this API key, even if it has been deleted. */
+            apiKeyId?: components["schemas"]["Uuid"];
+            /** @description Only runs that this schedule queued, even if it has been deleted. */
+            scheduleId?: components["schemas"]["Uuid"];
+            /** @description Only runs that failed or timed out and whose `error` has this word, as in `listRuns`. */
+            errorWord?: string;
+            /** @description Only runs created at or after this time. */
+            createdAfter?: components["schemas"]["Timestamp"];
+            /** @description Only runs created before this time. */
+            createdBefore?: components["schemas"]["Timestamp"];
+        };
+        /** @description Cancels or repeats the runs of a filter. */
+        BulkAction: {
+            id: components["schemas"]["Uuid"];
+            /**
+             * @description What it does with each run.
+             * @enum {string}
+             */
+            kind: "cancel" | "rerun";
+            filters: components["schemas"]["RunFilters"];
+            /**
+             * @description `waiting`: it continues by itself when the account can have more runs.
+             * @enum {string}
+             */
+            status: "working" | "waiting" | "finished";
+            /** @description What it waits for. `null` unless the status is `waiting`. */
+            waitsFor: ("queuedRunsLimit" | "storageQuota") | null;
+            /** @description Runs that it has worked on, the sum of the three numbers that follow. */
+            matched: number;
+            /** @description Runs that it has cancelled or asked to stop, or that it has repeated. */
+            done: number;
+            /** @description Runs that had finished or were being cancelled already; for `rerun`, runs that had not finished. */
+            skipped: number;
+            /** @description Runs that could not be repeated, for example because their variables no longer fit. */
+            failed: number;
+            /** @description The first run that failed. `null` if none has. */
+            firstFailure: {
+                runId: components["schemas"]["Uuid"];
+                /** @description Why the run could not be repeated. */
+                detail: string;
+            } | null;
+            /** @description Whether it ended after 100,000 runs although more match. */
+            limitReached: boolean;
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description `null` until it has finished. */
+            finishedAt: components["schemas"]["Timestamp"] | null;
+        };
         /** @description What differs from the run that is repeated. */
         RerunRequest: {
             /**
@@ -2148,6 +2284,8 @@ export interface components {
          * @example "5f9a1c0e7b2d4836"
          */
         DocumentIfNoneMatch: string;
+        /** @description Identifies the bulk action. */
+        BulkActionId: components["schemas"]["Uuid"];
         /** @description Identifies the schedule. */
         ScheduleId: components["schemas"]["Uuid"];
         /** @description Identifies the webhook endpoint. */
@@ -2792,6 +2930,292 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    bulkCancelRuns: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Makes the call safe to repeat: for 24 hours, a call of the same account with the same key, workflow, parameters
+                 *     and body returns the first run, with `Idempotent-Replayed`. With another request, the key is refused (409).
+                 * @example invoice-2026-11-0042
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunFilters"];
+            };
+        };
+        responses: {
+            /**
+             * @description The bulk action is stored durably and will be completed. For a repeated `Idempotency-Key`, the action of the
+             *     first call in its current state.
+             */
+            202: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description The path of the bulk action (RFC 9110, section 10.2.2).
+                     * @example /v1/execution/bulk-actions/0198f2c5-c210-7a4e-8b61-3d7e9f5a2b18
+                     */
+                    Location: string;
+                    /**
+                     * @description Sent when an earlier call with this `Idempotency-Key` created the run.
+                     * @example true
+                     */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAction"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            /**
+             * @description The account has 10 unfinished bulk actions, or the `Idempotency-Key` was used with another request. Nothing was
+             *     stored.
+             */
+            409: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    bulkRerunRuns: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Makes the call safe to repeat: for 24 hours, a call of the same account with the same key, workflow, parameters
+                 *     and body returns the first run, with `Idempotent-Replayed`. With another request, the key is refused (409).
+                 * @example invoice-2026-11-0042
+                 */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunFilters"];
+            };
+        };
+        responses: {
+            /**
+             * @description The bulk action is stored durably and will be completed. For a repeated `Idempotency-Key`, the action of the
+             *     first call in its current state.
+             */
+            202: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description The path of the bulk action (RFC 9110, section 10.2.2).
+                     * @example /v1/execution/bulk-actions/0198f2c5-c210-7a4e-8b61-3d7e9f5a2b18
+                     */
+                    Location: string;
+                    /**
+                     * @description Sent when an earlier call with this `Idempotency-Key` created the run.
+                     * @example true
+                     */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAction"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            /**
+             * @description The account has 10 unfinished bulk actions, or the `Idempotency-Key` was used with another request. Nothing was
+             *     stored.
+             */
+            409: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getBulkAction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the bulk action. */
+                bulkActionId: components["parameters"]["BulkActionId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The bulk action. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkAction"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];

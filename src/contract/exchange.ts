@@ -145,9 +145,14 @@ export class HandlerRequest {
 
   /** @throws {ScopeMissing} unless the credential has the scope, one of the operation's `x-conditional-scopes`. */
   requireScope(scope: string): void {
+    if (!this.hasScope(scope)) throw new ScopeMissing()
+  }
+
+  /** Whether the credential has the scope, one of the operation's `x-conditional-scopes`. */
+  hasScope(scope: string): boolean {
     const { scopes, served } = this.#exchange
     if (!served?.operation.conditionalScopes.includes(scope)) throw new Error(`The scope ${scope} is not documented.`)
-    if (scopes !== null && !scopes.includes(scope)) throw new ScopeMissing()
+    return scopes === null || scopes.includes(scope)
   }
 
   /** Lets other large requests continue while this one waits for something. */

@@ -33,6 +33,8 @@ export interface OperationRequest<Operation extends OperationTypes, Filled exten
   reserve: Reserve
   /** Requires one of the operation's `x-conditional-scopes`. @throws {ScopeMissing} which becomes 403. */
   requireScope(scope: string): void
+  /** Whether the credential has the scope, one of the operation's `x-conditional-scopes`. */
+  hasScope(scope: string): boolean
   /** Lets other large requests continue while this one waits for something. */
   endTurn(): void
   /** Whether the credential of this request would be accepted now; for responses that take long. */

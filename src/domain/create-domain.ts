@@ -17,6 +17,8 @@ import { AuditLog } from './audit-log/audit-log.ts'
 import { Refusals } from './audit-log/refusals.ts'
 import { BrowserContexts } from './browser-contexts/browser-contexts.ts'
 import { ContextVersions } from './browser-contexts/context-versions.ts'
+import { BulkActions } from './bulk-actions/bulk-actions.ts'
+import { BulkWorker } from './bulk-actions/bulk-worker.ts'
 import type { Deployments } from './deployments/deployments.ts'
 import { RunArtifacts } from './runs/artifacts.ts'
 import { LiveViews } from './runs/live-views.ts'
@@ -86,6 +88,8 @@ export function createDomain({
       schedulesMax: config.SCHEDULES_MAX,
     }),
     scheduler,
+    bulkActions: new BulkActions(store, encryption),
+    bulkWorker: new BulkWorker({ store, encryption, workflows, queuedRunsMax, usage, observer }),
     artifacts,
     feed: new RunFeed(store),
     liveViews: new LiveViews(store, encryption),

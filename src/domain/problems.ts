@@ -7,6 +7,7 @@ export const domainProblemTypes = {
   'browser-context-in-use': { status: 409, title: 'Browser context in use' },
   'run-not-finished': { status: 409, title: 'Run not finished' },
   'run-does-not-fit': { status: 409, title: 'Run does not fit' },
+  'too-many-bulk-actions': { status: 409, title: 'Too many bulk actions' },
   'too-many-webhook-endpoints': { status: 409, title: 'Too many webhook endpoints' },
   'too-many-schedules': { status: 409, title: 'Too many schedules' },
   'schedule-does-not-fit': { status: 409, title: 'Schedule does not fit' },

@@ -1,6 +1,8 @@
 /** Time-driven changes: delays end, schedules queue runs, runs and leases expire, and expired data is purged. */
 import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contexts/context-erasure.ts'
+import { expiredBulkActions } from '../domain/bulk-actions/bulk-actions.ts'
+import type { BulkWorker } from '../domain/bulk-actions/bulk-worker.ts'
 import { supersededDeployments } from '../domain/deployments/superseded-deployments.ts'
 import { RunArtifacts } from '../domain/runs/artifacts.ts'
 import { completeAttempt, resumeForFreeContexts } from '../domain/runs/attempts.ts'
@@ -74,6 +76,7 @@ export class Maintenance {
   /** The last concurrency group that was examined. */
   #lastGroup = ''
   readonly #scheduler: Pick<Scheduler, 'once' | 'nextDue'> | undefined
+  readonly #bulkWorker: Pick<BulkWorker, 'once'> | undefined
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
   #stopped = false
@@ -87,18 +90,21 @@ export class Maintenance {
     usage?: StorageUsage,
     workflows?: CurrentWorkflows,
     scheduler?: Pick<Scheduler, 'once' | 'nextDue'>,
+    bulkWorker?: Pick<BulkWorker, 'once'>,
   ) {
     this.#store = store
     this.#observer = observer
     this.#usage = usage
     this.#workflows = workflows
     this.#scheduler = scheduler
+    this.#bulkWorker = bulkWorker
     const targets = [
       new RunArtifacts(store, retention.artifacts, now).expired,
       expiredRuns(retention.runs, now),
       expiredAuditLogEntries(retention.auditLog, now),
       supersededDeployments(retention.runs, now),
       expiredDeliveries(retention.runs, now),
+      expiredBulkActions(retention.runs, now),
       expiredStarts(now),
       unfinishedVersions(now),
       unfinishedErasures(now),
@@ -154,12 +160,13 @@ export class Maintenance {
   }
 
   /**
-   * Purges a batch of each target, and adds a batch to the rollups. If rows remain, the next call follows after a pause as
+   * Purges a batch of each target, adds a batch to the rollups, and works on a batch of a bulk action. If rows remain, the next call follows after a pause as
    * long as this one took.
    */
   async #workThroughBatches(): Promise<number> {
     const startedAt = performance.now()
     let hasMore = await this.#rollups.once()
+    if (await this.#bulkWorker?.once()) hasMore = true
     for (const purge of this.#purges) if (await purge.once()) hasMore = true
     return hasMore ? Math.min(intervalMilliseconds - 1, Math.ceil(performance.now() - startedAt)) : intervalMilliseconds
   }

@@ -1,6 +1,7 @@
 /** The Execution API: every operation of openapi/execution.v1.yaml, the scope that guards it, and its handler. */
 import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts'
 import type { Principal } from '../domain/api-keys/api-key.ts'
+import { type BulkActionDependencies, bulkOperations } from '../domain/bulk-actions/bulk-operations.ts'
 import { batchOperations } from '../domain/runs/batch-operations.ts'
 import { rerunOperations } from '../domain/runs/rerun-operations.ts'
 import { type RunDependencies, runOperations } from '../domain/runs/run-operations.ts'
@@ -20,6 +21,9 @@ export const executionScopes = {
   deleteRun: 'runs:write',
   cancelRun: 'runs:write',
   rerunRun: 'runs:write',
+  bulkCancelRuns: 'runs:write',
+  bulkRerunRuns: 'runs:write',
+  getBulkAction: 'runs:read',
   streamRunEvents: 'runs:read',
   getRunArtifact: 'runs:read',
   listWorkflows: 'workflows:read',
@@ -44,6 +48,7 @@ export const executionScopes = {
 } satisfies Record<keyof Handlers, string>
 
 export type ExecutionApiDependencies = RunDependencies &
+  BulkActionDependencies &
   WorkflowDependencies &
   ScheduleDependencies &
   WebhookDependencies
@@ -53,6 +58,7 @@ export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
     ...runOperations(dependencies),
     ...batchOperations(dependencies),
     ...rerunOperations(dependencies),
+    ...bulkOperations(dependencies),
     ...workflowOperations(dependencies),
     ...scheduleOperations(dependencies),
     ...webhookOperations(dependencies),

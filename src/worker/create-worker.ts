@@ -4,6 +4,7 @@ import { v7 as uuid } from 'uuid'
 import type { Config } from '../config.ts'
 import { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
+import type { BulkWorker } from '../domain/bulk-actions/bulk-worker.ts'
 import { Deployments, type WorkflowRegistry } from '../domain/deployments/deployments.ts'
 import { LiveViews } from '../domain/runs/live-views.ts'
 import { RunQueue } from '../domain/runs/run-queue.ts'
@@ -109,6 +110,7 @@ export function createMaintenance(
   usage?: StorageUsage,
   workflows?: WorkflowRegistry,
   scheduler?: Scheduler,
+  bulkWorker?: BulkWorker,
 ): Maintenance {
   const onError = (error: unknown) => log.warn({ err: error }, 'maintenance failed; retrying')
   return new Maintenance(
@@ -120,6 +122,7 @@ export function createMaintenance(
     usage,
     workflows,
     scheduler,
+    bulkWorker,
   )
 }
 

@@ -119,7 +119,11 @@ export function testForbidden(subject: Subject): void {
 export function testNotFound(subject: Subject): void {
   const { id, tag } = subject.operation
   const nouns: Record<string, string> = { Runs: 'run', Schedules: 'schedule', Webhooks: 'webhook endpoint' }
-  const nested: Record<string, string> = { getRunArtifact: 'artifact', redeliverWebhook: 'webhook delivery' }
+  const nested: Record<string, string> = {
+    getRunArtifact: 'artifact',
+    redeliverWebhook: 'webhook delivery',
+    getBulkAction: 'bulk action',
+  }
   const noun = nested[id] ?? nouns[tag] ?? 'browser context'
   const notFound = { kind: 'not-found', title: 'Not found', status: 404, detail: `No such ${noun} in this account.` }
 

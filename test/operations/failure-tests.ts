@@ -14,9 +14,11 @@ const tables: Record<string, string> = {
   Webhooks: 'webhook_endpoints',
 }
 
+const isOnBulkActions = ({ operation }: Subject) => /bulk/i.test(operation.id)
+
 /** 500: the response reveals nothing internal; the log has the error with the same request id. */
 export function testInternalError(subject: Subject): void {
-  const table = tables[subject.operation.tag] as string
+  const table = isOnBulkActions(subject) ? 'bulk_actions' : (tables[subject.operation.tag] as string)
 
   test('reveals only the request id of an error, which the log has', async () => {
     const { request } = await subject.caller()

@@ -47,6 +47,12 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     const count = { path: { workflowId: 'count-words' }, body: { variableData: { path: 'LICENSE' } } }
     return { path: { runId: await cancelledRun(service, account, count) }, body: {} }
   },
+  bulkCancelRuns: async () => ({ body: { tag: ['none'] } }),
+  bulkRerunRuns: async () => ({ body: { tag: ['none'] } }),
+  getBulkAction: async (service, account) => {
+    const created = await send(service, 'bulkCancelRuns', account.key, { body: { tag: ['none'] } }).expect(202)
+    return { path: { bulkActionId: created.body.id } }
+  },
   getRunArtifact: async (service, account) => {
     const runId = await queueRun(service, account)
     await putArtifact(service, runId)

@@ -35,6 +35,7 @@ async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string
       'SELECT a.* FROM artifacts a JOIN runs r ON r.id = a.run_id WHERE r.account_id = ? ORDER BY r.id',
     ),
     browserContexts: await all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
+    bulkActions: await all('SELECT id, kind, filter FROM bulk_actions WHERE account_id = ? ORDER BY id'),
     schedules: await all('SELECT * FROM schedules WHERE account_id = ? ORDER BY id'),
     webhookEndpoints: await all('SELECT * FROM webhook_endpoints WHERE account_id = ? ORDER BY id'),
     versions: await all(
@@ -51,6 +52,7 @@ async function createOwner(): Promise<TestAccount> {
   const owner = await service.createAccount()
   await putArtifact(service, await queueRun(service, owner, { headers: { 'Idempotency-Key': 'once' } }))
   await createSchedule(service, owner)
+  await send(service, 'bulkCancelRuns', owner.key, { body: { tag: ['none'] } }).expect(202)
   await createWebhookEndpoint(service, owner)
   const path = { browserContextId: await createContext(service, owner, 'My own') }
   await send(service, 'putStorageState', owner.key, { path, body: storageStateFor('canary.example') }).expect(204)
@@ -79,7 +81,7 @@ describe.each(operations)('$id', (operation) => {
     test('does not find or change the resource of another account', async () => {
       const { owner, before, response } = await callAsAnother()
       const detail = expect.stringMatching(
-        /^No such (run|artifact|browser context|schedule|webhook endpoint|webhook delivery) in this account\.$/,
+        /^No such (run|artifact|browser context|schedule|bulk action|webhook endpoint|webhook delivery) in this account\.$/,
       )
       expectProblem(operation, response, { kind: 'not-found', title: 'Not found', status: 404, detail })
       expect(await rowsOf(owner)).toEqual(before)
@@ -111,7 +113,7 @@ test('Idempotency-Keys and names are separate for each account', async () => {
   const counts = rows.map((each) => Object.values(each).map(({ length }) => length))
   // A queued run has no stored events.
   expect(counts).toEqual([
-    [1, 0, 1, 1, 1, 1, 1, 1, 1],
-    [1, 0, 1, 1, 1, 1, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 1, 1, 1],
   ])
 })

@@ -234,6 +234,19 @@ const cases: Record<OperationId, Case> = {
     },
     check: ({ environment }, output) => expectAll(output, [environment.RUN_ID, 'queued']),
   },
+  bulkCancelRuns: {
+    prepare: (setup) => queue(setup, 'greet', { name: 'Ada' }, '?delaySeconds=1000&tag=customer:42'),
+    check: (_, output) => expectAll(output, ['cancel', 'working']),
+  },
+  bulkRerunRuns: { check: (_, output) => expectAll(output, ['rerun', 'working']) },
+  getBulkAction: {
+    async prepare({ caller, environment }) {
+      const { status, body } = await caller.execution('POST', '/v1/execution/runs/bulk-cancel', { tag: ['none'] })
+      expect(status).toBe(202)
+      environment.BULK_ACTION_ID = body.id
+    },
+    check: (_, output) => expectAll(output, ['cancel', '0']),
+  },
   streamRunEvents: {
     prepare: (setup) => queue(setup, 'hold', { file: join(setup.directory, 'go') }),
     async during({ directory }, sample) {

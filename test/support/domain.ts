@@ -11,6 +11,8 @@ import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { BrowserContexts } from '../../src/domain/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
+import { BulkActions } from '../../src/domain/bulk-actions/bulk-actions.ts'
+import { BulkWorker } from '../../src/domain/bulk-actions/bulk-worker.ts'
 import { Deployments, type WorkflowRegistry } from '../../src/domain/deployments/deployments.ts'
 import type { Snapshot } from '../../src/domain/deployments/snapshot.ts'
 import { RunArtifacts } from '../../src/domain/runs/artifacts.ts'
@@ -134,6 +136,9 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     ...{ store, encryption, workflows: options.registry ?? registry, runs, queuedRunsMax, usage, now },
     log: pino({ level: 'silent' }),
   })
+  const bulkWorker = new BulkWorker({
+    ...{ store, encryption, workflows: options.registry ?? registry, queuedRunsMax, usage, now },
+  })
   return {
     location,
     store,
@@ -147,6 +152,8 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
       now,
     ),
     scheduler,
+    bulkActions: new BulkActions(store, encryption),
+    bulkWorker,
     artifacts,
     queue: new RunQueue(store, { now, accountConcurrency }),
     maintenance: new Maintenance(
@@ -160,6 +167,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
         current: () => workflows,
       },
       scheduler,
+      bulkWorker,
     ),
     browserContexts: new BrowserContexts(store, cursors, usage),
     contextVersions: new ContextVersions(store, encryption, options.versionsKept ?? 5, usage),

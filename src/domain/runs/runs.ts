@@ -6,6 +6,7 @@ import { inSpan } from '../../telemetry/tracing.ts'
 import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
 import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { Secrets } from '../workflows/secrets.ts'
+import { type Canceller, cancelRow } from './cancellation.ts'
 import { resumeNextOfGroups } from './concurrency-groups.ts'
 import { EnqueueBatcher } from './enqueue-batcher.ts'
 import {
@@ -23,16 +24,10 @@ import { messageAttributes, Run, secretsAad } from './run.ts'
 import { type BatchResult, RunBatches } from './run-batches.ts'
 import { deleteRun } from './run-erasure.ts'
 import { RunReader, type RunReaderDependencies } from './run-reader.ts'
-import { isFinal, type RunObserver, type RunStatus, toFinishedRun } from './run-state.ts'
-import { appendStatus, findRun, lockRun } from './runs.sql.ts'
+import { type RunObserver, toFinishedRun } from './run-state.ts'
+import { findRun } from './runs.sql.ts'
 
 export type { QueueRequest } from './new-run.ts'
-
-/** The API key or the user that cancels a run. */
-interface Canceller {
-  apiKeyId?: string
-  userId?: string
-}
 
 export type QueueResult =
   | { kind: 'queued'; run: Run; replayed: boolean }
@@ -120,20 +115,9 @@ export class Runs extends RunReader {
     const { store, observer } = this.#dependencies
     const cancel = async (tx: Transaction) => {
       const at = this.#now()
-      const row = await lockRun(tx, accountId, id)
-      if (!row || isFinal(row.status as RunStatus) || row.cancel_requested === 1) return undefined
-      const isQueued = row.status === 'queued'
-      const change = isQueued ? { status: 'cancelled', reason: 'cancelRequested', finished_at: at } : {}
-      const { apiKeyId = null, userId = null } = by
-      const canceller = { cancelled_by_key_id: apiKeyId, cancelled_by_user_id: userId }
-      const update = tx.query.updateTable('runs').set({ ...change, ...canceller, cancel_requested: 1 })
-      await update.where('id', '=', row.id).execute()
-      if (isQueued) {
-        await tx.all(tx.statements.deleteSteps, [row.id])
-        await resumeNextOfGroups(tx, [row])
-      }
-      await appendStatus(tx, row, isQueued ? 'cancelled' : row.status, 'cancelRequested', at)
-      return { row, at }
+      const row = await cancelRow(tx, accountId, id, by, at)
+      if (row?.status === 'queued') await resumeNextOfGroups(tx, [row])
+      return row && { row, at }
     }
     const cancelled = await store.write(cancel, { concurrent: true })
     if (cancelled) {

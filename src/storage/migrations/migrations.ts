@@ -24,6 +24,7 @@ import * as schedules from './0025-schedules.ts'
 import * as reruns from './0026-reruns.ts'
 import * as throttlesAndRotations from './0027-throttles-and-rotations.ts'
 import * as liveViews from './0028-live-views.ts'
+import * as bulkActions from './0030-bulk-actions.ts'
 
 /** Column types that the databases name differently; the others have the same name. */
 export interface ColumnTypes {
@@ -61,6 +62,7 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0026-reruns': reruns.script,
   '0027-throttles-and-rotations': throttlesAndRotations.script,
   '0028-live-views': liveViews.script,
+  '0030-bulk-actions': bulkActions.script,
 }
 const names = Object.keys(scripts)
 

@@ -10,6 +10,7 @@ import type {
   UsersTable,
 } from './account-tables.ts'
 import type { BrowserContextsTable, BrowserContextVersionsTable } from './browser-context-tables.ts'
+import type { BulkActionsTable } from './bulk-action-tables.ts'
 import type {
   DeploymentActivationsTable,
   DeploymentsTable,
@@ -60,5 +61,6 @@ export interface Tables {
   webhook_endpoints: WebhookEndpointsTable
   webhook_deliveries: WebhookDeliveriesTable
   schedules: SchedulesTable
+  bulk_actions: BulkActionsTable
   encryption_check: EncryptionCheckTable
 }

@@ -1,0 +1,11 @@
+import { createExecutionClient, unwrap } from 'execution-service-client'
+
+const { API_KEY = '' } = process.env
+const client = createExecutionClient({ baseUrl: 'http://127.0.0.1:3001', apiKey: API_KEY })
+
+const action = unwrap(
+  await client.bulkRerunRuns({
+    body: { workflowId: 'count-words', status: ['failed', 'timedOut'] },
+  }),
+)
+console.log(action.id, action.kind, action.status)

@@ -1,0 +1,112 @@
+/** Creates and reads bulk actions. `BulkWorker` works on them. */
+import type { Encryption } from '../../storage/encryption.ts'
+import type { PurgeTarget } from '../../storage/purge-target.ts'
+import { parseId } from '../../storage/statement-values.ts'
+import type { Store, Transaction } from '../../storage/store.ts'
+import type { BulkActionsTable } from '../../storage/tables/bulk-action-tables.ts'
+import { canonicalJson } from '../runs/new-run.ts'
+import { createRunId, firstIdAt, parseCreatedAt } from '../runs/run.ts'
+import { type BulkAction, type BulkActionKind, type BulkFilter, toBulkAction } from './bulk-action.ts'
+
+/** Unfinished bulk actions of an account, so that many of one account do not delay those of others. */
+export const unfinishedMax = 10
+
+const idempotencyMilliseconds = 24 * 60 * 60 * 1000
+
+export interface NewBulkAction {
+  kind: BulkActionKind
+  filter: BulkFilter
+  apiKeyId: string | null
+  userId?: string | null
+  /** Whether the caller may queue runs with a browser context. */
+  usesBrowserContexts: boolean
+  idempotencyKey?: string | undefined
+}
+
+export type CreateBulkActionResult =
+  | { kind: 'created'; action: BulkAction; replayed: boolean }
+  | { kind: 'idempotencyConflict' }
+  | { kind: 'tooManyBulkActions' }
+
+export class BulkActions {
+  readonly #store: Store
+  readonly #encryption: Encryption
+
+  constructor(store: Store, encryption: Encryption) {
+    this.#store = store
+    this.#encryption = encryption
+  }
+
+  /** Once this resolves, the action survives a power cut and is completed whatever happens to this process. */
+  async create(accountId: string, given: NewBulkAction): Promise<CreateBulkActionResult> {
+    const { kind, filter, idempotencyKey } = given
+    const canonical = canonicalJson({ kind, filter })
+    const row = this.#toRow(accountId, given, canonical)
+    return this.#store.write(async ({ query }) => {
+      const ofAccount = query.selectFrom('bulk_actions').where('account_id', '=', accountId)
+      if (idempotencyKey !== undefined) {
+        const withKey = ofAccount.selectAll().where('idempotency_key', '=', idempotencyKey)
+        const since = row.created_at - idempotencyMilliseconds
+        const earlier = await withKey.where('created_at', '>', since).executeTakeFirst()
+        if (earlier) return this.#replay(earlier, canonical)
+      }
+      const unfinished = ofAccount.select('id').where('finished_at', 'is', null)
+      if ((await unfinished.limit(unfinishedMax).execute()).length >= unfinishedMax)
+        return { kind: 'tooManyBulkActions' }
+      await query.insertInto('bulk_actions').values(row).execute()
+      return { kind: 'created', action: toBulkAction(row), replayed: false }
+    })
+  }
+
+  async get(accountId: string, id: string): Promise<BulkAction | undefined> {
+    const parsed = parseId(id)
+    if (parsed === undefined) return undefined
+    const rows = this.#store.read.query.selectFrom('bulk_actions').selectAll().where('id', '=', parsed)
+    const row = await rows.where('account_id', '=', accountId).executeTakeFirst()
+    return row && toBulkAction(row)
+  }
+
+  #replay(earlier: BulkActionsTable, canonical: string): CreateBulkActionResult {
+    const signatures = this.#encryption.signatures('idempotency', canonical)
+    const isSame = signatures.some((each) => earlier.fingerprint !== null && each.equals(earlier.fingerprint))
+    return isSame ? { kind: 'created', action: toBulkAction(earlier), replayed: true } : { kind: 'idempotencyConflict' }
+  }
+
+  #toRow(accountId: string, given: NewBulkAction, canonical: string): BulkActionsTable {
+    const id = createRunId()
+    const createdAt = parseCreatedAt(id)
+    const { kind, filter, apiKeyId, userId = null, usesBrowserContexts, idempotencyKey } = given
+    return {
+      ...{ id, kind, account_id: accountId, filter: JSON.stringify(filter), api_key_id: apiKeyId, user_id: userId },
+      uses_browser_contexts: usesBrowserContexts ? 1 : 0,
+      idempotency_key: idempotencyKey ?? null,
+      fingerprint: idempotencyKey === undefined ? null : this.#encryption.sign('idempotency', canonical),
+      ...{ last_run_id: null, matched: 0, done: 0, skipped: 0, failed: 0, first_failure: null, waits_for: null },
+      ...{ limit_reached: 0, next_at: 0, created_at: createdAt, finished_at: null },
+    }
+  }
+}
+
+const purgedRowsMax = 500
+
+/** Finished actions older than RUN_RETENTION_DAYS; at least a day old, until which their idempotency keys are in use. */
+export function expiredBulkActions(runRetentionDays: number, now: () => number): PurgeTarget {
+  const retention = Math.max(runRetentionDays, 1) * idempotencyMilliseconds
+  const find = ({ query }: Transaction, limit: number) =>
+    query
+      .selectFrom('bulk_actions')
+      .select('id')
+      .where('id', '<', firstIdAt(now() - retention))
+      .where('finished_at', 'is not', null)
+      .orderBy('id')
+      .limit(limit)
+      .execute()
+  return {
+    concurrent: true,
+    next: async (tx) => (await find(tx, 1))[0]?.id,
+    remove: async (tx) => {
+      const ids = (await find(tx, purgedRowsMax)).map(({ id }) => id)
+      if (ids.length > 0) await tx.query.deleteFrom('bulk_actions').where('id', 'in', ids).execute()
+    },
+  }
+}

@@ -1,0 +1,72 @@
+/** The handlers of bulk actions: map requests to domain calls, and their results to responses. */
+import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
+import type { components } from '../../../generated/execution.v1/types.ts'
+import { invalidRequest } from '../../contract/problem.ts'
+import type { Principal } from '../api-keys/api-key.ts'
+import { notFound } from '../problems.ts'
+import { findListErrors } from '../runs/list-request.ts'
+import { idempotencyConflict } from '../runs/queue-problems.ts'
+import { type BulkAction, type BulkActionKind, type BulkFilter, toListRequest } from './bulk-action.ts'
+import { type BulkActions, unfinishedMax } from './bulk-actions.ts'
+
+type Operations = Pick<ExecutionV1Handlers<Principal>, 'bulkCancelRuns' | 'bulkRerunRuns' | 'getBulkAction'>
+type Request = Parameters<Operations['bulkRerunRuns']>[0]
+
+export interface BulkActionDependencies {
+  bulkActions: BulkActions
+}
+
+export function bulkOperations({ bulkActions }: BulkActionDependencies): Operations {
+  return {
+    bulkCancelRuns: (request) => create(bulkActions, 'cancel', request, false),
+
+    async bulkRerunRuns(request) {
+      if (request.body.browserContextId !== undefined) request.requireScope('browser-contexts:use')
+      return create(bulkActions, 'rerun', request, request.hasScope('browser-contexts:use'))
+    },
+
+    async getBulkAction({ principal, path }) {
+      const action = await bulkActions.get(principal.accountId, path.bulkActionId)
+      return action ? { status: 200, body: toResponse(action) } : notFound('bulk action')
+    },
+  }
+}
+
+async function create(
+  bulkActions: BulkActions,
+  kind: BulkActionKind,
+  { principal, body, header }: Pick<Request, 'principal' | 'body' | 'header'>,
+  usesBrowserContexts: boolean,
+) {
+  const filter: BulkFilter = body
+  const errors = findListErrors(toListRequest(filter))
+  if (errors.length > 0)
+    return invalidRequest(errors.map(({ parameter, detail }) => ({ pointer: `/${parameter}`, detail })))
+  const { accountId, apiKeyId } = principal
+  const idempotencyKey = header['Idempotency-Key']
+  const created = await bulkActions.create(accountId, { kind, filter, apiKeyId, usesBrowserContexts, idempotencyKey })
+  if (created.kind === 'idempotencyConflict') return idempotencyConflict
+  if (created.kind === 'tooManyBulkActions') return tooManyBulkActions
+  const headers = {
+    Location: `/v1/execution/bulk-actions/${created.action.id}`,
+    ...(created.replayed && { 'Idempotent-Replayed': 'true' as const }),
+  }
+  return { status: 202, headers, body: toResponse(created.action) } as const
+}
+
+const tooManyBulkActions = {
+  status: 409,
+  problem: {
+    kind: 'too-many-bulk-actions',
+    detail: `This account has ${unfinishedMax} unfinished bulk actions. Try again when one has finished. Nothing was stored.`,
+  },
+} as const
+
+function toResponse({ filter, createdAt, finishedAt, ...action }: BulkAction): components['schemas']['BulkAction'] {
+  return {
+    ...action,
+    filters: filter as components['schemas']['RunFilters'],
+    createdAt: new Date(createdAt).toISOString(),
+    finishedAt: finishedAt === null ? null : new Date(finishedAt).toISOString(),
+  }
+}

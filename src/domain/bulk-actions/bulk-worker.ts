@@ -1,0 +1,169 @@
+/**
+ * Works on bulk actions in small batches, in any number of processes on one store. One transaction changes the runs of a
+ * batch and moves the action behind them, so a killed process leaves either both or neither.
+ */
+import type { Encryption } from '../../storage/encryption.ts'
+import { findRuns, listRunSizes } from '../../storage/run-list.ts'
+import type { Store, Transaction } from '../../storage/store.ts'
+import type { BulkActionsTable } from '../../storage/tables/bulk-action-tables.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
+import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { cancelRow } from '../runs/cancellation.ts'
+import { resumeNextOfGroups } from '../runs/concurrency-groups.ts'
+import { insertRuns, type NewRun } from '../runs/enqueue-batcher.ts'
+import { QueuedRunsLimit } from '../runs/queued-runs-limit.ts'
+import { type FinishedRun, isFinal, type RunObserver, type RunStatus, toFinishedRun } from '../runs/run-state.ts'
+import { remainingRuns } from './bulk-action.ts'
+import { prepareReruns, repeatRun } from './repeated-runs.ts'
+
+export interface BulkWorkerDependencies {
+  store: Store
+  encryption: Encryption
+  workflows: WorkflowRegistry
+  /** How many queued runs an account may have; 0 for no limit. */
+  queuedRunsMax: number
+  usage: StorageUsage
+  observer?: RunObserver
+  now?: () => number
+}
+
+/** Runs of one action. */
+export const runsMax = 100_000
+
+/** Runs of one transaction: on SQLite, it delays other writes by some milliseconds. */
+const batchSize = 100
+
+/** Bytes of the runs that a batch reads; one run may have more. */
+const batchBytes = 4 * 1024 * 1024
+
+/** Until an account is asked again whether it can have more runs. */
+const waitMilliseconds = 5000
+
+interface Batch {
+  finished: FinishedRun[]
+  queued: NewRun[]
+  hasMore: boolean
+}
+
+export class BulkWorker {
+  readonly #dependencies: BulkWorkerDependencies
+  readonly #limit: QueuedRunsLimit
+  readonly #now: () => number
+
+  constructor(dependencies: BulkWorkerDependencies) {
+    this.#dependencies = dependencies
+    this.#limit = new QueuedRunsLimit(dependencies.queuedRunsMax)
+    this.#now = dependencies.now ?? Date.now
+  }
+
+  /** Works on a batch of the action whose turn it is. False if none is due. */
+  async once(): Promise<boolean> {
+    const { store, usage, observer } = this.#dependencies
+    if (!(await this.#findDue(store.read))) return false
+    const work = async (tx: Transaction) => {
+      // Read again: another process may have worked on it.
+      const action = await this.#findDue(tx)
+      return action && this.#workOn(tx, action)
+    }
+    const batch = await store.write(work, { concurrent: true, exclusive: 'maintenance' })
+    if (!batch) return false
+    for (const run of batch.finished) observer?.finished(run)
+    for (const { account_id, variables } of batch.queued) usage.add(account_id, rowBytes + variables.length)
+    store.notify('queue')
+    store.notify('cancellations')
+    store.notify('runs')
+    return batch.hasMore
+  }
+
+  async #findDue({ query }: Transaction): Promise<BulkActionsTable | undefined> {
+    const unfinished = query.selectFrom('bulk_actions').selectAll().where('finished_at', 'is', null)
+    return unfinished.where('next_at', '<=', this.#now()).orderBy('next_at').limit(1).executeTakeFirst()
+  }
+
+  async #workOn(tx: Transaction, action: BulkActionsTable): Promise<Batch> {
+    const now = this.#now()
+    const filter = remainingRuns(action)
+    const left = runsMax - action.matched
+    // One more than the batch tells whether runs remain.
+    const listed = await listRunSizes(tx, action.account_id, filter, Math.min(batchSize, left) + 1)
+    const page = listed.slice(0, Math.min(batchSize, left, fitting(listed.map(({ size_bytes }) => size_bytes))))
+    const rows = await findRuns(tx, page)
+    const batch: Batch = { finished: [], queued: [], hasMore: true }
+    action.waits_for = null
+    action.next_at = now
+    if (action.kind === 'cancel') await this.#cancel(tx, action, rows, batch)
+    else await this.#rerun(tx, action, rows, batch)
+    const isStuck = action.waits_for !== null
+    if (!isStuck && (page.length === listed.length || action.matched >= runsMax)) {
+      action.finished_at = now
+      action.limit_reached = page.length < listed.length ? 1 : 0
+    }
+    if (isStuck) action.next_at = now + waitMilliseconds
+    const { id, ...columns } = action
+    await tx.query.updateTable('bulk_actions').set(columns).where('id', '=', id).execute()
+    return batch
+  }
+
+  async #cancel(tx: Transaction, action: BulkActionsTable, rows: readonly RunsTable[], batch: Batch): Promise<void> {
+    const by = { apiKeyId: action.api_key_id, userId: action.user_id }
+    const now = this.#now()
+    const ended: RunsTable[] = []
+    for (const { id } of rows) {
+      const before = await cancelRow(tx, action.account_id, id, by, now)
+      count(action, id, before ? 'done' : 'skipped')
+      if (before?.status === 'queued') ended.push(before)
+    }
+    await resumeNextOfGroups(tx, ended)
+    const state = { status: 'cancelled', reason: 'cancelRequested' } as const
+    batch.finished = ended.map((row) => toFinishedRun(row, state, now))
+  }
+
+  async #rerun(tx: Transaction, action: BulkActionsTable, rows: readonly RunsTable[], batch: Batch): Promise<void> {
+    const { usage } = this.#dependencies
+    const finished = rows.filter(({ status }) => isFinal(status as RunStatus))
+    if (finished.length > 0 && usage.refusal(action.account_id)) {
+      action.waits_for = 'storageQuota'
+      return
+    }
+    // Before anything is written, because this may lock the account.
+    let capacity = await this.#limit.reserve(tx, action.account_id, finished.length)
+    const contexts = await prepareReruns(tx, action.account_id, finished)
+    for (const row of rows) {
+      if (!isFinal(row.status as RunStatus)) {
+        count(action, row.id, 'skipped')
+        continue
+      }
+      if (capacity === 0) {
+        action.waits_for = 'queuedRunsLimit'
+        break
+      }
+      const repeated = repeatRun(this.#dependencies, action, row, contexts)
+      if (typeof repeated === 'string') {
+        action.first_failure ??= JSON.stringify({ runId: row.id, detail: repeated })
+        count(action, row.id, 'failed')
+        continue
+      }
+      capacity -= 1
+      batch.queued.push(repeated)
+      count(action, row.id, 'done')
+    }
+    await insertRuns(tx, batch.queued)
+  }
+}
+
+function count(action: BulkActionsTable, runId: string, outcome: 'done' | 'skipped' | 'failed'): void {
+  action.last_run_id = runId
+  action.matched += 1
+  action[outcome] += 1
+}
+
+/** How many of the sizes fit into a batch; at least one. */
+function fitting(sizes: readonly number[]): number {
+  let sum = 0
+  const over = sizes.findIndex((size) => {
+    sum += size
+    return sum > batchBytes
+  })
+  return over === -1 ? sizes.length : Math.max(1, over)
+}

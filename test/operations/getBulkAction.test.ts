@@ -1,0 +1,36 @@
+/** Tests getBulkAction by documented status. */
+import { expect, test } from 'vitest'
+import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
+import { queueRun, send } from './requests.ts'
+
+describeOperation(
+  'getBulkAction',
+  { worker: false },
+  {
+    200(subject) {
+      test('shows the counts of an action that has finished', async () => {
+        const account = await subject.service.createAccount()
+        const runId = await queueRun(subject.service, account)
+        const created = await send(subject.service, 'bulkCancelRuns', account.key, { body: { workflowId: 'greet' } })
+        const path = { bulkActionId: created.body.id }
+        const finished = { kind: 'cancel', status: 'finished', matched: 1, done: 1, skipped: 0, failed: 0 }
+        const read = async () => (await subject.call(account.key, { path })).body
+        await expect.poll(read, { timeout: 10_000 }).toMatchObject(finished)
+        const run = await send(subject.service, 'getRun', account.key, { path: { runId } })
+        expect(run.body.status).toBe('cancelled')
+      })
+    },
+    400: testInvalidRequest,
+    401: testUnauthorized,
+    403: testForbidden,
+    404: testNotFound,
+    406: testNotAcceptable,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
+  },
+)
