@@ -720,6 +720,29 @@ export interface components {
             /** @description Only runs created before this time. */
             createdBefore?: components["schemas"]["Timestamp"];
         };
+        /** @description The filters of the request. */
+        BulkActionFilters: {
+            /** @description Only runs of this workflow. */
+            workflowId?: components["schemas"]["WorkflowId"];
+            /** @description Only runs in any of these statuses. */
+            status?: components["schemas"]["RunStatus"][];
+            /** @description Only runs that were queued with any of these tags. */
+            tag?: components["schemas"]["RunTag"][];
+            /** @description Only runs that were queued with this browser context, even if it has been deleted. */
+            browserContextId?: components["schemas"]["Uuid"];
+            /** @description Only runs with this reason. */
+            reason?: components["schemas"]["RunReasonCode"];
+            /** @description Only runs that were queued with this API key, even if it has been deleted. */
+            apiKeyId?: components["schemas"]["Uuid"];
+            /** @description Only runs that this schedule queued, even if it has been deleted. */
+            scheduleId?: components["schemas"]["Uuid"];
+            /** @description Only runs that failed or timed out and whose `error` has this word, as in `listRuns`. */
+            errorWord?: string;
+            /** @description Only runs created at or after this time. */
+            createdAfter?: components["schemas"]["Timestamp"];
+            /** @description Only runs created before this time. */
+            createdBefore?: components["schemas"]["Timestamp"];
+        };
         /** @description Cancels or repeats the runs of a filter. */
         BulkAction: {
             id: components["schemas"]["Uuid"];
@@ -728,7 +751,7 @@ export interface components {
              * @enum {string}
              */
             kind: "cancel" | "rerun";
-            filters: components["schemas"]["RunFilters"];
+            filters: components["schemas"]["BulkActionFilters"];
             /**
              * @description `waiting`: it continues by itself when the account can have more runs.
              * @enum {string}

@@ -65,7 +65,7 @@ const tooManyBulkActions = {
 function toResponse({ filter, createdAt, finishedAt, ...action }: BulkAction): components['schemas']['BulkAction'] {
   return {
     ...action,
-    filters: filter as components['schemas']['RunFilters'],
+    filters: filter as components['schemas']['BulkActionFilters'],
     createdAt: new Date(createdAt).toISOString(),
     finishedAt: finishedAt === null ? null : new Date(finishedAt).toISOString(),
   }
