@@ -19,6 +19,7 @@ const path = {
   runId: id,
   browserContextId: id,
   scheduleId: id,
+  bulkActionId: id,
   endpointId: id,
   deliveryId: id,
   artifactName: 'invoice.pdf',
