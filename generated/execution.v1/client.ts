@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '69cf463b02a52825'
+export const documentHash = '326928011b784a9c'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -106,6 +106,18 @@ export interface ExecutionV1Operations {
    */
   cancelRun: Operation<operations, 'cancelRun'>
   /**
+   * Follow a run.
+   *
+   * Server-sent events: first all past events of the run, then each new one as it happens. The stream ends after the
+   * run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as `data`. The
+   * service sends a comment after every 15 seconds without an event. To resume, send the last `id` that you received
+   * as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the header; use
+   * fetch. The stream ends within a second after the API key is deleted, or the key or token expires.
+   *
+   * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · responses: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  streamRunEvents: Operation<operations, 'streamRunEvents', 'stream'>
+  /**
    * Run a finished run again.
    *
    * Queues a new run of the same workflow. It has the variables, secrets, priority, tags, browser context and
@@ -119,18 +131,6 @@ export interface ExecutionV1Operations {
    * `POST /v1/execution/runs/{runId}/rerun` · scopes: runs:write or runs:write, browser-contexts:use · responses: 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503, 507
    */
   rerunRun: Operation<operations, 'rerunRun'>
-  /**
-   * Follow a run.
-   *
-   * Server-sent events: first all past events of the run, then each new one as it happens. The stream ends after the
-   * run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as `data`. The
-   * service sends a comment after every 15 seconds without an event. To resume, send the last `id` that you received
-   * as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the header; use
-   * fetch. The stream ends within a second after the API key is deleted, or the key or token expires.
-   *
-   * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · responses: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503
-   */
-  streamRunEvents: Operation<operations, 'streamRunEvents', 'stream'>
   /**
    * Download an artifact of a run.
    *
@@ -356,8 +356,8 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     getRun: { method: 'GET', path: '/v1/execution/runs/{runId}', retry: 'always' },
     deleteRun: { method: 'DELETE', path: '/v1/execution/runs/{runId}', retry: 'always' },
     cancelRun: { method: 'POST', path: '/v1/execution/runs/{runId}/cancel', retry: 'always' },
-    rerunRun: { method: 'POST', path: '/v1/execution/runs/{runId}/rerun', retry: 'withIdempotencyKey' },
     streamRunEvents: { method: 'GET', path: '/v1/execution/runs/{runId}/events', retry: 'always', parseAs: 'stream' },
+    rerunRun: { method: 'POST', path: '/v1/execution/runs/{runId}/rerun', retry: 'withIdempotencyKey' },
     getRunArtifact: { method: 'GET', path: '/v1/execution/runs/{runId}/artifacts/{artifactName}', retry: 'always', parseAs: 'blob' },
     createRunToken: { method: 'POST', path: '/v1/execution/run-tokens', retry: 'ifRefused' },
     listWorkflows: { method: 'GET', path: '/v1/execution/workflows', retry: 'always' },

@@ -103,6 +103,18 @@ export interface ExecutionV1Handlers<Principal> {
    */
   cancelRun: Handler<operations['cancelRun'], never, Principal>
   /**
+   * Follow a run.
+   *
+   * Server-sent events: first all past events of the run, then each new one as it happens. The stream ends after the
+   * run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as `data`. The
+   * service sends a comment after every 15 seconds without an event. To resume, send the last `id` that you received
+   * as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the header; use
+   * fetch. The stream ends within a second after the API key is deleted, or the key or token expires.
+   *
+   * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · responses: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  streamRunEvents: Handler<operations['streamRunEvents'], never, Principal>
+  /**
    * Run a finished run again.
    *
    * Queues a new run of the same workflow. It has the variables, secrets, priority, tags, browser context and
@@ -116,18 +128,6 @@ export interface ExecutionV1Handlers<Principal> {
    * `POST /v1/execution/runs/{runId}/rerun` · scopes: runs:write or runs:write, browser-contexts:use · responses: 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503, 507
    */
   rerunRun: Handler<operations['rerunRun'], 'delaySeconds', Principal>
-  /**
-   * Follow a run.
-   *
-   * Server-sent events: first all past events of the run, then each new one as it happens. The stream ends after the
-   * run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as `data`. The
-   * service sends a comment after every 15 seconds without an event. To resume, send the last `id` that you received
-   * as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the header; use
-   * fetch. The stream ends within a second after the API key is deleted, or the key or token expires.
-   *
-   * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · responses: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503
-   */
-  streamRunEvents: Handler<operations['streamRunEvents'], never, Principal>
   /**
    * Download an artifact of a run.
    *

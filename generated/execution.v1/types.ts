@@ -206,6 +206,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/runs/{runId}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Follow a run
+         * @description Server-sent events: first all past events of the run, then each new one as it happens. The stream ends after the
+         *     run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as `data`. The
+         *     service sends a comment after every 15 seconds without an event. To resume, send the last `id` that you received
+         *     as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the header; use
+         *     fetch. The stream ends within a second after the API key is deleted, or the key or token expires.
+         */
+        get: operations["streamRunEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/runs/{runId}/rerun": {
         parameters: {
             query?: never;
@@ -229,33 +256,6 @@ export interface paths {
          *     needs `browser-contexts:use` if the finished run has a browser context.
          */
         post: operations["rerunRun"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/execution/runs/{runId}/events": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Identifies the run. */
-                runId: components["parameters"]["RunId"];
-            };
-            cookie?: never;
-        };
-        /**
-         * Follow a run
-         * @description Server-sent events: first all past events of the run, then each new one as it happens. The stream ends after the
-         *     run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as `data`. The
-         *     service sends a comment after every 15 seconds without an event. To resume, send the last `id` that you received
-         *     as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the header; use
-         *     fetch. The stream ends within a second after the API key is deleted, or the key or token expires.
-         */
-        get: operations["streamRunEvents"];
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3453,6 +3453,105 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    streamRunEvents: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The `id` of the last event that you received; the stream starts after it.
+                 * @example 3
+                 */
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The run's events. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description Events must not be cached.
+                     * @example no-store
+                     */
+                    "Cache-Control": "no-store";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The run has finished and has no event after `Last-Event-ID`; a client must not resume again. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     rerunRun: {
         parameters: {
             query?: {
@@ -3630,105 +3729,6 @@ export interface operations {
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
             507: components["responses"]["StorageQuotaExceeded"];
-        };
-    };
-    streamRunEvents: {
-        parameters: {
-            query?: never;
-            header?: {
-                /**
-                 * @description The `id` of the last event that you received; the stream starts after it.
-                 * @example 3
-                 */
-                "Last-Event-ID"?: string;
-            };
-            path: {
-                /** @description Identifies the run. */
-                runId: components["parameters"]["RunId"];
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The run's events. */
-            200: {
-                headers: {
-                    /**
-                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
-                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
-                     */
-                    "X-Request-Id": string;
-                    /**
-                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
-                     *     contract has changed.
-                     * @example 5f9a1c0e7b2d4836
-                     */
-                    "X-Document-Hash": string;
-                    /**
-                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
-                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
-                     *     Absent if the operator has set no limit.
-                     * @example "api-key";r=5999;t=42
-                     */
-                    RateLimit?: string;
-                    /**
-                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
-                     *     if the operator has set no limit.
-                     * @example "api-key";q=6000;w=60
-                     */
-                    "RateLimit-Policy"?: string;
-                    /**
-                     * @description Events must not be cached.
-                     * @example no-store
-                     */
-                    "Cache-Control": "no-store";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/event-stream": string;
-                };
-            };
-            /** @description The run has finished and has no event after `Last-Event-ID`; a client must not resume again. */
-            204: {
-                headers: {
-                    /**
-                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
-                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
-                     */
-                    "X-Request-Id": string;
-                    /**
-                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
-                     *     contract has changed.
-                     * @example 5f9a1c0e7b2d4836
-                     */
-                    "X-Document-Hash": string;
-                    /**
-                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
-                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
-                     *     Absent if the operator has set no limit.
-                     * @example "api-key";r=5999;t=42
-                     */
-                    RateLimit?: string;
-                    /**
-                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
-                     *     if the operator has set no limit.
-                     * @example "api-key";q=6000;w=60
-                     */
-                    "RateLimit-Policy"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
-            406: components["responses"]["NotAcceptable"];
-            429: components["responses"]["TooManyRequests"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["Unavailable"];
         };
     };
     getRunArtifact: {
