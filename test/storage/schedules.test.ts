@@ -189,6 +189,13 @@ describe.each(stores)('schedules ($name)', (kind) => {
     expect(await minutes()).toEqual([1, 3])
   })
 
+  test('show the latest of several times lost at the limit of queued runs', async (test) => {
+    const { pass, minutes, get, now } = await openWithSchedule(test, kind, { missed: 'runAll' }, { queuedRunsMax: 1 })
+    await pass(4 * minute)
+    expect(await minutes()).toEqual([1])
+    expect((await get()).lastSkipped).toEqual({ scheduledFor: now(), reason: 'queuedRunsLimit' })
+  })
+
   test('pause when a deployment refuses their variables or lacks their workflow, and say why', async (test) => {
     const strict = {
       type: 'object',
@@ -254,6 +261,25 @@ describe.each(stores)('schedules ($name)', (kind) => {
     expect((await get()).pausedReason).toBe('error')
     const otherId = other.kind === 'created' ? other.schedule.id : ''
     expect((await findRuns(domain, otherId)).rows).toHaveLength(1)
+  })
+
+  test('are compared with a deployment although one of them cannot be read', async (test) => {
+    let deployed = new Workflows([workflow()])
+    const opened = await openWithSchedule(test, kind, {}, { registry: { current: () => deployed } })
+    const { domain, accountId, id, create, get } = opened
+    const other = await create()
+    await domain.store.write(({ query }) =>
+      query
+        .updateTable('schedules')
+        .set({ secrets: Buffer.from('of a lost key') })
+        .where('id', '=', id)
+        .execute(),
+    )
+    deployed = new Workflows([])
+    await domain.scheduler.recheck()
+    expect((await get()).pausedReason).toBe('error')
+    const otherId = other.kind === 'created' ? other.schedule.id : ''
+    expect((await domain.schedules.get(accountId, otherId))?.pausedReason).toBe('workflowRemoved')
   })
 
   test('list their runs', async (test) => {

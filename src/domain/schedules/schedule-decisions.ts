@@ -8,7 +8,15 @@ import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import type { NewRun } from '../runs/enqueue-batcher.ts'
 import { createRun } from '../runs/new-run.ts'
 import { refusedDetails } from '../runs/queue-problems.ts'
-import { type OverlapPolicy, type RunOptions, type SkipReason, timingOf, toPause, toQueueRequest } from './schedule.ts'
+import {
+  type OverlapPolicy,
+  type RunOptions,
+  type SkipReason,
+  timingOf,
+  toPause,
+  toQueueRequest,
+  unreadable,
+} from './schedule.ts'
 import { type DueTimes, divideDueTimes, type MissedPolicy, nextTimeOf } from './schedule-times.ts'
 import { findRunTimes, findUnfinished } from './schedules.sql.ts'
 
@@ -84,8 +92,7 @@ export function decide(row: SchedulesTable, context: DecisionContext): Decision 
   try {
     return decideTimes(row, context)
   } catch (error) {
-    const reason = { paused_reason: 'error', paused_detail: 'The service could not read the schedule.' }
-    return { row: { ...row, ...reason, next_at: null, waits_for_run: 0 }, runs: [], error }
+    return { row: { ...row, ...unreadable, next_at: null, waits_for_run: 0 }, runs: [], error }
   }
 }
 

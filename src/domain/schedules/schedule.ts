@@ -139,10 +139,15 @@ export function toErrors(refused: RefusedRun): ScheduleError[] {
   }
 }
 
+type Pause = { paused_reason: PausedReason; paused_detail: string }
+
+/** Pauses a schedule whose times or secrets cannot be read. */
+export const unreadable: Pause = { paused_reason: 'error', paused_detail: 'The service could not read the schedule.' }
+
 const detailLengthMax = 1000
 
 /** Why a schedule is paused whose runs would be refused. */
-export function toPause(refused: RefusedRun): { paused_reason: PausedReason; paused_detail: string } {
+export function toPause(refused: RefusedRun): Pause {
   const texts = toErrors(refused).map(({ pointer, detail }) => `${pointer} ${detail}`)
   return {
     paused_reason: refused.kind === 'noSuchWorkflow' ? 'workflowRemoved' : 'runInvalid',

@@ -11,7 +11,7 @@ import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { insertRuns, type NewRun } from '../runs/enqueue-batcher.ts'
 import { QueuedRunsLimit } from '../runs/queued-runs-limit.ts'
 import type { Runs } from '../runs/runs.ts'
-import { toPause } from './schedule.ts'
+import { toPause, unreadable } from './schedule.ts'
 import { type Decision, type DecisionContext, decide, latestDueTime, readContext } from './schedule-decisions.ts'
 import { findRefusal } from './schedule-request.ts'
 import { findDue, findNextDue, findResumable, findUnfinished, updateDecided } from './schedules.sql.ts'
@@ -149,15 +149,25 @@ export class Scheduler {
   }
 
   async #pauseIfRefused(row: SchedulesTable): Promise<void> {
-    const refused = findRefusal(this.#dependencies, row)
-    if (!refused) return
-    const pause = { ...toPause(refused), next_at: null, waits_for_run: 0 } as const
+    const refusal = this.#findPause(row)
+    if (!refusal) return
+    const pause = { ...refusal.pause, next_at: null, waits_for_run: 0 } as const
     const { numUpdatedRows } = await this.#dependencies.store.write(({ query }) => {
       const update = query.updateTable('schedules').set(pause).where('id', '=', row.id)
       // A caller may have changed it in the meantime.
       return update.where('updated_at', '=', row.updated_at).where('paused_reason', 'is', null).executeTakeFirst()
     })
-    if (numUpdatedRows > 0n) this.#logDecision({ ...row, ...pause }, undefined)
+    if (numUpdatedRows > 0n) this.#logDecision({ ...row, ...pause }, refusal.error)
+  }
+
+  /** Never throws: a schedule that cannot be read must not stop the others. */
+  #findPause(row: SchedulesTable) {
+    try {
+      const refused = findRefusal(this.#dependencies, row)
+      return refused && { pause: toPause(refused), error: undefined }
+    } catch (error) {
+      return { pause: unreadable, error }
+    }
   }
 }
 
@@ -171,10 +181,12 @@ async function findBatch(tx: Transaction, now: number): Promise<SchedulesTable[]
 function dropLast(decisions: readonly Decision[], count: number): void {
   let left = count
   for (const { row, runs } of decisions.toReversed()) {
-    for (; left > 0 && runs.length > 0; left -= 1) {
-      const dropped = runs.pop()
-      row.last_skipped_for = dropped?.scheduled_for ?? null
-      row.last_skip_reason = 'queuedRunsLimit'
-    }
+    if (left === 0) return
+    const [latest] = runs.slice(-1)
+    if (!latest) continue
+    // The latest of the dropped times is the one that the schedule shows.
+    row.last_skipped_for = latest.scheduled_for
+    row.last_skip_reason = 'queuedRunsLimit'
+    left -= runs.splice(-left).length
   }
 }
