@@ -160,8 +160,8 @@ export class Maintenance {
   }
 
   /**
-   * Purges a batch of each target, adds a batch to the rollups, and works on a batch of a bulk action. If rows remain, the next call follows after a pause as
-   * long as this one took.
+   * Purges a batch of each target, adds a batch to the rollups, and works on a batch of a bulk action. If rows remain, the
+   * next call follows after a pause as long as this one took.
    */
   async #workThroughBatches(): Promise<number> {
     const startedAt = performance.now()

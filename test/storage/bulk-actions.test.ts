@@ -116,6 +116,24 @@ describe.each(stores)('bulk actions ($name)', (kind) => {
     expect(await get(id)).toMatchObject({ done: count - 2, failed: 2, firstFailure })
   })
 
+  test('count a run whose secrets cannot be read, and continue behind it', async (test) => {
+    const { domain, runs, create, get, finishAll, work } = await openWithRuns(test, kind)
+    await finishAll()
+    const [unreadable] = runs.slice(3)
+    const secrets = Buffer.from('of a lost key')
+    await domain.store.write(({ query }) =>
+      query
+        .updateTable('runs')
+        .set({ secrets })
+        .where('id', '=', unreadable?.id ?? '')
+        .execute(),
+    )
+    const id = await create({ kind: 'rerun' })
+    await work()
+    const firstFailure = { runId: unreadable?.id, detail: 'The service could not read the secrets of the run.' }
+    expect(await get(id)).toMatchObject({ status: 'finished', done: count - 1, failed: 1, firstFailure })
+  })
+
   test('repeat the secrets of the runs', async (test) => {
     const properties = { token: { type: 'string', writeOnly: true } }
     const workflows = [workflow({ variables: { type: 'object', properties } })]

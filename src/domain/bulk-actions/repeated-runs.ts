@@ -9,6 +9,7 @@ import type { NewRun } from '../runs/enqueue-batcher.ts'
 import { createRun, type QueueRequest, type RefusedRun } from '../runs/new-run.ts'
 import { refusedDetails } from '../runs/queue-problems.ts'
 import { type PersistContext, Run, secretsAad } from '../runs/run.ts'
+import type { Secrets } from '../workflows/secrets.ts'
 
 type ContextLeases = Awaited<ReturnType<typeof findContextLeases>>
 
@@ -31,7 +32,8 @@ export function repeatRun(
   if (contextId !== null && may === 0)
     return 'The run has a browser context, and the API key lacks browser-contexts:use.'
   if (contextId !== null && !contexts.has(contextId)) return 'The account no longer has the browser context of the run.'
-  const secrets = row.secrets ? JSON.parse(encryption.decrypt(row.secrets, secretsAad(accountId, row.id))) : {}
+  const secrets = readSecrets(encryption, row)
+  if (secrets === undefined) return 'The service could not read the secrets of the run.'
   const queuer = { accountId, apiKeyId, userId }
   const request = toQueueRequest(row)
   let created = createRun({ workflows, encryption }, queuer, request, secrets)
@@ -40,6 +42,15 @@ export function repeatRun(
   if (created.kind !== 'created') return toSentence(created)
   const isHeld = contextId !== null && contexts.get(contextId) !== null && row.persist_context !== 'never'
   return { ...created.run, waits_for_context: isHeld ? 1 : 0 }
+}
+
+/** Never throws: a run that cannot be read must not stop the action, nor those of other accounts. */
+function readSecrets(encryption: Encryption, { id, account_id, secrets }: RunsTable): Secrets | undefined {
+  try {
+    return secrets === null ? {} : JSON.parse(encryption.decrypt(secrets, secretsAad(account_id, id)))
+  } catch {
+    return undefined
+  }
 }
 
 function toQueueRequest(row: RunsTable): QueueRequest {
