@@ -147,7 +147,10 @@ function rawOf({ method, path, headers: named, body }: SentRequest): RawRequest 
 /** The documented operation of the request, if there is one. */
 function operationFor(surface: string, { method, path }: SentRequest) {
   const [beforeQuery = ''] = path.split('?')
+  // A path without parameters comes first (OpenAPI 3.1, Paths Object).
+  const isConcrete = operations.some((operation) => operation.path === beforeQuery)
   return operations.find((operation) => {
+    if (isConcrete && operation.path !== beforeQuery) return false
     const pattern = new RegExp(`^${operation.path.replaceAll('.', '\\.').replaceAll(/\{[^}]+\}/g, '[^/]+')}$`)
     return operation.surface === surface && operation.method === method && pattern.test(beforeQuery)
   })
