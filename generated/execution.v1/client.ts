@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '326928011b784a9c'
+export const documentHash = '381bebc9af13fd8e'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -317,7 +317,8 @@ export interface ExecutionV1Operations {
    * The workflow cannot be changed.
    *
    * `variableData` replaces all variables, including secrets. Only variables that equal those of a response, with
-   * `********` for every secret, keep the secrets.
+   * `********` for every secret, keep the secrets. A key with scopes needs `browser-contexts:use` to name a browser
+   * context, and to change the variables of a schedule that has one.
    *
    * `PATCH /v1/execution/schedules/{scheduleId}` · scopes: schedules:write or schedules:write, browser-contexts:use · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
    */
@@ -334,9 +335,10 @@ export interface ExecutionV1Operations {
    * Run a schedule now.
    *
    * Queues a run of the schedule now, also when it is paused and whatever its `overlap`. The schedule's times stay as
-   * they are. Every call queues another run.
+   * they are. Every call queues another run. A key with scopes needs `browser-contexts:use` for a schedule with a
+   * `browserContextId`.
    *
-   * `POST /v1/execution/schedules/{scheduleId}/trigger` · scopes: schedules:write · responses: 202, 400, 401, 403, 404, 406, 409, 429, 500, 503, 507
+   * `POST /v1/execution/schedules/{scheduleId}/trigger` · scopes: schedules:write or schedules:write, browser-contexts:use · responses: 202, 400, 401, 403, 404, 406, 409, 429, 500, 503, 507
    */
   triggerSchedule: Operation<operations, 'triggerSchedule'>
 }

@@ -631,7 +631,8 @@ export interface paths {
          *     The workflow cannot be changed.
          *
          *     `variableData` replaces all variables, including secrets. Only variables that equal those of a response, with
-         *     `********` for every secret, keep the secrets.
+         *     `********` for every secret, keep the secrets. A key with scopes needs `browser-contexts:use` to name a browser
+         *     context, and to change the variables of a schedule that has one.
          */
         patch: operations["updateSchedule"];
         trace?: never;
@@ -651,7 +652,8 @@ export interface paths {
         /**
          * Run a schedule now
          * @description Queues a run of the schedule now, also when it is paused and whatever its `overlap`. The schedule's times stay as
-         *     they are. Every call queues another run.
+         *     they are. Every call queues another run. A key with scopes needs `browser-contexts:use` for a schedule with a
+         *     `browserContextId`.
          */
         post: operations["triggerSchedule"];
         delete?: never;

@@ -7,7 +7,7 @@ import { expectProblem } from './document.ts'
 import { testInternalError, testUnavailable } from './failure-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
 import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
-import { createSchedule, queueRun, send } from './requests.ts'
+import { createContext, createSchedule, queueRun, send } from './requests.ts'
 import { testStorageQuota } from './storage-quota-tests.ts'
 
 describeOperation(
@@ -31,7 +31,20 @@ describeOperation(
     },
     400: testInvalidRequest,
     401: testUnauthorized,
-    403: testForbidden,
+    403(subject) {
+      testForbidden(subject)
+
+      test('requires the scope to use browser contexts for a schedule that has one', async () => {
+        const account = await subject.service.createAccount()
+        const browserContextId = await createContext(subject.service, account)
+        const members = { workflowId: 'print', variableData: {}, browserContextId }
+        const path = { scheduleId: await createSchedule(subject.service, account, members) }
+        const limited = await account.createKey({ scopes: ['schedules:write'] })
+        expect((await subject.call(limited.value, { path })).text).toBe('Forbidden')
+        const permitted = await account.createKey({ scopes: ['schedules:write', 'browser-contexts:use'] })
+        await send(subject.service, 'triggerSchedule', permitted.value, { path }).expect(202)
+      })
+    },
     404: testNotFound,
     406: testNotAcceptable,
     409(subject) {

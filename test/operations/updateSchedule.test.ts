@@ -10,7 +10,7 @@ import {
   testNotAcceptable,
   testUnsupportedMediaType,
 } from './request-tests.ts'
-import { createSchedule, send } from './requests.ts'
+import { createContext, createSchedule, send } from './requests.ts'
 
 describeOperation(
   'updateSchedule',
@@ -64,6 +64,17 @@ describeOperation(
     401: testUnauthorized,
     403(subject) {
       testForbidden(subject)
+
+      test('requires the scope to change the variables of a schedule with a browser context', async () => {
+        const account = await subject.service.createAccount()
+        const browserContextId = await createContext(subject.service, account)
+        const members = { workflowId: 'print', variableData: {}, browserContextId }
+        const path = { scheduleId: await createSchedule(subject.service, account, members) }
+        const limited = await account.createKey({ scopes: ['schedules:write'] })
+        const body = { variableData: {} }
+        expect((await subject.call(limited.value, { path, body })).text).toBe('Forbidden')
+        await send(subject.service, 'updateSchedule', limited.value, { path, body: { paused: true } }).expect(200)
+      })
 
       test('requires the scope to use browser contexts if one is named', async () => {
         const account = await subject.service.createAccount()

@@ -24,6 +24,10 @@ export interface ScheduleDependencies {
 }
 
 export function scheduleOperations({ schedules }: ScheduleDependencies): Operations {
+  const hasContext = async ({ accountId }: Principal, scheduleId: string) => {
+    const schedule = await schedules.get(accountId, scheduleId)
+    return schedule !== undefined && schedule.browserContextId !== null
+  }
   return {
     async listSchedules({ principal, query }) {
       const page = await schedules.list(principal.accountId, query)
@@ -58,7 +62,11 @@ export function scheduleOperations({ schedules }: ScheduleDependencies): Operati
     async updateSchedule(request) {
       const { principal, path, body } = request
       // `null` removes the context, which needs no scope of it.
-      if (typeof body.browserContextId === 'string') request.requireScope('browser-contexts:use')
+      const usesContext =
+        body.browserContextId === undefined && body.variableData !== undefined
+          ? await hasContext(principal, path.scheduleId)
+          : typeof body.browserContextId === 'string'
+      if (usesContext) request.requireScope('browser-contexts:use')
       const { variableData: variables, ...given } = body
       const updated = await schedules.update(principal.accountId, path.scheduleId, { ...given, variables }, principal)
       if (!updated) return noSchedule
@@ -69,7 +77,9 @@ export function scheduleOperations({ schedules }: ScheduleDependencies): Operati
       return (await schedules.delete(principal.accountId, path.scheduleId, principal)) ? { status: 204 } : noSchedule
     },
 
-    async triggerSchedule({ principal, path }) {
+    async triggerSchedule(request) {
+      const { principal, path } = request
+      if (await hasContext(principal, path.scheduleId)) request.requireScope('browser-contexts:use')
       const queued = await schedules.trigger(principal.accountId, path.scheduleId, principal)
       if (!queued) return noSchedule
       if (queued.kind !== 'queued') return toProblem(queued)
