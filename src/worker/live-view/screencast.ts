@@ -6,6 +6,7 @@ import { dispatchInput } from './dispatch-input.ts'
 
 /** At most ten frames a second. */
 const frameMillisecondsMin = 100
+const retryMilliseconds = 100
 /** A frame of an ordinary page has 30 to 120 KB. */
 const options = { format: 'jpeg', quality: 60, maxWidth: 1280, maxHeight: 1280 } as const
 const tabsMax = 20
@@ -113,6 +114,10 @@ export class Screencast {
   #show(page: Page | undefined): void {
     if (this.#page === page) return
     this.#page = page
+    this.#enqueue(page)
+  }
+
+  #enqueue(page: Page | undefined): void {
     this.#queue = this.#queue.then(() => this.#replaceSession(page)).catch(() => {})
   }
 
@@ -133,7 +138,12 @@ export class Screencast {
       const [width, height] = [Math.round(metadata.deviceWidth), Math.round(metadata.deviceHeight)]
       this.#send({ type: 'frame', data, width, height })
     })
-    await session.send('Page.startScreencast', options)
+    // Chromium refuses this while a navigation replaces the page's frame.
+    await session.send('Page.startScreencast', options).catch(() => this.#retry(page))
+  }
+
+  #retry(page: Page): void {
+    this.#timer = setTimeout(() => this.#page === page && this.#enqueue(page), retryMilliseconds)
   }
 
   #sendTabs(): void {
