@@ -49,6 +49,9 @@ export interface WorkerSettings {
   abortGraceSeconds: number
 }
 
+/** How long a stop waits for a store that does not take the outcomes of attempts that have ended. */
+const storeWaitSeconds = 5
+
 export class Worker {
   readonly #dependencies: WorkerDependencies
   readonly #settings: WorkerSettings
@@ -101,7 +104,10 @@ export class Worker {
     return this.#dependencies.deployments.listAll()
   }
 
-  /** Claims no more runs, lets attempts finish for `graceSeconds`, and returns the others to the queue. */
+  /**
+   * Claims no more runs, lets attempts finish for `graceSeconds`, and returns the others to the queue. Runs that the store
+   * does not take back, because it is unavailable, are retried when their leases end.
+   */
   async stop(graceSeconds: number): Promise<void> {
     const { maintenance, executors, browser, liveViews } = this.#dependencies
     this.#stopping = true
@@ -110,7 +116,7 @@ export class Worker {
     await maintenance.stop()
     await this.#claiming
     const timer = setTimeout(() => this.#leases.interruptAll(), graceSeconds * 1000)
-    await Promise.all(this.#claims.values())
+    await this.#untilEnded(graceSeconds + this.#settings.abortGraceSeconds + storeWaitSeconds)
     clearTimeout(timer)
     this.#leases.stopRenewing()
     liveViews.stop()
@@ -118,6 +124,18 @@ export class Worker {
     await browser.close()
     await this.#leases.signOff()
     this.#log.info('worker stopped')
+  }
+
+  /** Resolves when all attempts have ended, and otherwise after `secondsMax`. */
+  async #untilEnded(secondsMax: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, secondsMax * 1000)
+    })
+    await Promise.race([Promise.all(this.#claims.values()), timeout])
+    clearTimeout(timer)
+    const runs = this.#claims.size
+    if (runs > 0) this.#log.warn({ runs }, 'runs could not be returned; they are retried when their leases end')
   }
 
   #wake(): void {
