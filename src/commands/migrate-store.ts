@@ -6,6 +6,7 @@ import { decryptLatest } from '../storage/encrypted-columns.ts'
 import { DecryptionError, Encryption } from '../storage/encryption.ts'
 import { DatabaseBusy, DatabaseError } from '../storage/postgres/postgres-schema.ts'
 import { openTarget, type Target } from '../storage/postgres/postgres-target.ts'
+import { StoreLocked } from '../storage/sqlite/sqlite-connection.ts'
 import { inspectSqliteStore } from '../storage/sqlite/sqlite-inspection.ts'
 import {
   countRows,
@@ -26,6 +27,8 @@ export interface MigrateStoreOptions {
   serving?: boolean
 }
 
+const expected = [SourceInUse, StoreLocked, DatabaseError, DatabaseBusy]
+
 /**
  * @param untilStopped resolves when the operator says that all processes of a serving installation are stopped.
  * @throws {CommandError} when the source or the target cannot be used; the message says what to do.
@@ -39,8 +42,8 @@ export async function migrateStore(
   const config = readConfig({ ...environment, DATABASE_URL: undefined })
   const url = readConfig({ ...environment, DATABASE_URL: to }).DATABASE_URL
   if (url === undefined) throw new CommandError('--to is empty: pass postgres://user:password@host/database.')
-  const path = await checkSource(config)
   try {
+    const path = await checkSource(config)
     const source = await lockSource(path, serving)
     try {
       const tables = sourceTables(source)
@@ -57,8 +60,8 @@ export async function migrateStore(
       source.close()
     }
   } catch (error) {
-    const isExpected = error instanceof SourceInUse || error instanceof DatabaseError || error instanceof DatabaseBusy
-    throw isExpected ? new CommandError(error.message.replaceAll('DATABASE_URL', '--to')) : error
+    const isExpected = expected.some((kind) => error instanceof kind)
+    throw isExpected ? new CommandError((error as Error).message.replaceAll('DATABASE_URL', '--to')) : error
   }
 }
 

@@ -9,6 +9,7 @@ import { encryptedColumns, openEncryption, openStore } from '../../src/domain/in
 import { decryptLatest } from '../../src/storage/encrypted-columns.ts'
 import type { Encryption } from '../../src/storage/encryption.ts'
 import { copySchema } from '../../src/storage/postgres/postgres-target.ts'
+import { lockSource, SourceInUse } from '../../src/storage/sqlite/sqlite-source.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { postgres } from '../support/postgres.ts'
@@ -165,6 +166,16 @@ test('a store that another process has open is refused without --serving', async
   const store = await openSqliteStore(settings.DATA_DIR)
   context.onTestFinished(() => store.close())
   await expect(run()).rejects.toThrow(/is in use: stop the service, its workers and commands, or pass --serving/)
+})
+
+test('with --serving, a program that keeps the store locked is reported in one sentence', async (context) => {
+  const { path } = await openInstallation(context)
+  const other = new DatabaseSync(path)
+  context.onTestFinished(() => other.close())
+  other.exec('BEGIN IMMEDIATE')
+  const locked = lockSource(path, true, 1)
+  await expect(locked).rejects.toThrow(SourceInUse)
+  await expect(locked).rejects.toThrow(/service.db is locked by a command that writes to it: wait until it has ended/)
 })
 
 test('with --serving, the service can read but not write until the command ends', async (context) => {

@@ -115,11 +115,14 @@ export function isBusy(error: unknown): boolean {
   return resultCode(error instanceof StoreUnavailable ? error.cause : error) === 5
 }
 
+/** Another program has had the file locked for too long. */
+export class StoreLocked extends Error {}
+
 /**
  * Retries while another process that opens, migrates or closes the file has it locked. SQLite's busy timeout does not
  * cover some of these locks.
  *
- * @throws when the file is still locked after `milliseconds`.
+ * @throws {StoreLocked} when the file is still locked after `milliseconds`.
  */
 export async function retryWhileLocked<Result>(
   path: string,
@@ -132,7 +135,7 @@ export async function retryWhileLocked<Result>(
       return await open()
     } catch (error) {
       if (!isBusy(error)) throw error
-      if (performance.now() > deadline) throw new Error(`${path} is locked by another program.`, { cause: error })
+      if (performance.now() > deadline) throw new StoreLocked(`${path} is locked by another program.`, { cause: error })
       await delay(5)
     }
   }

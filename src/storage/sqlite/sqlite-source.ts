@@ -1,7 +1,7 @@
 /** Reads all tables of an SQLite store while nothing can write to it, in an order that satisfies foreign keys. */
 import { DatabaseSync } from 'node:sqlite'
 import type { Value } from '../store.ts'
-import { isBusy, retryWhileLocked } from './sqlite-connection.ts'
+import { isBusy, retryWhileLocked, StoreLocked } from './sqlite-connection.ts'
 
 export interface SourceTable {
   name: string
@@ -27,13 +27,18 @@ export class SourceInUse extends Error {}
  * this process, however that ends.
  *
  * @param serving lets other processes keep the store open: they read, and their writes fail as StoreUnavailable.
- * @throws {SourceInUse} when another process has the store open and `serving` is not set.
+ * @param waitMilliseconds how long to wait, with `serving`, for a transaction of another process.
+ * @throws {SourceInUse} when another process has the store open and `serving` is not set, or is writing for too long.
  */
-export async function lockSource(path: string, serving: boolean): Promise<Source> {
+export async function lockSource(
+  path: string,
+  serving: boolean,
+  waitMilliseconds = lockWaitMillisecondsMax,
+): Promise<Source> {
   const database = new DatabaseSync(path, { timeout: 0 })
   try {
     if (serving) {
-      await retryWhileLocked(path, lockWaitMillisecondsMax, async () => database.exec('BEGIN IMMEDIATE'))
+      await retryWhileLocked(path, waitMilliseconds, async () => database.exec('BEGIN IMMEDIATE'))
     } else {
       // Leaving WAL mode requires that no other connection is open. The next start returns to it.
       database.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE')
@@ -41,6 +46,9 @@ export async function lockSource(path: string, serving: boolean): Promise<Source
     return database
   } catch (error) {
     database.close()
+    if (error instanceof StoreLocked) {
+      throw new SourceInUse(`${path} is locked by a command that writes to it: wait until it has ended, and try again.`)
+    }
     if (!isBusy(error)) throw error
     throw new SourceInUse(`${path} is in use: stop the service, its workers and commands, or pass --serving.`)
   }
