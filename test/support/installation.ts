@@ -22,6 +22,8 @@ export interface Installation {
   /** Returns all stored bytes, by file or store. */
   contents: Storage['contents']
   createAccount: CreateAccount
+  /** Closes the connection of `createAccount`, after which only services have the store open. */
+  closeAdministration(): Promise<void>
   /** Starts a service. Resolves when its worker is ready, or once it has logged the given message. */
   start(untilLogged?: string): Promise<ServiceProcess>
   /** Starts a process with some roles only. Addresses of other roles are empty. */
@@ -36,6 +38,11 @@ export async function newInstallation(changes: Environment = {}): Promise<Instal
   const storage = await newStorage()
   const settings = { ...serviceSettings(storage.settings), ...changes }
   const administration = await openAdministration(readConfig(settings))
+  let closing: Promise<void> | undefined
+  const closeAdministration = () => {
+    closing ??= administration.close()
+    return closing
+  }
   const starts: Promise<ServiceProcess>[] = []
   const spawnTracked = (...call: Parameters<typeof spawnService>) => {
     const start = spawnService(...call)
@@ -47,6 +54,7 @@ export async function newInstallation(changes: Environment = {}): Promise<Instal
     settings,
     contents: storage.contents,
     createAccount: administration.createAccount,
+    closeAdministration,
     start: (untilLogged) => spawnTracked(settings, untilLogged),
     startOnly(roles, changes) {
       const untilLogged = roles.includes('worker') ? 'worker ready' : 'service ready'
@@ -54,7 +62,7 @@ export async function newInstallation(changes: Environment = {}): Promise<Instal
     },
     runCommand: (...args) => runCommand(args, settings),
     async remove() {
-      await administration.close()
+      await closeAdministration()
       // Includes processes that are still starting after another one has failed.
       for (const start of await Promise.allSettled(starts))
         if (start.status === 'fulfilled') await start.value.killAll()
