@@ -20,6 +20,7 @@ export class RunningAttempt {
   readonly evidence: RunEvidence
   readonly #screencast: Screencast
   readonly #takeOver: TakeOver
+  #lastTakeOver: Promise<void> = Promise.resolve()
   readonly #start: Start
   readonly #send: (message: AttemptMessage) => void
   readonly #steps = new Set<string>()
@@ -72,10 +73,18 @@ export class RunningAttempt {
       case 'screencast':
         return this.#screencast[message.action]()
       case 'takeOver':
-        return this.#takeOver[message.action]()
+        return this.#onTakeOver(message.action)
       case 'input':
         return this.#screencast.dispatch(message.input)
     }
+  }
+
+  /** One after the other: the workflow continues when its page has handled the person's input. */
+  #onTakeOver(action: Extract<ToExecutor, { type: 'takeOver' }>['action']): void {
+    this.#lastTakeOver = this.#lastTakeOver.then(async () => {
+      if (action === 'end') await this.#screencast.inputHandled()
+      this.#takeOver[action]()
+    })
   }
 
   /** @param usesBrowser whether the workflow's definition asks for a browser. */

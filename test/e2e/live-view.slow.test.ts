@@ -167,11 +167,18 @@ test.for([
   await page.getByRole('button', { name: 'Take over' }).click()
   // The text while the workflow is not paused yet ends with the same words.
   await page.getByText(/^You have control\./).waitFor()
+  // The input is still on its way when the browser is handed back.
+  const handedBack = Promise.withResolvers<void>()
+  await page.route('**/input', async (route) => {
+    await handedBack.promise
+    await route.continue()
+  })
   await clickAt(page, 250, 130)
   await page.keyboard.type('Open sesame')
   await clickAt(page, 250, 230)
   await page.keyboard.press('Shift+Escape')
   await page.getByRole('button', { name: 'Hand back' }).click()
+  handedBack.resolve()
   expect((await end()).output).toEqual([true, 'Open sesame'])
   const log = await user.visitor.get('/settings/audit-log')
   for (const action of ['took over the browser of a run', 'handed back the browser of a run']) {

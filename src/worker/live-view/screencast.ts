@@ -1,4 +1,5 @@
 /** Sends what an attempt's browser shows while someone watches, in the executor. Costs nothing while nobody does. */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { BrowserContext, CDPSession, Page } from 'playwright-core'
 import type { PageInput } from '../../domain/runs/live-control.ts'
 import type { AttemptMessage, ShownTab } from '../messages.ts'
@@ -10,6 +11,8 @@ const retryMilliseconds = 100
 /** A frame of an ordinary page has 30 to 120 KB. */
 const options = { format: 'jpeg', quality: 60, maxWidth: 1280, maxHeight: 1280 } as const
 const tabsMax = 20
+/** A page that is busy for longer may get the last input after the browser was handed back. */
+const inputMillisecondsMax = 2000
 const urlLengthMax = 2000
 
 type Events = Pick<BrowserContext, 'on' | 'off'>
@@ -27,6 +30,8 @@ export class Screencast {
   #unacknowledged: number[] = []
   #timer: NodeJS.Timeout | undefined
   #nextAt = 0
+  /** Input that the page has not handled yet. */
+  readonly #inputs = new Set<Promise<void>>()
 
   constructor(send: (message: AttemptMessage) => void) {
     this.#send = send
@@ -73,8 +78,18 @@ export class Screencast {
       if (page) this.#show(page)
       return this.#sendTabs()
     }
-    const session = this.#session
-    if (session) void dispatchInput(session, input).catch(() => {})
+    // A session that is being opened gets the input too.
+    const handled = this.#queue
+      .then(() => this.#session && dispatchInput(this.#session, input))
+      .catch(() => {})
+      .finally(() => this.#inputs.delete(handled))
+    this.#inputs.add(handled)
+  }
+
+  /** Resolves when the page has handled all input so far, or after two seconds. */
+  async inputHandled(): Promise<void> {
+    if (this.#inputs.size > 0)
+      await Promise.race([Promise.all(this.#inputs), delay(inputMillisecondsMax, undefined, { ref: false })])
   }
 
   #begin(context: BrowserContext): void {

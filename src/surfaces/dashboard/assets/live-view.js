@@ -15,8 +15,8 @@ class LiveView {
       this.#post('input', { inputs: JSON.stringify(inputs) }),
     )
     this.#find('watch').addEventListener('click', () => this.#toggle())
-    this.#find('take-over').addEventListener('click', () => this.#post('take-over'))
-    this.#find('hand-back').addEventListener('click', () => this.#post('hand-back'))
+    this.#find('take-over').addEventListener('click', () => this.#takeOver())
+    this.#find('hand-back').addEventListener('click', () => this.#handBack())
     // A hidden page must not keep the browser busy.
     document.addEventListener('visibilitychange', () => this.#connect())
     // The run has ended, and the page was updated without this section.
@@ -35,9 +35,20 @@ class LiveView {
       method: 'POST',
       body: new URLSearchParams(form),
     }).catch(() => undefined)
-    if (name === 'take-over' && !response?.ok) {
-      this.#find('control').textContent = 'The browser could not be taken over. Try again.'
-    }
+    return response?.ok === true
+  }
+
+  async #takeOver() {
+    if (await this.#post('take-over')) return
+    this.#find('control').textContent = 'The browser could not be taken over. Try again.'
+  }
+
+  /** The workflow continues when the page has got all input. */
+  async #handBack() {
+    await this.#input.finish()
+    if (await this.#post('hand-back')) return
+    this.#input.isEnabled = true
+    this.#find('control').textContent = 'The browser could not be handed back. Try again.'
   }
 
   #toggle() {

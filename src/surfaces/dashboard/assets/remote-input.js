@@ -10,7 +10,8 @@ export class RemoteInput {
   #post
   #isEnabled = false
   #waiting = []
-  #isSending = false
+  /** Settles when all input that waited at its start has arrived; undefined if none waits. */
+  #sending
   #movedAt = 0
 
   /** @param post sends inputs; resolves when they have arrived. */
@@ -49,13 +50,21 @@ export class RemoteInput {
     } else for (const name of ['tabindex', 'role', 'aria-label']) this.#element.removeAttribute(name)
   }
 
-  async send(input) {
+  send(input) {
     if (!this.#isEnabled) return
     this.#waiting.push(input)
-    if (this.#isSending) return
-    this.#isSending = true
+    this.#sending ??= this.#sendWaiting()
+  }
+
+  /** Resolves when all input so far has arrived. Input that follows is dropped until the element is enabled again. */
+  async finish() {
+    this.isEnabled = false
+    await this.#sending
+  }
+
+  async #sendWaiting() {
     while (this.#waiting.length > 0) await this.#post(this.#waiting.splice(0, 100))
-    this.#isSending = false
+    this.#sending = undefined
   }
 
   #at(event) {
