@@ -1,10 +1,11 @@
 /** API keys: values, deletion, expiry, limits and scopes. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { ApiKeyError } from '../../src/domain/api-keys/api-key.ts'
 import type { NewApiKey } from '../../src/domain/api-keys/api-keys.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
 import { script } from '../../src/storage/migrations/0011-context-scope.ts'
+import { StoreUnavailable } from '../../src/storage/store.ts'
 import { type Domain, newAccount, newUser, openDomain, type Test } from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 
@@ -54,6 +55,16 @@ describe.each(stores)('API keys ($name)', (kind) => {
     expect(await domain.apiKeys.authenticate(crypto.randomUUID())).toBeUndefined()
     expect(await domain.apiKeys.authenticate('')).toBeUndefined()
     expect(await domain.apiKeys.authenticate(created.id)).toBeUndefined()
+  })
+
+  test('a stop does not fail when the store cannot take the time of the last call', async (test) => {
+    const { domain, key } = await openAccount(test, kind)
+    const { value } = await domain.apiKeys.create(key, operator)
+    await domain.apiKeys.authenticate(value)
+    const write = vi.spyOn(domain.store, 'write').mockRejectedValue(new StoreUnavailable('database is locked'))
+    await domain.apiKeys.close()
+    expect(write).toHaveBeenCalledOnce()
+    write.mockRestore()
   })
 
   test('neither the store nor the list of keys contains the value of a key', async (test) => {

@@ -1,5 +1,5 @@
 /** Looks up the API key of every request, and records when keys were used. */
-import type { Store } from '../../storage/store.ts'
+import { ignoreUnavailable, type Store } from '../../storage/store.ts'
 import type { Action } from '../audit-log/audit-log.ts'
 import type { Refusals } from '../audit-log/refusals.ts'
 import { hashKeyValue, type Principal, parseKeyValue } from './api-key.ts'
@@ -48,7 +48,8 @@ export class ApiKeyAuthenticator {
 
   async close(): Promise<void> {
     clearInterval(this.#timer)
-    await this.#flush()
+    // A stop does not wait for the store: the times of the last calls are lost.
+    await this.#flush().catch(ignoreUnavailable)
   }
 
   #waitForEndOfIteration(): Promise<void> {
