@@ -94,8 +94,7 @@ function serve(
   handlers: Record<string, UntypedHandler>,
   realm: string,
 ): Map<Operation, ServedOperation> {
-  const compile = schemaCompiler(document)
-  const compileClosed = schemaCompiler({ components: closeComponents(document.components) })
+  const { compile, compileClosed } = compilersOf(document)
   const validationFor = requestValidations(document)
   const served = operations.map((operation): [Operation, ServedOperation] => {
     // The validator of requests compiles these only at the first request.
@@ -113,6 +112,24 @@ function serve(
     return [operation, it]
   })
   return new Map(served)
+}
+
+interface Compilers {
+  compile: ReturnType<typeof schemaCompiler>
+  /** Without members that the document does not list. */
+  compileClosed: ReturnType<typeof schemaCompiler>
+}
+
+const compilers = new WeakMap<Document, Compilers>()
+
+/** Compiling a document takes 150 ms, once for all services of a process. */
+function compilersOf(document: Document): Compilers {
+  const known = compilers.get(document)
+  if (known) return known
+  const compileClosed = schemaCompiler({ components: closeComponents(document.components) })
+  const created = { compile: schemaCompiler(document), compileClosed }
+  compilers.set(document, created)
+  return created
 }
 
 function readText(document: Document, { id, responses }: Operation, status: number): string {
