@@ -791,6 +791,14 @@ export interface components {
             variableData?: {
                 [key: string]: unknown;
             };
+            /**
+             * @description The step that the new run starts from: one that the repeated run finished, or in which it failed. The steps
+             *     that finished before it return the results that the repeated run stored, and are not executed again, also
+             *     if `variableData` differs. With other variables, only the caller that queued the repeated run may name a
+             *     step, since results can derive from secrets. Results of a run that succeeded are not kept, and those of
+             *     another version of the workflow are refused.
+             */
+            fromStep?: string;
         };
         /** @description The run to queue. The specification allows only this member. */
         QueueRemoteRunRequest: {

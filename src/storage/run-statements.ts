@@ -99,7 +99,11 @@ export const sharedRunStatements = {
     lease_expires_at = ? WHERE id = ? RETURNING *`),
 
   findSteps: statement<{ name: string; value: Uint8Array }, [runId: string]>(
-    'SELECT name, value FROM run_steps WHERE run_id = ? ORDER BY name',
+    'SELECT name, value FROM run_steps WHERE run_id = ? ORDER BY position, name',
+  ),
+
+  insertStep: statement<object, [runId: string, name: string, value: Uint8Array, position: number]>(
+    'INSERT INTO run_steps (run_id, name, value, position) VALUES (?, ?, ?, ?)',
   ),
 
   /** The worker's leases on runs that a caller has cancelled. */

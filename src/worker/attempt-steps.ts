@@ -24,11 +24,15 @@ export class AttemptSteps {
     else if (this.#running.length < stepsMax) this.#running.push(name)
   }
 
-  /** The executor checks the same. A process that writes to its channel itself is ended. */
-  addFinished(name: string, value: string): void {
+  /**
+   * Returns the position of the step among the finished ones, from 1. The executor checks the same limits. A process that
+   * writes to its channel itself is ended.
+   */
+  addFinished(name: string, value: string): number {
     this.#bytes += Buffer.byteLength(value)
     const isWithinLimits = this.#finished.size < stepsMax && this.#bytes <= stepBytesOfRunMax
     if (this.#finished.has(name) || !isWithinLimits) throw new Error('The step is finished, or exceeds a limit.')
     this.#finished.add(name)
+    return this.#finished.size
   }
 }

@@ -176,9 +176,10 @@ export class Attempt {
       case 'step':
         this.#observeStep(event.name, event.state)
         return this.#reporter.add('step', { name: event.name, state: event.state })
-      case 'stepFinished':
-        this.#steps.addFinished(event.name, event.value)
-        return void this.#saveStep(event).catch(() => this.interrupt('leaseLost'))
+      case 'stepFinished': {
+        const position = this.#steps.addFinished(event.name, event.value)
+        return void this.#saveStep(event, position).catch(() => this.interrupt('leaseLost'))
+      }
       case 'artifact':
         return void this.#replyWhenSaved(event.id, this.#artifacts.save(event)).catch(() => this.interrupt('leaseLost'))
       case 'browserRequested': {
@@ -218,13 +219,14 @@ export class Attempt {
     return interruptedOutcome(why, this.#timeLimitSeconds, this.#browser.redact(this.#interruptedStep))
   }
 
-  async #saveStep({ name, value }: EventOf<'stepFinished'>): Promise<void> {
+  async #saveStep({ name, value }: EventOf<'stepFinished'>, position: number): Promise<void> {
     const at = Date.now()
     const { queue, encryption } = this.#dependencies
     const before = await this.#reporter.take()
     const finished = this.#reporter.report('step', { name, state: 'finished' }, at)
     const encrypt = () => encryption.encrypt(value, stepAad(this.#claim.runId, name))
-    const saved = await retryUntilAvailable(() => queue.finishStep(this.#claim, name, encrypt, [...before, finished]))
+    const step = { name, position }
+    const saved = await retryUntilAvailable(() => queue.finishStep(this.#claim, step, encrypt, [...before, finished]))
     this.#observeStep(name, 'finished', at)
     if (saved) this.#channel?.reply({ type: 'stepSaved', name })
     else this.interrupt('leaseLost')

@@ -102,6 +102,26 @@ describeOperation(
         await send(subject.service, 'rerunRun', other.value, { path: { runId } }).expect(202)
       })
 
+      test('names the steps there are if fromStep is none of them, and refuses a changed run of another key', async () => {
+        const account = await subject.service.createAccount()
+        const path = { runId: await cancelledRun(subject.service, account) }
+        await expectRefusedStep(account.key, path, {}, 'names a step, but the run has none')
+        const insert = "INSERT INTO run_steps (run_id, name, value, position) VALUES (?, ?, 'x', ?)"
+        await subject.service.change(insert, path.runId, 'write', 1)
+        await subject.service.change(insert, path.runId, 'fetch', 2)
+        await expectRefusedStep(account.key, path, {}, 'is not a step of the run: write, fetch')
+        const other = await account.createKey({})
+        const variableData = { name: 'Mallory' }
+        await expectRefusedStep(other.value, path, { variableData }, expect.stringContaining('needs the API key'))
+        await subject.service.change("UPDATE runs SET status = 'succeeded' WHERE id = ?", path.runId)
+        await expectRefusedStep(account.key, path, {}, expect.stringContaining('a run that succeeded'))
+      })
+
+      async function expectRefusedStep(key: string, path: { runId: string }, body: object, detail: unknown) {
+        const response = await subject.call(key, { path, body: { ...body, fromStep: 'sign' } })
+        expect(response.body.errors).toEqual([{ pointer: '/fromStep', detail }])
+      }
+
       test('refuses an expiry before the delay', async () => {
         const account = await subject.service.createAccount()
         const path = { runId: await cancelledRun(subject.service, account) }
@@ -156,6 +176,15 @@ describeOperation(
         const { body } = await subject.call(account.key, { path: { runId } })
         expect(body.type).toContain('run-does-not-fit')
         expect(body.detail).toContain(detail)
+      })
+
+      test('refuses to start from a step of another version of the workflow', async () => {
+        const account = await subject.service.createAccount()
+        const path = { runId: await cancelledRun(subject.service, account) }
+        await subject.service.change("UPDATE runs SET workflow_version = '0.0.1' WHERE id = ?", path.runId)
+        const { body } = await subject.call(account.key, { path, body: { fromStep: 'fetch' } })
+        expect(body.type).toContain('run-does-not-fit')
+        expect(body.detail).toContain('version 0.0.1')
       })
 
       test('refuses a used Idempotency-Key with other variables', async () => {

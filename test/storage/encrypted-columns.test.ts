@@ -55,7 +55,8 @@ describe.each(stores)('re-encryption ($name)', (kind) => {
     const [claim] = await domain.queue.claim('worker', claimableOf([withSecret]), 1, 15)
     if (!claim) throw new Error('No run was claimed.')
     for (const name of ['first', 'second']) {
-      await domain.queue.finishStep(claim, name, () => domain.encryption.encrypt(name, stepAad(claim.runId, name)), [])
+      const step = { name, position: 1 }
+      await domain.queue.finishStep(claim, step, () => domain.encryption.encrypt(name, stepAad(claim.runId, name)), [])
     }
     const context = await domain.browserContexts.create(principal.accountId, 'Test')
     if (!context) throw new Error('No context was created.')

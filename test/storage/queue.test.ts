@@ -144,7 +144,9 @@ describe.each(stores)('the queue ($name)', (kind) => {
       const report = { at: clock.now(), type: 'log', data: { level: 'info', message: 'still running' } } as const
       expect(await domain.queue.renew('paused', [paused], leaseSeconds)).toEqual([])
       expect(await domain.queue.report(paused, [report])).toBe(false)
-      expect(await domain.queue.finishStep(paused, 'a step', () => Buffer.from('value'), [report])).toBe(false)
+      expect(
+        await domain.queue.finishStep(paused, { name: 'a step', position: 1 }, () => Buffer.from('value'), [report]),
+      ).toBe(false)
       expect(await domain.queue.complete(paused, { kind: 'succeeded', output: 'late' }, noRetry, [report])).toBe(false)
       expect(await eventsAfter(domain.store.read, run.id, 0, 100)).toEqual(before)
 

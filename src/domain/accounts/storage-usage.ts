@@ -23,6 +23,7 @@ const sumRuns = statement<AccountBytes, [afterId: string, upToId: string]>(
       + octet_length(variables) + COALESCE(octet_length(secrets), 0) + COALESCE(octet_length(output), 0)
       + COALESCE(octet_length(error), 0)
       + (SELECT COALESCE(SUM(size_bytes), 0) FROM artifacts WHERE run_id = runs.id)
+      + (SELECT COALESCE(SUM(octet_length(value)), 0) FROM run_steps WHERE run_id = runs.id)
       + (SELECT COALESCE(SUM(octet_length(data) + ${eventRowBytes}), 0) FROM run_events WHERE run_id = runs.id) AS bytes
     FROM runs WHERE id > ? AND id <= ?) AS sizes GROUP BY account_id`,
 )

@@ -110,7 +110,7 @@ export async function startSingly(
   const permitsAnother = !throttled || (await recordStart(tx, throttled.id, throttled.throttle, at))
   // Another one may start too, for example after a deployment has raised the limit.
   if (group !== null && capacity > 1 && permitsAnother) await tx.all(tx.statements.resumeNextOfGroup, [group])
-  const steps = row.attempts === 1 ? [] : await tx.all(tx.statements.findSteps, [row.id])
+  const steps = row.attempts === 1 && row.rerun_of === null ? [] : await tx.all(tx.statements.findSteps, [row.id])
   return toClaim({ ...row, steps }, workerId, lease)
 }
 
@@ -212,8 +212,8 @@ export async function completeAttempt(
   if (failure !== null && (next.status === 'failed' || next.status === 'timedOut')) {
     await insertErrorWords(tx, { ...row, status: next.status }, failure)
   }
-  // Only later attempts read the steps.
-  if (!isRetried) await tx.all(tx.statements.deleteSteps, [row.id])
+  // Later attempts read the steps, and runs that repeat this one from a step.
+  if (next.status === 'succeeded') await tx.all(tx.statements.deleteSteps, [row.id])
   if (row.browser_context_id !== null && (await releaseContextLease(tx, row.browser_context_id, row.id))) {
     await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id])
   }

@@ -28,7 +28,6 @@ export async function cancelRow(
   const canceller = { cancelled_by_key_id: apiKeyId, cancelled_by_user_id: userId }
   const update = tx.query.updateTable('runs').set({ ...change, ...canceller, cancel_requested: 1 })
   await update.where('id', '=', row.id).execute()
-  if (isQueued) await tx.all(tx.statements.deleteSteps, [row.id])
   await appendStatus(tx, row, isQueued ? 'cancelled' : row.status, 'cancelRequested', at)
   return row
 }

@@ -12,6 +12,8 @@ import type { QueuedRunsLimit } from './queued-runs-limit.ts'
 export type NewRun = Omit<InsertedRun, 'secrets'> & {
   /** Encrypts the secrets. Called for each attempt to write them, since the encryption key may have changed. */
   secrets: (() => Uint8Array) | null
+  /** The results of steps that the run does not execute, in their order. Encrypted for each attempt to write them. */
+  steps?: readonly { name: string; encrypt: () => Uint8Array }[]
 }
 
 interface EnqueueRequest {
@@ -60,9 +62,17 @@ export class EnqueueBatcher {
 
   /** Once this resolves, the run survives a power cut. */
   async enqueue(request: EnqueueRequest): Promise<EnqueueResult> {
+    if (request.run.steps) return this.#enqueueAlone(request)
     const isPlain = !request.idempotencyKey && request.run.browser_context_id === null
     const inserted = isPlain ? await this.#plainBatcher?.add(request) : undefined
     return inserted ?? this.#batcher.add(request)
+  }
+
+  /** The results of steps can have megabytes, for which the runs of a batch would have to wait. */
+  async #enqueueAlone(request: EnqueueRequest): Promise<EnqueueResult> {
+    const enqueue = (tx: Transaction) => this.#enqueueAll(tx, [request])
+    const [result] = await this.#store.write(enqueue, { concurrent: true })
+    return result as EnqueueResult
   }
 
   /** Enqueues all runs of one account or none, in their order. Once this resolves, they survive a power cut. */
@@ -175,8 +185,21 @@ export async function insertRuns(tx: Transaction, runs: readonly NewRun[]): Prom
   if (runs.length === 0) return
   await tx.statements.insertRuns(
     tx,
-    runs.map((run) => ({ ...run, secrets: run.secrets?.() ?? null })),
+    runs.map(({ steps: _, ...run }) => ({ ...run, secrets: run.secrets?.() ?? null })),
   )
+  for (const run of runs) if (run.steps) await insertSteps(tx, run.id, run.steps)
+}
+
+/** Steps per statement, which bounds the number of its parameters. */
+const stepsPerStatement = 100
+
+async function insertSteps(tx: Transaction, runId: string, steps: NonNullable<NewRun['steps']>): Promise<void> {
+  for (let from = 0; from < steps.length; from += stepsPerStatement) {
+    const rows = steps.slice(from, from + stepsPerStatement).map(({ name, encrypt }, index) => {
+      return { run_id: runId, name, value: encrypt(), position: from + index + 1 }
+    })
+    await tx.query.insertInto('run_steps').values(rows).execute()
+  }
 }
 
 interface KeyUse {

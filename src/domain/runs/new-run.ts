@@ -7,7 +7,8 @@ import type { Secrets } from '../workflows/secrets.ts'
 import type { VariableError } from '../workflows/workflows.ts'
 import { groupOf, isLimitedByKey } from './concurrency-groups.ts'
 import type { IdempotencyKey, NewRun } from './enqueue-batcher.ts'
-import { createRunId, type PersistContext, parseCreatedAt, secretsAad } from './run.ts'
+import type { RunStart } from './reused-steps.ts'
+import { createRunId, type PersistContext, parseCreatedAt, secretsAad, stepAad } from './run.ts'
 
 /** An API key, or a user in the dashboard. */
 export interface Queuer {
@@ -33,6 +34,8 @@ export interface QueueRequest {
    * queued that run or all other variables are equal; otherwise the masks are not replaced.
    */
   secretsFrom?: string | undefined
+  /** The step of `rerunOf` that the run starts from, with the results of the steps before. */
+  start?: RunStart | undefined
   /** The run of the same account and workflow that this one repeats. */
   rerunOf?: string | undefined
   /** The schedule that queues the run, and the time that it is for; `null` if a caller starts it. */
@@ -67,6 +70,11 @@ export function createRun(
   const { id, account_id } = run
   if (Object.keys(checked.secrets).length > 0) {
     run.secrets = () => encryption.encrypt(JSON.stringify(checked.secrets), secretsAad(account_id, id))
+  }
+  if (request.start) {
+    run.steps = request.start.results.map(({ name, value }) => {
+      return { name, encrypt: () => encryption.encrypt(value, stepAad(id, name)) }
+    })
   }
   return { kind: 'created', run }
 }
@@ -105,7 +113,7 @@ const unstarted = {
 } as const
 
 /** The stored row of a run that was just inserted, without its secrets. */
-export function toQueuedRow(run: NewRun): RunsTable {
+export function toQueuedRow({ steps: _, ...run }: NewRun): RunsTable {
   return { ...unstarted, ...run, secrets: null }
 }
 
@@ -149,10 +157,10 @@ function toNewRun(
 }
 
 /** Identifies a request that is sent again with its idempotency key. */
-export function canonicalRequest({ idempotencyKey: _, browserContext, tags, ...request }: QueueRequest): string {
+export function canonicalRequest({ idempotencyKey: _, browserContext, tags, start, ...request }: QueueRequest): string {
   // UUIDs are case-insensitive (RFC 9562, section 4).
   const sameContext = browserContext && { ...browserContext, id: browserContext.id.toLowerCase() }
-  return canonicalJson({ ...request, browserContext: sameContext, tags: tags?.toSorted() })
+  return canonicalJson({ ...request, fromStep: start?.fromStep, browserContext: sameContext, tags: tags?.toSorted() })
 }
 
 /** JSON with sorted members: their order has no meaning (RFC 8259, section 4). */

@@ -1,4 +1,5 @@
 /** The problems that all operations that queue runs respond with. */
+import type { RefusedStart } from './reused-steps.ts'
 
 /** Details of validation errors, by what a request lacks. */
 export const refusedDetails = {
@@ -47,5 +48,27 @@ export function tooManyQueuedRuns({ queuedMax }: { queuedMax: number }) {
     status: 429 as const,
     headers: { 'Retry-After': retryAfterSeconds },
     problem: { kind: 'too-many-queued-runs' as const, detail },
+  }
+}
+
+/** Completes a sentence that begins with the step. */
+export function describeRefusedStart(refusal: RefusedStart): string {
+  switch (refusal.refused) {
+    case 'succeeded':
+      return 'needs results of a run that succeeded, which are not kept'
+    case 'erased':
+      return 'needs results of the run that are no longer stored'
+    case 'unordered':
+      return 'finished before the service stored the order of steps'
+    case 'otherCaller':
+      return 'needs the caller that queued the run, or the same variables, because results can derive from secrets'
+    case 'otherSecrets':
+      return 'needs results that contain a secret of the run, which the variables replace'
+    case 'otherVersion':
+      return `needs results of version ${refusal.finished} of the workflow, which now has version ${refusal.current}`
+    case 'noSuchStep': {
+      const known = refusal.steps.length === 0 ? 'it has none' : `the first are ${refusal.steps.join(', ')}`
+      return `is not a step that the run has finished or failed in, of which ${known}`
+    }
   }
 }

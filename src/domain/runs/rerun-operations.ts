@@ -3,7 +3,13 @@ import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound } from '../problems.ts'
-import { idempotencyConflict, refusedDetails, runDeleted, tooManyQueuedRuns } from './queue-problems.ts'
+import {
+  describeRefusedStart,
+  idempotencyConflict,
+  refusedDetails,
+  runDeleted,
+  tooManyQueuedRuns,
+} from './queue-problems.ts'
 import type { Run } from './run.ts'
 import { toResponse } from './run-response.ts'
 import { isFinal } from './run-state.ts'
@@ -22,7 +28,9 @@ export function rerunOperations({ runs }: { runs: Runs }): Operations {
       if (!finished) return notFound('run')
       if (!isFinal(finished.status)) return runUnfinished(finished)
       if (finished.browserContextId !== null) request.requireScope('browser-contexts:use')
-      const queued = await queueAgain(runs, principal, toQueueRequest(finished, request))
+      const start = await readStart(runs, finished, request)
+      if (start && 'status' in start) return start
+      const queued = await queueAgain(runs, principal, { ...toQueueRequest(finished, request), start })
       if (queued.kind !== 'queued') return toProblem(queued)
       const headers = {
         Location: `/v1/execution/runs/${queued.run.id}`,
@@ -31,6 +39,17 @@ export function rerunOperations({ runs }: { runs: Runs }): Operations {
       return { status: 202, headers, body: toResponse(queued.run) }
     },
   }
+}
+
+/** What the new run needs to start from the named step, or the problem if it cannot. */
+async function readStart(runs: Runs, finished: Run, { principal, body }: RerunRequest) {
+  if (body?.fromStep === undefined) return undefined
+  const variables = body.variableData ?? finished.variables
+  const start = await runs.readStart(finished, body.fromStep, principal, variables)
+  if (!('refused' in start)) return start
+  const detail = describeRefusedStart(start)
+  if (start.refused === 'erased' || start.refused === 'otherVersion') return doesNotFit(`fromStep ${detail}.`)
+  return invalidRequest([{ pointer: '/fromStep', detail }])
 }
 
 function toQueueRequest(finished: Run, { query, header, body }: RerunRequest): QueueRequest {

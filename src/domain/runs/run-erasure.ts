@@ -7,7 +7,7 @@ import { deleteArtifact } from './artifacts.ts'
 import { deletedStatus, isFinal, type RunStatus } from './run-state.ts'
 import { findRun } from './runs.sql.ts'
 
-/** Limits of a batch, over runs and events, which bound the time under the write lock. */
+/** Limits of a batch, over runs, events and steps, which bound the time under the write lock. */
 export const rowsMax = 500
 const bytesMax = 1024 * 1024
 
@@ -16,14 +16,17 @@ export interface ErasableRun {
   bytes: number
   first_event: number | null
   last_event: number | null
+  steps: number
   artifacts: number
 }
 
 /** Sequence numbers have no gaps, so that the first and the last one are enough to count events. */
 export const selectErasable = `SELECT id,
-    octet_length(variables) + octet_length(COALESCE(output, '')) + octet_length(COALESCE(error, '')) AS bytes,
+    octet_length(variables) + octet_length(COALESCE(output, '')) + octet_length(COALESCE(error, ''))
+      + (SELECT COALESCE(SUM(octet_length(value)), 0) FROM run_steps WHERE run_id = runs.id) AS bytes,
     (SELECT MIN(sequence) FROM run_events WHERE run_id = runs.id) AS first_event,
     (SELECT MAX(sequence) FROM run_events WHERE run_id = runs.id) AS last_event,
+    (SELECT COUNT(*) FROM run_steps WHERE run_id = runs.id) AS steps,
     (SELECT COUNT(*) FROM artifacts WHERE run_id = runs.id) AS artifacts
   FROM runs`
 
@@ -40,6 +43,9 @@ const findHidden = statement<ErasableRun, [id: string]>(
 )
 const findArtifacts = statement<{ name: string; size_bytes: number }, [runId: string]>(
   'SELECT name, size_bytes FROM artifacts WHERE run_id = ? ORDER BY name',
+)
+const findSteps = statement<{ name: string; size_bytes: number }, [runId: string, limit: number]>(
+  'SELECT name, octet_length(value) AS size_bytes FROM run_steps WHERE run_id = ? ORDER BY name LIMIT ?',
 )
 const findEvents = statement<{ sequence: number; size_bytes: number }, [runId: string, limit: number]>(
   'SELECT sequence, octet_length(data) AS size_bytes FROM run_events WHERE run_id = ? ORDER BY sequence LIMIT ?',
@@ -86,14 +92,14 @@ export async function eraseBatch(tx: Transaction, runs: readonly ErasableRun[]):
   if (first.artifacts > 0) return eraseArtifacts(tx, first.id)
   const batch = await takeRuns(tx, runs)
   if (batch.length > 0) return eraseRuns(tx, batch)
-  return eraseEvents(tx, first)
+  return first.steps > 0 ? eraseSteps(tx, first.id) : eraseEvents(tx, first)
 }
 
 /** The first runs that fit into one transaction; none if the first alone is too large. */
 async function takeRuns(tx: Transaction, runs: readonly ErasableRun[]): Promise<string[]> {
   let rows = 0
   const batch = runs.filter((run) => {
-    rows += 1 + eventCount(run)
+    rows += 1 + eventCount(run) + run.steps
     return rows <= rowsMax && run.artifacts === 0
   })
   if (batch.length === 0) return []
@@ -105,7 +111,7 @@ async function takeRuns(tx: Transaction, runs: readonly ErasableRun[]): Promise<
   const eventBytes = new Map(events.map(({ run_id, bytes }) => [run_id, bytes]))
   const sized = batch.map((run) => ({ ...run, size_bytes: run.bytes + (eventBytes.get(run.id) ?? 0) }))
   const [first] = sized
-  if (first && first.size_bytes > bytesMax && eventCount(first) > 0) return []
+  if (first && first.size_bytes > bytesMax && eventCount(first) + first.steps > 0) return []
   return takeBatch(sized, bytesMax).map(({ id }) => id)
 }
 
@@ -128,6 +134,12 @@ export async function deleteIn(tx: Transaction, table: string, column: string, i
 async function eraseArtifacts(tx: Transaction, runId: string): Promise<void> {
   const artifacts = await tx.all(findArtifacts, [runId])
   for (const { name } of takeBatch(artifacts)) await tx.all(deleteArtifact, [runId, name])
+}
+
+async function eraseSteps(tx: Transaction, runId: string): Promise<void> {
+  const names = takeBatch(await tx.all(findSteps, [runId, rowsMax]), bytesMax).map(({ name }) => name)
+  const { marks, values } = inList(names)
+  await tx.all(`DELETE FROM run_steps WHERE run_id = ? AND name IN (${marks})`, [runId, ...values])
 }
 
 /** Oldest first, so that the rest, with the final event, stays complete until the last batch. */

@@ -171,16 +171,17 @@ export class RunQueue {
   /**
    * Appends events and stores a step's result for later attempts. False when the lease was lost.
    *
+   * @param step its position among the finished steps of the run, from 1.
    * @param encrypt called for each attempt to write the result, since the encryption key may have changed.
    */
   async finishStep(
     lease: Lease,
-    name: string,
+    { name, position }: { name: string; position: number },
     encrypt: () => Uint8Array,
     reports: readonly Report[],
   ): Promise<boolean> {
     return this.#withLease(lease, async (tx) => {
-      await tx.query.insertInto('run_steps').values({ run_id: lease.runId, name, value: encrypt() }).execute()
+      await tx.all(tx.statements.insertStep, [lease.runId, name, encrypt(), position])
       await recordReports(tx, lease, reports)
     })
   }

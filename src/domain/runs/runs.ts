@@ -10,7 +10,6 @@ import { type Canceller, cancelRow } from './cancellation.ts'
 import { resumeNextOfGroups } from './concurrency-groups.ts'
 import { EnqueueBatcher } from './enqueue-batcher.ts'
 import {
-  canonicalJson,
   canonicalRequest,
   createIdempotencyKey,
   createRun,
@@ -20,6 +19,7 @@ import {
   toQueuedRow,
 } from './new-run.ts'
 import { QueuedRunsLimit } from './queued-runs-limit.ts'
+import { findStepsBefore, mayReuse, type RefusedStart, type RunStart, readStart } from './reused-steps.ts'
 import { messageAttributes, Run, secretsAad } from './run.ts'
 import { type BatchResult, RunBatches } from './run-batches.ts'
 import { deleteRun } from './run-erasure.ts'
@@ -79,9 +79,10 @@ export class Runs extends RunReader {
     if (created.kind !== 'created') return created
     const { run } = created
     const { id, account_id } = run
+    const stepBytes = request.start?.results.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0) ?? 0
     // A repeated request returns its run although nothing more can be stored.
-    if (usage?.refusal(account_id) && !(key && (await this.#batcher.isKeyInUse(account_id, key))))
-      usage.require(account_id)
+    if (usage?.refusal(account_id, stepBytes) && !(key && (await this.#batcher.isKeyInUse(account_id, key))))
+      usage.require(account_id, stepBytes)
     // Read before the write: after the commit, nothing may fail before the response.
     const describeLimit = await this.readLimits([run])
     const idempotencyKey = key === undefined ? undefined : createIdempotencyKey(encryption, key, canonical, this.#now())
@@ -93,7 +94,7 @@ export class Runs extends RunReader {
       return this.#batcher.enqueue({ run, idempotencyKey })
     })
     if (result.kind === 'enqueued') {
-      usage?.add(account_id, rowBytes + run.variables.length)
+      usage?.add(account_id, rowBytes + run.variables.length + stepBytes)
       store.notify('queue')
       return { kind: 'queued', run: new Run(toQueuedRow(result.run), describeLimit, [], []), replayed: false }
     }
@@ -131,23 +132,35 @@ export class Runs extends RunReader {
     return this.get(accountId, id)
   }
 
+  /** Whether a run could start from that step of the finished one, with its variables. */
+  async canStartFrom(finished: Run, fromStep: string): Promise<boolean> {
+    return 'before' in (await findStepsBefore(this.#dependencies, finished, fromStep))
+  }
+
+  /** What the request needs as `start`, to start from that step of the finished run. */
+  readStart(
+    finished: Run,
+    fromStep: string,
+    by: Queuer,
+    variables: QueueRequest['variables'],
+  ): Promise<RunStart | RefusedStart> {
+    return readStart(this.#dependencies, finished, fromStep, { by, variables })
+  }
+
   /** Erases a finished run; returns an unfinished one unchanged, and `undefined` if the account has no such run. */
   async delete(accountId: string, id: string, by: Actor | ApiKeyUse): Promise<'deleted' | Run | undefined> {
     const deleted = await deleteRun(this.#dependencies.store, accountId, id, by)
     return deleted === 'unfinished' ? this.get(accountId, id) : deleted
   }
 
-  /**
-   * The secrets of the run in `secretsFrom`. Other callers get them only with unchanged variables: with a different
-   * URL, for example, the workflow might send the secret to another host.
-   */
+  /** The secrets of the run in `secretsFrom`, if the caller may reuse them. */
   async #earlierSecrets({ accountId, apiKeyId, userId = null }: Queuer, request: QueueRequest): Promise<Secrets> {
     const { store, encryption } = this.#dependencies
     const { secretsFrom, workflowId, variables } = request
     const row = secretsFrom === undefined ? undefined : await findRun(store.read, accountId, secretsFrom)
     if (!row?.secrets || row.workflow_id !== workflowId) return {}
-    const isOwn = (userId !== null && row.user_id === userId) || (apiKeyId !== null && row.api_key_id === apiKeyId)
-    if (!isOwn && canonicalJson(variables) !== canonicalJson(JSON.parse(row.variables))) return {}
+    const earlier = { apiKeyId: row.api_key_id, userId: row.user_id, variables: JSON.parse(row.variables) }
+    if (!mayReuse({ apiKeyId, userId }, variables, earlier)) return {}
     return JSON.parse(encryption.decrypt(row.secrets, secretsAad(accountId, row.id)))
   }
 }

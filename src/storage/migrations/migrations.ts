@@ -25,6 +25,7 @@ import * as reruns from './0026-reruns.ts'
 import * as throttlesAndRotations from './0027-throttles-and-rotations.ts'
 import * as liveViews from './0028-live-views.ts'
 import * as bulkActions from './0030-bulk-actions.ts'
+import * as stepOrder from './0031-step-order.ts'
 
 /** Column types that the databases name differently; the others have the same name. */
 export interface ColumnTypes {
@@ -63,6 +64,7 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0027-throttles-and-rotations': throttlesAndRotations.script,
   '0028-live-views': liveViews.script,
   '0030-bulk-actions': bulkActions.script,
+  '0031-step-order': stepOrder.script,
 }
 const names = Object.keys(scripts)
 

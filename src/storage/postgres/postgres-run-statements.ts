@@ -68,8 +68,8 @@ const claimRunsSql = statement<Omit<ClaimedRun, 'steps'> & { steps: { name: stri
   started AS (INSERT INTO run_events (run_id, sequence, at, type, data)
     SELECT id, ${lastSequence('claimed.id')} + 1, moment, 'status',
       '{"status":"running","attempt":' || attempts || ',"reason":null}' FROM claimed CROSS JOIN terms)
-  SELECT claimed.*, CASE WHEN attempts > 1 THEN (SELECT json_agg(json_build_object(
-    'name', name, 'value', encode(value, 'hex'))) FROM run_steps WHERE run_id = claimed.id) END AS steps FROM claimed`,
+  SELECT claimed.*, CASE WHEN attempts > 1 OR rerun_of IS NOT NULL THEN (SELECT json_agg(json_build_object(
+    'name', name, 'value', encode(value, 'hex')) ORDER BY position, name) FROM run_steps WHERE run_id = claimed.id) END AS steps FROM claimed`,
 )
 
 const attemptColumns = {

@@ -64,7 +64,8 @@ export const sqliteRunStatements = {
       data: JSON.stringify({ status: 'running', attempt: attempts, reason: null }),
     })
     await appendEvents(tx, claimed.map(running))
-    const findSteps = async ({ id, attempts }: RunsTable) => (attempts > 1 ? tx.all(tx.statements.findSteps, [id]) : [])
+    const findSteps = async ({ id, attempts, rerun_of }: RunsTable) =>
+      attempts > 1 || rerun_of !== null ? tx.all(tx.statements.findSteps, [id]) : []
     return Promise.all(claimed.map(async (run) => ({ ...run, steps: await findSteps(run) })))
   },
   async finishRuns(tx, attempts, events) {

@@ -86,6 +86,8 @@ export interface RunStepsTable {
   name: string
   /** The step's result, encrypted because it may derive from a secret. */
   value: Uint8Array
+  /** Steps of a run are ordered by this, then by name. */
+  position: number
 }
 
 /** Terms by which runs are found: `tag:` and a tag, or `error:` and a word. Each has two rows, which differ in scope. */
