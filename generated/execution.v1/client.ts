@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '0d4b4dbe281932ac'
+export const documentHash = '1e455ae8a84d30d1'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -122,7 +122,7 @@ export interface ExecutionV1Operations {
    *
    * Queues a new run of the same workflow. It has the variables, secrets, priority, tags, browser context and
    * `persistContext` of the finished run, except for what this request changes, and its concurrency key if the workflow
-   * still has a limit per key. Its delay, expiry and schedule are not repeated. The current deployment validates and
+   * still has a limit per key. With `fromStep`, it does not repeat the steps before that one. Its delay, expiry and schedule are not repeated. The current deployment validates and
    * executes the new run, whose `rerunOf` is the finished one.
    *
    * The body may be absent. Every call queues another run unless it repeats an `Idempotency-Key`. A key with scopes

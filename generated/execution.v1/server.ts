@@ -119,7 +119,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Queues a new run of the same workflow. It has the variables, secrets, priority, tags, browser context and
    * `persistContext` of the finished run, except for what this request changes, and its concurrency key if the workflow
-   * still has a limit per key. Its delay, expiry and schedule are not repeated. The current deployment validates and
+   * still has a limit per key. With `fromStep`, it does not repeat the steps before that one. Its delay, expiry and schedule are not repeated. The current deployment validates and
    * executes the new run, whose `rerunOf` is the finished one.
    *
    * The body may be absent. Every call queues another run unless it repeats an `Idempotency-Key`. A key with scopes

@@ -249,7 +249,7 @@ export interface paths {
          * Run a finished run again
          * @description Queues a new run of the same workflow. It has the variables, secrets, priority, tags, browser context and
          *     `persistContext` of the finished run, except for what this request changes, and its concurrency key if the workflow
-         *     still has a limit per key. Its delay, expiry and schedule are not repeated. The current deployment validates and
+         *     still has a limit per key. With `fromStep`, it does not repeat the steps before that one. Its delay, expiry and schedule are not repeated. The current deployment validates and
          *     executes the new run, whose `rerunOf` is the finished one.
          *
          *     The body may be absent. Every call queues another run unless it repeats an `Idempotency-Key`. A key with scopes
@@ -792,11 +792,14 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description The step that the new run starts from: one that the repeated run finished, or in which it failed. The steps
-             *     that finished before it return the results that the repeated run stored, and are not executed again, also
-             *     if `variableData` differs. With other variables, only the caller that queued the repeated run may name a
-             *     step, since results can derive from secrets. Results of a run that succeeded are not kept, and those of
-             *     another version of the workflow are refused.
+             * @description The step that the new run starts from: one that the finished run has finished, or the one in which it failed
+             *     (`step` of the last error in `attemptHistory`). The steps that finished before it are not executed again:
+             *     they return what they returned in the finished run, also with other variables.
+             *
+             *     400 if there is no such step; for a run that succeeded, which keeps no results; with other variables, unless
+             *     the same API key queued the finished run, since results can derive from secrets; and if a result contains a
+             *     secret that `variableData` replaces. 409 if the workflow has another version than that of the finished run,
+             *     or if the results are no longer stored.
              */
             fromStep?: string;
         };
@@ -3657,7 +3660,8 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             /**
              * @description The run has not finished; or its workflow or browser context is gone, or the workflow no longer uses a browser;
-             *     or the `Idempotency-Key` was used with another request, or for a run that has been deleted. Nothing was stored.
+             *     or `fromStep` needs results that are no longer stored, or of another version of the workflow; or the
+             *     `Idempotency-Key` was used with another request, or for a run that has been deleted. Nothing was stored.
              */
             409: {
                 headers: {

@@ -1,5 +1,6 @@
 /** Tests rerunRun by documented status. */
 import { expect, test } from 'vitest'
+import { insertSteps } from '../support/finished-steps.ts'
 import { queuedRunsMax } from '../support/service.ts'
 import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
@@ -70,6 +71,20 @@ describeOperation(
         expect((await subject.call(account.key, { path: { runId } })).body.concurrencyKey).toBeNull()
       })
 
+      test('starts from a step with the results of the steps before it, for any key with the same variables', async () => {
+        const account = await subject.service.createAccount()
+        const path = { runId: await cancelledRun(subject.service, account) }
+        await insertSteps(subject.service, path.runId, ['write', 'fetch', 'sign'])
+        const { value } = await account.createKey({})
+        const { body } = await subject.call(value, { path, body: { fromStep: 'sign' } })
+        const copied = 'SELECT name FROM run_steps WHERE run_id = ? ORDER BY position'
+        expect(await subject.service.rows(copied, body.id)).toEqual([{ name: 'write' }, { name: 'fetch' }])
+        const headers = { 'Idempotency-Key': 'again' }
+        const sent = { path, headers, body: { fromStep: 'write' } }
+        expect((await subject.call(account.key, sent)).body.id).toBe((await subject.call(account.key, sent)).body.id)
+        await send(subject.service, 'rerunRun', account.key, { path, headers }).expect(409)
+      })
+
       test('queues one run for an Idempotency-Key, in whatever case the id is written', async () => {
         const account = await subject.service.createAccount()
         const runId = await cancelledRun(subject.service, account)
@@ -102,19 +117,19 @@ describeOperation(
         await send(subject.service, 'rerunRun', other.value, { path: { runId } }).expect(202)
       })
 
-      test('names the steps there are if fromStep is none of them, and refuses a changed run of another key', async () => {
+      test('names fromStep if the new run cannot start from it', async () => {
         const account = await subject.service.createAccount()
         const path = { runId: await cancelledRun(subject.service, account) }
-        await expectRefusedStep(account.key, path, {}, 'names a step, but the run has none')
-        const insert = "INSERT INTO run_steps (run_id, name, value, position) VALUES (?, ?, 'x', ?)"
-        await subject.service.change(insert, path.runId, 'write', 1)
-        await subject.service.change(insert, path.runId, 'fetch', 2)
-        await expectRefusedStep(account.key, path, {}, 'is not a step of the run: write, fetch')
+        const unknown = 'is not a step that the run has finished or failed in, of which'
+        await expectRefusedStep(account.key, path, {}, `${unknown} it has none`)
+        await insertSteps(subject.service, path.runId, ['write', 'fetch'])
+        await expectRefusedStep(account.key, path, {}, `${unknown} the first are write, fetch`)
         const other = await account.createKey({})
         const variableData = { name: 'Mallory' }
-        await expectRefusedStep(other.value, path, { variableData }, expect.stringContaining('needs the API key'))
+        await expectRefusedStep(other.value, path, { variableData }, expect.stringContaining('needs the caller'))
         await subject.service.change("UPDATE runs SET status = 'succeeded' WHERE id = ?", path.runId)
         await expectRefusedStep(account.key, path, {}, expect.stringContaining('a run that succeeded'))
+        expect((await send(subject.service, 'listRuns', account.key)).body.data).toHaveLength(1)
       })
 
       async function expectRefusedStep(key: string, path: { runId: string }, body: object, detail: unknown) {
@@ -178,13 +193,22 @@ describeOperation(
         expect(body.detail).toContain(detail)
       })
 
-      test('refuses to start from a step of another version of the workflow', async () => {
+      test.each([
+        [
+          'of another version of the workflow',
+          "UPDATE runs SET workflow_version = '0.0.1' WHERE id = ?",
+          'version 0.0.1',
+        ],
+        ['whose results are erased', 'DELETE FROM run_steps WHERE run_id = ?', 'no longer stored'],
+      ])('refuses to start from a step %s', async (_, change, detail) => {
         const account = await subject.service.createAccount()
         const path = { runId: await cancelledRun(subject.service, account) }
-        await subject.service.change("UPDATE runs SET workflow_version = '0.0.1' WHERE id = ?", path.runId)
+        await insertSteps(subject.service, path.runId, ['write', 'fetch'])
+        await subject.service.change(change, path.runId)
         const { body } = await subject.call(account.key, { path, body: { fromStep: 'fetch' } })
         expect(body.type).toContain('run-does-not-fit')
-        expect(body.detail).toContain('version 0.0.1')
+        expect(body.detail).toMatch(/^fromStep needs results /)
+        expect(body.detail).toContain(detail)
       })
 
       test('refuses a used Idempotency-Key with other variables', async () => {

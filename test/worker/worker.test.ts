@@ -101,6 +101,29 @@ describe.concurrent('a worker', () => {
     },
   )
 
+  test('executes a run that starts from a step without the steps before it, whose results it gets', async (test) => {
+    const { domain, principal, file } = await openInstallation(test)
+    await startWorker(test, domain)
+    const variables = { file: file('count'), failures: 3 }
+    const failed = await waitForRun(domain, await queueRun(domain, principal, { workflowId: 'steps', variables }))
+    expect(readFileSync(variables.file, 'utf8')).toBe('first 1\n')
+    const corrected = { ...variables, failures: 0 }
+    const start = await domain.runs.readStart(failed, 'nothing', principal, corrected)
+    if ('refused' in start) throw new Error(start.refused)
+    const again = { workflowId: 'steps', variables: corrected, rerunOf: failed.id, start }
+    const run = await queueRun(domain, principal, again)
+    const output = { first: { madeBy: 1 }, second: 1 }
+    expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1, output })
+    expect(readFileSync(variables.file, 'utf8')).toBe('first 1\nsecond 1\n')
+    expect((await describeEvents(domain, run)).filter((line) => line.startsWith('step'))).toEqual([
+      'step constructor reused',
+      'step nothing started',
+      'step nothing finished',
+      'step second started',
+      'step second finished',
+    ])
+  })
+
   describe('when an attempt fails', () => {
     test('retries as often as the policy allows, and reports the last error', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
