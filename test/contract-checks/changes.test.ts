@@ -17,7 +17,10 @@ const tables: Record<string, ExpectedChange[]> = {
   keywords: keywordChanges,
 }
 
-const document = readCurrent()
+/** Without operations that no change below concerns: each comparison reads the whole document. */
+const document = modify(readCurrent(), ({ paths }) => {
+  for (const path of Object.keys(paths)) if (/scheduleId|deliveries|bulk|rerun|batch/.test(path)) delete paths[path]
+})
 
 function compare(change: (copy: Part) => void, prepare: (copy: Part) => void = () => {}): Sentence[] {
   const before = modify(document, prepare)

@@ -1,5 +1,6 @@
 /** Actions on a webhook endpoint: pause, test, rotate the secret, redeliver, delete. */
 import { setTimeout as delay } from 'node:timers/promises'
+import type { WebhookEndpoint } from '../../../domain/webhooks/webhook-endpoints.ts'
 import type { WebhookDeliveriesTable } from '../../../storage/tables/webhook-tables.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { orNotFound, type PageHandler, type PageResult } from '../page-handler.ts'
@@ -20,21 +21,28 @@ export const setEnabled: PageHandler = async ({ account, params, form, actor }, 
   return redirectTo(changed, enabled ? 'enabled' : 'paused')
 }
 
-export const sendTest: PageHandler = async ({ account, params, actor }, deps) => {
-  const sent = orNotFound(await deps.webhookDeliveries.sendTest(account.id, params.id ?? '', actor))
-  return showAttempt(sent, deps)
+export const sendTest: PageHandler = async (request, deps) => {
+  const endpoint = await findEndpoint(request, deps)
+  const sent = await deps.webhookDeliveries.sendTest(request.account.id, endpoint.id, request.actor)
+  return showAttempt(endpoint, orNotFound(sent), deps)
 }
 
-export const redeliver: PageHandler = async ({ account, params, actor }, deps) => {
-  const { id = '', delivery = '' } = params
-  return showAttempt(orNotFound(await deps.webhookDeliveries.redeliver(account.id, id, delivery, actor)), deps)
+export const redeliver: PageHandler = async (request, deps) => {
+  const endpoint = await findEndpoint(request, deps)
+  const { account, params, actor } = request
+  const sent = await deps.webhookDeliveries.redeliver(account.id, endpoint.id, params.delivery ?? '', actor)
+  return showAttempt(endpoint, orNotFound(sent), deps)
 }
 
-/** How long a page waits for the attempt that it has started, so that it can show the response. */
+/** How long a page waits for the attempt that it has started, so that it can show the response. None starts while paused. */
 const attemptWait = { milliseconds: 2000, interval: 50 }
 
-async function showAttempt(sent: WebhookDeliveriesTable, { webhookDeliveries }: Dependencies): Promise<PageResult> {
-  const deadline = performance.now() + attemptWait.milliseconds
+async function showAttempt(
+  { disabledReason }: WebhookEndpoint,
+  sent: WebhookDeliveriesTable,
+  { webhookDeliveries }: Dependencies,
+): Promise<PageResult> {
+  const deadline = performance.now() + (disabledReason === null ? attemptWait.milliseconds : 0)
   let row: WebhookDeliveriesTable | undefined = sent
   while (row?.status === 'pending' && row.last_attempt_at === sent.last_attempt_at && performance.now() < deadline) {
     await delay(attemptWait.interval)
