@@ -1,9 +1,11 @@
 /** Variables as JSON, running a run again with its secrets, and both in a browser. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
+import { violations } from '../support/accessibility.ts'
 import { type Browser, browserErrors, startBrowser } from '../support/browser.ts'
 import { fieldError, inputValue, pageText } from '../support/dashboard.ts'
+import { failInStep, insertSteps } from '../support/finished-steps.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
 import {
   readRuns,
@@ -162,11 +164,94 @@ describe('running again', () => {
   })
 })
 
+describe('running again from the failed step', () => {
+  const variables = { name: 'Ada', token: secret }
+
+  /** A run of the sender that failed in the step `send` after two others, and the form that runs it again. */
+  async function failed(sender: Sender, steps = ['fetch', 'parse <b>']) {
+    const queued = await sendJson(sender, 'greet', JSON.stringify(variables), { delaySeconds: '3600' })
+    const id = String(queued.headers.location).split('/').at(-1) ?? ''
+    await insertSteps(service, id, steps)
+    await failInStep(service, id, 'send')
+    return { id, formPage: await sender.visitor.get(`/workflows/greet?from=${id}`) }
+  }
+  const submit = (sender: Sender, from: string, others: object) =>
+    sender.visitor.post('/workflows/greet', {
+      ...{ key: crypto.randomUUID(), from, 'variable-name': 'Ada', delaySeconds: '3600' },
+      ...others,
+    })
+  const stepsOf = (id: string | undefined) =>
+    service.rows('SELECT name FROM run_steps WHERE run_id = ? ORDER BY position', id ?? '')
+
+  test('is offered, and reuses the results of the steps before it', async () => {
+    const sender = await signInSender(service)
+    const { id, formPage } = await failed(sender)
+    expect(pageText(formPage)).toContain('From the failed step send')
+    expect(pageText(formPage)).toContain('The 2 steps before it will not be executed again')
+    expect(formPage.text).toMatch(/<input type="radio" name="fromStep" value="" checked/)
+    const form = { fromStep: 'send' }
+    expect((await submit(sender, id, form)).status).toBe(303)
+    const again = (await readRuns(sender)).at(-1)
+    expect(again).toMatchObject({ rerun_of: id, variables: { name: 'Ada', token: '********' } })
+    expect(await stepsOf(again?.id)).toEqual([{ name: 'fetch' }, { name: 'parse <b>' }])
+    await submit(sender, id, { fromStep: '' })
+    expect(await stepsOf((await readRuns(sender)).at(-1)?.id)).toEqual([])
+  })
+
+  test('is not offered for a run that failed in its first step or kept no results', async () => {
+    const sender = await signInSender(service)
+    expect((await failed(sender, [])).formPage.text).not.toContain('fromStep')
+    const { id } = await failed(sender)
+    await service.change('DELETE FROM run_steps WHERE run_id = ?', id)
+    expect((await sender.visitor.get(`/workflows/greet?from=${id}`)).text).not.toContain('fromStep')
+    const response = await submit(sender, id, { fromStep: 'send' })
+    expect(response.status).toBe(400)
+    expect(pageText(response)).toContain('This step needs results of the run that are no longer stored.')
+    expect(await readRuns(sender)).toHaveLength(2)
+  })
+
+  test('keeps the choice with other errors, and refuses an unknown step and a secret that results contain', async () => {
+    const sender = await signInSender(service)
+    const { id } = await failed(sender, ['fetch', secret])
+    const invalid = await submit(sender, id, { fromStep: 'send', 'variable-times': '9' })
+    expect(invalid.status).toBe(400)
+    expect(invalid.text).toMatch(/name="fromStep" value="send" checked/)
+    const unknown = await submit(sender, id, { fromStep: 'no-such' })
+    expect(pageText(unknown)).toContain('This step is not a step that the run has finished or failed in')
+    expect(unknown.text).not.toContain(secret)
+    const replaced = await submit(sender, id, { fromStep: 'send', 'variable-token': 'another secret' })
+    expect(pageText(replaced)).toContain('This step needs results that contain a secret of the run')
+    expect(replaced.text).toContain('aria-describedby="fromStep-error"')
+    expect(await readRuns(sender)).toHaveLength(1)
+  })
+
+  test('is accessible, and chosen in a browser', async (context) => {
+    const sender = await signInSender(service)
+    const { id } = await failed(sender)
+    const page = await openPage(context, sender)
+    await page.goto(`/workflows/greet?from=${id}`)
+    expect(await violations(page)).toEqual([])
+    await page.getByRole('group', { name: 'Start' }).getByLabel('From the failed step send').check()
+    await page.getByText('Scheduling').click()
+    await page.getByLabel('Start delay').fill('3600')
+    await page.getByRole('button', { name: 'Queue run' }).click()
+    await page.getByText('Repeats', { exact: true }).waitFor()
+    expect(await stepsOf((await readRuns(sender)).at(-1)?.id)).toHaveLength(2)
+    expect(await browserErrors(page)).toEqual([])
+  })
+})
+
+/** A page that is signed in. */
+async function openPage(context: TestContext, { visitor }: Sender) {
+  const page = await browser.newPage(context, { baseUrl: service.dashboardUrl })
+  const cookies = [...visitor.cookies].map(([name, value]) => ({ name, value, url: service.dashboardUrl }))
+  await page.context().addCookies(cookies)
+  return page
+}
+
 test('in a browser, the form queues a run, its page updates live, and the run runs again', async (context) => {
   const sender = await signInSender(service)
-  const page = await browser.newPage(context, { baseUrl: service.dashboardUrl })
-  const cookies = [...sender.visitor.cookies].map(([name, value]) => ({ name, value, url: service.dashboardUrl }))
-  await page.context().addCookies(cookies)
+  const page = await openPage(context, sender)
   const file = join(service.dataDirectory, crypto.randomUUID())
   await page.goto('/workflows')
   await page.getByRole('link', { name: 'Hold until a file exists', exact: true }).click()

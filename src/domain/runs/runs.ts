@@ -132,9 +132,10 @@ export class Runs extends RunReader {
     return this.get(accountId, id)
   }
 
-  /** Whether a run could start from that step of the finished one, with its variables. */
-  async canStartFrom(finished: Run, fromStep: string): Promise<boolean> {
-    return 'before' in (await findStepsBefore(this.#dependencies, finished, fromStep))
+  /** How many results a run that starts from that step reuses, with unchanged variables; 0 if it cannot start there. */
+  async countReusable(finished: Run, fromStep: string): Promise<number> {
+    const found = await findStepsBefore(this.#dependencies, finished, fromStep)
+    return 'before' in found ? found.before.length : 0
   }
 
   /** What the request needs as `start`, to start from that step of the finished run. */

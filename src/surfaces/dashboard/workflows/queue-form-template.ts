@@ -10,6 +10,7 @@ import { hiddenSecret } from './json-input.ts'
 import type { QueueForm } from './queue-form.ts'
 import { type OptionName, optionBounds } from './queue-options.ts'
 import { renderConcurrencyKey, renderTags } from './run-names.ts'
+import { renderStartChoice } from './start-choice.ts'
 import { renderVariableField } from './variable-field-template.ts'
 
 /** @param contexts the browser contexts to choose from. */
@@ -22,6 +23,7 @@ export function renderQueueForm(form: QueueForm, error: string, contexts: readon
       ${from ? html`<p class="muted">Variables of ${runLink(from.id)}, queued ${time(from.createdAt)}.</p>` : nothing}
       <input type="hidden" name="key" value="${key}" />
       ${from ? html`<input type="hidden" name="from" value="${from.id}" />` : nothing}
+      ${form.start ? renderStartChoice(form.start) : nothing}
       ${mode === 'json' ? renderJson(form) : renderFields(form)}
       ${workflow.usesBrowser ? renderContextChoice(context, contexts) : nothing}
       ${renderConcurrencyKey(form.names)} ${renderTags(form.names)} ${renderOptions(form)}

@@ -23,6 +23,7 @@ import {
 import { findSecretPlaces, parseVariables } from './json-input.ts'
 import { noOptions, type QueueOptions, readOptions, toQueueOptions } from './queue-options.ts'
 import { initialNames, type RunNames, readNames, toNames } from './run-names.ts'
+import type { StartChoice } from './start-choice.ts'
 import { hasFieldForAll, type VariableField, variableFields } from './variable-fields.ts'
 
 export type FormMode = 'fields' | 'json'
@@ -40,6 +41,8 @@ export interface QueueForm {
   names: RunNames
   context: ContextChoice
   from: Run | undefined
+  /** Set if the run may start from another step than the first. */
+  start?: StartChoice | undefined
   /** The idempotency key: submitting the form twice queues one run. */
   key: string
   /** Errors that belong to no field. */

@@ -20,6 +20,7 @@ import {
   withErrors,
   withoutSecrets,
 } from './queue-form.ts'
+import { initialStart, readStart, withRefusal } from './start-choice.ts'
 import { renderWorkflow, renderWorkflowList } from './workflow-templates.ts'
 
 export const listWorkflows: PageHandler = async ({ account }, { workflows }) => ({
@@ -33,7 +34,7 @@ export const showWorkflow: PageHandler = async (request, deps) => {
   const workflow = orNotFound(deps.workflows.current(account.id).get(params.id ?? ''))
   const from = await findEarlierRun(request, deps, query.get('from'))
   const form = newQueueForm(workflow, from, query.get('as') === 'json', query.get('browserContextId') ?? '')
-  return workflowPage(request, deps, form)
+  return workflowPage(request, deps, { ...form, start: await initialStart(deps.runs, from) })
 }
 
 export const showWorkflowDocs: StreamHandler = async ({ account }, deps, request, response) => {
@@ -48,12 +49,19 @@ export const queueRun: PageHandler = async (request, deps) => {
   const { account, user, query, params } = request
   const workflow = orNotFound(deps.workflows.current(account.id).get(params.id ?? ''))
   const from = await findEarlierRun(request, deps, request.form.get('from'))
-  const form = readQueueForm(workflow, from, query.get('as') === 'json' ? 'json' : 'fields', request.form)
+  const read = readQueueForm(workflow, from, query.get('as') === 'json' ? 'json' : 'fields', request.form)
+  const form = { ...read, start: await readStart(deps.runs, from, request.form) }
   const refuse = (shown: QueueForm, status = 400, error = 'The run was not queued. Fix the errors below.') =>
     workflowPage(request, deps, withoutSecrets(shown), { status, error })
   const parsed = toQueueRequest(form)
   if ('invalid' in parsed) return refuse(parsed.invalid)
-  const queued = await deps.runs.queue({ accountId: account.id, apiKeyId: null, userId: user.id }, parsed.request)
+  const queuer = { accountId: account.id, apiKeyId: null, userId: user.id }
+  const start =
+    from && form.start?.isChosen
+      ? await deps.runs.readStart(from, form.start.step, queuer, parsed.request.variables)
+      : undefined
+  if (start && 'refused' in start) return refuse({ ...form, start: form.start && withRefusal(form.start, start) })
+  const queued = await deps.runs.queue(queuer, { ...parsed.request, start })
   switch (queued.kind) {
     case 'queued':
       return { location: `/runs/${queued.run.id}` }
