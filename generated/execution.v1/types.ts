@@ -792,9 +792,9 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description The step that the new run starts from: one that the finished run has finished, or the one in which it failed
-             *     (`step` of the last error in `attemptHistory`). The steps that finished before it are not executed again:
-             *     they return what they returned in the finished run, also with other variables.
+             * @description The step that the new run starts from: any that the finished run has started, such as the one in which it
+             *     failed (`step` of the last error in `attemptHistory`). The steps that finished before it are not executed
+             *     again: they return what they returned in the finished run, also with other variables.
              *
              *     400 if there is no such step; for a run that succeeded, which keeps no results; with other variables, unless
              *     the same API key queued the finished run, since results can derive from secrets; and if a result contains a

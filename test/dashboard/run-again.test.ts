@@ -217,7 +217,7 @@ describe('running again from the failed step', () => {
     expect(invalid.status).toBe(400)
     expect(invalid.text).toMatch(/name="fromStep" value="send" checked/)
     const unknown = await submit(sender, id, { fromStep: 'no-such' })
-    expect(pageText(unknown)).toContain('This step is not a step that the run has finished or failed in')
+    expect(pageText(unknown)).toContain('This step is not a step that the run has started')
     expect(unknown.text).not.toContain(secret)
     const replaced = await submit(sender, id, { fromStep: 'send', 'variable-token': 'another secret' })
     expect(pageText(replaced)).toContain('This step needs results that contain a secret of the run')

@@ -82,6 +82,7 @@ describe('Prism reports', () => {
     await client.cancelRun({ params: { path: { runId: queuedId } } })
     await client.rerunRun({ params: { path: { runId: queuedId } } })
     await client.rerunRun({ params: { path: { runId: finishedId } }, body: { variableData: { name: 'Grace' } } })
+    await client.rerunRun({ params: { path: { runId: finishedId } }, body: { fromStep: 'fetch' } })
     const cancelling = await client.bulkCancelRuns({ body: { tag: ['none'] } })
     await client.bulkRerunRuns({ body: { status: ['failed'], createdBefore: '2020-01-01T00:00:00Z' } })
     await client.getBulkAction({ params: { path: { bulkActionId: cancelling.data?.id ?? '' } } })
@@ -99,7 +100,8 @@ describe('Prism reports', () => {
     expect(takeViolations()).toEqual([])
     expect(Buffer.from(downloaded.data ?? new ArrayBuffer()).toString()).toBe('Hello')
     const ofRuns = [
-      200, 200, 200, 200, 202, 200, 200, 200, 200, 202, 200, 201, 200, 202, 202, 202, 202, 200, 200, 204, 200, 200, 204,
+      200, 200, 200, 200, 202, 200, 200, 200, 200, 202, 200, 201, 200, 202, 202, 400, 202, 202, 200, 200, 204, 200, 200,
+      204,
     ]
     const ofSchedules = [201, 200, 200, 200, 202, 204]
     const ofWebhooks = [201, 200, 200, 200, 200, 202, 200, 202, 202, 204]

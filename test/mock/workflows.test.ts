@@ -126,6 +126,25 @@ describe('a queued run', () => {
     expect(JSON.parse((await call(rerun, other)).text)).toMatchObject({ priority: 1, variableData: { name: 'Grace' } })
   })
 
+  test('can start from a step of a cancelled run, which reuses the steps before it', async () => {
+    const rerun = operationOf('rerunRun')
+    const { id } = JSON.parse((await queueGreet()).text)
+    clock.pass(3000)
+    await call(operationOf('cancelRun'), { path: { runId: id } })
+    const from = (runId: string, fromStep: string) => call(rerun, { path: { runId }, body: { fromStep } })
+    const again = await from(id, 'process')
+    expectDocumented(rerun, again)
+    const { text } = await call(follow, { path: { runId: JSON.parse(again.text).id } })
+    expect(text.match(/(?<="name":"prepare","state":")\w+/g)).toEqual(['reused'])
+    expect(text.match(/(?<="name":"process","state":")\w+/g)).toEqual(['started', 'finished'])
+    expect(text.match(/(?<="sequence":)\d+/g)?.map(Number)).toEqual(text.match(/(?<=^id: )\d+/gm)?.map(Number))
+    const unknown = await from(id, 'no-such-step')
+    expect(JSON.parse(unknown.text).errors).toEqual([
+      { pointer: '/fromStep', detail: expect.stringContaining('the first are prepare, process') },
+    ])
+    expect((await from(JSON.parse(again.text).id, 'process')).text).toContain('a run that succeeded')
+  })
+
   test('can be cancelled, which ends its events', async () => {
     const { id } = JSON.parse((await queueGreet()).text)
     clock.pass(3000)

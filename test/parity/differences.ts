@@ -43,8 +43,8 @@ export const permitted: readonly Difference[] = [
       ['bulkCancelRuns', 'bulkRerunRuns'].includes(operation?.id ?? '') && service.status === 400 && isSuccess(mock),
   },
   {
-    what: 'A rerun with variables that do not fit the workflow of the run: the service responds 400, the mock with its example',
-    why: 'The mock knows the workflow only of runs that were queued there.',
+    what: 'A rerun with variables or a `fromStep` that do not fit the run: the service responds 400, the mock with its example',
+    why: 'The mock knows the workflow and the steps only of runs that were queued there.',
     is: ({ operation }, service, mock) => operation?.id === 'rerunRun' && service.status === 400 && isSuccess(mock),
   },
   {

@@ -31,6 +31,8 @@ async function failAfter(domain: Domain, steps: Record<string, unknown>) {
     const finished = { type: 'step', at: 0, data: { name, state: 'finished' } } as never
     expect(await queue.finishStep(claim, { name, position }, encrypt, [finished])).toBe(true)
   }
+  const started = { type: 'step', at: 0, data: { name: 'sign', state: 'started' } } as never
+  await queue.report(claim, [started])
   const error = { ...failedAttempt.error, step: 'sign' }
   await queue.complete(claim, { ...failedAttempt, error } as never, noRetry)
   return (await runs.get(accountId, runId)) as Run
@@ -95,6 +97,21 @@ describe.each(stores)('a run that starts from a step ($name)', (kind) => {
     await domain.queue.complete(claim, failedAttempt, noRetry)
     await domain.runs.delete(accountId, again.id, operator)
     expect(await storedSteps(domain)).toEqual([])
+  })
+
+  test('can start from the step that a cancellation interrupted', async (test) => {
+    const { domain, principal } = await openWithAccount(test, kind)
+    await queueRun(domain, principal)
+    const claim = await claimOne(domain)
+    const { runId, accountId } = claim
+    const report = (name: string, state: string) => ({ type: 'step', at: 0, data: { name, state } }) as never
+    const encrypt = () => domain.encryption.encrypt('1', stepAad(runId, 'write'))
+    await domain.queue.finishStep(claim, { name: 'write', position: 1 }, encrypt, [report('write', 'finished')])
+    await domain.queue.report(claim, [report('fetch', 'started')])
+    await domain.runs.cancel(accountId, runId)
+    await domain.queue.complete(claim, { kind: 'cancelled' }, noRetry)
+    await rerun(domain, principal, (await domain.runs.get(accountId, runId)) as Run, 'fetch')
+    expect((await claimResults(domain)).results).toEqual([['write', 1]])
   })
 
   test('is refused for a step that the run did not reach, and after a success', async (test) => {

@@ -68,7 +68,7 @@ export function describeRefusedStart(refusal: RefusedStart): string {
       return `needs results of version ${refusal.finished} of the workflow, which now has version ${refusal.current}`
     case 'noSuchStep': {
       const known = refusal.steps.length === 0 ? 'it has none' : `the first are ${refusal.steps.join(', ')}`
-      return `is not a step that the run has finished or failed in, of which ${known}`
+      return `is not a step that the run has started, of which ${known}`
     }
   }
 }

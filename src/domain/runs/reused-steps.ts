@@ -39,17 +39,16 @@ const findNames = statement<{ name: string; position: number }, [runId: string]>
 const findFirst = statement<{ name: string; value: Uint8Array }, [runId: string, limit: number]>(
   'SELECT name, value FROM run_steps WHERE run_id = ? ORDER BY position, name LIMIT ?',
 )
-const countFinished = statement<{ count: number }, [runId: string]>(
-  `SELECT COUNT(*) AS count FROM run_events
-    WHERE run_id = ? AND type = 'step' AND data LIKE '%"state":"finished"%'`,
+const findEvents = statement<{ data: string }, [runId: string]>(
+  "SELECT data FROM run_events WHERE run_id = ? AND type = 'step' ORDER BY sequence",
 )
 
 /** Names that a refusal lists. */
 const listedMax = 20
 
 /**
- * The names of the steps before `fromStep`, in the order in which they finished. The step in which the run failed has no
- * result; it follows all others.
+ * The names of the steps before `fromStep`, in the order in which they finished. Steps that started and did not finish, such
+ * as the one in which the run failed, follow them.
  */
 export async function findStepsBefore(
   dependencies: Dependencies,
@@ -62,12 +61,10 @@ export async function findStepsBefore(
   if (current !== undefined && current !== run.workflowVersion)
     return { refused: 'otherVersion', finished: run.workflowVersion, current }
   const stored = await store.read.all(findNames, [run.id])
-  const [finished] = await store.read.all(countFinished, [run.id])
+  const { finished, unfinished } = toSteps(await store.read.all(findEvents, [run.id]))
   // Versions that erased the results of all runs left their events.
-  if (finished && finished.count > stored.length) return { refused: 'erased' }
-  const names = stored.map(({ name }) => name)
-  const failed = run.attemptHistory?.at(-1)?.error?.step
-  if (failed != null && !names.includes(failed)) names.push(failed)
+  if (finished > stored.length) return { refused: 'erased' }
+  const names = [...stored.map(({ name }) => name), ...unfinished]
   const index = names.indexOf(fromStep)
   if (index === -1) {
     const redact = createRedactor(await readSecrets(dependencies, run))
@@ -76,6 +73,19 @@ export async function findStepsBefore(
   // Those that a version without positions has stored.
   const unordered = stored.filter(({ position }) => position === 0).length
   return unordered > 1 && index < unordered ? { refused: 'unordered' } : { before: names.slice(0, index) }
+}
+
+/** The number of steps that the run itself has finished, and the names of those that it has only started. */
+function toSteps(events: readonly { data: string }[]): { finished: number; unfinished: Set<string> } {
+  let finished = 0
+  const unfinished = new Set<string>()
+  for (const { data } of events) {
+    const { name, state } = JSON.parse(data)
+    if (state === 'finished') finished += 1
+    if (state === 'started') unfinished.add(name)
+    else if (state !== 'failed') unfinished.delete(name)
+  }
+  return { finished, unfinished }
 }
 
 /** Reads what the steps before `fromStep` have returned, unless the new run may not have it. */

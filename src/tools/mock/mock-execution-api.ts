@@ -2,7 +2,10 @@
 import { setTimeout } from 'node:timers/promises'
 import type { HandlerRequest, HandlerResponse } from '../../contract/exchange.ts'
 import type { ServerSentEvent } from '../../contract/handler.ts'
+import { invalidRequest } from '../../contract/problem.ts'
+import { describeRefusedStart } from '../../domain/runs/queue-problems.ts'
 import { runUnfinished } from '../../domain/runs/rerun-operations.ts'
+import type { RefusedStart } from '../../domain/runs/reused-steps.ts'
 import { workflowOperations } from '../../domain/workflows/workflow-operations.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { workflowsDocument } from '../../domain/workflows/workflows-document.ts'
@@ -146,7 +149,7 @@ function queueHandler(
       if (isChosen(prefer)) return { ...response, body: toLoadedRuns(workflows, response.body, id) }
       const output = await makeOutput(prism, typed, workflows, accepted)
       const isAwaited = response.status === 200
-      const run = runs.queue(response.body as object, accepted, queueRequest, output, isAwaited)
+      const run = runs.queue(response.body as object, accepted, queueRequest, output, { isAwaited })
       onQueued(String(run.id))
       return { ...response, headers: { ...response.headers, Location: `/v1/execution/runs/${run.id}` }, body: run }
     }
@@ -164,7 +167,7 @@ function rerunHandler(
     const finished = runs.get((request.path as { runId: string }).runId) as FinishedRun | undefined
     if (!finished) return notHere
     if (finished.finishedAt === null) return runUnfinished(finished)
-    const { variableData } = (request.body ?? {}) as { variableData?: Record<string, unknown> }
+    const { variableData, fromStep } = (request.body ?? {}) as RerunBody
     const { id, workflowId, priority, tags, concurrencyKey, browserContextId, persistContext } = finished
     const earlier = {
       ...{ priority, tag: tags, persistContext: persistContext ?? 'onSuccess' },
@@ -175,14 +178,29 @@ function rerunHandler(
     const queueRequest = { path: { workflowId }, query, body: { variableData: variableData ?? finished.variableData } }
     const accepted = checkQueueRequest(workflows, queueRequest, variableData === undefined)
     if (!('workflow' in accepted)) return accepted
+    const reused = fromStep === undefined ? [] : stepsBefore(fromStep, finished.status, runs.steps(id))
+    if ('refused' in reused) return invalidRequest([{ pointer: '/fromStep', detail: describeRefusedStart(reused) }])
     const response = await mockResponse(prism, operation, request, clock)
     if (!('body' in response)) return response
     const typed = { ...queue, id: workflowNames(workflowId).operationId, path: queuePath + workflowId }
     const output = await makeOutput(prism, typed, workflows, accepted)
-    const run = runs.queue({ ...(response.body as object), rerunOf: id }, accepted, queueRequest, output, false)
+    const run = runs.queue({ ...(response.body as object), rerunOf: id }, accepted, queueRequest, output, { reused })
     onQueued(String(run.id))
     return { ...response, headers: { ...response.headers, Location: `/v1/execution/runs/${run.id}` }, body: run }
   }
+}
+
+/** The same refusals as the service's, of a run that has succeeded or was cancelled. */
+function stepsBefore(fromStep: string, status: string, { finished, unfinished }: ReturnType<MockRuns['steps']>) {
+  if (status === 'succeeded') return { refused: 'succeeded' } satisfies RefusedStart
+  const steps = [...finished, ...unfinished]
+  const index = steps.indexOf(fromStep)
+  return index === -1 ? ({ refused: 'noSuchStep', steps } satisfies RefusedStart) : finished.slice(0, index)
+}
+
+interface RerunBody {
+  variableData?: Record<string, unknown>
+  fromStep?: string
 }
 
 interface FinishedRun {

@@ -49,13 +49,14 @@ export class MockRuns {
   /**
    * @param template a queued run of the workflow.
    * @param isAwaited whether the run has finished when it is returned.
+   * @param reused steps that the run does not execute.
    */
   queue(
     template: object,
     { workflow, variableData }: AcceptedRequest,
     { query }: QueueRequest,
     output: unknown,
-    isAwaited: boolean,
+    { isAwaited = false, reused = [] }: { isAwaited?: boolean; reused?: readonly string[] },
   ) {
     const now = this.#clock.now()
     const startsAfter = query.delaySeconds * 1000
@@ -76,7 +77,7 @@ export class MockRuns {
       availableAt: startsAfter === 0 ? null : toTime(createdAt + startsAfter),
       expiresAt: expiresInSeconds === undefined ? null : toTime(createdAt + expiresInSeconds * 1000),
     }
-    const events = this.#story.map((event, index) => {
+    const events = reuseSteps(this.#story, reused).map((event, index) => {
       const offset = timeOf(event) - timeOf(this.#story[0]) + (index === 0 ? 0 : startsAfter)
       return { ...event, data: { ...event.data, at: toTime(createdAt + offset) } }
     })
@@ -92,6 +93,15 @@ export class MockRuns {
   get(id: string): Record<string, unknown> | undefined {
     const run = this.#runs.get(id.toLowerCase())
     return run && toRun(run, this.#clock.now())
+  }
+
+  /** Names of the steps that the run has started or reused until now, in their order. */
+  steps(id: string): { finished: string[]; unfinished: string[] } {
+    const past = this.#runs.get(id.toLowerCase())?.events.filter((event) => timeOf(event) <= this.#clock.now()) ?? []
+    const namesOf = (...states: string[]) =>
+      past.filter(({ data }) => states.includes(String(data.state))).map(({ data }) => String(data.name))
+    const finished = namesOf('finished', 'reused')
+    return { finished, unfinished: namesOf('started').filter((name) => !finished.includes(name)) }
   }
 
   /** Like the service, leaves a finished run as it is. */
@@ -139,6 +149,16 @@ export class MockRuns {
 
 /** How soon a stream notices that its run was cancelled. */
 const pollMilliseconds = 250
+
+/** The story with one event for each reused step, numbered again. */
+function reuseSteps(story: readonly StoryEvent[], reused: readonly string[]): StoryEvent[] {
+  const isReused = ({ data }: StoryEvent) => data.type === 'step' && reused.includes(String(data.name))
+  const events = story.filter((event) => !isReused(event) || event.data.state === 'finished')
+  return events.map((event, index) => {
+    const data = { ...event.data, sequence: index + 1, ...(isReused(event) && { state: 'reused' }) }
+    return { ...event, id: String(data.sequence), data }
+  })
+}
 
 function isFinal({ data }: StoryEvent): boolean {
   return finalStatuses.includes(String(data.status))
