@@ -61,6 +61,21 @@ describeOperation(
         expect(body).toMatchObject({ browserContextId, persistContext: 'always' })
       })
 
+      test('repeats a run that a schedule or a bulk action has queued, with its secrets and without its schedule', async () => {
+        const account = await subject.service.createAccount()
+        const path = { runId: await cancelledRun(subject.service, account, withToken) }
+        const origin =
+          'UPDATE runs SET schedule_id = ?, scheduled_for = 1, rerun_of = ?, api_key_id = NULL WHERE id = ?'
+        await subject.service.change(origin, crypto.randomUUID(), crypto.randomUUID(), path.runId)
+        const { body } = await subject.call(account.key, { path })
+        expect(body).toMatchObject({ scheduleId: null, scheduledFor: null, rerunOf: path.runId })
+        expect(body.apiKeyId).toEqual(expect.any(String))
+        const secrets = await subject.service.rows('SELECT secrets FROM runs WHERE id = ?', body.id)
+        expect(secrets).toEqual([{ secrets: expect.anything() }])
+        const changed = { variableData: { name: 'Mallory', token: '********' } }
+        await send(subject.service, 'rerunRun', account.key, { path, body: changed }).expect(400)
+      })
+
       test('drops a concurrency key of which the workflow no longer has a limit', async () => {
         const account = await subject.service.createAccount()
         const runId = await cancelledRun(subject.service, account)
