@@ -187,6 +187,16 @@ export async function listRunSizes(
   return runs.filter((run): run is RunSize => run.size_bytes !== null)
 }
 
+/** The number of the account's runs, counted up to `limit`. */
+export async function countRuns({ all }: Transaction, accountId: string, filter: RunFilter, limit: number) {
+  const { list, values } = listQuery(accountId, filter, limit)
+  const [row] = await all<{ count: number }>(
+    `SELECT COUNT(*) AS count FROM (${list.sql}) AS listed WHERE size_bytes IS NOT NULL`,
+    values,
+  )
+  return row?.count ?? 0
+}
+
 /** The runs in the order of the list. */
 export async function findRuns({ all }: Transaction, runs: readonly RunSize[]): Promise<RunsTable[]> {
   if (runs.length === 0) return []

@@ -17,6 +17,7 @@ type ItemKind =
   | 'run'
   | 'schedule'
   | 'session'
+  | 'bulkAction'
   | 'webhook'
   | 'workflow'
 
@@ -40,6 +41,12 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['GET /go-to', 'users'],
   ['GET /runs', 'users'],
   ['GET /runs/changes', 'users', undefined, 'stream'],
+  ['GET /runs/bulk-cancel', 'users'],
+  ['POST /runs/bulk-cancel', 'users'],
+  ['GET /runs/bulk-rerun', 'users'],
+  ['POST /runs/bulk-rerun', 'users'],
+  ['GET /runs/bulk-actions/:id', 'users', 'bulkAction'],
+  ['GET /runs/bulk-actions/:id/changes', 'users', 'bulkAction', 'stream'],
   ['GET /runs/:id', 'users', 'run'],
   ['GET /runs/:id/changes', 'users', 'run', 'stream'],
   ['GET /runs/:id/live', 'users', 'run', 'stream'],
@@ -209,6 +216,7 @@ export async function createItems(
   }
   const { webhook, delivery } = await createWebhook(dashboard, accountId)
   const items = {
+    bulkAction: await createBulkAction(dashboard, accountId, userId),
     apiKey: key.id,
     browserContext,
     user: member.id,
@@ -222,6 +230,15 @@ export async function createItems(
     token,
   }
   return { owner, member, items }
+}
+
+/** Creates an action without runs. */
+async function createBulkAction({ domain }: DashboardService, accountId: string, userId: string): Promise<string> {
+  const filter = { status: ['expired'] } as const
+  const given = { kind: 'cancel', filter, apiKeyId: null, userId, usesBrowserContexts: true } as const
+  const created = await domain.bulkActions.create(accountId, given, operator)
+  if (created.kind !== 'created') throw new Error('The bulk action was not created.')
+  return created.action.id
 }
 
 /** Creates a paused endpoint with a delivery, so that nothing is sent. */

@@ -1,5 +1,7 @@
 /** Bulk actions: each run of the filter is worked on exactly once, with any number of processes. */
+
 import { describe, expect, test } from 'vitest'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import type { NewBulkAction } from '../../src/domain/bulk-actions/bulk-actions.ts'
 import { type DomainOptions, newAccount, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
@@ -20,7 +22,7 @@ async function openWithRuns(test: Test, kind: StoreKind, options: Partial<Domain
   }
   const create = async (members: Partial<NewBulkAction> & Pick<NewBulkAction, 'kind'>) => {
     const given = { filter: {}, apiKeyId, usesBrowserContexts: true, ...members }
-    const created = await domain.bulkActions.create(accountId, given)
+    const created = await domain.bulkActions.create(accountId, given, operator)
     if (created.kind !== 'created') throw new Error(created.kind)
     return created.action.id
   }

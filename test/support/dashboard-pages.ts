@@ -148,6 +148,9 @@ function runPages(runs: ShownRuns): ShownPage[] {
   return [
     at('runs', '/runs'),
     at('runs-none', '/runs?status=expired'),
+    at('runs-cancel', '/runs/bulk-cancel'),
+    at('runs-again', '/runs/bulk-rerun?status=failed'),
+    { name: 'runs-again-progress', open: repeatExpiredRuns },
     at('run-succeeded', `/runs/${runs.succeeded}`),
     at('run-failed', `/runs/${runs.failed}`),
     at('run-running', `/runs/${runs.running}`),
@@ -163,6 +166,16 @@ function runPages(runs: ShownRuns): ShownPage[] {
 }
 
 /** Creates browser contexts, one with versions and one leased by a run, and artifacts of a run. */
+/** Starts a bulk action on expired runs: there are none, so that the other pages stay as they are. */
+async function repeatExpiredRuns(page: Page): Promise<void> {
+  await page.goto('/runs/bulk-rerun?status=failed')
+  await page.locator('form.card').evaluate((form: HTMLFormElement) => {
+    form.action = '/runs/bulk-rerun?status=expired'
+  })
+  await page.locator('form.card button').click()
+  await page.locator('#bulk-action .badge', { hasText: 'Finished' }).waitFor()
+}
+
 async function contextPages(dashboard: Dashboard, page: Page, runs: ShownRuns): Promise<ShownPage[]> {
   const sites = ['.shop.example', 'pay.shop.example', 'login.example', '.news.example', 'mail.example']
   const shop = await newContext(page, 'Shop, signed in')

@@ -13,6 +13,7 @@ import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
 import { AuditLog, operator } from '../../src/domain/audit-log/audit-log.ts'
 import { BrowserContexts } from '../../src/domain/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
+import { BulkActions } from '../../src/domain/bulk-actions/bulk-actions.ts'
 import { openEncryption, openStore } from '../../src/domain/installation.ts'
 import { LiveViews } from '../../src/domain/runs/live-views.ts'
 import { RunQueue } from '../../src/domain/runs/run-queue.ts'
@@ -86,6 +87,7 @@ async function openDomain(settings: Environment) {
     secondFactors: new SecondFactors(store, encryption),
     links: new SignInLinks(store),
     auditLog: new AuditLog(store),
+    bulkActions: new BulkActions(store, encryption),
     webhookEndpoints: new WebhookEndpoints(store, encryption, cursors),
     webhookDeliveries: new WebhookDeliveries(store, cursors),
     async close() {

@@ -57,10 +57,15 @@ export function toListRequest({ createdAfter, createdBefore, ...filter }: BulkFi
 
 const allStatuses = Object.keys(transitions) as RunStatus[]
 
+/** Statuses of runs that the action can change. */
+export function changeableStatuses(kind: BulkActionKind): RunStatus[] {
+  return allStatuses.filter((each) => isFinal(each) === (kind === 'rerun'))
+}
+
 /** The runs that are left: without a status in the filter, those that the action can change. */
-export function remainingRuns(row: BulkActionsTable): RunFilter {
+export function remainingRuns(row: Pick<BulkActionsTable, 'id' | 'kind' | 'filter' | 'last_run_id'>): RunFilter {
   const request = toListRequest(JSON.parse(row.filter))
-  const status = request.status ?? allStatuses.filter((each) => isFinal(each) === (row.kind === 'rerun'))
+  const status = request.status ?? changeableStatuses(row.kind as BulkActionKind)
   const filter = toRunFilter({ ...request, status }, row.last_run_id ?? undefined)
   const before = filter.before !== undefined && filter.before < row.id ? filter.before : row.id
   return { ...filter, before }

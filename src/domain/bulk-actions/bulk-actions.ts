@@ -1,15 +1,19 @@
 /** Creates and reads bulk actions. `BulkWorker` works on them. */
 import type { Encryption } from '../../storage/encryption.ts'
 import type { PurgeTarget } from '../../storage/purge-target.ts'
+import { countRuns } from '../../storage/run-list.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { BulkActionsTable } from '../../storage/tables/bulk-action-tables.ts'
+import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import { canonicalJson } from '../runs/new-run.ts'
 import { createRunId, firstIdAt, parseCreatedAt } from '../runs/run.ts'
-import { type BulkAction, type BulkActionKind, type BulkFilter, toBulkAction } from './bulk-action.ts'
+import { type BulkAction, type BulkActionKind, type BulkFilter, remainingRuns, toBulkAction } from './bulk-action.ts'
 
 /** Unfinished bulk actions of an account, so that many of one account do not delay those of others. */
 export const unfinishedMax = 10
+
+const auditActions = { cancel: 'bulkAction.cancelStarted', rerun: 'bulkAction.rerunStarted' } as const
 
 const idempotencyMilliseconds = 24 * 60 * 60 * 1000
 
@@ -38,11 +42,12 @@ export class BulkActions {
   }
 
   /** Once this resolves, the action survives a power cut and is completed whatever happens to this process. */
-  async create(accountId: string, given: NewBulkAction): Promise<CreateBulkActionResult> {
+  async create(accountId: string, given: NewBulkAction, by: Actor | ApiKeyUse): Promise<CreateBulkActionResult> {
     const { kind, filter, idempotencyKey } = given
     const canonical = canonicalJson({ kind, filter })
     const row = this.#toRow(accountId, given, canonical)
-    return this.#store.write(async ({ query }) => {
+    return this.#store.write(async (tx) => {
+      const { query } = tx
       const ofAccount = query.selectFrom('bulk_actions').where('account_id', '=', accountId)
       if (idempotencyKey !== undefined) {
         const withKey = ofAccount.selectAll().where('idempotency_key', '=', idempotencyKey)
@@ -54,8 +59,22 @@ export class BulkActions {
       if ((await unfinished.limit(unfinishedMax).execute()).length >= unfinishedMax)
         return { kind: 'tooManyBulkActions' }
       await query.insertInto('bulk_actions').values(row).execute()
+      const actor = await toActor(tx, by)
+      await recordAudit(tx, accountId, { action: auditActions[kind], by: actor, details: { id: row.id, ...filter } })
       return { kind: 'created', action: toBulkAction(row), replayed: false }
     })
+  }
+
+  /** The number of runs that the action would concern if it was created now, counted up to `limit`. */
+  async count(accountId: string, kind: BulkActionKind, filter: BulkFilter, limit: number): Promise<number> {
+    const row = { id: createRunId(), kind, filter: JSON.stringify(filter), last_run_id: null }
+    return countRuns(this.#store.read, accountId, remainingRuns(row), limit)
+  }
+
+  /** The account's unfinished actions, oldest first. */
+  async unfinished(accountId: string): Promise<BulkAction[]> {
+    const rows = this.#store.read.query.selectFrom('bulk_actions').selectAll().where('account_id', '=', accountId)
+    return (await rows.where('finished_at', 'is', null).orderBy('id').execute()).map(toBulkAction)
   }
 
   async get(accountId: string, id: string): Promise<BulkAction | undefined> {

@@ -44,7 +44,8 @@ async function create(
     return invalidRequest(errors.map(({ parameter, detail }) => ({ pointer: `/${parameter}`, detail })))
   const { accountId, apiKeyId } = principal
   const idempotencyKey = header['Idempotency-Key']
-  const created = await bulkActions.create(accountId, { kind, filter, apiKeyId, usesBrowserContexts, idempotencyKey })
+  const given = { kind, filter, apiKeyId, usesBrowserContexts, idempotencyKey }
+  const created = await bulkActions.create(accountId, given, { apiKeyId })
   if (created.kind === 'idempotencyConflict') return idempotencyConflict
   if (created.kind === 'tooManyBulkActions') return tooManyBulkActions
   const headers = {

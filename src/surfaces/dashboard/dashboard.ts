@@ -14,7 +14,8 @@ import { workerConnections } from './live-view/worker-connections.ts'
 import { showOverview } from './overview/overview-page.ts'
 import { ownersOnly } from './page-handler.ts'
 import { assignRequestId, protectPages, publicPages, setUpPath, userPages } from './page-routes.ts'
-import { streamAccountChanges, streamRunChanges } from './runs/change-streams.ts'
+import * as bulkActions from './runs/bulk-action-handlers.ts'
+import { streamAccountChanges, streamBulkActionChanges, streamRunChanges } from './runs/change-streams.ts'
 import { downloadArtifact } from './runs/run-artifacts.ts'
 import * as runs from './runs/run-handlers.ts'
 import * as schedules from './schedules/schedule-handlers.ts'
@@ -59,6 +60,12 @@ export function dashboardApp(deps: Dependencies): Express {
 
   pages.get('/runs', runs.listRuns)
   pages.stream('/runs/changes', streamAccountChanges)
+  pages.get('/runs/bulk-cancel', bulkActions.previewCancel)
+  pages.post('/runs/bulk-cancel', bulkActions.startCancel)
+  pages.get('/runs/bulk-rerun', bulkActions.previewRerun)
+  pages.post('/runs/bulk-rerun', bulkActions.startRerun)
+  pages.get('/runs/bulk-actions/:id', bulkActions.showBulkAction)
+  pages.stream('/runs/bulk-actions/:id/changes', streamBulkActionChanges)
   pages.get('/runs/:id', runs.showRun)
   pages.stream('/runs/:id/changes', streamRunChanges)
   pages.stream('/runs/:id/live', streamLiveView)

@@ -14,6 +14,7 @@ import type { AuditLog } from '../../domain/audit-log/audit-log.ts'
 import type { Refusals } from '../../domain/audit-log/refusals.ts'
 import type { BrowserContexts } from '../../domain/browser-contexts/browser-contexts.ts'
 import type { ContextVersions } from '../../domain/browser-contexts/context-versions.ts'
+import type { BulkActions } from '../../domain/bulk-actions/bulk-actions.ts'
 import type { WorkflowRegistry } from '../../domain/deployments/deployments.ts'
 import type { RunArtifacts } from '../../domain/runs/artifacts.ts'
 import type { LiveViews } from '../../domain/runs/live-views.ts'
@@ -42,6 +43,7 @@ export interface DashboardDomain {
   browserContexts: BrowserContexts
   contextVersions: ContextVersions
   runs: Runs
+  bulkActions: BulkActions
   artifacts: RunArtifacts
   feed: RunFeed
   liveViews: LiveViews

@@ -38,6 +38,22 @@ export const streamRunChanges: StreamHandler = async (page, deps, request, respo
   })
 }
 
+/** Changes of a bulk action, read at each change of the account's runs and each second: some batches change no run. */
+export const streamBulkActionChanges: StreamHandler = async ({ account, params }, deps, request, response) => {
+  const read = async () => orNotFound(await deps.bulkActions.get(account.id, params.id ?? ''))
+  await read()
+  await sendMessages(deps, request, response, async function* (signal) {
+    let shown = ''
+    for await (const _ of deps.feed.changes(account.id, 1, signal)) {
+      const action = await read()
+      const state = JSON.stringify(action)
+      yield state === shown ? null : 'change'
+      if (action.status === 'finished') return yield 'end'
+      shown = state
+    }
+  })
+}
+
 /** Sends messages until there are no more, the browser disconnects, the session ends or the service stops. */
 async function sendMessages(
   deps: Dependencies,

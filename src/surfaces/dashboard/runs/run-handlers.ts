@@ -24,6 +24,7 @@ export const listRuns: PageHandler = async ({ account, query }, deps) => {
     filter,
     isFirstPage: cursor === undefined,
     done: query.get('done') ?? '',
+    bulkActions: await deps.bulkActions.unfinished(account.id),
     workflows: deps.workflows.current(account.id).list(),
     queuerLabel: await readQueuerLabels(deps, account.id),
     executionUrl: deps.addresses().executionUrl,

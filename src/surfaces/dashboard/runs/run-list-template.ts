@@ -1,9 +1,11 @@
 /** Template of the list of runs. */
+import type { BulkAction } from '../../../domain/bulk-actions/bulk-action.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { copyable, emptyState, type Html, heading, html, nothing, notice } from '../html.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
+import { renderBulkLinks, renderBulkSummary } from './bulk-action-templates.ts'
 import { isEmptyFilter, type RunFilter, toRunQuery } from './run-filter.ts'
 import { renderFilters } from './run-filter-template.ts'
 import type { QueuerLabel } from './run-labels.ts'
@@ -14,6 +16,8 @@ interface RunList {
   nextCursor: string | null
   isFirstPage: boolean
   done: string
+  /** Those that are not finished. */
+  bulkActions: BulkAction[]
   filter: RunFilter
   /** Installed workflows, sorted by id. */
   workflows: Workflow[]
@@ -22,15 +26,17 @@ interface RunList {
 }
 
 export function renderRunList(list: RunList): Html {
-  const { runs, filter, isFirstPage, workflows, nextCursor, done } = list
+  const { runs, filter, isFirstPage, workflows, nextCursor, done, bulkActions } = list
   const isEmpty = runs.length === 0 && isFirstPage && isEmptyFilter(filter)
-  const actions = html`<a class="button" href="/workflows">Run a workflow</a>`
+  const bulkLinks = runs.length > 0 || !isFirstPage ? renderBulkLinks(filter) : nothing
+  const actions = html`${bulkLinks}<a class="button" href="/workflows">Run a workflow</a>`
   const newest = html`<a href="/runs?${toRunQuery(filter)}">← Newest runs</a>`
   const older = nextCursor && html`<a href="/runs?${toRunQuery(filter, nextCursor)}">Older runs →</a>`
   return html`${heading('Runs', isEmpty ? {} : { actions })}
     ${done === 'deleted' ? notice('good', 'Run deleted. Its data was erased.') : nothing}
     ${isEmpty ? nothing : renderFilters(filter, workflows)}
     <div id="runs" data-live="/runs/changes">
+      ${bulkActions.map((action) => notice('quiet', renderBulkSummary(action)))}
       ${isEmpty ? renderNoRuns(list) : runs.length === 0 ? noResults : renderRunTable(list)}
       <p class="pages">${isFirstPage ? nothing : newest} ${older ?? nothing}</p>
     </div>`
