@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test } from 'vitest'
+import { violations } from '../support/accessibility.ts'
 import { type Browser, browserErrors, startBrowser, testBrowser } from '../support/browser.ts'
 import { signIn } from '../support/dashboard.ts'
 import { removeDirectory, until } from '../support/service.ts'
@@ -95,6 +96,7 @@ test('a member watches the browser of a run that another process executes', asyn
   expect(await page.locator('[data-address]').textContent()).toContain('Animated')
   const size = await page.locator('[data-frame]').evaluate((image) => (image as HTMLImageElement).naturalWidth)
   expect(size).toBeGreaterThan(500)
+  expect(await violations(page)).toEqual([])
   await page.getByRole('button', { name: 'Stop watching' }).click()
   await page.getByRole('button', { name: 'Watch live' }).click()
   await untilFrames(page, 1)
@@ -167,6 +169,7 @@ test.for([
   await page.getByRole('button', { name: 'Take over' }).click()
   // The text while the workflow is not paused yet ends with the same words.
   await page.getByText(/^You have control\./).waitFor()
+  expect(await violations(page)).toEqual([])
   // The input is still on its way when the browser is handed back.
   const handedBack = Promise.withResolvers<void>()
   await page.route('**/input', async (route) => {
