@@ -69,7 +69,7 @@ export function createDomain({
     observer,
     usage,
   })
-  const scheduler = new Scheduler({ store, encryption, workflows, runs, queuedRunsMax, usage, log })
+  const scheduler = new Scheduler({ store, encryption, workflows, queuedRunsMax, usage, log, observer })
   return {
     cursors,
     workflows,

@@ -70,6 +70,28 @@ test('invalid fields are named, and what was entered stays', async () => {
   expect(await page(ada, '/schedules')).toContain('No schedules')
 })
 
+test('its runs get the options of the form, and invalid ones are named', async () => {
+  const ada = await signIn(dashboard)
+  const options = { tags: 'customer:42 nightly', priority: '5', expiresInSeconds: '600' }
+  const { path } = await create(ada, options)
+  expect(await page(ada, path)).toMatch(/Tags customer:42 nightly Priority 5 Expires if not started after 10m/)
+  const edited = await ada.visitor.get(`${path}/edit`)
+  expect(inputValue(edited, 'tags')).toBe('customer:42 nightly')
+  const { headers } = await ada.visitor.post(`${path}/trigger`)
+  expect(await page(ada, String(headers.location))).toMatch(/Tags customer:42 nightly/)
+  const wrong = { tags: 'no;tag', priority: '11', expiresInSeconds: 'soon', concurrencyKey: 'shop 42' }
+  const refused = await ada.visitor.post(`${path}/edit`, { ...yearly, ...wrong })
+  expect(refused.status).toBe(400)
+  for (const [name, text] of Object.entries(wrong)) {
+    expect(inputValue(refused, name)).toBe(text)
+    expect(fieldError(refused, name)).toMatch(/^(Enter|“)/)
+  }
+  // Of the workflow, which takes neither.
+  const unused = { concurrencyKey: 'shop:42', browserContextId: uuid() }
+  const other = await ada.visitor.post(`${path}/edit`, { ...yearly, ...unused })
+  expect([fieldError(other, 'concurrencyKey'), fieldError(other, 'browserContextId')].filter(Boolean)).not.toEqual([])
+})
+
 test('a schedule is changed, paused and resumed', async () => {
   const ada = await signIn(dashboard)
   const { path } = await create(ada)

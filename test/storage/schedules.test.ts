@@ -160,6 +160,15 @@ describe.each(stores)('schedules ($name)', (kind) => {
     expect(await minutes(['queued'])).toEqual([2])
   })
 
+  test('keep the earlier run if its successor is refused', async (test) => {
+    const opened = await openWithSchedule(test, kind, { overlap: 'cancelPrevious' }, { queuedRunsMax: 1 })
+    const { pass, minutes, get, now } = opened
+    await pass(minute)
+    await pass(minute)
+    expect((await get()).lastSkipped).toEqual({ scheduledFor: now(), reason: 'queuedRunsLimit' })
+    expect([await minutes(['queued']), await minutes(['cancelled'])]).toEqual([[1], []])
+  })
+
   test('do not cancel the run that another process has queued for the same time', async (test) => {
     const { domain, pass, minutes, now } = await openWithSchedule(test, kind, { overlap: 'cancelPrevious' })
     const other = await openDomain(test, { kind, location: domain.location, now })

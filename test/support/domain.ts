@@ -133,7 +133,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     now,
   )
   const scheduler = new Scheduler({
-    ...{ store, encryption, workflows: options.registry ?? registry, runs, queuedRunsMax, usage, now },
+    ...{ store, encryption, workflows: options.registry ?? registry, queuedRunsMax, usage, now },
     log: pino({ level: 'silent' }),
   })
   const bulkWorker = new BulkWorker({

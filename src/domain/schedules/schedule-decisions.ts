@@ -78,15 +78,6 @@ function dueTimesOf(row: SchedulesTable, now: number): DueTimes {
   return divideDueTimes(nextTimeOf(timingOf(row)), due, now)
 }
 
-/** The latest due time that gets a run; `undefined` if none does, or if the times cannot be read. */
-export function latestDueTime(row: SchedulesTable, now: number): number | undefined {
-  try {
-    return dueTimesOf(row, now).times.at(-1)
-  } catch {
-    return undefined
-  }
-}
-
 /** Never throws: a schedule that cannot be read must not stop the others. */
 export function decide(row: SchedulesTable, context: DecisionContext): Decision {
   try {

@@ -5,14 +5,17 @@
 import type { Logger } from 'pino'
 import type { Encryption } from '../../storage/encryption.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { SchedulesTable } from '../../storage/tables/schedule-tables.ts'
 import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { cancelRow } from '../runs/cancellation.ts'
+import { resumeNextOfGroups } from '../runs/concurrency-groups.ts'
 import { insertRuns, type NewRun } from '../runs/enqueue-batcher.ts'
 import { QueuedRunsLimit } from '../runs/queued-runs-limit.ts'
-import type { Runs } from '../runs/runs.ts'
+import { type RunObserver, toFinishedRun } from '../runs/run-state.ts'
 import { toPause, unreadable } from './schedule.ts'
-import { type Decision, type DecisionContext, decide, latestDueTime, readContext } from './schedule-decisions.ts'
+import { type Decision, type DecisionContext, decide, readContext } from './schedule-decisions.ts'
 import { findRefusal } from './schedule-request.ts'
 import { findDue, findNextDue, findResumable, findUnfinished, updateDecided } from './schedules.sql.ts'
 
@@ -20,12 +23,18 @@ export interface SchedulerDependencies {
   store: Store
   encryption: Encryption
   workflows: WorkflowRegistry
-  runs: Pick<Runs, 'cancel'>
   /** How many queued runs an account may have; 0 for no limit. */
   queuedRunsMax: number
   usage: StorageUsage
   log: Logger
+  observer?: RunObserver | undefined
   now?: () => number
+}
+
+interface Decided {
+  decisions: Decision[]
+  /** Earlier runs that a successor has cancelled, as they were before. */
+  cancelled: RunsTable[]
 }
 
 /** Schedules of one transaction: on SQLite, it delays other writes by some milliseconds. */
@@ -55,7 +64,6 @@ export class Scheduler {
       const now = this.#now()
       const due = await findBatch(read, now)
       if (due.length === 0) break
-      await this.#cancelPrevious(due, now)
       await this.#queueDue(new Set(due.map(({ id }) => id)), now)
     }
     return this.nextDue()
@@ -67,26 +75,8 @@ export class Scheduler {
     return next?.at ?? null
   }
 
-  /**
-   * Cancels unfinished runs before their successors are queued: if the process dies in between, another one still queues
-   * the successors.
-   */
-  async #cancelPrevious(due: readonly SchedulesTable[], now: number): Promise<void> {
-    const { store, runs } = this.#dependencies
-    const cancelling = new Map<string, { accountId: string; time: number }>()
-    for (const row of due) {
-      const time = row.overlap === 'cancelPrevious' ? latestDueTime(row, now) : undefined
-      if (time !== undefined) cancelling.set(row.id, { accountId: row.account_id, time })
-    }
-    for (const { id, schedule_id, time } of await findUnfinished(store.read, [...cancelling.keys()])) {
-      const successor = cancelling.get(schedule_id)
-      // Another process may have queued the successor.
-      if (successor && time < successor.time) await runs.cancel(successor.accountId, id)
-    }
-  }
-
   async #queueDue(ids: ReadonlySet<string>, now: number): Promise<void> {
-    const { store, usage } = this.#dependencies
+    const { store, usage, observer } = this.#dependencies
     // Read again: another process may have decided them, and a caller may have changed them.
     const work = async (tx: Transaction) => {
       const rows = await findBatch(tx, now)
@@ -96,15 +86,21 @@ export class Scheduler {
         now,
       )
     }
-    const decisions = await store.write(work, { concurrent: true, exclusive: 'maintenance' })
+    const { decisions, cancelled } = await store.write(work, { concurrent: true, exclusive: 'maintenance' })
+    const state = { status: 'cancelled', reason: 'cancelRequested' } as const
+    for (const row of cancelled) if (row.status === 'queued') observer?.finished(toFinishedRun(row, state, now))
+    if (cancelled.length > 0) {
+      store.notify('cancellations')
+      store.notify('runs')
+    }
     const runs = decisions.flatMap((decision) => decision.runs)
     for (const { account_id, variables } of runs) usage.add(account_id, rowBytes + variables.length)
     if (runs.length > 0) store.notify('queue')
     for (const { row, error } of decisions) this.#logDecision(row, error)
   }
 
-  async #decideAll(tx: Transaction, rows: readonly SchedulesTable[], now: number): Promise<Decision[]> {
-    if (rows.length === 0) return []
+  async #decideAll(tx: Transaction, rows: readonly SchedulesTable[], now: number): Promise<Decided> {
+    if (rows.length === 0) return { decisions: [], cancelled: [] }
     const context: DecisionContext = { ...(await readContext(tx, rows)), ...this.#dependencies, now }
     const decisions = rows.map((row) => decide(row, context))
     // In the order of their ids, because this may lock the accounts.
@@ -117,6 +113,7 @@ export class Scheduler {
       const last = runs.at(-1)
       if (last) Object.assign(row, { last_run_id: last.id, last_run_for: last.scheduled_for })
     }
+    const cancelled = await cancelPrevious(tx, decisions, now)
     const runs: NewRun[] = decisions.flatMap((decision) => decision.runs)
     await insertRuns(
       tx,
@@ -126,7 +123,7 @@ export class Scheduler {
       tx,
       decisions.map(({ row }) => row),
     )
-    return decisions
+    return { decisions, cancelled }
   }
 
   #logDecision(row: SchedulesTable, error: unknown): void {
@@ -169,6 +166,27 @@ export class Scheduler {
       return { pause: unreadable, error }
     }
   }
+}
+
+/** Cancels unfinished runs that have got a successor. Returns their rows as they were before. */
+async function cancelPrevious(tx: Transaction, decisions: readonly Decision[], now: number): Promise<RunsTable[]> {
+  const successors = new Map<string, { accountId: string; time: number }>()
+  for (const { row, runs } of decisions) {
+    const time = row.overlap === 'cancelPrevious' ? runs.at(-1)?.scheduled_for : undefined
+    if (time != null) successors.set(row.id, { accountId: row.account_id, time })
+  }
+  const cancelled: RunsTable[] = []
+  for (const { id, schedule_id, time } of await findUnfinished(tx, [...successors.keys()])) {
+    const successor = successors.get(schedule_id)
+    if (!successor || time >= successor.time) continue
+    const before = await cancelRow(tx, successor.accountId, id, {}, now)
+    if (before) cancelled.push(before)
+  }
+  await resumeNextOfGroups(
+    tx,
+    cancelled.filter(({ status }) => status === 'queued'),
+  )
+  return cancelled
 }
 
 /** Schedules to decide: due ones, and ones whose times have waited for a run that has ended. */

@@ -7,11 +7,8 @@ import { appendFileSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pino } from 'pino'
 import { StorageUsage } from '../../../src/domain/accounts/storage-usage.ts'
-import { RunArtifacts } from '../../../src/domain/runs/artifacts.ts'
-import { Runs } from '../../../src/domain/runs/runs.ts'
 import { Scheduler } from '../../../src/domain/schedules/scheduler.ts'
 import { Workflows } from '../../../src/domain/workflows/workflows.ts'
-import { Cursors } from '../../../src/storage/cursors.ts'
 import { Encryption } from '../../../src/storage/encryption.ts'
 import { FixedKeys } from '../../../src/storage/encryption-keys.ts'
 import type { Store } from '../../../src/storage/store.ts'
@@ -35,10 +32,8 @@ const encryption = new Encryption(new FixedKeys([hash('sha256', location, 'buffe
 const listed = new Workflows([workflow()])
 const workflows = { current: () => listed }
 const usage = new StorageUsage(store, 0)
-const cursors = new Cursors(encryption)
-const runs = new Runs({ store, workflows, encryption, cursors, artifacts: new RunArtifacts(store, 30), usage }, now)
 const log = pino({ level: 'silent' })
-const scheduler = new Scheduler({ store, encryption, workflows, runs, queuedRunsMax: 0, usage, log, now })
+const scheduler = new Scheduler({ store, encryption, workflows, queuedRunsMax: 0, usage, log, now })
 
 process.send?.('ready')
 for (;;) {

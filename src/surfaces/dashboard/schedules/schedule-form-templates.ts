@@ -1,8 +1,10 @@
 /** Templates of the forms of schedules. */
+import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { Schedule } from '../../../domain/schedules/schedule.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { time } from '../format.ts'
 import {
+  attribute,
   backLink,
   facts,
   type Html,
@@ -15,7 +17,9 @@ import {
   selectField,
   textArea,
 } from '../html.ts'
-import { type FormErrors, missedPolicies, overlapPolicies, type ScheduleForm } from './schedule-form.ts'
+import { isPersistContext, persistDefault, renderContextChoice } from '../workflows/browser-context-choice.ts'
+import { renderConcurrencyKey, renderTags } from '../workflows/run-names.ts'
+import { type FormErrors, hasOptions, missedPolicies, overlapPolicies, type ScheduleForm } from './schedule-form.ts'
 import { missedLabels, overlapLabels, renderTiming, schedulePath, scheduleTitle } from './schedule-labels.ts'
 
 interface ScheduleFormPage {
@@ -24,11 +28,13 @@ interface ScheduleFormPage {
   /** The id of a new schedule, so that submitting the form twice creates one. */
   id?: string
   workflows: Workflow[]
+  /** Browser contexts to choose from. */
+  contexts: readonly BrowserContext[]
   form: ScheduleForm
   errors: FormErrors
 }
 
-export function renderScheduleForm({ schedule, id = '', workflows, form, errors }: ScheduleFormPage): Html {
+export function renderScheduleForm({ schedule, id = '', workflows, contexts, form, errors }: ScheduleFormPage): Html {
   const back = schedule ? schedulePath(schedule) : '/schedules'
   const title = schedule ? 'Edit schedule' : 'Create schedule'
   const options = workflows.map((workflow) => ({ value: workflow.id, title: workflow.title ?? workflow.id }))
@@ -53,8 +59,24 @@ export function renderScheduleForm({ schedule, id = '', workflows, form, errors 
       ${inputField({ name: 'intervalSeconds', label: 'Or an interval, in seconds', value: form.intervalSeconds, error: errors.intervalSeconds, inputmode: 'numeric' })}
       ${selectField({ name: 'missed', label: 'Missed times', value: form.missed, error: errors.missed, options: missedPolicies.map((value) => ({ value, title: missedLabels[value] })) })}
       ${selectField({ name: 'overlap', label: 'While a run is unfinished', value: form.overlap, error: errors.overlap, options: overlapPolicies.map((value) => ({ value, title: overlapLabels[value] })) })}
+      ${renderOptions(form, errors, contexts)}
       <div class="buttons"><button>${schedule ? 'Save changes' : 'Create schedule'}</button><a href="${back}">Cancel</a></div>
     </form>`
+}
+
+function renderOptions(form: ScheduleForm, errors: FormErrors, contexts: readonly BrowserContext[]): Html {
+  const { tags, concurrencyKey, priority, expiresInSeconds, browserContextId: contextId } = form
+  const error = (name: keyof ScheduleForm) => (errors[name] === undefined ? {} : { error: errors[name] })
+  const names = ['tags', 'concurrencyKey', 'priority', 'expiresInSeconds', 'browserContextId'] as const
+  const isOpen = hasOptions(form) || names.some((name) => errors[name] !== undefined)
+  const persist = isPersistContext(form.persistContext) ? form.persistContext : persistDefault
+  return html`<details ${attribute('open', isOpen)}><summary>Options of its runs</summary>
+    ${renderTags({ tags: { text: tags, ...error('tags') } })}
+    ${renderConcurrencyKey({ concurrencyKey: { text: concurrencyKey, ...error('concurrencyKey') } })}
+    ${inputField({ name: 'priority', label: 'Priority', value: priority, error: errors.priority, inputmode: 'numeric', hint: 'From -10 to 10. Runs with a higher priority start first; the default is 0.' })}
+    ${inputField({ name: 'expiresInSeconds', label: 'Expires after (seconds)', value: expiresInSeconds, error: errors.expiresInSeconds, inputmode: 'numeric', hint: 'A run that has not started by then never starts.' })}
+    ${renderContextChoice({ contextId, persist, ...error('browserContextId') }, contexts)}
+  </details>`
 }
 
 export function renderScheduleDeletion(schedule: Schedule): Html {

@@ -1,12 +1,15 @@
 /** The form of a schedule, within the limits of the Execution API. */
 
-import type { OverlapPolicy, Schedule, ScheduleError } from '../../../domain/schedules/schedule.ts'
+import type { OverlapPolicy, RunOptions, Schedule, ScheduleError } from '../../../domain/schedules/schedule.ts'
 import type { ScheduleChange } from '../../../domain/schedules/schedule-request.ts'
 import type { MissedPolicy } from '../../../domain/schedules/schedule-times.ts'
 import { isObject } from '../../../domain/workflows/json-schema.ts'
 import { type Document, resolve } from '../../../openapi/document.ts'
 import { executionContract } from '../../../openapi/served-documents.ts'
+import { isPersistContext, persistDefault } from '../workflows/browser-context-choice.ts'
 import { parseVariables } from '../workflows/json-input.ts'
+import { readOption } from '../workflows/queue-options.ts'
+import { readConcurrencyKey, readTags, splitTags } from '../workflows/run-names.ts'
 
 /** What the user entered, as text. */
 export interface ScheduleForm {
@@ -18,6 +21,12 @@ export interface ScheduleForm {
   intervalSeconds: string
   missed: string
   overlap: string
+  tags: string
+  concurrencyKey: string
+  priority: string
+  expiresInSeconds: string
+  browserContextId: string
+  persistContext: string
 }
 
 /** By field; `form` for errors of members that the form does not have. */
@@ -50,6 +59,12 @@ export const emptyForm: ScheduleForm = {
   intervalSeconds: '',
   missed: 'skip',
   overlap: 'allow',
+  tags: '',
+  concurrencyKey: '',
+  priority: '',
+  expiresInSeconds: '',
+  browserContextId: '',
+  persistContext: persistDefault,
 }
 
 export function toForm(schedule: Schedule): ScheduleForm {
@@ -62,12 +77,47 @@ export function toForm(schedule: Schedule): ScheduleForm {
     intervalSeconds: schedule.intervalSeconds === null ? '' : String(schedule.intervalSeconds),
     missed: schedule.missed,
     overlap: schedule.overlap,
+    tags: schedule.tags.join(' '),
+    concurrencyKey: schedule.concurrencyKey ?? '',
+    priority: schedule.priority === 0 ? '' : String(schedule.priority),
+    expiresInSeconds: schedule.expiresInSeconds === null ? '' : String(schedule.expiresInSeconds),
+    browserContextId: schedule.browserContextId ?? '',
+    persistContext: schedule.persistContext,
+  }
+}
+
+/** Whether the form has options of runs that are not the defaults. */
+export function hasOptions(form: ScheduleForm): boolean {
+  const names = ['tags', 'concurrencyKey', 'priority', 'expiresInSeconds', 'browserContextId'] as const
+  return names.some((name) => form[name] !== '')
+}
+
+/** The options of the runs; adds what is wrong to `errors`. */
+function parseOptions(form: ScheduleForm, errors: FormErrors): RunOptions {
+  const read = {
+    tags: readTags(form.tags),
+    concurrencyKey: readConcurrencyKey(form.concurrencyKey),
+    priority: readOption('priority', form.priority),
+    expiresInSeconds: readOption('expiresInSeconds', form.expiresInSeconds),
+  }
+  for (const [name, { error }] of Object.entries(read)) if (error) errors[name as keyof typeof read] = error
+  const { persistContext } = form
+  if (!isPersistContext(persistContext)) errors.browserContextId = 'Choose when to save the browser state.'
+  return {
+    tags: splitTags(form.tags),
+    concurrencyKey: form.concurrencyKey || null,
+    priority: Number(form.priority),
+    expiresInSeconds: form.expiresInSeconds === '' ? null : Number(form.expiresInSeconds),
+    browserContextId: form.browserContextId.toLowerCase() || null,
+    persistContext: isPersistContext(persistContext) ? persistContext : persistDefault,
   }
 }
 
 export function submittedForm(fields: URLSearchParams): ScheduleForm {
   const names = Object.keys(emptyForm) as (keyof ScheduleForm)[]
-  return Object.fromEntries(names.map((name) => [name, (fields.get(name) ?? '').trim()])) as unknown as ScheduleForm
+  return Object.fromEntries(
+    names.map((name) => [name, (fields.get(name) ?? emptyForm[name]).trim()]),
+  ) as unknown as ScheduleForm
 }
 
 type Parsed = { given: ScheduleChange & { variables: Record<string, unknown> } } | { errors: FormErrors }
@@ -98,10 +148,11 @@ export function parseForm(form: ScheduleForm): Parsed {
   const overlap = overlapPolicies.find((policy) => policy === form.overlap)
   if (!missed) errors.missed = 'Choose one of the listed values.'
   if (!overlap) errors.overlap = 'Choose one of the listed values.'
+  const options = parseOptions(form, errors)
   if (Object.keys(errors).length > 0 || 'errors' in variables) return { errors }
   const timing = form.cron === '' ? { intervalSeconds: seconds } : { cron: form.cron, timeZone: form.timeZone }
   const values = variables.value as Record<string, unknown>
-  return { given: { ...timing, name: form.name || null, variables: values, missed, overlap } }
+  return { given: { ...timing, name: form.name || null, variables: values, missed, overlap, ...options } }
 }
 
 /** Shows each error of the domain at its field. */

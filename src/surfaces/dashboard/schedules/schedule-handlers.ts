@@ -9,6 +9,7 @@ import type { Html } from '../html.ts'
 import { formId, orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
 import { readQueuerLabels } from '../runs/run-labels.ts'
 import { findSecretPlaces, hiddenSecret, hideSecrets } from '../workflows/json-input.ts'
+import { listSelectableContexts } from '../workflows/workflow-handlers.ts'
 import {
   emptyForm,
   type FormErrors,
@@ -152,8 +153,8 @@ interface ShownForm {
   errors: FormErrors
 }
 
-function formPage({ account }: PageRequest, { workflows }: Dependencies, shown: ShownForm, status = 200): Page {
-  const current = workflows.current(account.id)
+async function formPage(request: PageRequest, deps: Dependencies, shown: ShownForm, status = 200): Promise<Page> {
+  const current = deps.workflows.current(request.account.id)
   const workflow = current.get(shown.form.workflowId)
   // Secrets that were entered are not shown again.
   const stored = shown.schedule ? toForm(shown.schedule).variables : emptyForm.variables
@@ -163,7 +164,8 @@ function formPage({ account }: PageRequest, { workflows }: Dependencies, shown: 
   const errors = { ...shown.errors }
   if (isHidden && !errors.variables) errors.variables = 'Enter the secrets again.'
   const title = shown.schedule ? 'Edit schedule' : 'Create schedule'
-  return scheduleTab(title, renderScheduleForm({ ...shown, workflows: current.list(), form, errors }), status)
+  const contexts = await listSelectableContexts(request, deps, form.browserContextId)
+  return scheduleTab(title, renderScheduleForm({ ...shown, workflows: current.list(), contexts, form, errors }), status)
 }
 
 async function findSchedule({ account, params }: PageRequest, { schedules }: Dependencies): Promise<Schedule> {

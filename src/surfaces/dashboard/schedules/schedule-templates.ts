@@ -2,8 +2,8 @@
 import type { Run } from '../../../domain/runs/run.ts'
 import type { Schedule } from '../../../domain/schedules/schedule.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
-import { time } from '../format.ts'
-import { backLink, emptyState, facts, type Html, heading, html, nothing, notice, table } from '../html.ts'
+import { formatDuration, time } from '../format.ts'
+import { backLink, emptyState, type Fact, facts, type Html, heading, html, nothing, notice, table } from '../html.ts'
 import { type QueuerLabel, runLink } from '../runs/run-labels.ts'
 import { renderRunTable } from '../runs/run-table.ts'
 import {
@@ -85,6 +85,7 @@ export function renderSchedule({ schedule, runs, workflows, queuerLabel, message
           ['Next times', renderNextTimes(schedule)],
           ['Missed times', missedLabels[schedule.missed]],
           ['While a run is unfinished', overlapLabels[schedule.overlap]],
+          ...renderOptions(schedule),
           ['Last run', renderLastRun(schedule)],
           [
             'Last time without a run',
@@ -101,6 +102,21 @@ export function renderSchedule({ schedule, runs, workflows, queuerLabel, message
       <h2>Runs</h2>
       ${runs.length === 0 ? html`<p class="muted">None yet.</p>` : renderRunTable({ runs, workflows, queuerLabel })}
     </div>`
+}
+
+/** The options of its runs that are not the defaults. */
+function renderOptions({ tags, concurrencyKey, priority, expiresInSeconds, browserContextId }: Schedule): Fact[] {
+  const facts: (Fact | false)[] = [
+    tags.length > 0 && ['Tags', html`${tags.map((tag) => html`<code>${tag}</code> `)}`],
+    concurrencyKey !== null && ['Concurrency key', html`<code>${concurrencyKey}</code>`],
+    priority !== 0 && ['Priority', `${priority}`],
+    expiresInSeconds !== null && ['Expires if not started', `after ${formatDuration(expiresInSeconds * 1000)}`],
+    browserContextId !== null && [
+      'Browser context',
+      html`<a href="/browser-contexts/${browserContextId}"><code>${browserContextId}</code></a>`,
+    ],
+  ]
+  return facts.filter((fact) => fact !== false)
 }
 
 function renderNextTimes({ nextTimes }: Schedule): Html {

@@ -13,9 +13,9 @@ export interface ContextChoice {
   error?: string
 }
 
-const persistDefault = parameterSchema('persistContext').default as PersistContext
+export const persistDefault = parameterSchema('persistContext').default as PersistContext
 
-function isPersistContext(value: unknown): value is PersistContext {
+export function isPersistContext(value: unknown): value is PersistContext {
   return typeof value === 'string' && Object.hasOwn(persistLabels, value)
 }
 

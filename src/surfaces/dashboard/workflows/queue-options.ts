@@ -40,7 +40,7 @@ export function readOptions(form: URLSearchParams): QueueOptions {
   return { delaySeconds, expiresInSeconds, priority: read('priority') }
 }
 
-function readOption(name: OptionName, text: string): FormValue {
+export function readOption(name: OptionName, text: string): FormValue {
   const { min, max } = optionBounds[name]
   const value = Number(text)
   if (text === '' || (Number.isInteger(value) && value >= min && value <= max)) return { text }

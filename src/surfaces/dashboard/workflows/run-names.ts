@@ -39,13 +39,18 @@ export function initialNames(workflow: Workflow, from: Run | undefined): RunName
 
 export function readNames(workflow: Workflow, form: URLSearchParams): RunNames {
   const read = (name: string) => (form.get(name) ?? '').trim()
-  const key = read('concurrencyKey')
   return {
-    tags: withError(read('tags'), findTagsError(splitTags(read('tags')))),
-    concurrencyKey: isLimitedByKey(workflow)
-      ? withError(key, key === '' ? undefined : findNameError(key, keyLimits))
-      : undefined,
+    tags: readTags(read('tags')),
+    concurrencyKey: isLimitedByKey(workflow) ? readConcurrencyKey(read('concurrencyKey')) : undefined,
   }
+}
+
+export function readTags(text: string): FormValue {
+  return withError(text, findTagsError(splitTags(text)))
+}
+
+export function readConcurrencyKey(text: string): FormValue {
+  return withError(text, text === '' ? undefined : findNameError(text, keyLimits))
 }
 
 /** The names as a request has them; `undefined` if one is invalid. */
@@ -58,7 +63,7 @@ export function toNames({ tags, concurrencyKey }: RunNames) {
   }
 }
 
-export function renderTags({ tags: { text, error } }: RunNames): Html {
+export function renderTags({ tags: { text, error } }: Pick<RunNames, 'tags'>): Html {
   const hint = `Up to ${tagsMax}, separated by spaces, such as customer:42. Runs are found by them.`
   return labelledField(
     { name: 'tags', label: 'Tags', hint, error },
@@ -66,7 +71,7 @@ export function renderTags({ tags: { text, error } }: RunNames): Html {
   )
 }
 
-export function renderConcurrencyKey({ concurrencyKey }: RunNames): Html | '' {
+export function renderConcurrencyKey({ concurrencyKey }: Pick<RunNames, 'concurrencyKey'>): Html | '' {
   if (!concurrencyKey) return nothing
   const { text, error } = concurrencyKey
   const hint = 'What the run works on, such as shop:42. Runs with the same key share the limits of this workflow.'
@@ -76,7 +81,7 @@ export function renderConcurrencyKey({ concurrencyKey }: RunNames): Html | '' {
   )
 }
 
-function splitTags(text: string): string[] {
+export function splitTags(text: string): string[] {
   return [...new Set(text.split(/[\s,]+/).filter(Boolean))]
 }
 

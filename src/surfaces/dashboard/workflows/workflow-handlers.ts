@@ -129,7 +129,7 @@ async function workflowPage(
 const selectableContextsMax = 100
 
 /** The newest contexts, and the selected one even if it is older. */
-async function listSelectableContexts(
+export async function listSelectableContexts(
   { account }: PageRequest,
   { browserContexts }: Dependencies,
   selectedId: string,
