@@ -10,6 +10,7 @@ import { queueing } from './queueing.ts'
 import { reading } from './reading.ts'
 import { reloading } from './reloading.ts'
 import { scaling } from './scaling.ts'
+import { schedules } from './schedules.ts'
 import { starting } from './starting.ts'
 import { statements } from './statements.ts'
 import { webhooks } from './webhooks.ts'
@@ -31,6 +32,7 @@ const longBenchmarks: Record<string, Benchmark> = {
   peers: comparePeers,
   reading,
   scaling,
+  schedules,
   statements,
   webhooks,
 }

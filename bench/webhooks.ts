@@ -9,15 +9,11 @@ import { WebhookSender } from '../src/domain/webhooks/send-webhook.ts'
 import { WebhookDispatcher } from '../src/domain/webhooks/webhook-dispatcher.ts'
 import { eventTypes, WebhookEndpoints } from '../src/domain/webhooks/webhook-endpoints.ts'
 import { Cursors } from '../src/storage/cursors.ts'
-import { openPostgresStore } from '../src/storage/postgres/postgres-store.ts'
-import { openSqliteStore } from '../src/storage/sqlite/sqlite-store.ts'
 import { claimAll, noRetry } from '../test/support/claims.ts'
-import { type Domain, newAccount, openDomain, queueRun, type Test } from '../test/support/domain.ts'
-import { startPostgres } from '../test/support/postgres-server.ts'
-import { type StoreKind, sqlite } from '../test/support/store-kinds.ts'
+import { type Domain, newAccount, queueRun, type Test } from '../test/support/domain.ts'
+import { onEachStore } from './bench-domain.ts'
 import type { BenchOptions } from './bench-options.ts'
 import { median, print, table } from './figures.ts'
-import { durable } from './filled-store.ts'
 
 const rounds = 5
 const deliveries = 2000
@@ -26,35 +22,19 @@ const runs = 500
 const by = { kind: 'operator', id: null, name: 'bench' } as const
 
 export async function webhooks({ stores }: BenchOptions): Promise<void> {
-  const rows = []
-  for (const name of stores) {
-    const cleanups: (() => unknown)[] = []
-    const test: Test = { onTestFinished: (cleanup) => void cleanups.push(cleanup as () => unknown) }
-    const kind = name === 'embedded' ? embedded : await openPostgres(cleanups)
-    const domain = await openDomain(test, { kind })
+  const rows = await onEachStore(stores, async (domain, test) => {
     const endpoints = new WebhookEndpoints(domain.store, domain.encryption, new Cursors(domain.encryption))
-    const url = await startReceiver(cleanups)
-    const rates = await measureRates(domain, endpoints, url)
-    rows.push([name, ...rates, ...(await measureEnds(domain, endpoints))])
-    for (const cleanup of cleanups.reverse()) await cleanup()
-  }
+    const rates = await measureRates(domain, endpoints, await startReceiver(test))
+    return [...rates, ...(await measureEnds(domain, endpoints))]
+  })
   const columns = ['store', `${accounts} endpoints`, '1 endpoint', ...Object.keys(ends)]
   print(table([columns, ...rows]))
 }
 
-/** The stores as the service opens them. */
-const embedded: StoreKind = { ...sqlite, open: (location) => openSqliteStore(location) }
-
-async function openPostgres(cleanups: (() => unknown)[]): Promise<StoreKind> {
-  const server = await startPostgres({ settings: durable })
-  cleanups.push(() => server.remove())
-  return { ...sqlite, prepare: async () => server.url(), remove: async () => {}, open: (url) => openPostgresStore(url) }
-}
-
 /** Returns its URL. */
-async function startReceiver(cleanups: (() => unknown)[]): Promise<string> {
+async function startReceiver({ onTestFinished }: Test): Promise<string> {
   const child = fork(fileURLToPath(new URL('./webhook-receiver.ts', import.meta.url)))
-  cleanups.push(() => child.kill())
+  onTestFinished(() => void child.kill())
   const [port] = (await once(child, 'message')) as [number]
   return `http://127.0.0.1:${port}/`
 }
