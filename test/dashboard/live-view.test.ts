@@ -1,4 +1,4 @@
-/** Watching the browser of a run: what a worker sends reaches those who may see the run, and nobody else. */
+/** Watching the browser of a run: what a worker sends reaches only users who may see the run. */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
@@ -67,7 +67,7 @@ async function startRun(user: SignedInUser) {
 const frame = { data: Buffer.from('a picture').toString('base64'), width: 800, height: 600 }
 const tabs = [{ url: 'https://shop.example/', isShown: true }]
 
-test('a viewer gets what the worker of the run sends, and is told when the worker is lost', async () => {
+test('a viewer gets what the worker of the run sends, and a message when the worker is lost', async () => {
   const ada = await signIn(dashboard)
   const run = await startRun(ada)
   const stream = await watch(ada, run.runId)
@@ -81,10 +81,10 @@ test('a viewer gets what the worker of the run sends, and is told when the worke
   await until('a later viewer gets the same frame', () => late.text.includes('event: frame'))
   worker.close()
   expect(await waiting).toBe('closed')
-  await until('both are told', () => [stream, late].every(({ text }) => text.includes('has ended')))
+  await until('both say so', () => [stream, late].every(({ text }) => text.includes('has ended')))
 })
 
-test('the worker is told at once when the last viewer leaves, and nothing of it stays in the store', async () => {
+test('the worker learns at once that the last viewer has left, and nothing of it stays in the store', async () => {
   const ada = await signIn(dashboard)
   const run = await startRun(ada)
   const [stream, other] = [await watch(ada, run.runId), await watch(ada, run.runId)]
@@ -114,7 +114,7 @@ test('only the token of the view, the run and its latest attempt is accepted', a
   expect(stream.text).not.toContain('event: frame')
 })
 
-test('messages that are no frames and tabs reach nobody', async () => {
+test('messages that are no frames and tabs reach no viewer', async () => {
   const ada = await signIn(dashboard)
   const run = await startRun(ada)
   const stream = await watch(ada, run.runId)

@@ -107,7 +107,7 @@ test('a member watches the browser of a run that another process executes', asyn
   expect(await browserErrors(page)).toEqual([])
 })
 
-test('a viewer is told that the worker was killed, and sees the next attempt', async (context) => {
+test('the page says that the worker was killed, and sees the next attempt', async (context) => {
   const { installation, page, worker, end } = await watchRun(context)
   await page.getByRole('button', { name: 'Watch live' }).click()
   await untilFrames(page, 1)

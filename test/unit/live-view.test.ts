@@ -121,7 +121,7 @@ test('input waits until the workflow has paused again when the pause before it i
   view.onCommand({ type: 'takeOver', by: ada })
   view.onCommand({ type: 'handBack', by: ada })
   view.onCommand({ type: 'takeOver', by: bob })
-  // The executor sent these before it was told that Bob took over.
+  // The executor sent these before it knew that Bob took over.
   view.onMessage({ type: 'paused' })
   view.onMessage({ type: 'resumed' })
   expect(view.control.control.phase).toBe('pausing')
@@ -151,7 +151,7 @@ test('a browser whose controller is away for two minutes is handed back', () => 
   expect(view.control.control.by).toBe(null)
 })
 
-test('a workflow that asks for a person is told when nobody takes over in time', () => {
+test('a workflow that asks for a person continues when no user takes over in time', () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const { view, sent, logged } = createView()
@@ -167,7 +167,7 @@ test('a workflow that asks for a person is told when nobody takes over in time',
   view.end()
   vi.advanceTimersByTime(600_000)
   expect(sent, 'an attempt that has ended is sent nothing').toEqual(['unanswered', 'begin'])
-  expect(logged).toContain('Nobody took over the browser in time.')
+  expect(logged).toContain('No user took over the browser in time.')
 })
 
 test('time for which an attempt is paused does not count towards its time limit, up to 30 minutes', () => {

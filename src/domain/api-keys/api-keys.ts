@@ -146,7 +146,7 @@ export class ApiKeys {
         key.expiresAt ?? Number.POSITIVE_INFINITY,
         this.#now() + overlap * hourMilliseconds,
       )
-      // A key that was deleted in the meantime gets no successor: whoever deleted it revoked the access.
+      // A key that was deleted in the meantime gets no successor: its deletion revoked the access.
       const isReplaced =
         overlap > 0
           ? await rows.shorten(tx, id, { expiresAt: oldKeyExpiresAt, lifetime })

@@ -19,8 +19,8 @@ export function prepareReruns(tx: Transaction, accountId: string, rows: readonly
 }
 
 /**
- * The run that repeats a finished one, with its variables and secrets: because the variables do not change, whoever may
- * queue runs may repeat it. Returns a sentence if the run cannot be repeated.
+ * The run that repeats a finished one, with its variables and secrets: because the variables do not change, every caller
+ * that may queue runs may repeat it. Returns a sentence if the run cannot be repeated.
  */
 export function repeatRun(
   { workflows, encryption }: { workflows: WorkflowRegistry; encryption: Encryption },

@@ -51,7 +51,7 @@ export type LiveCommand =
   | { type: 'handBack'; by: Controller }
   | { type: 'input'; by: Controller; inputs: readonly PageInput[] }
 
-/** Time without the page of whoever has taken over, after which the browser is handed back. */
+/** Time without the page of the user who has taken over, after which the browser is handed back. */
 export const absenceMillisecondsMax = 2 * 60_000
 /** Time of an attempt that does not count towards its time limit because it is paused. */
 export const pausedMillisecondsMax = 30 * 60_000

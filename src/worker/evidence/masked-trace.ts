@@ -144,7 +144,7 @@ function withoutLiveView(lines: Json[]): Json[] {
   })
 }
 
-/** Members that the viewer interprets. A short text that somebody typed may equal one of their values. */
+/** Members that the viewer interprets. A short text that was typed may equal one of their values. */
 const structure = ['type', 'callId', 'parentId', 'class', 'method', 'phase', 'pageId', 'messageType', 'browserName']
 
 function structureOf(line: Json): Json {

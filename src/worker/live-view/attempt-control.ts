@@ -75,7 +75,7 @@ export class AttemptControl {
     this.#set({ phase: 'awaited', by: null, message })
     clearTimeout(this.#unanswered)
     this.#unanswered = setTimeout(() => {
-      this.#attempt.log('Nobody took over the browser in time.')
+      this.#attempt.log('No user took over the browser in time.')
       this.#set(free)
       this.#attempt.send({ type: 'takeOver', action: 'unanswered' })
     }, minutes * 60_000)

@@ -9,7 +9,7 @@ const requestMillisecondsMax = 10_000
 /** Longer than dashboards hold a request for commands. */
 const pollMillisecondsMax = 30_000
 
-/** `refused`: nobody watches any more. `unreachable`: the dashboard does not respond. `closed`: the attempt has ended. */
+/** `refused`: the last viewer has left. `unreachable`: the dashboard does not respond. `closed`: the attempt has ended. */
 export type SenderEnd = 'refused' | 'unreachable' | 'closed'
 
 export class LiveViewSender {
@@ -46,7 +46,7 @@ export class LiveViewSender {
     this.#end('closed')
   }
 
-  /** Keeps a request open, by which the dashboard says at once that nobody watches any more, and sees a lost worker. */
+  /** Keeps a request open, by which the dashboard says at once that the last viewer has left, and sees a lost worker. */
   async #poll(): Promise<void> {
     while (!this.#closing.signal.aborted) {
       const text = await this.#request('GET', pollMillisecondsMax)

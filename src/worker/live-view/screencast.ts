@@ -1,4 +1,4 @@
-/** Sends what an attempt's browser shows while someone watches, in the executor. Costs nothing while nobody does. */
+/** Sends what an attempt's browser shows while a user watches, in the executor. Costs nothing otherwise. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { BrowserContext, CDPSession, Page } from 'playwright-core'
 import type { PageInput } from '../../domain/runs/live-control.ts'

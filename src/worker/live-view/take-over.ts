@@ -30,7 +30,7 @@ export class TakeOver {
     this.#awaited = undefined
   }
 
-  /** Nobody has taken over in time. */
+  /** No user has taken over in time. */
   unanswered(): void {
     this.#awaited?.resolve(false)
     this.#awaited = undefined

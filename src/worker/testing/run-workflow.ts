@@ -40,7 +40,7 @@ export interface RunOptions<Variables> {
    * the workflow uses, or a function that makes one. The fake is not closed.
    */
   browser?: 'chromium' | FakeBrowser
-  /** What a person does when the workflow calls `takeOver`. Without it, nobody takes over: `takeOver` returns false. */
+  /** What a person does when the workflow calls `takeOver`. Without it, no person takes over: `takeOver` returns false. */
   takeOver?: () => unknown
   /**
    * `'fake'`: time jumps to the next timer when the run waits for nothing else, so that a run which waits for an hour

@@ -109,7 +109,7 @@ test.concurrent.for(stores)(
     await killRepeatedly(start, { kills, processes, lifeMilliseconds, seed: 18 })
     stop.abort()
     await jumping
-    // The rest, by a process that nobody kills.
+    // The rest, by a process that is not killed.
     await domain.scheduler.once()
     const { expected, runs, violations } = await examine(domain)
     record({

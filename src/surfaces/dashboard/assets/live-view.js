@@ -95,7 +95,7 @@ class LiveView {
     this.#showControl(undefined)
   }
 
-  /** @param control who controls the browser; undefined if nobody can take over. */
+  /** @param control who controls the browser; undefined if no user can take over. */
   #showControl(control) {
     const isOwn = control?.by?.id === this.#section.dataset.user
     const had = !this.#find('hand-back').hidden

@@ -10,7 +10,7 @@ export const takeOver: StreamHandler = async ({ account, actor, user, params }, 
   const run = orNotFound(await deps.runs.get(account.id, params.id ?? ''))
   const control = await deps.liveView.control(run.id)
   if (!control || control.by !== null) return void response.status(409).end()
-  // Before the command: nobody has control without an entry.
+  // Before the command: no user has control without an entry.
   await deps.liveViews.record('run.takenOver', account.id, actor, run)
   await deps.liveView.command(run.id, { type: 'takeOver', by: toController(user) })
   response.status(204).end()

@@ -93,7 +93,7 @@ export class LiveViewHub {
     })
   }
 
-  /** Whether a worker with this token may send for the view; `undefined` if nobody watches any more. */
+  /** Whether a worker with this token may send for the view; `undefined` if the last viewer has left. */
   admits(viewId: string, attempt: number, token: string): boolean | undefined {
     const watched = this.#byView.get(viewId)
     if (!watched) return undefined
@@ -113,8 +113,8 @@ export class LiveViewHub {
   }
 
   /**
-   * Resolves with commands for the worker, with none when the signal is aborted, or with `undefined` when nobody watches any
-   * more. Call it while the worker is connected.
+   * Resolves with commands for the worker, with none when the signal is aborted, or with `undefined` when the last viewer
+   * has left. Call it while the worker is connected.
    */
   async nextCommands(viewId: string, signal: AbortSignal): Promise<ForWorker | undefined> {
     const watched = this.#byView.get(viewId)
