@@ -1,5 +1,6 @@
 /** A valid request for each operation, and how to send it. */
 import request, { type Test } from 'supertest'
+import { failInStep } from '../support/finished-steps.ts'
 import type { TestAccount, TestService } from '../support/service.ts'
 import { type DocumentedOperation, type OperationId, operationOf } from './document.ts'
 
@@ -45,7 +46,10 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   cancelRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
   rerunRun: async (service, account) => {
     const count = { path: { workflowId: 'count-words' }, body: { variableData: { path: 'LICENSE' } } }
-    return { path: { runId: await cancelledRun(service, account, count) }, body: {} }
+    const runId = await queueRun(service, account, count)
+    // The document's example starts from this step.
+    await failInStep(service, runId, 'process')
+    return { path: { runId }, body: {} }
   },
   bulkCancelRuns: async () => ({ body: { tag: ['none'] } }),
   bulkRerunRuns: async () => ({ body: { tag: ['none'] } }),

@@ -17,7 +17,7 @@ export async function insertSteps({ change }: TestService, runId: string, names:
 }
 
 /** Ends a queued run as failed in a step. */
-export async function failInStep({ change }: TestService, runId: string, step: string): Promise<void> {
+export async function failInStep({ change }: Pick<TestService, 'change'>, runId: string, step: string): Promise<void> {
   await appendEvent({ change }, runId, 'step', { name: step, state: 'started' })
   const error = { name: 'Error', message: 'The server did not respond.' }
   const data = { status: 'failed', attempt: 1, reason: 'workflowFailed', error: { ...error, stack: null, step } }
