@@ -11,6 +11,7 @@ export async function schedulePages(page: Page): Promise<ShownPage[]> {
     await page.getByLabel('Name').fill(name)
     await page.getByLabel('Workflow').selectOption('count-words')
     await page.getByLabel('Variables, as JSON').fill('{"path": "LICENSE"}')
+    await page.getByText('Options of its runs').click()
     for (const [label, value] of Object.entries(fields)) await page.getByLabel(label).fill(value)
     await page.getByRole('button', { name: 'Create schedule' }).click()
     await page.getByRole('heading', { name }).waitFor()
@@ -23,7 +24,11 @@ export async function schedulePages(page: Page): Promise<ShownPage[]> {
   }
   const paused = await create('Hourly count', { 'Or an interval, in seconds': '3600' })
   await page.getByRole('button', { name: 'Pause' }).click()
-  const path = await create('Morning report', { 'Cron expression': '0 7 * * MON-FRI', 'Time zone': 'Europe/Berlin' })
+  const path = await create('Morning report', {
+    'Cron expression': '0 7 * * MON-FRI',
+    'Time zone': 'Europe/Berlin',
+    Tags: 'report',
+  })
   await page.getByRole('button', { name: 'Run now' }).click()
   return [
     at('schedules', '/schedules'),
