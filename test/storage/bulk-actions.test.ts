@@ -42,9 +42,13 @@ async function openWithRuns(test: Test, kind: StoreKind, options: Partial<Domain
 
 describe.each(stores)('bulk actions ($name)', (kind) => {
   test('cancel every run of the filter that was queued before, and no other', async (test) => {
-    const { domain, principal, create, get, rows, work } = await openWithRuns(test, kind)
+    const { domain, principal, accountId, create, get, rows, work } = await openWithRuns(test, kind)
     const other = await queueRun(domain, principal, { tags: ['b'] })
+    const counts = [1000, 100].map((limit) => domain.bulkActions.count(accountId, 'cancel', { tag: ['a'] }, limit))
+    expect(await Promise.all(counts)).toEqual([count, 100])
+    expect(await domain.bulkActions.count(accountId, 'rerun', {}, 1000)).toBe(0)
     const id = await create({ kind: 'cancel', filter: { tag: ['a'] } })
+    expect((await domain.bulkActions.unfinished(accountId)).map((action) => action.id)).toEqual([id])
     const later = await queueRun(domain, principal, { tags: ['a'] })
     await work()
     expect(await get(id)).toMatchObject({ status: 'finished', matched: count, done: count, skipped: 0, failed: 0 })
