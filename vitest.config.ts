@@ -14,7 +14,10 @@ type TestSet = 'quick' | 'slow' | 'all' | 'reliability'
 const testSet = (process.env.TEST_SET ?? 'quick') as TestSet
 
 /** The quick set has `first-key` and `service` instead. */
-const slowJourneys = 'test/e2e/{prism,demo,examples,examples-browser,journeys,draining,roles}.test.ts'
+const slowJourneys = [
+  'test/e2e/{prism,demo,examples,examples-browser,journeys,draining,roles}.test.ts',
+  'test/e2e/{dashboard,browser,refused-start,tracing}.test.ts',
+]
 
 const slow = [
   'test/**/*.slow.test.ts',
@@ -22,7 +25,7 @@ const slow = [
   'test/samples/samples.test.ts',
   'test/parity/parity.test.ts',
   'test/operations/fuzz.test.ts',
-  slowJourneys,
+  ...slowJourneys,
 ]
 
 /** These compare times, so only `npm run reliability` runs them, on a machine without other work. */
@@ -82,7 +85,7 @@ export default defineConfig({
           name: 'processes',
           ...files(
             [`${startingProcesses}/**/*.test.ts`],
-            [`${startingProcesses}/**/*.slow.test.ts`, 'test/{faults,consumers}/**/*.test.ts', slowJourneys],
+            [`${startingProcesses}/**/*.slow.test.ts`, 'test/{faults,consumers}/**/*.test.ts', ...slowJourneys],
           ),
           isolate: false,
         },
