@@ -144,7 +144,8 @@ describe.each(stores)('API keys ($name)', (kind) => {
       const end = time + 24 * 60 * 60 * 1000
       time = end - 1
       expect(await works()).toEqual([true, true])
-      expect((await apiKeys.list(accountId)).map(({ expiresAt }) => expiresAt)).toEqual([end, null])
+      const ends = new Map((await apiKeys.list(accountId)).map(({ id, expiresAt }) => [id, expiresAt]))
+      expect([ends.get(key.id), ends.get(rotated?.id ?? '')]).toEqual([end, null])
       time = end
       expect(await works()).toEqual([false, true])
       for (const hours of [-1, 25, 0.5, Number.NaN]) {

@@ -79,6 +79,7 @@ export class StorageUsage {
   readonly #options: typeof defaults
   readonly #usage = new Map<string, Usage>()
   #measurement: Measurement | undefined
+  #measuring: Promise<void> | undefined
   #measureAt = 0
   #readAt = 0
   /** The number of the last measurement that this process knows. */
@@ -133,7 +134,15 @@ export class StorageUsage {
     this.#measurement = undefined
   }
 
-  async #measure(now: number): Promise<void> {
+  /** Calls at the same time share one. */
+  #measure(now: number): Promise<void> {
+    this.#measuring ??= this.#measureOnce(now).finally(() => {
+      this.#measuring = undefined
+    })
+    return this.#measuring
+  }
+
+  async #measureOnce(now: number): Promise<void> {
     const { counters } = this.#store
     if (!this.#measurement) {
       this.#measureAt = now + intervalMilliseconds
@@ -142,13 +151,16 @@ export class StorageUsage {
       this.#measurement = { sums: new Map(), lastId: '' }
       for (const usage of this.#usage.values()) usage.addedBeforeStart = usage.added
     }
+    const measurement = this.#measurement
     const startedAt = performance.now()
-    while (await this.#measureRuns(this.#measurement)) {
+    while (await this.#measureRuns(measurement)) {
       if (performance.now() - startedAt > this.#options.measureMilliseconds) return
       await yieldToEventLoop()
     }
+    // Stopped in the meantime.
+    if (this.#measurement !== measurement) return
     // A copy: after an error, the next call repeats this, and no other process measures until it has succeeded.
-    const sums = new Map(this.#measurement.sums)
+    const sums = new Map(measurement.sums)
     addAll(sums, await this.#store.read.all(sumContexts, []))
     await this.#write(sums)
     this.#passes = (await counters.add(passes, 1, leaseMilliseconds)).count
