@@ -85,6 +85,22 @@ describe.each(stores)('schedules ($name)', (kind) => {
     expect(nextTimes).toEqual([1, 2, 3, 4, 5].map((count) => now() + count * minute))
   })
 
+  test('queue a run for a caller together with its entry in the audit log, or neither', async (test) => {
+    const { domain, principal, accountId, id } = await openWithSchedule(test, kind)
+    const rename = (from: string, to: string) =>
+      domain.store.write((tx) => tx.all(`ALTER TABLE ${from} RENAME TO ${to}`, []))
+    await rename('audit_log', 'moved')
+    await expect(domain.schedules.trigger(accountId, id, principal)).rejects.toThrow('audit_log')
+    expect((await findRuns(domain, id)).rows).toEqual([])
+    await rename('moved', 'audit_log')
+    const queued = await domain.schedules.trigger(accountId, id, principal)
+    const [run] = (await findRuns(domain, id)).rows
+    expect(queued).toMatchObject({ kind: 'queued', run: { id: run?.id } })
+    const entries = await domain.store.read.query.selectFrom('audit_log').selectAll().execute()
+    const triggered = entries.filter(({ action }) => action === 'schedule.triggered')
+    expect(triggered.map(({ details }) => JSON.parse(details ?? '{}'))).toEqual([{ runId: run?.id }])
+  })
+
   test('make one run for each time although several processes decide them', async (test) => {
     const { domain, create, pass, now } = await openWithSchedule(test, kind)
     for (let count = 0; count < 4; count += 1) await create()

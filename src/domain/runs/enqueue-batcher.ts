@@ -19,6 +19,8 @@ export type NewRun = Omit<InsertedRun, 'secrets'> & {
 interface EnqueueRequest {
   run: NewRun
   idempotencyKey: IdempotencyKey | undefined
+  /** Writes what is stored together with the run. Not called if the run is refused. */
+  andStore?: ((tx: Transaction) => Promise<void>) | undefined
 }
 
 export interface IdempotencyKey {
@@ -62,17 +64,20 @@ export class EnqueueBatcher {
 
   /** Once this resolves, the run survives a power cut. */
   async enqueue(request: EnqueueRequest): Promise<EnqueueResult> {
-    if (request.run.steps) return this.#enqueueAlone(request)
+    if (request.run.steps || request.andStore) return this.#enqueueAlone(request)
     const isPlain = !request.idempotencyKey && request.run.browser_context_id === null
     const inserted = isPlain ? await this.#plainBatcher?.add(request) : undefined
     return inserted ?? this.#batcher.add(request)
   }
 
-  /** The results of steps can have megabytes, for which the runs of a batch would have to wait. */
-  async #enqueueAlone(request: EnqueueRequest): Promise<EnqueueResult> {
-    const enqueue = (tx: Transaction) => this.#enqueueAll(tx, [request])
-    const [result] = await this.#store.write(enqueue, { concurrent: true })
-    return result as EnqueueResult
+  /** The runs of a batch would have to wait for the other rows: the results of steps can have megabytes. */
+  #enqueueAlone(request: EnqueueRequest): Promise<EnqueueResult> {
+    const enqueue = async (tx: Transaction) => {
+      const [result] = await this.#enqueueAll(tx, [request])
+      if (result?.kind === 'enqueued') await request.andStore?.(tx)
+      return result as EnqueueResult
+    }
+    return this.#store.write(enqueue, { concurrent: true })
   }
 
   /** Enqueues all runs of one account or none, in their order. Once this resolves, they survive a power cut. */

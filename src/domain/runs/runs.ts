@@ -46,6 +46,13 @@ interface RunsDependencies extends RunReaderDependencies {
   observer?: RunObserver
 }
 
+export interface QueueOptions {
+  /** Replace the masks in the variables of a schedule. */
+  secrets?: Secrets
+  /** Writes in the transaction that stores the run. Not called if the run is refused or exists already. */
+  andStore?: (tx: Transaction, runId: string) => Promise<void>
+}
+
 export class Runs extends RunReader {
   readonly #dependencies: RunsDependencies
   readonly #batcher: EnqueueBatcher
@@ -65,10 +72,9 @@ export class Runs extends RunReader {
   /**
    * Queues a run. Once this resolves, the run survives a power cut.
    *
-   * @param secrets replace the masks in the variables of a schedule.
    * @throws {Problem} beyond the storage quota.
    */
-  async queue(queuer: Queuer, request: QueueRequest, secrets?: Secrets): Promise<QueueResult> {
+  async queue(queuer: Queuer, request: QueueRequest, { secrets, andStore }: QueueOptions = {}): Promise<QueueResult> {
     const { store, workflows: registry, encryption, usage } = this.#dependencies
     // Before `createRun` fills in defaults: a repeated request must match even if the schema has changed.
     const { idempotencyKey: key } = request
@@ -91,7 +97,7 @@ export class Runs extends RunReader {
       const trace: { traceparent?: string } = {}
       propagation.inject(context.active(), trace)
       run.trace_context = trace.traceparent ?? null
-      return this.#batcher.enqueue({ run, idempotencyKey })
+      return this.#batcher.enqueue({ run, idempotencyKey, andStore: andStore && ((tx) => andStore(tx, id)) })
     })
     if (result.kind === 'enqueued') {
       usage?.add(account_id, rowBytes + run.variables.length + stepBytes)

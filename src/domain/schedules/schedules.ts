@@ -118,11 +118,8 @@ export class Schedules {
     if (!row) return undefined
     const { request, secrets } = toQueueRequest(encryption, row, null)
     const queuer = 'apiKeyId' in by ? { apiKeyId: by.apiKeyId } : { apiKeyId: null, userId: by.id }
-    const queued = await runs.queue({ accountId, ...queuer }, request, secrets)
-    if (queued.kind === 'queued') {
-      await store.write((tx) => audit(tx, row, 'schedule.triggered', by, { runId: queued.run.id }))
-    }
-    return queued
+    const andStore = (tx: Transaction, runId: string) => audit(tx, row, 'schedule.triggered', by, { runId })
+    return runs.queue({ accountId, ...queuer }, request, { secrets, andStore })
   }
 
   /** Erases the schedule; its runs stay. Returns whether it existed. */
