@@ -1,9 +1,10 @@
-/** Gauges of the queue, the workers and webhooks, read from the store: all processes export the same values. */
+/** Gauges of the queue, the workers, schedules and webhooks, read from the store: all processes export the same values. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Gauge, type Registry } from 'prom-client'
 import { type QueueDepth, type QueueLimits, queueDepth } from '../../domain/runs/queue-depth.ts'
 import type { WaitingFor } from '../../domain/runs/run.ts'
 import type { LiveWorker, Workers } from '../../domain/runs/workers.ts'
+import { findNextDue } from '../../domain/schedules/schedules.sql.ts'
 import { webhookBacklog } from '../../domain/webhooks/webhooks.sql.ts'
 import { limitPer } from '../../domain/workflows/concurrency.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
@@ -21,6 +22,8 @@ export interface QueueMetricsDependencies {
 interface Snapshot {
   depth: QueueDepth
   workers: LiveWorker[]
+  /** When the next schedule is due, or has been due for longest; `null` if none is. */
+  nextSchedule: number | null
   webhooks: { dueSince: number | null; disabledEndpoints: number }
   at: number
 }
@@ -78,6 +81,12 @@ export function queueMetrics(registry: Registry, dependencies: QueueMetricsDepen
     it.set(workers.reduce((sum, { slots }) => sum + slots, 0)),
   )
   gauge(
+    'schedule_delay_seconds',
+    'For how long the schedule that is due for longest has been due; 0 without one.',
+    [],
+    (it, { nextSchedule, at }) => it.set(Math.max(0, at - (nextSchedule ?? at)) / 1000),
+  )
+  gauge(
     'webhook_delay_seconds',
     'For how long the webhook delivery that is due for longest has been due; 0 without one.',
     [],
@@ -91,7 +100,8 @@ export function queueMetrics(registry: Registry, dependencies: QueueMetricsDepen
   )
 }
 
-async function readSnapshot({ tx, workers, workflows, accountConcurrency = 0 }: QueueMetricsDependencies) {
+async function readSnapshot(dependencies: QueueMetricsDependencies): Promise<Snapshot> {
+  const { tx, workers, workflows, accountConcurrency = 0 } = dependencies
   const byId = new Map(workflows().map((workflow) => [workflow.id, workflow]))
   const limits: QueueLimits = {
     ofWorkflow: ({ workflow_id }) => limitPer('workflow', byId.get(workflow_id)),
@@ -102,8 +112,10 @@ async function readSnapshot({ tx, workers, workflows, accountConcurrency = 0 }: 
       byId.get(workflowId)?.throttle?.per !== 'key' || limitPer('key', byId.get(workflowId)) < Number.POSITIVE_INFINITY,
   }
   const depth = await queueDepth(tx, limits)
+  const [schedule] = await tx.all(findNextDue, [])
   const [webhooks = { dueSince: null, disabledEndpoints: 0 }] = await tx.all(webhookBacklog, [])
-  return { depth, workers: await workers.alive(), webhooks, at: Date.now() }
+  const nextSchedule = schedule?.at ?? null
+  return { depth, workers: await workers.alive(), nextSchedule, webhooks, at: Date.now() }
 }
 
 /** Shares a snapshot among the gauges and with scrapes soon after; `undefined` if the store is unavailable. */
