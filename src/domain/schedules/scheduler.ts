@@ -40,6 +40,12 @@ interface Decided {
 /** Schedules of one transaction: on SQLite, it delays other writes by some milliseconds. */
 const batchSize = 100
 
+/**
+ * After this many runs, the rest of a batch follows in another transaction: a schedule can make up for 100 times at once,
+ * and a process that is killed during a transaction has made no progress.
+ */
+const runsPerBatch = 200
+
 /** Batches before other maintenance continues. */
 const batchesMax = 10
 
@@ -102,7 +108,14 @@ export class Scheduler {
   async #decideAll(tx: Transaction, rows: readonly SchedulesTable[], now: number): Promise<Decided> {
     if (rows.length === 0) return { decisions: [], cancelled: [] }
     const context: DecisionContext = { ...(await readContext(tx, rows)), ...this.#dependencies, now }
-    const decisions = rows.map((row) => decide(row, context))
+    const decisions: Decision[] = []
+    let count = 0
+    for (const row of rows) {
+      if (count >= runsPerBatch) break
+      const decision = decide(row, context)
+      decisions.push(decision)
+      count += decision.runs.length
+    }
     // In the order of their ids, because this may lock the accounts.
     const byAccount = [...Map.groupBy(decisions, ({ row }) => row.account_id)].sort(([a], [b]) => (a < b ? -1 : 1))
     for (const [accountId, ofAccount] of byAccount) {
