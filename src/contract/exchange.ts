@@ -110,6 +110,13 @@ export class Exchange<P = unknown> {
   }
 }
 
+interface Authentication {
+  /** See `OperationRequest`. */
+  stillAuthenticated(): Promise<boolean>
+  /** Aborts the request when its credential has become invalid. Returns a function that ends the checks. */
+  checkCredential(request: AbortController): () => void
+}
+
 /** The request that a handler receives: `OperationRequest` of handler.ts without the types of an operation. */
 export class HandlerRequest {
   readonly path: object
@@ -120,17 +127,19 @@ export class HandlerRequest {
   readonly requestId: string
   readonly stillAuthenticated: () => Promise<boolean>
   readonly #exchange: Exchange
+  readonly #checkCredential: Authentication['checkCredential']
   #abort: AbortController | undefined = undefined
 
-  constructor(exchange: Exchange, operation: Operation, stillAuthenticated: () => Promise<boolean>) {
+  constructor(exchange: Exchange, operation: Operation, authentication: Authentication) {
     this.#exchange = exchange
+    this.#checkCredential = authentication.checkCredential
     this.path = exchange.parameters.path
     this.query = exchange.parameters.query
     this.header = readHeaders(operation, exchange.request.headers)
     this.body = exchange.body?.value
     this.principal = exchange.principal
     this.requestId = exchange.requestId
-    this.stillAuthenticated = stillAuthenticated
+    this.stillAuthenticated = authentication.stillAuthenticated
   }
 
   /** All headers, for handlers that do not serve one known operation. */
@@ -160,10 +169,21 @@ export class HandlerRequest {
     this.#exchange.tenant?.endTurn()
   }
 
-  /** Created on first use: an AbortController and its listener cost 6 µs, and most handlers need none. */
   get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Call it once. See `OperationRequest`. */
+  whileAuthenticated(): AbortSignal {
+    const { response } = this.#exchange
+    if (!response.destroyed) response.once('close', this.#checkCredential(this.#controller))
+    return this.signal
+  }
+
+  /** Created on first use: an AbortController and its listener cost 6 µs, and most handlers need none. */
+  get #controller(): AbortController {
     this.#abort ??= abortOnClose(this.#exchange)
-    return this.#abort.signal
+    return this.#abort
   }
 }
 

@@ -39,6 +39,8 @@ export interface OperationRequest<Operation extends OperationTypes, Filled exten
   endTurn(): void
   /** Whether the credential of this request would be accepted now; for responses that take long. */
   stillAuthenticated(): Promise<boolean>
+  /** From now on, `signal` is also aborted within about a second after the credential has become invalid. Call it once. */
+  whileAuthenticated(): AbortSignal
 }
 
 type QueryOf<Query, Filled extends string> = NonNullable<Query> &

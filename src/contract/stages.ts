@@ -5,6 +5,7 @@
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express'
 import type { Operation } from '../openapi/served-operations.ts'
 import { ClientGone, readBody } from './body.ts'
+import { CredentialChecks } from './credential-checks.ts'
 import { isPreflight, preflightResponse } from './cross-origin.ts'
 import {
   clientClosed,
@@ -125,6 +126,7 @@ export interface StageOptions<P> {
 
 /** Runs the stages from the credential to the response. One middleware, as each hop of Express costs 1 µs. */
 export function serveOperation<P>(options: StageOptions<P>): RequestHandler {
+  const checks = new CredentialChecks()
   return async function serveOperation(request, response) {
     const exchange = exchangeOf(response)
     const served = exchange.served as ServedOperation
@@ -135,11 +137,18 @@ export function serveOperation<P>(options: StageOptions<P>): RequestHandler {
     exchange.body = await readBody(operation, request, exchange.tenant)
     exchange.parameters = served.readParameters(exchange.pathValues, splitUrl(request).search)
     await served.validateRequest(request, response, exchange.parameters, exchange.body)
-    const stillAuthenticated = async () => {
-      const caller = await options.authenticate(exchange.credential, operation.schemeNames)
-      return caller !== undefined && permits(caller, served, exchange)
-    }
-    send(exchange, await served.run(new HandlerRequest(exchange, operation, stillAuthenticated)))
+    const { credential } = exchange
+    const authenticateAgain = () => options.authenticate(credential, operation.schemeNames)
+    const handlerRequest = new HandlerRequest(exchange, operation, {
+      async stillAuthenticated() {
+        const caller = await authenticateAgain()
+        return caller !== undefined && permits(caller, served, exchange)
+      },
+      // The scopes of a credential do not change.
+      checkCredential: (abort) =>
+        checks.add(`${operation.id} ${credential}`, async () => (await authenticateAgain()) !== undefined, abort),
+    })
+    send(exchange, await served.run(handlerRequest))
     exchange.tenant?.endTurn()
   }
 }

@@ -1,4 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { describe, expect, test, vi } from 'vitest'
+import { CredentialChecks } from '../../src/contract/credential-checks.ts'
+import { waitLimits } from '../support/timeouts.ts'
 import { library } from './library.ts'
 import { Down, goodKey, jsonType, key, readerKey, serve } from './served.ts'
 
@@ -73,6 +76,48 @@ describe('scopes', () => {
     })
     await call('GET', '/books/a')
     expect(seen).toEqual([true, false])
+  })
+})
+
+describe('requests that take long', () => {
+  test('end when their key becomes invalid, with one check a second for all of them', async () => {
+    let isGood = true
+    let checks = 0
+    const waiting: Promise<void>[] = []
+    const { call } = await serve({
+      authenticate: async (_credential, _schemes, client) => {
+        if (client === undefined) checks += 1
+        return isGood ? { principal: { name: '' }, scopes: null } : undefined
+      },
+      handlers: {
+        getBook: async (request) => {
+          const signal = (request as { whileAuthenticated(): AbortSignal }).whileAuthenticated()
+          waiting.push(new Promise((resolve) => signal.addEventListener('abort', () => resolve())))
+          await waiting.at(-1)
+          return { status: 200, body: { title: 'A' } }
+        },
+      },
+    })
+    const calls = [call('GET', '/books/a'), call('GET', '/books/b')]
+    await vi.waitUntil(() => waiting.length === 2 && checks > 0, waitLimits)
+    isGood = false
+    const before = checks
+    await Promise.all(calls)
+    expect(checks - before).toBe(1)
+  })
+
+  test('do not end because the store is unavailable', async () => {
+    let checks = 0
+    const abort = new AbortController()
+    const credentials = new CredentialChecks()
+    const check = async () => {
+      checks += 1
+      if (checks === 1) throw new Error('unavailable')
+      return false
+    }
+    credentials.add('key', check, abort)
+    await once(abort.signal, 'abort')
+    expect(checks).toBe(2)
   })
 })
 

@@ -1,4 +1,5 @@
 /** Streams the events of a run, and changes to any run of an account, whichever process writes them. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Reserve } from '../../contract/tenant-limits.ts'
 import { inList } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
@@ -13,6 +14,8 @@ import type { Runs } from './runs.ts'
 const findStatus = statement<{ status: RunStatus }, [id: string]>(
   `SELECT status FROM runs WHERE id = ? AND status <> '${deletedStatus}'`,
 )
+/** Ids per query. */
+const idsPerRead = 1000
 /** Queueing a run writes no event, unlike its start. Several runs, since one that is committed later may have a lower id. */
 const findNewestRuns = statement<{ id: string }, [accountId: string]>(
   "SELECT id FROM runs WHERE account_id = ? AND status = 'queued' ORDER BY id DESC LIMIT 20",
@@ -20,12 +23,6 @@ const findNewestRuns = statement<{ id: string }, [accountId: string]>(
 
 /** An event has up to 32 KiB, and a stream whose reader is slow holds what it has read. */
 const eventsPerRead = 32
-/** How often a waiting request's API key is checked. */
-const checkMilliseconds = 1000
-const accountsPerRead = 1000
-
-/** A stream checks in the first of this many quiet periods whether its run still exists. */
-const quietPeriodsPerCheck = 15
 
 export class RunFeed {
   readonly #store: Store
@@ -34,6 +31,8 @@ export class RunFeed {
   /** The ids of the newest queued runs of each followed account. */
   readonly #newestRuns = new Map<string, string>()
   readonly #reads = new Map<string, Promise<RunEvent[]>>()
+  /** The next read of statuses, and the runs that it is for. */
+  #statuses: { ids: Set<string>; read: Promise<Map<string, string>> } | undefined
   readonly #changedRuns: ChangedRuns
   #isReading = false
   #again = false
@@ -64,7 +63,7 @@ export class RunFeed {
   /**
    * Waits up to `seconds` for the run to finish; returns its latest state.
    *
-   * @param check called every second and before the result is read; what it throws ends waiting.
+   * @param check called before the result is read; what it throws ends waiting.
    */
   async waitUntilFinished(
     runs: Runs,
@@ -79,10 +78,11 @@ export class RunFeed {
       for (;;) {
         const [current] = await this.#store.read.all(findStatus, [run.id])
         const milliseconds = deadline - performance.now()
-        const isOver = !current || isFinal(current.status) || milliseconds <= 0 || this.#isOver(signal)
-        await check?.()
-        if (isOver) return (await runs.get(run.accountId, run.id, reserve)) ?? run
-        await follower.wait(check ? Math.min(milliseconds, checkMilliseconds) : milliseconds, signal)
+        if (!current || isFinal(current.status) || milliseconds <= 0 || this.#isOver(signal)) {
+          await check?.()
+          return (await runs.get(run.accountId, run.id, reserve)) ?? run
+        }
+        await follower.wait(milliseconds, signal)
       }
     } finally {
       this.#unfollow('run', run.id, follower)
@@ -95,8 +95,8 @@ export class RunFeed {
 
   /**
    * The run's events after `sequence`, then new ones as they are written. Ends after the final one, or when the run is
-   * purged. Yields `null` each time `quietSeconds` pass without an event: to all streams of this process at the same
-   * moment, so that what they check then can be shared.
+   * purged. Yields `null` each time `quietSeconds` pass without an event, or less for the first time: to all streams of
+   * this process at the same moment, so that they share a look at their runs.
    */
   async *events(
     runId: string,
@@ -107,23 +107,22 @@ export class RunFeed {
     const follower = await this.#follow('run', runId)
     const quietMilliseconds = quietSeconds * 1000
     let last = sequence
-    let quietPeriods = 0
+    let changed = true
     try {
       while (!this.#isOver(signal)) {
-        const events = quietPeriods > 0 ? [] : await this.#readEvents(runId, last)
+        const events = changed ? await this.#readEvents(runId, last) : []
         for (const event of events) {
           yield event
           last = event.sequence
           if (event.type === 'status' && isFinal(event.data.status as RunStatus)) return
         }
         if (events.length > 0) continue
-        const changed = await follower.wait(quietMilliseconds - (performance.now() % quietMilliseconds), signal)
-        quietPeriods = changed ? 0 : quietPeriods + 1
+        changed = await follower.wait(quietMilliseconds - (performance.now() % quietMilliseconds), signal)
         if (changed || signal.aborted) continue
-        const isChecked = quietPeriods % quietPeriodsPerCheck === 1
-        const [run] = isChecked ? await this.#store.read.all(findStatus, [runId]) : [{ status: 'queued' as const }]
+        const status = await this.#readStatus(runId)
         // It is purged, or a power cut has undone the claim whose event the follower had received.
-        if (!run || (isFinal(run.status) && !(await this.hasEventsAfter(runId, last)))) return
+        if (!status || (isFinal(status) && !(await this.hasEventsAfter(runId, last)))) return
+        changed = isFinal(status)
         yield null
       }
     } finally {
@@ -159,6 +158,24 @@ export class RunFeed {
       queueMicrotask(() => this.#reads.delete(key))
     }
     return reading
+  }
+
+  /** Streams that wake at the same moment share a read. `undefined` if the run is deleted. */
+  async #readStatus(runId: string): Promise<RunStatus | undefined> {
+    this.#statuses ??= this.#startStatusRead()
+    const { ids, read } = this.#statuses
+    ids.add(runId)
+    const status = (await read).get(runId)
+    return status === deletedStatus ? undefined : (status as RunStatus | undefined)
+  }
+
+  #startStatusRead() {
+    const ids = new Set<string>()
+    const read = nextTurn().then(() => {
+      this.#statuses = undefined
+      return readColumn(this.#store.read, 'status', ids)
+    })
+    return { ids, read }
   }
 
   /** How many streams follow one run, and how many all runs of an account. */
@@ -220,7 +237,7 @@ export class RunFeed {
         const changed = await this.#changedRuns.find()
         for (const runId of changed) notifyAll(this.#followers.run.get(runId))
         if (this.#followers.account.size === 0) continue
-        const accounts = await findAccounts(this.#store.read, changed)
+        const accounts = new Set((await readColumn(this.#store.read, 'account_id', changed)).values())
         for (const id of this.#followers.account.keys()) if (await this.#hasNewRuns(id)) accounts.add(id)
         for (const id of accounts) notifyAll(this.#followers.account.get(id))
       } catch {
@@ -237,13 +254,18 @@ function notifyAll(followers: ReadonlySet<Follower> = new Set()): void {
   for (const follower of followers) follower.notify()
 }
 
-async function findAccounts(tx: Transaction, runs: ReadonlySet<string>): Promise<Set<string>> {
-  const accounts = new Set<string>()
+/** A column of the runs by their ids. */
+async function readColumn(
+  tx: Transaction,
+  column: 'status' | 'account_id',
+  runs: ReadonlySet<string>,
+): Promise<Map<string, string>> {
+  const values = new Map<string, string>()
   const ids = [...runs]
-  for (let start = 0; start < ids.length; start += accountsPerRead) {
-    const { marks, values } = inList(ids.slice(start, start + accountsPerRead))
-    const rows = await tx.all<{ account_id: string }>(`SELECT account_id FROM runs WHERE id IN (${marks})`, values)
-    for (const { account_id } of rows) accounts.add(account_id)
+  for (let start = 0; start < ids.length; start += idsPerRead) {
+    const { marks, values: some } = inList(ids.slice(start, start + idsPerRead))
+    const sql = `SELECT id, ${column} AS value FROM runs WHERE id IN (${marks})`
+    for (const { id, value } of await tx.all<{ id: string; value: string }>(sql, some)) values.set(id, value)
   }
-  return accounts
+  return values
 }

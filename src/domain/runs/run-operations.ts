@@ -28,7 +28,10 @@ type Operations = Pick<
   | 'getRunArtifact'
 >
 
-type WaitingRequest = Pick<Parameters<Operations['queueRemoteRun']>[0], 'signal' | 'reserve' | 'stillAuthenticated'>
+type WaitingRequest = Pick<
+  Parameters<Operations['queueRemoteRun']>[0],
+  'whileAuthenticated' | 'reserve' | 'stillAuthenticated'
+>
 
 /** Maximum seconds that a response waits for its run to finish (`Prefer: wait`). */
 export const waitSecondsMax = 30
@@ -111,13 +114,14 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
       return run ? { status: 200, body: toResponse(run) } : notFound('run')
     },
 
-    async streamRunEvents({ principal, path, header, signal, stillAuthenticated }) {
+    async streamRunEvents(request) {
+      const { principal, path, header } = request
       const run = await runs.get(principal.accountId, path.runId)
       if (!run) return notFound('run')
       const after = Number(header['Last-Event-ID'] ?? 0)
       if (isFinal(run.status) && !(await feed.hasEventsAfter(run.id, after))) return { status: 204 }
-      const events = feed.events(run.id, after, 1, signal)
-      return { status: 200, events: whileAuthenticated(events, stillAuthenticated) }
+      const events = feed.events(run.id, after, heartbeatSeconds, request.whileAuthenticated())
+      return { status: 200, events: toServerSentEvents(events, () => request.stillAuthenticated()) }
     },
 
     async getRunArtifact({ principal, path, header: { Range: range, 'If-Range': ifRange }, reserve }) {
@@ -171,16 +175,19 @@ function waitUntilFinished(
   runs: Runs,
   run: Run,
   seconds: number,
-  { signal, reserve, stillAuthenticated }: WaitingRequest,
+  request: WaitingRequest,
 ): Promise<Run> {
+  const { reserve } = request
   const check = async () => {
-    if (!(await stillAuthenticated())) throw new CredentialRevoked()
+    if (!(await request.stillAuthenticated())) throw new CredentialRevoked()
   }
-  return feed.waitUntilFinished(runs, run, seconds, signal, { reserve, check }).catch((error: unknown) => {
-    if (error instanceof CredentialRevoked) throw error
-    // The run is stored: if waiting fails, 202 is still correct.
-    return run
-  })
+  return feed
+    .waitUntilFinished(runs, run, seconds, request.whileAuthenticated(), { reserve, check })
+    .catch((error: unknown) => {
+      if (error instanceof CredentialRevoked) throw error
+      // The run is stored: if waiting fails, 202 is still correct.
+      return run
+    })
 }
 
 function notFinished({ status }: Run) {
@@ -200,17 +207,14 @@ function rangeNotSatisfiable(sizeBytes: number) {
   return { status: 416 as const, headers, problem: { kind: 'range-not-satisfiable', detail, errors } }
 }
 
-/** Ends the stream when its API key is deleted or expires: before the next event, or within a second without events. */
-async function* whileAuthenticated(
+/** Checks the API key again before each event. While there is none, the request's signal ends the stream. */
+async function* toServerSentEvents(
   events: AsyncIterable<RunEvent | null>,
   stillAuthenticated: () => Promise<boolean>,
 ): AsyncGenerator<ServerSentEvent> {
-  let quietSeconds = 0
   for await (const event of events) {
     if (!(await stillAuthenticated())) return
-    quietSeconds = event ? 0 : quietSeconds + 1
-    if (event) yield toServerSentEvent(event)
-    else if (quietSeconds % heartbeatSeconds === 0) yield null
+    yield event && toServerSentEvent(event)
   }
 }
 
