@@ -16,7 +16,7 @@ const followerCount = 900
 const lines = 40
 const intervalMilliseconds = 50
 /** The followers connect before their run starts. */
-const delaySeconds = 10
+const delaySeconds = 15
 const quietSeconds = 5
 
 interface Subject {
@@ -156,9 +156,12 @@ interface Followed {
   quietMicroseconds: number
 }
 
-/** Opens all streams, waits a while, and counts the events of each until all have the last one. */
+/** Opens all streams, waits as long as without any, and counts the events of each until all have the last one. */
 async function follow(subject: Subject): Promise<Followed> {
   const { url, emit } = await subject.openEvents()
+  const startedAt = cpuSeconds(subject.pids)
+  await delay(quietSeconds * 1000)
+  const idle = cpuSeconds(subject.pids) - startedAt
   const agent = new Agent({ maxSockets: Number.POSITIVE_INFINITY })
   let logged = 0
   let connected = 0
@@ -183,6 +186,6 @@ async function follow(subject: Subject): Promise<Followed> {
   await delay(500)
   return {
     eventMicroseconds: (used * 1e6) / (lines * followerCount),
-    quietMicroseconds: (quiet * 1e6) / (quietSeconds * followerCount),
+    quietMicroseconds: ((quiet - idle) * 1e6) / (quietSeconds * followerCount),
   }
 }

@@ -1,8 +1,8 @@
 /** The statements that list runs. */
 import { finished } from './run-count-statements.ts'
+import { hasArtifacts, type RunToRead } from './run-statements.ts'
 import { inList } from './statement-values.ts'
 import { type Statement, statement, type Transaction, type Value } from './store.ts'
-import type { RunsTable } from './tables/run-tables.ts'
 
 /** What the runs of a list have in common. Each has an index that orders the runs of a status by id. */
 export type RunSelector =
@@ -198,10 +198,10 @@ export async function countRuns({ all }: Transaction, accountId: string, filter:
 }
 
 /** The runs in the order of the list. */
-export async function findRuns({ all }: Transaction, runs: readonly RunSize[]): Promise<RunsTable[]> {
+export async function findRuns({ all }: Transaction, runs: readonly RunSize[]): Promise<RunToRead[]> {
   if (runs.length === 0) return []
   const { marks, values } = inList(runs.map(({ id }) => id))
-  const rows = await all<RunsTable>(`SELECT * FROM runs WHERE id IN (${marks})`, values)
+  const rows = await all<RunToRead>(`SELECT *, ${hasArtifacts} FROM runs WHERE id IN (${marks})`, values)
   const byId = new Map(rows.map((row) => [row.id, row]))
   return runs.flatMap(({ id }) => byId.get(id) ?? [])
 }

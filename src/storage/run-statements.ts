@@ -45,6 +45,14 @@ export const startedAttempt = "status = 'running', reason = NULL, attempts = att
  */
 export const findRunSql = "SELECT * FROM runs WHERE id = ? AND account_id || '' = ? AND status <> 'deleted'"
 
+/** A run, and whether it has artifacts (1) or not (0), so that those of most runs need no query. */
+export interface RunToRead extends RunsTable {
+  has_artifacts: 0 | 1
+}
+
+export const hasArtifacts =
+  '(CASE WHEN EXISTS (SELECT 1 FROM artifacts WHERE run_id = runs.id) THEN 1 ELSE 0 END) AS has_artifacts'
+
 export const sharedRunStatements = {
   ...runCountStatements,
   ...waitingRunStatements,
@@ -83,7 +91,7 @@ export const sharedRunStatements = {
     'DELETE FROM idempotency_keys WHERE account_id = ? AND key = ? AND run_id = ?',
   ),
 
-  findRun: statement<RunsTable, [id: string, accountId: string]>(findRunSql),
+  findRun: statement<RunToRead, [id: string, accountId: string]>(findRunSql.replace('*', `*, ${hasArtifacts}`)),
 
   // Claiming
 

@@ -3,8 +3,8 @@ import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
 import { findRuns, listRunSizes } from '../../storage/run-list.ts'
+import type { RunToRead } from '../../storage/run-statements.ts'
 import type { Store } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { historyBytes, type RunAttempt, readAttempts } from './attempt-history.ts'
@@ -95,10 +95,10 @@ export class RunReader {
   }
 
   /** @param attempts of the only row; lists have none, so that a page stays small. */
-  async #toRuns(rows: RunsTable[], attempts?: RunAttempt[]): Promise<Run[]> {
+  async #toRuns(rows: RunToRead[], attempts?: RunAttempt[]): Promise<Run[]> {
     const describeLimit = await this.readLimits(rows)
-    const started = rows.filter(({ attempts }) => attempts > 0).map(({ id }) => id)
-    const artifacts = await this.#dependencies.artifacts.findByRun(started)
+    const withArtifacts = rows.filter(({ has_artifacts }) => has_artifacts === 1).map(({ id }) => id)
+    const artifacts = await this.#dependencies.artifacts.findByRun(withArtifacts)
     return rows.map((row) => new Run(row, describeLimit, artifacts.get(row.id) ?? [], attempts))
   }
 

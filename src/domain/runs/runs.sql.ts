@@ -1,25 +1,27 @@
 /** Reads and writes runs and their events. */
 import type { NewEvent } from '../../storage/run-statements.ts'
 import { parseId } from '../../storage/statement-values.ts'
-import type { Transaction } from '../../storage/store.ts'
+import type { Statement, Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import { boundEventData } from './reported-values.ts'
 import { parseCreatedAt, type Report, type RunEvent } from './run.ts'
 import type { AttemptError } from './run-state.ts'
 
-export const findRun = (tx: Transaction, accountId: string, id: string) => find(tx, 'findRun', accountId, id)
+export const findRun = (tx: Transaction, accountId: string, id: string) =>
+  find(tx, tx.statements.findRun, accountId, id)
 
 /** Finds the run, and locks it until the transaction ends. */
-export const lockRun = (tx: Transaction, accountId: string, id: string) => find(tx, 'lockRun', accountId, id)
+export const lockRun = (tx: Transaction, accountId: string, id: string) =>
+  find(tx, tx.statements.lockRun, accountId, id)
 
-async function find(
+async function find<Row extends RunsTable>(
   tx: Transaction,
-  how: 'findRun' | 'lockRun',
+  find: Statement<Row, [id: string, accountId: string]>,
   accountId: string,
   id: string,
-): Promise<RunsTable | undefined> {
+): Promise<Row | undefined> {
   const runId = parseId(id)
-  const [row] = runId === undefined ? [] : await tx.all(tx.statements[how], [runId, accountId])
+  const [row] = runId === undefined ? [] : await tx.all(find, [runId, accountId])
   return row
 }
 

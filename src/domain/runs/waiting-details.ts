@@ -35,15 +35,15 @@ export async function readLimits(
   const isLimited = (run: QueuedRun) =>
     Math.min(limits.ofAccount, limits.ofWorkflow(run), limits.ofWorkflowInAccount?.(run) ?? Number.POSITIVE_INFINITY) <
     Number.POSITIVE_INFINITY
-  const hasLimit = runs.some((run) => run.status === 'queued' && isLimited(run))
-  const running = hasLimit ? await RunningCounts.read(read, registry.scopeOf) : undefined
-  const idOf = ({ concurrency_group, ...run }: QueuedRun) => {
-    const throttle = run.status === 'queued' ? find(run)?.throttle : undefined
-    return throttle && throttleId(throttle, run, concurrency_group, registry.scopeOf)
+  const queued = runs.filter(({ status }) => status === 'queued')
+  const running = queued.some(isLimited) ? await RunningCounts.read(read, registry.scopeOf) : undefined
+  const idOf = (run: QueuedRun) => {
+    const { throttle } = find(run) ?? {}
+    return throttle && throttleId(throttle, run, run.concurrency_group, registry.scopeOf)
   }
   const throttles = await findThrottles(
     read,
-    runs.flatMap((run) => idOf(run) ?? []),
+    queued.flatMap((run) => idOf(run) ?? []),
   )
   return (run) => {
     const { throttle } = find(run) ?? {}
