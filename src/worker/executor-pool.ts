@@ -5,6 +5,9 @@
 import { type ExecutorOptions, ExecutorProcess, LoadError, type ModulesToLoad } from './executor-process.ts'
 import { ProcessReaper } from './process-reaper.ts'
 
+/** For how long a process keeps its account while others wait: starting another process takes 70 ms of CPU time. */
+const turnMilliseconds = 500
+
 /** All idle processes but one are killed after this time. */
 const idleMilliseconds = 30_000
 
@@ -20,6 +23,7 @@ interface Pooled {
   workflowId: string | undefined
   /** The account whose runs it executes, so that nothing of another remains in it. */
   accountId: string | undefined
+  turnStartedAt: number
 }
 
 export class ExecutorPool {
@@ -73,6 +77,7 @@ export class ExecutorPool {
         this.#take((each) => fits(each, accountId)) ??
         this.#take((each) => fits(each, undefined)) ??
         this.#start(deployment, isSeparate ? workflowId : undefined)
+      if (pooled.accountId !== accountId || !isInTurn(pooled)) pooled.turnStartedAt = performance.now()
       pooled.accountId = accountId
       this.#busy.set(pooled.process, pooled)
       // Load the modules for the next claim now.
@@ -87,6 +92,11 @@ export class ExecutorPool {
         this.#loadSeparately.add(deployment.id)
       }
     }
+  }
+
+  /** The account of each idle process whose turn lasts. */
+  inTurn(): string[] {
+    return this.#idle.flatMap((pooled) => (isInTurn(pooled) && pooled.process.alive ? (pooled.accountId ?? []) : []))
   }
 
   /** @param reusable false when code of the attempt may still run in the process. */
@@ -114,7 +124,7 @@ export class ExecutorPool {
     const path = workflowId === undefined ? undefined : modules[workflowId]
     const loaded = workflowId === undefined || path === undefined ? modules : { [workflowId]: path }
     const process = new ExecutorProcess(this.#options, { directory, modules: loaded }, this.#reaper)
-    return { process, deploymentId: id, workflowId, accountId: undefined }
+    return { process, deploymentId: id, workflowId, accountId: undefined, turnStartedAt: 0 }
   }
 
   #take(fits: (pooled: Pooled) => boolean): Pooled | undefined {
@@ -160,4 +170,8 @@ export class ExecutorPool {
     for (const each of this.#idle) if (isKilled(each)) each.process.kill()
     this.#idle = this.#idle.filter((each) => !isKilled(each))
   }
+}
+
+function isInTurn({ turnStartedAt }: Pooled): boolean {
+  return performance.now() - turnStartedAt < turnMilliseconds
 }

@@ -93,6 +93,11 @@ export class PinnedExecutors {
     }
   }
 
+  /** The account of each idle process whose turn lasts. */
+  inTurn(): string[] {
+    return this.#pool.inTurn()
+  }
+
   /** @param reusable false when code of the attempt may still run in the process. */
   release({ executor, deploymentId }: Execution, reusable: boolean): void {
     this.#pool.release(executor, reusable)

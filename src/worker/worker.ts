@@ -7,6 +7,7 @@ import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import type { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
 import type { Claim, Claimable } from '../domain/runs/attempts.ts'
+import type { OwnAttempts } from '../domain/runs/fair-scheduling.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
 import { noRetry, type Outcome } from '../domain/runs/run-state.ts'
 import type { Workers } from '../domain/runs/workers.ts'
@@ -152,7 +153,8 @@ export class Worker {
       const free = () => slots - this.#executing.size
       if (free() === 0) break
       try {
-        const claims = await this.#queue.claim(id, this.#dependencies.deployments.claimable(), free, leaseSeconds)
+        const workflows = this.#dependencies.deployments.claimable()
+        const claims = await this.#queue.claim(id, workflows, free, leaseSeconds, this.#own)
         for (const claim of claims) this.#begin(claim, dependencies)
       } catch (error) {
         this.#log.warn({ err: error }, 'claiming runs failed; retrying at the next notification')
@@ -160,6 +162,11 @@ export class Worker {
     }
     // Synchronously after the last test of #claimAgain: a wake-up between the two would be lost.
     this.#isClaiming = false
+  }
+
+  readonly #own: OwnAttempts = {
+    ended: () => [...this.#claims.keys()].flatMap((claim) => (this.#executing.has(claim) ? [] : claim.accountId)),
+    inTurn: () => this.#dependencies.executors.inTurn(),
   }
 
   #begin(claim: Claim, dependencies: AttemptDependencies): void {

@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { Deployments } from '../../src/domain/deployments/deployments.ts'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
+import type { OwnAttempts } from '../../src/domain/runs/fair-scheduling.ts'
 import { claimAll, claimableOf, claimOne, leaseSeconds, noRetry } from '../support/claims.ts'
-import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
 import { writtenSnapshot } from '../support/snapshots.ts'
 import { stores } from '../support/store-kinds.ts'
 
@@ -44,6 +45,44 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
     const claims = [...(await claimAll(domain.queue, domain, 4)), ...(await claimAll(domain.queue, domain, 5))]
     for (const { accountId } of accounts)
       expect(accountsOf(claims).filter((each) => each === accountId)).toHaveLength(3)
+  })
+
+  describe('by what a worker knows', () => {
+    /** Two accounts with four runs each, of which three and one are running. */
+    async function openTwo(test: Test) {
+      const domain = await openDomain(test, { kind })
+      const busy = await flood(domain, 3)
+      const claimed = await claimAll(domain.queue, domain, 3)
+      for (let count = 0; count < 4; count += 1) await queueRun(domain, busy.principal)
+      const other = await flood(domain, 4)
+      const claim = (own: Partial<OwnAttempts>) => {
+        const known = { ended: () => [], inTurn: () => [], ...own }
+        return domain.queue.claim('worker', claimableOf(domain.workflows), 1, leaseSeconds, known)
+      }
+      return { domain, busy, other, claimed, claim }
+    }
+
+    test('an account keeps a process during its turn, unless another account has no running run', async (test) => {
+      const { busy, other, claim } = await openTwo(test)
+      const inTurn = () => [busy.accountId]
+      expect(accountsOf(await claim({ inTurn }))).toEqual([other.accountId])
+      expect(accountsOf(await claim({ inTurn }))).toEqual([busy.accountId])
+      expect(accountsOf(await claim({}))).toEqual([other.accountId])
+    })
+
+    test('attempts that have ended no longer count as running', async (test) => {
+      const { busy, other, claimed, claim } = await openTwo(test)
+      expect(accountsOf(await claim({}))).toEqual([other.accountId])
+      expect(accountsOf(await claim({ ended: () => accountsOf(claimed) }))).toEqual([busy.accountId])
+    })
+
+    test('a process serves one run at a time', async (test) => {
+      const { domain, busy, other, claim } = await openTwo(test)
+      await claim({})
+      const own = { ended: () => [], inTurn: () => [busy.accountId] }
+      const claims = await domain.queue.claim('worker', claimableOf(domain.workflows), 2, leaseSeconds, own)
+      expect(accountsOf(claims).toSorted()).toEqual([busy.accountId, other.accountId].toSorted())
+    })
   })
 
   test('skips an account whose runs all wait for a concurrency limit', async (test) => {

@@ -1,7 +1,8 @@
 /**
  * Fair scheduling: decides which runs are claimed next. Accounts are served in the order of their ids, so that
  * thousands of runs of one account do not delay another's. Among the next accounts, the one with the fewest running
- * runs goes first. Within an account, the highest priority goes first, then the oldest run.
+ * runs goes first; but among those that have some, a worker's process keeps its account for a turn, since a process for
+ * another one may have to be started. Within an account, the highest priority goes first, then the oldest run.
  */
 import { type QueueHead, queueHeadsMax } from '../../storage/queue-heads.ts'
 import type { ClaimedQueue } from '../../storage/run-statements.ts'
@@ -24,10 +25,19 @@ export interface ClaimableWorkflows {
   load(heads: readonly QueueHead[]): Promise<void>
 }
 
+/** What a worker knows about its own attempts and processes. */
+export interface OwnAttempts {
+  /** The account of each attempt that has ended, but that the store counts as running since its outcome is not stored. */
+  ended(): Iterable<string>
+  /** The account of each idle process whose turn lasts. */
+  inTurn(): Iterable<string>
+}
+
 export interface Claimer {
   workflows: ClaimableWorkflows
   /** How many runs of one account may run at the same time; 0 for no limit. */
   accountConcurrency: number
+  own?: OwnAttempts | undefined
 }
 
 export function hasLimits({ workflows, accountConcurrency }: Claimer): boolean {
@@ -48,6 +58,10 @@ export class FairSchedule {
   readonly #limits: ConcurrencyLimits
   readonly #picks = new Map<QueueHead, PickedRuns>()
   #picked = 0
+  /** The worker's ended attempts by account. */
+  #ended = new Map<string, number>()
+  /** The worker's idle processes in turn by account, without those for the picks. */
+  #inTurn = new Map<string, number>()
   /** Heads that can still be picked. */
   readonly #candidates: Set<QueueHead>
   /** The accounts in the order of their turns. */
@@ -107,6 +121,10 @@ export class FairSchedule {
   pick(slots: number): PickedRuns[] {
     const picks = this.#picks
     const candidates = this.#candidates
+    const { own } = this.#claimer
+    this.#ended = countEach(own?.ended() ?? [])
+    this.#inTurn = countEach(own?.inTurn() ?? [])
+    for (const { accountId, countMax } of picks.values()) this.#useProcesses(accountId, countMax)
     for (; this.#picked < slots; this.#picked += 1) {
       const best = this.#best(candidates)
       if (!best) break
@@ -123,6 +141,7 @@ export class FairSchedule {
       picks.set(head, pick)
       this.lastAccount = accountId
       this.#running.add(head)
+      this.#useProcesses(accountId, 1)
       this.#turns.set(accountId, Math.max(...this.#turns.values()) + 1)
       const others = [...candidates].filter((each) => each.account_id === accountId)
       if (others.length > 1 || head.has_context || isLimitedByKey(workflow) || workflow.throttle)
@@ -171,10 +190,33 @@ export class FairSchedule {
 
   #isBefore(a: QueueHead, b: QueueHead): boolean {
     if (a.account_id === b.account_id) return a.priority > b.priority || (a.priority === b.priority && a.id < b.id)
-    const difference = this.#running.ofAccount(a.account_id) - this.#running.ofAccount(b.account_id)
-    if (difference !== 0) return difference < 0
+    const [ofA, ofB] = [this.#runningOf(a.account_id), this.#runningOf(b.account_id)]
+    // An account without any running run does not wait for turns of others.
+    if (ofA > 0 && ofB > 0) {
+      const [aHasProcess, bHasProcess] = [this.#isInTurn(a.account_id), this.#isInTurn(b.account_id)]
+      if (aHasProcess !== bHasProcess) return aHasProcess
+    }
+    if (ofA !== ofB) return ofA < ofB
     return (this.#turns.get(a.account_id) ?? 0) < (this.#turns.get(b.account_id) ?? 0)
   }
+
+  #runningOf(accountId: string): number {
+    return Math.max(0, this.#running.ofAccount(accountId) - (this.#ended.get(accountId) ?? 0))
+  }
+
+  #isInTurn(accountId: string): boolean {
+    return (this.#inTurn.get(accountId) ?? 0) > 0
+  }
+
+  #useProcesses(accountId: string, count: number): void {
+    this.#inTurn.set(accountId, (this.#inTurn.get(accountId) ?? 0) - count)
+  }
+}
+
+function countEach(values: Iterable<string>): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return counts
 }
 
 /** Queue heads whose throttle per account or workflow is at its rate. A rate per key applies to single runs. */

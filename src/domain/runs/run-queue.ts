@@ -17,7 +17,7 @@ import {
 } from './attempts.ts'
 import { Batcher } from './batcher.ts'
 import { type Batch, claimPicks, skippedMax } from './claim-picks.ts'
-import { type ClaimableWorkflows, type Claimer, FairSchedule, hasLimits } from './fair-scheduling.ts'
+import { type ClaimableWorkflows, type Claimer, FairSchedule, hasLimits, type OwnAttempts } from './fair-scheduling.ts'
 import { handBack } from './hand-back.ts'
 import type { Report } from './run.ts'
 import {
@@ -70,15 +70,17 @@ export class RunQueue {
    *
    * @param slots the most runs to claim. A function is called again when the claim has its transaction, so that slots
    * which became free during the wait for it are filled by the same commit.
+   * @param own by which the worker prefers accounts for which it has a process.
    */
   async claim(
     workerId: string,
     workflows: ClaimableWorkflows,
     slots: number | (() => number),
     leaseSeconds: number,
+    own?: OwnAttempts,
   ): Promise<Claim[]> {
     const countMax = typeof slots === 'number' ? () => slots : slots
-    const claimer = { workflows, accountConcurrency: this.#accountConcurrency }
+    const claimer = { workflows, accountConcurrency: this.#accountConcurrency, own }
     this.#hasLimits = hasLimits(claimer)
     const claims: Claim[] = []
     let blocked = 0
