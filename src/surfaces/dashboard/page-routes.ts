@@ -102,8 +102,9 @@ function redirectToSignIn(deps: Dependencies): RequestHandler {
     if (page) {
       if (isUserActivity(request)) await deps.sessions.recordUse(page.session, clientOf(request))
       if (needsSetUp(page) && request.path !== setUpPath) return redirect(response, setUpPath)
-      response.locals.page = page
       const tenant = deps.tenantLimits.begin(page.account.id, response)
+      const reserve = (size: number) => (size >= largeBytesMin ? tenant.hold(size) : undefined)
+      response.locals.page = { ...page, reserve }
       const bytes = bodyBytes(request)
       if (bytes >= largeBytesMin) await tenant.hold(bytes)
       return next()
@@ -153,6 +154,8 @@ export async function authenticate(
     query: new URLSearchParams(request.originalUrl.split('?')[1]),
     form: new URLSearchParams(),
     file: 'none',
+    // Replaced once the request counts towards the account's limits.
+    reserve: () => undefined,
   }
 }
 

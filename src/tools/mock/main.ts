@@ -54,9 +54,13 @@ interface Options {
 function readOptions(): Options {
   try {
     const options = { bare: { type: 'boolean' }, workflows: { type: 'string' }, webhook: { type: 'string' } } as const
-    const { bare = false, workflows = exampleWorkflows, webhook } = parseArgs({ options }).values
+    const { values } = parseArgs({ options })
+    const { bare = false, workflows = exampleWorkflows, webhook } = values
     if (webhook !== undefined && !/^https?:$/.test(URL.parse(webhook)?.protocol ?? '')) {
       throw new Error(`--webhook has "${webhook}": it must be an http or https URL.`)
+    }
+    if (bare && (values.workflows ?? webhook) !== undefined) {
+      throw new Error('--bare runs Prism alone: it takes neither --workflows nor --webhook.')
     }
     return { bare, workflows, webhook }
   } catch (error) {

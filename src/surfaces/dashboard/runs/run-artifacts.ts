@@ -41,8 +41,9 @@ export function artifactPath(runId: string, name: string): string {
 }
 
 /** Always an attachment: artifacts are untrusted and must not become pages of the dashboard's origin. */
-export const downloadArtifact: StreamHandler = async ({ account, params }, { artifacts }, _request, response) => {
-  const artifact = orNotFound(await artifacts.read(account.id, params.id ?? '', params.name ?? ''))
+export const downloadArtifact: StreamHandler = async (page, { artifacts }, _request, response) => {
+  const { account, params, reserve } = page
+  const artifact = orNotFound(await artifacts.read(account.id, params.id ?? '', params.name ?? '', { reserve }))
   response.attachment(artifact.name).set({
     'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'; sandbox",
     'X-Content-Type-Options': 'nosniff',

@@ -72,9 +72,9 @@ function policy(host: string): string {
 }
 
 /** Sends a trace to the viewer. */
-export const sendTrace: StreamHandler = async ({ account, params }, { artifacts }, _request, response) => {
+export const sendTrace: StreamHandler = async ({ account, params, reserve }, { artifacts }, _request, response) => {
   const { id = '', trace = '' } = params
-  const artifact = orNotFound(await artifacts.read(account.id, id, trace))
+  const artifact = orNotFound(await artifacts.read(account.id, id, trace, { reserve }))
   orNotFound(artifact.kind === 'evidence' && artifact.mediaType === 'application/zip')
   response.attachment(artifact.name).type('application/zip').send(Buffer.from(artifact.content))
 }
