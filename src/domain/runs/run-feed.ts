@@ -1,21 +1,18 @@
 /** Streams the events of a run, and changes to any run of an account, whichever process writes them. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Reserve } from '../../contract/tenant-limits.ts'
-import { inList } from '../../storage/statement-values.ts'
-import { type Store, statement, type Transaction } from '../../storage/store.ts'
+import { type Store, statement } from '../../storage/store.ts'
 import { ChangedRuns } from './changed-runs.ts'
 import { Follower } from './follower.ts'
 import type { Run, RunEvent } from './run.ts'
 import { deletedStatus, isFinal, type RunStatus } from './run-state.ts'
-import { eventsAfter } from './runs.sql.ts'
+import { eventsAfter, readColumn } from './runs.sql.ts'
 import type { Runs } from './runs.ts'
 
 /** Does not find a run that is being erased. */
 const findStatus = statement<{ status: RunStatus }, [id: string]>(
   `SELECT status FROM runs WHERE id = ? AND status <> '${deletedStatus}'`,
 )
-/** Ids per query. */
-const idsPerRead = 1000
 /** Queueing a run writes no event, unlike its start. Several runs, since one that is committed later may have a lower id. */
 const findNewestRuns = statement<{ id: string }, [accountId: string]>(
   "SELECT id FROM runs WHERE account_id = ? AND status = 'queued' ORDER BY id DESC LIMIT 20",
@@ -252,20 +249,4 @@ export class RunFeed {
 
 function notifyAll(followers: ReadonlySet<Follower> = new Set()): void {
   for (const follower of followers) follower.notify()
-}
-
-/** A column of the runs by their ids. */
-async function readColumn(
-  tx: Transaction,
-  column: 'status' | 'account_id',
-  runs: ReadonlySet<string>,
-): Promise<Map<string, string>> {
-  const values = new Map<string, string>()
-  const ids = [...runs]
-  for (let start = 0; start < ids.length; start += idsPerRead) {
-    const { marks, values: some } = inList(ids.slice(start, start + idsPerRead))
-    const sql = `SELECT id, ${column} AS value FROM runs WHERE id IN (${marks})`
-    for (const { id, value } of await tx.all<{ id: string; value: string }>(sql, some)) values.set(id, value)
-  }
-  return values
 }
