@@ -4,18 +4,18 @@ import { statement, type Transaction } from '../../storage/store.ts'
 import { firstIdAt } from '../runs/run.ts'
 
 /**
- * The time at which each deployment was superseded: that of the activation after its last one in its account. NULL for
+ * The time at which each deployment was superseded: that of the activation after its last one in its account. None for
  * those that are current. Not those that were deployed last: after a rollback, a service that starts with the same content
  * must find them to know that it was rolled back.
  */
 const findSuperseded = statement<{ id: string; superseded_at: number }, []>(
-  `SELECT id, superseded_at FROM (
-    SELECT deployments.id, (SELECT MIN(next.at) FROM deployment_activations AS next
-      WHERE COALESCE(next.account_id, '') = COALESCE(deployments.account_id, '') AND next.id > (
-        SELECT MAX(last.id) FROM deployment_activations AS last WHERE last.deployment_id = deployments.id)) AS superseded_at
-    FROM deployments) AS ended WHERE superseded_at IS NOT NULL AND id NOT IN (
-      SELECT deployment_id FROM deployment_activations WHERE id IN (
-        SELECT MAX(id) FROM deployment_activations WHERE kind = 'deploy' GROUP BY account_id))
+  `SELECT deployment_id AS id, superseded_at FROM (
+    SELECT id, deployment_id, LEAD(at) OVER (PARTITION BY COALESCE(account_id, '') ORDER BY id) AS superseded_at
+    FROM deployment_activations) AS followed
+  WHERE superseded_at IS NOT NULL
+    AND id IN (SELECT MAX(id) FROM deployment_activations GROUP BY deployment_id)
+    AND deployment_id NOT IN (SELECT deployment_id FROM deployment_activations WHERE id IN (
+      SELECT MAX(id) FROM deployment_activations WHERE kind = 'deploy' GROUP BY account_id))
   ORDER BY superseded_at`,
 )
 
