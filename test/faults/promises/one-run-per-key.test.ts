@@ -1,12 +1,14 @@
 /** P7: requests with the same Idempotency-Key queue one run, across processes and crashes. */
-import { existsSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ApiMember, type Fleet, newFleet } from '../../support/fleet.ts'
-import { fleetStores } from '../../support/fleet-stores.ts'
+import { type FleetStore, fleetStores } from '../../support/fleet-stores.ts'
 import { type QueueResponse, queueRun } from '../../support/ledger.ts'
 import { until } from '../../support/service.ts'
 import { record } from '../figures.ts'
+
+type Test = Parameters<typeof newFleet>[0]
 
 const processes = 3
 const preload = new URL('./die-before-response.ts', import.meta.url)
@@ -18,6 +20,31 @@ async function runsIn(fleet: Fleet): Promise<string[]> {
 
 const put = (api: ApiMember, key: string, idempotencyKey: string) =>
   queueRun(api.executionUrl, key, 'greet', { name: 'Ada' }, { 'Idempotency-Key': idempotencyKey })
+
+const batchSize = 100
+
+/** `undefined` without a response. */
+async function postBatch(api: ApiMember, key: string) {
+  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', 'Idempotency-Key': 'batch' }
+  const body = JSON.stringify({ runs: Array(batchSize).fill({ workflowId: 'greet', variableData: { name: 'Ada' } }) })
+  const init = { method: 'POST', headers, body }
+  const response = await fetch(`${api.executionUrl}/v1/execution/queue-remote-batch`, init).catch(() => undefined)
+  if (!response) return undefined
+  const { data = [] } = (await response.json()) as { data?: { id: string }[] }
+  const replayed = response.headers.get('Idempotent-Replayed')
+  return { status: response.status, replayed, ids: data.map(({ id }) => id) }
+}
+
+/** A process that dies before its next 202 once `arm` was called, and another one. */
+async function openMortal(test: Test, kind: FleetStore) {
+  const fleet = await newFleet(test, kind)
+  const { key } = await fleet.createAccount()
+  const armed = join(fleet.storage.directory, 'armed')
+  const settings = { NODE_OPTIONS: `--import=${preload.href}`, DIE_BEFORE_RESPONSE: armed }
+  const killed = await fleet.api({ settings })
+  const other = await fleet.api()
+  return { fleet, key, killed, other, arm: () => writeFileSync(armed, '') }
+}
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
   test.for([
@@ -47,14 +74,9 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
   )
 
   test('after a crash between commit and response, the repeated request gets the same run', async (test) => {
-    const fleet = await newFleet(test, kind)
-    const { key } = await fleet.createAccount()
-    const armed = join(fleet.storage.directory, 'armed')
-    const settings = { NODE_OPTIONS: `--import=${preload.href}`, DIE_BEFORE_RESPONSE: armed }
-    const killed = await fleet.api({ settings })
-    const other = await fleet.api()
+    const { fleet, key, killed, other, arm } = await openMortal(test, kind)
     expect(await put(killed, key, 'before')).toMatchObject({ status: 202, replayed: false })
-    writeFileSync(armed, '')
+    arm()
     expect(await put(killed, key, 'cut-off')).toBeUndefined()
     await until('the process has died', killed.hasEnded)
     const committed = await runsIn(fleet)
@@ -66,10 +88,30 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       fault: 'kill -9 between commit and response, then the same PUT to another process',
       figures: { acknowledged: 2, killed: 1, lost: committed.length - 2, duplicated: after.length - committed.length },
     })
-    expect(existsSync(armed)).toBe(true)
     expect(committed).toHaveLength(2)
     expect(committed).toContain(repeated.id)
     expect(repeated).toMatchObject({ status: 202, replayed: true })
+    expect(after.toSorted()).toEqual(committed.toSorted())
+  })
+
+  test('after a crash between commit and response, the repeated batch gets the same runs', async (test) => {
+    const { fleet, key, killed, other, arm } = await openMortal(test, kind)
+    arm()
+    expect(await postBatch(killed, key)).toBeUndefined()
+    await until('the process has died', killed.hasEnded)
+    const committed = await runsIn(fleet)
+    const repeated = await postBatch(other, key)
+    const after = await runsIn(fleet)
+    const lost = batchSize - committed.length
+    record({
+      promise: 'P7',
+      store: kind.name,
+      fault: `kill -9 between commit and response of a batch of ${batchSize}, then the same batch to another process`,
+      figures: { acknowledged: batchSize, killed: 1, lost, duplicated: after.length - committed.length },
+    })
+    expect(repeated).toMatchObject({ status: 202, replayed: 'true' })
+    expect(repeated?.ids.toSorted()).toEqual(committed.toSorted())
+    expect(committed).toHaveLength(batchSize)
     expect(after.toSorted()).toEqual(committed.toSorted())
   })
 })
