@@ -90,7 +90,9 @@ describe.concurrent.each(fleetStores)('on the store "$name"', (kind) => {
       const ids: string[] = []
       const queue = async (turn: number) => {
         const { executionUrl = '' } = members[turn % 2] ?? {}
-        const response = await queueRun(executionUrl, key, 'stamp', {})
+        // A delayed run starts after further activations.
+        const delay = turn === 0 ? '?delaySeconds=1' : ''
+        const response = await queueRun(executionUrl, key, `stamp${delay}`, {})
         if (response?.status === 202 && response.id) ids.push(response.id)
       }
       for (let round = 0; round < rounds; round += 1) {
