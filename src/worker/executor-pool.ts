@@ -6,7 +6,7 @@ import { type ExecutorOptions, ExecutorProcess, LoadError, type ModulesToLoad } 
 import { ProcessReaper } from './process-reaper.ts'
 
 /** For how long a process keeps its account while others wait: starting another process takes 70 ms of CPU time. */
-const turnMilliseconds = 500
+const turnMilliseconds = 1000
 
 /** All idle processes but one are killed after this time. */
 const idleMilliseconds = 30_000

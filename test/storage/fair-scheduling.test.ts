@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { Deployments } from '../../src/domain/deployments/deployments.ts'
+import type { OwnAttempts } from '../../src/domain/runs/account-order.ts'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
-import type { OwnAttempts } from '../../src/domain/runs/fair-scheduling.ts'
 import { claimAll, claimableOf, claimOne, leaseSeconds, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
 import { writtenSnapshot } from '../support/snapshots.ts'
@@ -48,9 +48,10 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
   })
 
   describe('by what a worker knows', () => {
-    /** Two accounts with four runs each, of which three and one are running. */
+    /** Two accounts: one has three runs that are running and four that wait, the other four that wait. */
     async function openTwo(test: Test) {
-      const domain = await openDomain(test, { kind })
+      const clock = { now: Date.now() }
+      const domain = await openDomain(test, { kind, now: () => clock.now })
       const busy = await flood(domain, 3)
       const claimed = await claimAll(domain.queue, domain, 3)
       for (let count = 0; count < 4; count += 1) await queueRun(domain, busy.principal)
@@ -59,7 +60,7 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
         const known = { ended: () => [], inTurn: () => [], ...own }
         return domain.queue.claim('worker', claimableOf(domain.workflows), 1, leaseSeconds, known)
       }
-      return { domain, busy, other, claimed, claim }
+      return { domain, clock, busy, other, claimed, claim }
     }
 
     test('an account keeps a process during its turn, unless another account has no running run', async (test) => {
@@ -68,6 +69,32 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
       expect(accountsOf(await claim({ inTurn }))).toEqual([other.accountId])
       expect(accountsOf(await claim({ inTurn }))).toEqual([busy.accountId])
       expect(accountsOf(await claim({}))).toEqual([other.accountId])
+    })
+
+    test('a turn lasts when the only run of another account has just ended, and for 100 ms at most', async (test) => {
+      const { domain, clock, busy, other, claim } = await openTwo(test)
+      const inTurn = () => [busy.accountId]
+      const [claimed] = await claim({ inTurn })
+      if (claimed?.accountId !== other.accountId) throw new Error('The other account has no running run.')
+      expect(accountsOf(await claim({ inTurn }))).toEqual([busy.accountId])
+      await domain.queue.complete(claimed, succeeded, noRetry)
+      clock.now += 99
+      expect(accountsOf(await claim({ inTurn }))).toEqual([busy.accountId])
+      clock.now += 1
+      expect(accountsOf(await claim({ inTurn }))).toEqual([other.accountId])
+    })
+
+    test('an account in turn is among those that a claim chooses from', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const accounts: string[] = []
+      for (let count = 0; count < 4; count += 1) accounts.push((await flood(domain, 5)).accountId)
+      await claimAll(domain.queue, domain, 4)
+      const own = { ended: () => [], inTurn: () => accounts.slice(0, 1) }
+      const claimed: Claim[] = []
+      while (claimed.length < 4) {
+        claimed.push(...(await domain.queue.claim('worker', claimableOf(domain.workflows), 1, leaseSeconds, own)))
+      }
+      expect(new Set(accountsOf(claimed))).toEqual(new Set(own.inTurn()))
     })
 
     test('attempts that have ended no longer count as running', async (test) => {

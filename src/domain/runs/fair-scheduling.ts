@@ -1,13 +1,13 @@
 /**
  * Fair scheduling: decides which runs are claimed next. Accounts are served in the order of their ids, so that
- * thousands of runs of one account do not delay another's. Among the next accounts, the one with the fewest running
- * runs goes first; but among those that have some, a worker's process keeps its account for a turn, since a process for
- * another one may have to be started. Within an account, the highest priority goes first, then the oldest run.
+ * thousands of runs of one account do not delay another's. `AccountOrder` chooses among the next accounts. Within an
+ * account, the highest priority goes first, then the oldest run.
  */
 import { type QueueHead, queueHeadsMax } from '../../storage/queue-heads.ts'
 import type { ClaimedQueue } from '../../storage/run-statements.ts'
 import type { Transaction } from '../../storage/store.ts'
 import { concurrencyOf, limitPer } from '../workflows/concurrency.ts'
+import { AccountOrder, type OwnAttempts, type ServedAccounts } from './account-order.ts'
 import type { Claim, Claimable } from './attempts.ts'
 import { isLimitedByKey } from './concurrency-groups.ts'
 import { type ConcurrencyLimits, RunningCounts, type ScopeOf } from './concurrency-limits.ts'
@@ -25,19 +25,12 @@ export interface ClaimableWorkflows {
   load(heads: readonly QueueHead[]): Promise<void>
 }
 
-/** What a worker knows about its own attempts and processes. */
-export interface OwnAttempts {
-  /** The account of each attempt that has ended, but that the store counts as running since its outcome is not stored. */
-  ended(): Iterable<string>
-  /** The account of each idle process whose turn lasts. */
-  inTurn(): Iterable<string>
-}
-
 export interface Claimer {
   workflows: ClaimableWorkflows
   /** How many runs of one account may run at the same time; 0 for no limit. */
   accountConcurrency: number
   own?: OwnAttempts | undefined
+  served: ServedAccounts
 }
 
 export function hasLimits({ workflows, accountConcurrency }: Claimer): boolean {
@@ -58,14 +51,9 @@ export class FairSchedule {
   readonly #limits: ConcurrencyLimits
   readonly #picks = new Map<QueueHead, PickedRuns>()
   #picked = 0
-  /** The worker's ended attempts by account. */
-  #ended = new Map<string, number>()
-  /** The worker's idle processes in turn by account, without those for the picks. */
-  #inTurn = new Map<string, number>()
   /** Heads that can still be picked. */
   readonly #candidates: Set<QueueHead>
-  /** The accounts in the order of their turns. */
-  readonly #turns = new Map<string, number>()
+  readonly #order: AccountOrder
   /** The account after which the next snapshot starts; `undefined` when this one has all queue heads. */
   readonly continueAfter: string | undefined
   /** The account that was picked last. */
@@ -87,8 +75,9 @@ export class FairSchedule {
       ofWorkflowInAccount: (run) => limitPer('account', claimer.workflows.find(run.account_id, run.workflow_id)),
       ofAccount: claimer.accountConcurrency || Number.POSITIVE_INFINITY,
     }
-    for (const { account_id } of heads) this.#turns.set(account_id, this.#turns.get(account_id) ?? this.#turns.size)
-    const accounts = [...this.#turns.keys()]
+    const accounts = [...new Set(heads.map(({ account_id }) => account_id))]
+    const { served, own } = claimer
+    this.#order = new AccountOrder(accounts, { running, served, own })
     // The heads of the last account may be cut off.
     if (heads.length === queueHeadsMax) this.continueAfter = accounts.at(-2) ?? accounts.at(-1)
     else if (accounts.length === accountsMax) this.continueAfter = accounts.at(-1)
@@ -104,6 +93,7 @@ export class FairSchedule {
     const isCounted = heads.length > 0 && hasLimits(claimer)
     const running = isCounted ? await RunningCounts.read(tx, claimer.workflows.scopeOf) : new RunningCounts()
     if (!isCounted) for (const { account_id, running: count } of heads) running.byAccount.set(account_id, count)
+    claimer.served.see(running, heads, now)
     const throttled = await findThrottledHeads(tx, heads, claimer.workflows, now)
     return new FairSchedule(heads, throttled, running, claimer, accountsMax)
   }
@@ -121,28 +111,18 @@ export class FairSchedule {
   pick(slots: number): PickedRuns[] {
     const picks = this.#picks
     const candidates = this.#candidates
-    const { own } = this.#claimer
-    this.#ended = countEach(own?.ended() ?? [])
-    this.#inTurn = countEach(own?.inTurn() ?? [])
-    for (const { accountId, countMax } of picks.values()) this.#useProcesses(accountId, countMax)
+    this.#order.refresh([...picks.values()].flatMap(({ accountId, countMax }) => Array(countMax).fill(accountId)))
     for (; this.#picked < slots; this.#picked += 1) {
       const best = this.#best(candidates)
       if (!best) break
       const { head, workflow } = best
       const { account_id: accountId, workflow_id: workflowId } = head
-      const pick = picks.get(head) ?? {
-        head,
-        workflow,
-        accountId,
-        workflowId,
-        countMax: 0,
-      }
+      const pick = picks.get(head) ?? { head, workflow, accountId, workflowId, countMax: 0 }
       pick.countMax += 1
       picks.set(head, pick)
       this.lastAccount = accountId
       this.#running.add(head)
-      this.#useProcesses(accountId, 1)
-      this.#turns.set(accountId, Math.max(...this.#turns.values()) + 1)
+      this.#order.pick(accountId)
       const others = [...candidates].filter((each) => each.account_id === accountId)
       if (others.length > 1 || head.has_context || isLimitedByKey(workflow) || workflow.throttle)
         for (const each of others) candidates.delete(each)
@@ -189,34 +169,9 @@ export class FairSchedule {
   }
 
   #isBefore(a: QueueHead, b: QueueHead): boolean {
-    if (a.account_id === b.account_id) return a.priority > b.priority || (a.priority === b.priority && a.id < b.id)
-    const [ofA, ofB] = [this.#runningOf(a.account_id), this.#runningOf(b.account_id)]
-    // An account without any running run does not wait for turns of others.
-    if (ofA > 0 && ofB > 0) {
-      const [aHasProcess, bHasProcess] = [this.#isInTurn(a.account_id), this.#isInTurn(b.account_id)]
-      if (aHasProcess !== bHasProcess) return aHasProcess
-    }
-    if (ofA !== ofB) return ofA < ofB
-    return (this.#turns.get(a.account_id) ?? 0) < (this.#turns.get(b.account_id) ?? 0)
+    if (a.account_id !== b.account_id) return this.#order.isBefore(a.account_id, b.account_id)
+    return a.priority > b.priority || (a.priority === b.priority && a.id < b.id)
   }
-
-  #runningOf(accountId: string): number {
-    return Math.max(0, this.#running.ofAccount(accountId) - (this.#ended.get(accountId) ?? 0))
-  }
-
-  #isInTurn(accountId: string): boolean {
-    return (this.#inTurn.get(accountId) ?? 0) > 0
-  }
-
-  #useProcesses(accountId: string, count: number): void {
-    this.#inTurn.set(accountId, (this.#inTurn.get(accountId) ?? 0) - count)
-  }
-}
-
-function countEach(values: Iterable<string>): Map<string, number> {
-  const counts = new Map<string, number>()
-  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
-  return counts
 }
 
 /** Queue heads whose throttle per account or workflow is at its rate. A rate per key applies to single runs. */

@@ -5,6 +5,7 @@
 import type { ClaimTerms } from '../../storage/run-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import { type OwnAttempts, ServedAccounts } from './account-order.ts'
 import type { NewArtifact } from './artifact-limits.ts'
 import { putArtifact } from './artifacts.ts'
 import {
@@ -17,7 +18,7 @@ import {
 } from './attempts.ts'
 import { Batcher } from './batcher.ts'
 import { type Batch, claimPicks, skippedMax } from './claim-picks.ts'
-import { type ClaimableWorkflows, type Claimer, FairSchedule, hasLimits, type OwnAttempts } from './fair-scheduling.ts'
+import { type ClaimableWorkflows, type Claimer, FairSchedule, hasLimits } from './fair-scheduling.ts'
 import { handBack } from './hand-back.ts'
 import type { Report } from './run.ts'
 import {
@@ -37,7 +38,7 @@ export interface QueueOptions {
   observer?: RunObserver
 }
 
-/** Accounts that a snapshot has in addition to one for each free slot, to choose from. */
+/** Accounts that a snapshot has in addition to one for each free slot and each process in turn, to choose from. */
 const accountsMore = 2
 /** A snapshot in which no run can be claimed is followed by one of this many times as many accounts. */
 const growth = 8
@@ -54,6 +55,7 @@ export class RunQueue {
   #hasLimits = true
   /** The account that this process served last. */
   #lastAccount = ''
+  readonly #served = new ServedAccounts()
 
   constructor(store: Store, { accountConcurrency = 0, now = Date.now, observer }: QueueOptions = {}) {
     this.#store = store
@@ -80,12 +82,13 @@ export class RunQueue {
     own?: OwnAttempts,
   ): Promise<Claim[]> {
     const countMax = typeof slots === 'number' ? () => slots : slots
-    const claimer = { workflows, accountConcurrency: this.#accountConcurrency, own }
+    const claimer = { workflows, accountConcurrency: this.#accountConcurrency, own, served: this.#served }
     this.#hasLimits = hasLimits(claimer)
     const claims: Claim[] = []
     let blocked = 0
     while (claims.length < countMax() && blocked < blockedMax) {
-      const accountsMax = (countMax() + accountsMore) * growth ** blocked
+      const accountsInTurn = new Set(own?.inTurn()).size
+      const accountsMax = (countMax() + accountsInTurn + accountsMore) * growth ** blocked
       const left = () => countMax() - claims.length
       try {
         const batch = await this.#claimBatch({ workerId, leaseSeconds }, claimer, left, accountsMax)
