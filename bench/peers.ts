@@ -14,7 +14,8 @@ import { cpuSeconds } from './separate-processes.ts'
 const connectionCounts = [1, 32, 64, 256]
 /** Callers of the service share its load, so that none reaches a limit. */
 const callers = 4
-const executedRuns = 2000
+/** Fewer for a queue that would take longer than this. The first fifth as many more are not measured. */
+const executed = { runsMax: 10_000, secondsMax: 30 }
 const paced = { count: 100, intervalMilliseconds: 20 }
 
 /** Subjects whose rate is the limit for each store. */
@@ -148,34 +149,38 @@ async function compareExecution(subjects: Subject[], rounds: number): Promise<vo
   print(table([['executed runs', 'store', 'runs/s', 'CPU', 'of that database', 'start p50', 'start p99'], ...rows]))
 }
 
-/** Measures the workers on jobs that wait when they begin, and the time from a response to its job's first line. */
+/** Measures the time from a response to its job's first line, then the workers on jobs that wait when they begin. */
 async function execute(subject: Subject): Promise<ExecutionSample> {
   await subject.clear()
   const workers = (await subject.startWorkers?.()) as Workers
   try {
-    await fill(subject, 300)
-    await workers.finish(300)
+    const { rate } = await drain(subject, workers, 300)
     const latencies = await measureLatencies(subject, workers)
-    await workers.finish(0)
-    // The workers are paused, so that only their own work is measured.
-    const pids = processTree(workers.pids)
-    signal(pids, 'SIGSTOP')
-    await fill(subject, executedRuns)
-    const measured = [...subject.serverPids, ...workers.pids]
-    const [all, database] = [cpuSeconds(measured), cpuSeconds(subject.databasePids)]
-    const startedAt = performance.now()
-    signal(pids, 'SIGCONT')
-    await workers.finish(executedRuns)
-    const milliseconds = performance.now() - startedAt
-    const databaseCpu = cpuSeconds(subject.databasePids) - database
-    return {
-      rate: (executedRuns * 1000) / milliseconds,
-      microseconds: ((cpuSeconds(measured) - all + databaseCpu) * 1e6) / executedRuns,
-      databaseMicroseconds: (databaseCpu * 1e6) / executedRuns,
-      latencies,
-    }
+    const runs = Math.min(executed.runsMax, Math.round(rate * executed.secondsMax))
+    await drain(subject, workers, Math.round(runs / 5))
+    return { ...(await drain(subject, workers, runs)), latencies }
   } finally {
     await workers.stop()
+  }
+}
+
+/** The workers are paused while the queue is filled, so that only their own work is measured. */
+async function drain(subject: Subject, workers: Workers, runs: number): Promise<Omit<ExecutionSample, 'latencies'>> {
+  await workers.finish(0)
+  const pids = processTree(workers.pids)
+  signal(pids, 'SIGSTOP')
+  await fill(subject, runs)
+  const measured = [...subject.serverPids, ...workers.pids]
+  const [all, database] = [cpuSeconds(measured), cpuSeconds(subject.databasePids)]
+  const startedAt = performance.now()
+  signal(pids, 'SIGCONT')
+  await workers.finish(runs)
+  const milliseconds = performance.now() - startedAt
+  const databaseCpu = cpuSeconds(subject.databasePids) - database
+  return {
+    rate: (runs * 1000) / milliseconds,
+    microseconds: ((cpuSeconds(measured) - all + databaseCpu) * 1e6) / runs,
+    databaseMicroseconds: (databaseCpu * 1e6) / runs,
   }
 }
 
