@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { ConfigError, environmentWithoutSecrets, readConfig, settings } from '../../src/config.ts'
+import { environmentWithoutSecrets, readConfig, settings } from '../../src/config.ts'
+import { ConfigError } from '../../src/setting-kinds.ts'
 
 test('every setting has a default or is optional', () => {
   expect(readConfig({})).toEqual({

@@ -69,15 +69,7 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
       const wait = preferredWait(header.Prefer, waitSecondsMax)
       if (wait !== undefined) request.endTurn()
       const run = wait === undefined ? queued.run : await waitUntilFinished(feed, runs, queued.run, wait, request)
-      const headers = {
-        Location: `/v1/execution/runs/${run.id}`,
-        ...(wait !== undefined && { 'Preference-Applied': `wait=${wait}` }),
-        ...(queued.replayed && { 'Idempotent-Replayed': 'true' as const }),
-      }
-      const finished = (wait !== undefined || queued.replayed) && isFinal(run.status)
-      return finished
-        ? { status: 200, headers, body: toResponse(run) }
-        : { status: 202, headers, body: toResponse(run) }
+      return toQueuedResponse(run, { waited: wait, replayed: queued.replayed })
     },
 
     async listRuns({ principal, query, reserve }) {
@@ -128,20 +120,22 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
       const select = (artifact: Artifact) =>
         requestedRange({ range, ifRange }, { etag: etagOf(artifact), sizeBytes: artifact.sizeBytes })
       const artifact = await artifacts.read(principal.accountId, path.runId, path.artifactName, { select, reserve })
-      if (!artifact) return notFound('artifact')
-      const { content: bytes, mediaType, sizeBytes, range: sent } = artifact
-      if (sent === 'unsatisfiable') return rangeNotSatisfiable(sizeBytes)
-      const headers = {
-        'Content-Disposition': `attachment; filename="${artifact.name}"`,
-        'X-Content-Type-Options': 'nosniff' as const,
-        'Accept-Ranges': 'bytes' as const,
-        ETag: etagOf(artifact),
-      }
-      if (!sent) return { status: 200, headers, bytes, mediaType }
-      const position = { 'Content-Range': `bytes ${sent.first}-${sent.last}/${sizeBytes}` }
-      return { status: 206, headers: { ...headers, ...position }, bytes, mediaType }
+      return artifact ? toFileResponse(artifact) : notFound('artifact')
     },
   }
+}
+
+/** @param waited the seconds of `Prefer: wait`. A new run that was not waited for has not finished. */
+function toQueuedResponse(run: Run, { waited, replayed }: { waited: number | undefined; replayed: boolean }) {
+  const headers = {
+    Location: `/v1/execution/runs/${run.id}`,
+    ...(waited !== undefined && { 'Preference-Applied': `wait=${waited}` }),
+    ...(replayed && { 'Idempotent-Replayed': 'true' as const }),
+  }
+  const finished = (waited !== undefined || replayed) && isFinal(run.status)
+  return finished
+    ? { status: 200 as const, headers, body: toResponse(run) }
+    : { status: 202 as const, headers, body: toResponse(run) }
 }
 
 function toProblem(result: Exclude<QueueResult, { kind: 'queued' }>) {
@@ -193,6 +187,20 @@ function waitUntilFinished(
 function notFinished({ status }: Run) {
   const detail = `The run is ${status}. Cancel it and wait for its end, then delete it. Nothing was deleted.`
   return { status: 409, problem: { kind: 'run-not-finished', detail } } as const
+}
+
+function toFileResponse(artifact: NonNullable<Awaited<ReturnType<RunArtifacts['read']>>>) {
+  const { content: bytes, mediaType, sizeBytes, range: sent } = artifact
+  if (sent === 'unsatisfiable') return rangeNotSatisfiable(sizeBytes)
+  const headers = {
+    'Content-Disposition': `attachment; filename="${artifact.name}"`,
+    'X-Content-Type-Options': 'nosniff' as const,
+    'Accept-Ranges': 'bytes' as const,
+    ETag: etagOf(artifact),
+  }
+  if (!sent) return { status: 200 as const, headers, bytes, mediaType }
+  const position = { 'Content-Range': `bytes ${sent.first}-${sent.last}/${sizeBytes}` }
+  return { status: 206 as const, headers: { ...headers, ...position }, bytes, mediaType }
 }
 
 /** The time increases whenever the artifact is replaced. */

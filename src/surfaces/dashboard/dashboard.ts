@@ -34,6 +34,9 @@ import * as webhookActions from './webhooks/webhook-action-handlers.ts'
 import * as webhooks from './webhooks/webhook-handlers.ts'
 import * as workflows from './workflows/workflow-handlers.ts'
 
+type PublicPages = ReturnType<typeof publicPages>
+type UserPages = ReturnType<typeof userPages>
+
 export function dashboardApp(deps: Dependencies): Express {
   const app = express().disable('x-powered-by').disable('etag').enable('strict routing')
   app.set('trust proxy', deps.proxyHops)
@@ -46,18 +49,34 @@ export function dashboardApp(deps: Dependencies): Express {
   app.use(assignRequestId(), deps.docs)
   app.use(...protectPages(deps))
 
-  const open = publicPages(app, deps)
-  open.get('/sign-in', signIn.showSignIn)
-  open.post('/sign-in', signIn.signIn, ...signIn.limitSignIn(deps))
-  open.post('/sign-in/code', code.signInWithCode, ...code.limitCodes(deps))
-  open.post('/sign-out', signIn.signOut)
-  open.get('/links/:token', links.showLink)
-  open.post('/links/:token', links.useLink, linkLimit(deps))
-
+  routeSignIn(publicPages(app, deps), deps)
   const pages = userPages(app, deps)
   pages.get('/', showOverview)
   pages.get('/go-to', showDestinations)
+  routeRuns(pages)
+  routeWorkflows(pages)
+  routeBrowserContexts(pages)
+  routeWebhooks(pages)
+  routeSchedules(pages)
+  routeApiKeys(pages)
+  routeSettings(pages)
+  routeProfile(pages, deps)
 
+  app.use(unknownPage())
+  app.use(errorPages(deps))
+  return app
+}
+
+function routeSignIn(pages: PublicPages, deps: Dependencies): void {
+  pages.get('/sign-in', signIn.showSignIn)
+  pages.post('/sign-in', signIn.signIn, ...signIn.limitSignIn(deps))
+  pages.post('/sign-in/code', code.signInWithCode, ...code.limitCodes(deps))
+  pages.post('/sign-out', signIn.signOut)
+  pages.get('/links/:token', links.showLink)
+  pages.post('/links/:token', links.useLink, linkLimit(deps))
+}
+
+function routeRuns(pages: UserPages): void {
   pages.get('/runs', runs.listRuns)
   pages.stream('/runs/changes', streamAccountChanges)
   pages.get('/runs/bulk-cancel', bulkActions.previewCancel)
@@ -78,7 +97,9 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.post('/runs/:id/cancel', runs.cancelRun)
   pages.get('/runs/:id/delete', runs.confirmRunDeletion)
   pages.post('/runs/:id/delete', runs.deleteRun)
+}
 
+function routeWorkflows(pages: UserPages): void {
   pages.get('/workflows', workflows.listWorkflows)
   pages.get('/workflows/:id', workflows.showWorkflow)
   pages.post('/workflows/:id', workflows.queueRun)
@@ -90,7 +111,9 @@ export function dashboardApp(deps: Dependencies): Express {
     '/docs/workflows/:id',
   ])
     pages.stream(path, workflows.showWorkflowDocs)
+}
 
+function routeBrowserContexts(pages: UserPages): void {
   pages.get('/browser-contexts', contexts.listContexts)
   pages.get('/browser-contexts/new', contexts.showNewContext)
   pages.post('/browser-contexts/new', contexts.createContext)
@@ -102,7 +125,9 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.post('/browser-contexts/:id/delete', contexts.deleteContext)
   pages.get('/browser-contexts/:id/versions/:version/restore', contexts.confirmRestore)
   pages.post('/browser-contexts/:id/versions/:version/restore', contexts.restoreVersion)
+}
 
+function routeWebhooks(pages: UserPages): void {
   pages.get('/webhooks', webhooks.listEndpoints)
   pages.get('/webhooks/new', webhooks.showNewEndpoint)
   pages.post('/webhooks/new', webhooks.createEndpoint)
@@ -119,7 +144,9 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.post('/webhooks/:id/delete', webhookActions.deleteEndpoint)
   pages.get('/webhooks/:id/deliveries/:delivery', webhooks.showDelivery)
   pages.post('/webhooks/:id/deliveries/:delivery/redeliver', webhookActions.redeliver)
+}
 
+function routeSchedules(pages: UserPages): void {
   pages.get('/schedules', schedules.listSchedules)
   pages.get('/schedules/new', schedules.showNewSchedule)
   pages.post('/schedules/new', schedules.createSchedule)
@@ -130,7 +157,9 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.post('/schedules/:id/trigger', schedules.triggerSchedule)
   pages.get('/schedules/:id/delete', schedules.confirmScheduleDeletion)
   pages.post('/schedules/:id/delete', schedules.deleteSchedule)
+}
 
+function routeApiKeys(pages: UserPages): void {
   pages.get('/api-keys', apiKeys.listApiKeys)
   pages.get('/api-keys/new', apiKeys.showNewApiKey)
   pages.post('/api-keys/new', apiKeys.createApiKey)
@@ -140,7 +169,9 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.post('/api-keys/:id/rotate', apiKeys.rotateApiKey)
   pages.get('/api-keys/:id/delete', apiKeys.confirmApiKeyDeletion)
   pages.post('/api-keys/:id/delete', apiKeys.deleteApiKey)
+}
 
+function routeSettings(pages: UserPages): void {
   pages.get('/settings', account.showAccount)
   pages.post('/settings', ownersOnly(account.changeAccount))
   pages.get('/settings/members', members.listMembers)
@@ -153,7 +184,9 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.post('/settings/members/:id/remove', ownersOnly(members.removeMember))
   pages.get('/settings/audit-log', ownersOnly(auditLog.showAuditLog))
   pages.stream('/settings/audit-log.jsonl', ownersOnly(auditLog.downloadAuditLog))
+}
 
+function routeProfile(pages: UserPages, deps: Dependencies): void {
   pages.get('/profile', profile.showProfile)
   const limitPasswordGuesses = passwordLimit(deps)
   pages.post('/profile', profile.changeProfile, limitPasswordGuesses)
@@ -165,8 +198,4 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.post(setUpPath, twoFactor.setUp, limitPasswordGuesses)
   pages.post('/profile/two-factor/recovery-codes', twoFactor.replaceRecoveryCodes, limitPasswordGuesses)
   pages.post('/profile/two-factor/remove', twoFactor.remove, limitPasswordGuesses)
-
-  app.use(unknownPage())
-  app.use(errorPages(deps))
-  return app
 }

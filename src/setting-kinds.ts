@@ -1,0 +1,75 @@
+/** Kinds of settings: each reads the text of an environment variable, or refuses it in one sentence. */
+import { type BlockList, isIP } from 'node:net'
+import { resolve } from 'node:path'
+
+/** An invalid configuration. The message is one sentence that names the setting and says what to set. */
+export class ConfigError extends Error {}
+
+export interface Setting<Value> {
+  /** For the table in docs/configuration.md. */
+  description: string
+  /** As text, as it would be set in the environment. */
+  default: string | undefined
+  /** @throws {ConfigError} */
+  read(text: string, name: string): Value
+}
+
+export const text = (description: string, value: string) => ({
+  description,
+  default: value,
+  read: (text: string) => text,
+})
+
+export const port = (description: string, value: string): Setting<number> => ({
+  description,
+  default: value,
+  read: (text, name) => readInteger(text, name, 0, 65535),
+})
+
+export const integer = (description: string, value: string, min: number, max: number): Setting<number> => ({
+  description: `${description} From ${min} to ${max}.`,
+  default: value,
+  read: (text, name) => readInteger(text, name, min, max),
+})
+
+export const directory = (description: string, value: string): Setting<string> => ({
+  description,
+  default: value,
+  read: (text) => resolve(text),
+})
+
+export const publicUrl = (surface: string, more = ''): Setting<string | undefined> => ({
+  description: `Public URL of the ${surface} when it is behind a proxy.${more}`,
+  default: undefined,
+  read: (text, name) => {
+    if (URL.canParse(text) && /^https?:/.test(text)) return text.replace(/\/$/, '')
+    throw new ConfigError(`${name} is "${text}": set it to a URL that starts with http:// or https://.`)
+  },
+})
+
+/** A URL that may contain a password or token, so that errors do not repeat it. */
+export const secretUrl = (description: string, pattern: RegExp, format: string): Setting<string | undefined> => ({
+  description,
+  default: undefined,
+  read: (text, name) => {
+    if (URL.canParse(text) && pattern.test(text)) return text
+    throw new ConfigError(`${name} is invalid: set it to a URL ${format}.`)
+  },
+})
+
+export function readInteger(text: string, name: string, min: number, max: number): number {
+  const value = Number(text)
+  if (/^\d+$/.test(text) && value >= min && value <= max) return value
+  throw new ConfigError(`${name} is "${text}": set it to a whole number from ${min} to ${max}.`)
+}
+
+export function addRange(ranges: BlockList, range: string, name: string): void {
+  const [address = '', prefix] = range.split('/')
+  const family = isIP(address) === 4 ? 'ipv4' : 'ipv6'
+  const bitsMax = family === 'ipv4' ? 32 : 128
+  const bits = Number(prefix ?? bitsMax)
+  if (isIP(address) === 0 || !/^\d{1,3}$/.test(prefix ?? '0') || bits > bitsMax) {
+    throw new ConfigError(`${name} contains "${range}": set it to IP addresses or ranges such as 10.1.0.0/16.`)
+  }
+  ranges.addSubnet(address, bits, family)
+}
