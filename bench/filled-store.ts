@@ -7,7 +7,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, wr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { readConfig } from '../src/config.ts'
+import { readConfig } from '../src/config/config.ts'
 import { openStore } from '../src/domain/installation.ts'
 import type { Store } from '../src/storage/store.ts'
 import { type PostgresServer, startPostgres } from '../test/support/postgres-server.ts'

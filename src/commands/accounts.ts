@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Administration, openAdministration } from '../app.ts'
-import { type Config, readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config/config.ts'
 import { urlOf } from '../contract/listener.ts'
 import type { Account, Accounts } from '../domain/accounts/accounts.ts'
 import type { User } from '../domain/accounts/user.ts'

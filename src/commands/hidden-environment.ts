@@ -1,6 +1,6 @@
 /** Hides secrets that this process got in its environment from other processes of its user. */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
-import { isSecretVariable } from '../config.ts'
+import { isSecretVariable } from '../config/config.ts'
 
 /** `env_start` in `/proc/self/stat`, counted from the field after the process's name (proc(5): field 50). */
 const environmentField = 47

@@ -1,6 +1,6 @@
 /** `migrate-store --to URL`: copies the embedded store to PostgreSQL, and verifies the copy. */
 import { hash } from 'node:crypto'
-import { type Config, readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config/config.ts'
 import { openKeyRing } from '../domain/installation.ts'
 import { decryptLatest } from '../storage/encrypted-columns.ts'
 import { DecryptionError, Encryption } from '../storage/encryption.ts'

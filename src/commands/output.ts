@@ -1,8 +1,9 @@
 /** Output of commands: results and tables on standard output, errors for people on standard error. */
+
+import { ConfigError } from '../config/setting-kinds.ts'
 import { ListenError } from '../contract/listener.ts'
 import { ApiKeyError } from '../domain/api-keys/api-key.ts'
 import { WorkflowError } from '../domain/workflows/workflow.ts'
-import { ConfigError } from '../setting-kinds.ts'
 import { StoreTooNew } from '../storage/migrations/migrations.ts'
 import { BackupError } from '../storage/sqlite/sqlite-backup.ts'
 import { RoleError } from '../surfaces/roles.ts'

@@ -1,6 +1,6 @@
 /** `rotate-encryption-key`: adds a key to the key file, if there is one, and re-encrypts everything with the newest key. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Config, readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config/config.ts'
 import { encryptedColumns, openEncryption, openStore } from '../domain/installation.ts'
 import { type Reencrypted, reencrypt } from '../storage/encrypted-columns.ts'
 import { keyRefreshMilliseconds } from '../storage/encryption-keys.ts'

@@ -1,7 +1,7 @@
 /** `start` and `worker`: serve, or execute runs, until a stop signal. */
 import { fileURLToPath } from 'node:url'
 import { type Service, startService, startWorker } from '../app.ts'
-import { type Config, environmentWithoutSecrets, readConfig } from '../config.ts'
+import { type Config, environmentWithoutSecrets, readConfig } from '../config/config.ts'
 import { exampleVariables } from '../domain/workflows/example-values.ts'
 import { keyFilePath } from '../storage/key-file.ts'
 import { queueCommand } from '../surfaces/dashboard/workflows/curl-commands.ts'

@@ -1,7 +1,7 @@
 /** The commands `workflows deploy`, `workflows list` and `workflows rollback`. They work while the service runs. */
 import { resolve } from 'node:path'
 import type { Administration } from '../app.ts'
-import { type Config, readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config/config.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
 import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
 import { displayPath } from '../domain/deployments/bundle.ts'

@@ -1,6 +1,6 @@
 /** Creates the domain objects of a service. A worker needs few of them: `worker/create-worker.ts`. */
 import type { Logger } from 'pino'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { knownScopes } from '../openapi/served-documents.ts'
 import { Cursors } from '../storage/cursors.ts'
 import type { Encryption } from '../storage/encryption.ts'

@@ -1,8 +1,8 @@
 /** Opens the store and the encryption keys, which all processes of an installation share. */
 import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Config } from '../config.ts'
-import { ConfigError } from '../setting-kinds.ts'
+import type { Config } from '../config/config.ts'
+import { ConfigError } from '../config/setting-kinds.ts'
 import { encryptionCheckColumn, hasEncryptedValues, verifyEncryptionKeys } from '../storage/encrypted-columns.ts'
 import { Encryption } from '../storage/encryption.ts'
 import { FixedKeys, type KeyRing } from '../storage/encryption-keys.ts'

@@ -4,7 +4,7 @@
  */
 import { isIP } from 'node:net'
 import type { RequestHandler } from 'express'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { type Surface, surfaces } from './roles.ts'
 
 /** A year, for this host alone: other subdomains may have other operators. */

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import type { Express, RequestHandler } from 'express'
 import type { Logger } from 'pino'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { type Listener, listen, urlOf } from '../contract/listener.ts'
 import { mountDocument } from '../contract/mount.ts'
 import type { Authenticate, Fallback } from '../contract/stages.ts'

@@ -1,7 +1,7 @@
 /** Structured logs of every process, on standard output. */
 import { trace } from '@opentelemetry/api'
 import { type Logger, pino, stdSerializers } from 'pino'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { StoreUnavailable } from '../storage/store.ts'
 
 /** Log lines never contain an API key: callers pass no header, body or query to the log. */

@@ -2,7 +2,7 @@
 import { type Span, type SpanOptions, SpanStatusCode, trace } from '@opentelemetry/api'
 import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Store } from '../storage/store.ts'
 
 export const tracer = trace.getTracer('execution-service', packageJson.version)

@@ -14,7 +14,7 @@ import { startSite } from '../../examples/site/site.ts'
 import type { components } from '../../generated/execution.v1/types.ts'
 import { openAdministration, startService } from '../app.ts'
 import { parseEvents } from '../client/event-stream.ts'
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/config.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
 import { openLog } from '../telemetry/log.ts'
 

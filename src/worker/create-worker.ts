@@ -1,7 +1,7 @@
 /** Composes a worker over an open store: the part of `app.ts` that tests of workers share. */
 import type { Logger } from 'pino'
 import { v7 as uuid } from 'uuid'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
 import type { BulkWorker } from '../domain/bulk-actions/bulk-worker.ts'

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex, Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
-import { environmentWithoutSecrets } from '../config.ts'
+import { environmentWithoutSecrets } from '../config/config.ts'
 import type { Identity } from '../domain/workflows/executor-identity.ts'
 import { readLines } from './bounded-lines.ts'
 import { type AttemptMessage, channelDescriptor, messageBytesMax, parseMessage, type ToExecutor } from './messages.ts'

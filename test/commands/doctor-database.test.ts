@@ -15,7 +15,7 @@ import {
 import { checkEncryptionKey } from '../../src/commands/doctor/encryption-key.ts'
 import { examine, openDatabase } from '../../src/commands/doctor/examine.ts'
 import { checkWorkers } from '../../src/commands/doctor/service.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import type { DatabaseFacts, DatabaseInspection } from '../../src/storage/postgres/postgres-inspection.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'

@@ -24,7 +24,7 @@ import {
 } from '../../src/commands/doctor/embedded-store.ts'
 import { openEmbeddedStore } from '../../src/commands/doctor/examine.ts'
 import { checkPort, checkService, checkWorkers, findService } from '../../src/commands/doctor/service.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { listen } from '../../src/contract/listener.ts'
 import { Workers } from '../../src/domain/runs/workers.ts'
 import { managementApp } from '../../src/surfaces/management/management.ts'

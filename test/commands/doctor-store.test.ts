@@ -27,7 +27,7 @@ import {
 } from '../../src/commands/doctor/embedded-store.ts'
 import { checkEncryptionKey } from '../../src/commands/doctor/encryption-key.ts'
 import { openEmbeddedStore } from '../../src/commands/doctor/examine.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { migrationsFor } from '../../src/storage/migrations/migrations.ts'
 import { connect, sqliteColumnTypes } from '../../src/storage/sqlite/sqlite-connection.ts'

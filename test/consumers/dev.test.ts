@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { type Dev, startDev } from '../support/dev.ts'
 import { openAdministration, until } from '../support/service.ts'
 
@@ -89,7 +89,7 @@ test('an invalid document is reported with its line, and the service goes on', a
 })
 
 test('a service that is blocked is replaced at the next save', async () => {
-  const config = 'src/config.ts'
+  const config = 'src/config/config.ts'
   await dev.waitForLine(() => dev.write(config, `${dev.read(config)}while (true);\n`), /^Restarting/)
   dev.replace(config, 'while (true);\n', '')
   await untilServed('/v1/execution/flows')

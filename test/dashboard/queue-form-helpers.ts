@@ -1,5 +1,5 @@
 /** Helpers for tests of the queue form: submitting it, and reading the stored runs. */
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { openKeyRing } from '../../src/domain/installation.ts'
 import { secretsAad } from '../../src/domain/runs/run.ts'
 import { Encryption } from '../../src/storage/encryption.ts'

@@ -1,7 +1,7 @@
 /** The service is started, killed and stopped: acknowledged runs survive, and no process is left. */
 import { describe, expect, test } from 'vitest'
 import { type ExecutionClient, type Run, unwrap } from '../../src/client/index.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { openStore } from '../../src/domain/installation.ts'
 import { until } from '../support/service.ts'
 import { clientOf, collect, fileIn, ownInstallation, queue, read, refusedStart, untilStatus } from './caller.ts'

@@ -1,7 +1,7 @@
 /** PostgreSQL only: errors on opening the store, recovery from outages, durability, and prepared statements. */
 import pg from 'pg'
 import { expect, test } from 'vitest'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { openStore as openInstallation } from '../../src/domain/installation.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import { Secret, TOTP } from 'otpauth'
 import type { Page } from 'playwright-core'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { acquireContextLease } from '../../src/domain/browser-contexts/context-lease.ts'
 import { openStore } from '../../src/domain/installation.ts'
 import { putArtifact } from '../../src/domain/runs/artifacts.ts'

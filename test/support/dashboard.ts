@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { type Service, startService } from '../../src/app.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { SecondFactors } from '../../src/domain/accounts/second-factors.ts'
 import { Sessions } from '../../src/domain/accounts/sessions.ts'

@@ -1,5 +1,5 @@
 /** Steps of a run as a worker stores them, without a worker. */
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { openKeyRing } from '../../src/domain/installation.ts'
 import { stepAad } from '../../src/domain/runs/run.ts'
 import { Encryption } from '../../src/storage/encryption.ts'

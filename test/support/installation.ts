@@ -1,7 +1,7 @@
 /** Runs the service and its commands in separate processes on a new data directory. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { withPrismProxies } from './prism-proxy.ts'
 import {
   type Addresses,

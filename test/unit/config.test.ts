@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { environmentWithoutSecrets, readConfig, settings } from '../../src/config.ts'
-import { ConfigError } from '../../src/setting-kinds.ts'
+import { environmentWithoutSecrets, readConfig, settings } from '../../src/config/config.ts'
+import { ConfigError } from '../../src/config/setting-kinds.ts'
 
 test('every setting has a default or is optional', () => {
   expect(readConfig({})).toEqual({

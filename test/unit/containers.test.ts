@@ -6,7 +6,7 @@ import { dirname, join, normalize } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import packageJson from '../../package.json' with { type: 'json' }
-import { readConfig, settings } from '../../src/config.ts'
+import { readConfig, settings } from '../../src/config/config.ts'
 import { listen } from '../../src/contract/listener.ts'
 import { managementApp } from '../../src/surfaces/management/management.ts'
 import { readRoles, roles } from '../../src/surfaces/roles.ts'

@@ -1,8 +1,8 @@
 /** The user that executes workflows. */
 import { expect, test, vi } from 'vitest'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
+import { ConfigError } from '../../src/config/setting-kinds.ts'
 import { executorIdentity } from '../../src/domain/workflows/executor-identity.ts'
-import { ConfigError } from '../../src/setting-kinds.ts'
 
 test('without EXECUTOR_UID, workflows run as the user of the service', () => {
   expect(executorIdentity(readConfig({}))).toBe(undefined)

@@ -16,7 +16,7 @@ const order = [
   'maintenance',
   'domain',
   'telemetry',
-  'config.ts',
+  'config',
   'storage',
   'contract',
   'openapi',

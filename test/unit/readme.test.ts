@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
-import { settings } from '../../src/config.ts'
+import { settings } from '../../src/config/config.ts'
 
 const documents = ['README.md', 'examples/README.md', ...globSync('docs/*.md'), ...globSync('docs/guides/*.md')]
 const read = (path: string) => readFileSync(path, 'utf8')

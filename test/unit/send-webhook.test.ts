@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, BlockList } from 'node:net'
 import { expect, type TestContext, test } from 'vitest'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import { findUrlError, isPublic, WebhookSender } from '../../src/domain/webhooks/send-webhook.ts'
 
 const loopback = new BlockList()

@@ -1,5 +1,5 @@
 /** The list of all checks. */
-import type { Config, settings } from '../../config.ts'
+import type { Config, settings } from '../../config/config.ts'
 import { checkBrowser, checkIsolation } from './browser.ts'
 import { checkClock } from './clock.ts'
 import { checkConfiguration, checkWorkflows, countBrowserWorkflows } from './configuration.ts'

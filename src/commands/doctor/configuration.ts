@@ -1,9 +1,9 @@
 /** Checks the environment and the workflows that it names. */
-import { type Config, readConfig, settings } from '../../config.ts'
+import { type Config, readConfig, settings } from '../../config/config.ts'
+import { ConfigError } from '../../config/setting-kinds.ts'
 import { buildSnapshot, NoWorkflows } from '../../domain/deployments/build-snapshot.ts'
 import { executorIdentity } from '../../domain/workflows/executor-identity.ts'
 import { type Workflow, WorkflowError } from '../../domain/workflows/workflow.ts'
-import { ConfigError } from '../../setting-kinds.ts'
 import { type Finding, fail, failWithMessage, ok, pluralize, shortMessage, warn } from './finding.ts'
 
 export interface ReadConfiguration {

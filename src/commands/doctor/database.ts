@@ -1,5 +1,5 @@
 /** Checks the database of DATABASE_URL: access, durability, speed and connections. */
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import type { DatabaseFacts, DatabaseInspection } from '../../storage/postgres/postgres-inspection.ts'
 import { minimumVersion } from '../../storage/postgres/postgres-schema.ts'
 import { type Finding, fail, failWithMessage, formatBytes, notChecked, type Opened, ok, warn } from './finding.ts'

@@ -1,6 +1,6 @@
 /** Checks that the encryption key is private and decrypts the values in the store. */
 import { stat } from 'node:fs/promises'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { encryptedColumns, openKeyRing } from '../../domain/installation.ts'
 import { decryptLatest, type EncryptedColumn, hasEncryptedValues } from '../../storage/encrypted-columns.ts'
 import { Encryption } from '../../storage/encryption.ts'

@@ -1,5 +1,5 @@
 /** Runs all checks on one installation, whatever earlier checks find. */
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { inspectDatabase } from '../../storage/postgres/postgres-inspection.ts'
 import { type Inspection, inspectSqliteStore } from '../../storage/sqlite/sqlite-inspection.ts'
 import { ExaminedBrowser } from './browser.ts'

@@ -2,7 +2,7 @@
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 import { urlOf } from '../../contract/listener.ts'
 import { listLiveWorkers } from '../../domain/runs/workers.ts'
 import { type Finding, fail, notChecked, type Opened, ok, pluralize } from './finding.ts'

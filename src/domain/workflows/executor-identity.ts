@@ -2,8 +2,8 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { Config } from '../../config.ts'
-import { ConfigError } from '../../setting-kinds.ts'
+import type { Config } from '../../config/config.ts'
+import { ConfigError } from '../../config/setting-kinds.ts'
 
 /** `undefined` for the user of this process. */
 export type Identity = { uid: number; gid: number } | undefined

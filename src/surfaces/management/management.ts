@@ -1,7 +1,7 @@
 /** The management app: liveness, readiness and metrics, without authentication. */
 import express, { type Express, type RequestHandler } from 'express'
 import { Registry } from 'prom-client'
-import type { Config } from '../../config.ts'
+import type { Config } from '../../config/config.ts'
 
 export interface Management {
   /** In Prometheus' text format. */

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import { CommandError, exitOnError } from '../../commands/output.ts'
 import { onStopSignal } from '../../commands/stop-signal.ts'
-import { settings } from '../../config.ts'
+import { settings } from '../../config/config.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { documentNames } from '../../openapi/document.ts'
 import { openLog } from '../../telemetry/log.ts'

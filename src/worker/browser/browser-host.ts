@@ -1,7 +1,7 @@
 /** The one browser of a worker: started when a run first needs it, restarted after a crash, ended when idle. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { environmentWithoutSecrets } from '../../config.ts'
+import { environmentWithoutSecrets } from '../../config/config.ts'
 import { ProcessReaper } from '../process-reaper.ts'
 import { directoryPrefixes } from '../temporary-directory.ts'
 import { BrowserProcess, type Start, StartError, type Started } from './browser-process.ts'

@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { on } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { environmentWithoutSecrets } from '../../config.ts'
+import { environmentWithoutSecrets } from '../../config/config.ts'
 import type { Mark } from '../process-reaper.ts'
 import { createTemporaryDirectory } from '../temporary-directory.ts'
 import type { FromHost, ToHost } from './host-messages.ts'

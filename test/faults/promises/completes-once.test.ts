@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { settings } from '../../../src/config.ts'
+import { settings } from '../../../src/config/config.ts'
 import { type Fleet, type Member, newFleet } from '../../support/fleet.ts'
 import { fleetStores } from '../../support/fleet-stores.ts'
 import { queueRun, waitForOutcome } from '../../support/ledger.ts'

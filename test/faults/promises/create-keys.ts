@@ -1,6 +1,6 @@
 /** A process that creates API keys as fast as it can, at each message: `node create-keys.ts SETTINGS`. */
 
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/config/config.ts'
 import { ApiKeyError } from '../../../src/domain/api-keys/api-key.ts'
 import { ApiKeys } from '../../../src/domain/api-keys/api-keys.ts'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'

@@ -1,6 +1,6 @@
 /** P8: once a key is deleted, every process refuses it. */
 import { describe, expect, test } from 'vitest'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/config/config.ts'
 import { newFleet } from '../../support/fleet.ts'
 import { fleetStores } from '../../support/fleet-stores.ts'
 import { openAdministration, until } from '../../support/service.ts'

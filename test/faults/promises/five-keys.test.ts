@@ -1,7 +1,7 @@
 /** P9: a user never has more than 5 keys, and an account never more than 5 active keys. */
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { readConfig } from '../../../src/config.ts'
+import { readConfig } from '../../../src/config/config.ts'
 import { openStore } from '../../../src/domain/installation.ts'
 import { newUser } from '../../support/domain.ts'
 import { newFleet } from '../../support/fleet.ts'

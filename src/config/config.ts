@@ -1,6 +1,7 @@
 /** Environment variables → one frozen `Config`. Every setting, default and limit is defined here, once. */
 import { BlockList } from 'node:net'
 import { resolve } from 'node:path'
+import { keyBytes, parseKey } from '../storage/encryption-keys.ts'
 import {
   addRange,
   ConfigError,
@@ -13,7 +14,6 @@ import {
   secretUrl,
   text,
 } from './setting-kinds.ts'
-import { keyBytes, parseKey } from './storage/encryption-keys.ts'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
