@@ -1,10 +1,10 @@
-/** The service is started, killed and stopped: acknowledged runs survive, and no process is left. */
+/** The service is killed and stopped: acknowledged runs survive. */
 import { describe, expect, test } from 'vitest'
 import { type ExecutionClient, type Run, unwrap } from '../../src/client/index.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { openStore } from '../../src/domain/installation.ts'
 import { until } from '../support/service.ts'
-import { clientOf, collect, fileIn, ownInstallation, queue, read, refusedStart, untilStatus } from './caller.ts'
+import { clientOf, collect, fileIn, ownInstallation, queue, read, untilStatus } from './caller.ts'
 
 /** The final statuses that the run has reached. */
 async function endings(client: ExecutionClient, run: Pick<Run, 'id'>): Promise<string[]> {
@@ -37,23 +37,6 @@ describe.concurrent('the service', () => {
       await untilStatus(client, { id }, 'succeeded')
       expect(await endings(client, { id })).toEqual(['succeeded'])
     }
-  })
-
-  test('leaves no process behind when only its main process is killed', async (context) => {
-    const installation = await ownInstallation(context, { SHUTDOWN_SECONDS: '1' })
-    const killed = await installation.start()
-    const client = clientOf(killed, (await installation.createAccount()).key)
-    const { run } = await queue(client, 'hold', { file: fileIn(installation).file })
-    await untilStatus(client, run, 'running')
-    process.kill(killed.pid, 'SIGKILL')
-    await until('its worker and the processes of its runs have ended', () => !killed.anyAlive())
-  })
-
-  test('leaves no process behind when it is killed while its worker starts', async (context) => {
-    const installation = await ownInstallation(context)
-    const killed = await installation.start('service ready')
-    process.kill(killed.pid, 'SIGKILL')
-    await until('its worker has ended', () => !killed.anyAlive())
   })
 
   test('completes requests in flight when it stops, and returns unfinished runs to the queue', async (context) => {
@@ -107,16 +90,5 @@ describe.concurrent('the service', () => {
     const rows = await store.read.all('SELECT id, status, attempts, output FROM runs', [])
     await store.close()
     expect(rows).toEqual([{ id: run.id, status: 'succeeded', attempts: 1, output: '"released"' }])
-  })
-
-  test('does not start on a store with a newer schema, with one sentence that says so', async (context) => {
-    const { settings } = await ownInstallation(context)
-    const store = await openStore(readConfig(settings))
-    const migration = "INSERT INTO kysely_migration (name, timestamp) VALUES ('9999-newer', '2999-01-01T00:00:00.000Z')"
-    await store.write((tx) => tx.all(migration, []))
-    await store.close()
-    expect(await refusedStart(settings)).toMatch(
-      /^The store was written by a newer version of this service: start that/,
-    )
   })
 })
