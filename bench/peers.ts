@@ -92,7 +92,14 @@ async function compareQueueing(subjects: Subject[], { connections, rounds, secon
       subject.databasePids.length > 0 ? `${figure('databaseMicroseconds')} µs` : '',
     ]
   })
-  const head = [`${connections} connections`, 'store', '202/s', '÷ node:http', 'server CPU', 'database CPU']
+  const head = [
+    connections === 1 ? '1 connection' : `${connections} connections`,
+    'store',
+    '202/s',
+    '÷ node:http',
+    'server CPU',
+    'database CPU',
+  ]
   print(table([head, ...rows]))
 }
 
