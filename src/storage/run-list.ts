@@ -1,8 +1,7 @@
-/** The statements that list runs. */
+/** The statements that list runs. `listed-runs.ts` executes them. */
 import { finished } from './run-count-statements.ts'
-import { hasArtifacts, type RunToRead } from './run-statements.ts'
-import { inList } from './statement-values.ts'
-import { type Statement, statement, type Transaction, type Value } from './store.ts'
+import { hasArtifacts, runBytes } from './run-statements.ts'
+import { type Statement, statement, type Value } from './store.ts'
 
 /** What the runs of a list have in common. Each has an index that orders the runs of a status by id. */
 export type RunSelector =
@@ -28,11 +27,8 @@ export interface RunFilter {
   order?: 'newestFirst' | 'oldestFirst' | undefined
 }
 
-/** A run's id, and the bytes of its columns that may be large. Neither store reads the columns to measure them. */
-export type RunSize = { id: string; size_bytes: number }
-
 /** The size is `null` for a run of another account, whose browser context, API key or schedule the caller has given. */
-type ListedRun = { id: string; size_bytes: number | null }
+export type ListedRun = { id: string; size_bytes: number | null }
 
 const unfinishedStatuses = ['queued', 'running']
 const listedStatuses = [...unfinishedStatuses, 'succeeded', 'failed', 'timedOut', 'cancelled', 'expired']
@@ -125,23 +121,35 @@ function listStatement(shape: Shape): Statement<ListedRun> {
   }
   const queries = Array.from({ length: slots }, (_, slot) => listedStatuses.map((status) => firstOf(status, slot)))
   // A subquery for each run of the page: a join planned with an empty table could read the whole primary key.
-  return statement(`SELECT listed_id AS id, (SELECT octet_length(variables) + octet_length(COALESCE(output, ''))
-      + octet_length(COALESCE(error, '')) FROM runs WHERE id = listed_id AND account_id || '' = ?) AS size_bytes
+  return statement(`SELECT listed_id AS id, (SELECT ${runBytes} FROM runs WHERE id = listed_id AND account_id || '' = ?) AS size_bytes
     FROM (SELECT ${slots > 1 ? 'DISTINCT listed_id' : '*'} FROM (${queries.flat().join(' UNION ALL ')}) AS first
       ORDER BY listed_id ${direction} LIMIT ?) AS page ORDER BY listed_id ${direction}`)
 }
 
-const listStatements = new Map<string, Statement<ListedRun>>()
+interface ListStatements {
+  /** The ids and sizes of runs. */
+  sizes: Statement<ListedRun>
+  /** The same, with the rows of small runs. By the store's join, since a process may have opened both stores. */
+  runs: Map<string, Statement<ListedRun>>
+}
+
+const listStatements = new Map<string, ListStatements>()
 
 /** Numbers of terms that have a statement. The terms of a list are repeated up to the next of them. */
 const slotCounts = [1, 2, 10]
 
-/** The text of the statement, and its values. */
+interface ListQuery {
+  list: Statement<ListedRun>
+  values: Value[]
+}
+
+/** @param small reads the rows of runs up to this size, too. */
 export function listQuery(
   accountId: string,
   { selector, workflowId, statuses, from = firstId, before = lastId, order }: RunFilter,
   limit: number,
-): { list: Statement<ListedRun>; values: Value[] } {
+  small?: { join: string; bytesMax: number },
+): ListQuery {
   const terms = selector.by === 'terms' ? selector.terms : ['']
   const shape: Shape = {
     by: selector.by,
@@ -150,8 +158,8 @@ export function listQuery(
     slots: slotCounts.find((count) => count >= terms.length) ?? terms.length,
   }
   const key = JSON.stringify(shape)
-  const list = listStatements.get(key) ?? listStatement(shape)
-  listStatements.set(key, list)
+  const known = listStatements.get(key) ?? { sizes: listStatement(shape), runs: new Map() }
+  listStatements.set(key, known)
   const given: Given = {
     account_id: accountId,
     workflow_id: workflowId ?? '',
@@ -172,36 +180,14 @@ export function listQuery(
       return [isOn ? 1 : 0, ...equal, `${prefix}${from}`, `${prefix}${before}`, limit]
     })
   })
-  return { list, values: [accountId, ...values.flat(), limit] }
+  const sizes = { list: known.sizes, values: [accountId, ...values.flat(), limit] }
+  if (!small) return sizes
+  const list = known.runs.get(small.join) ?? withSmallRuns(known.sizes, small.join, shape)
+  known.runs.set(small.join, list)
+  return { list, values: [...sizes.values, small.bytesMax] }
 }
 
-/** Runs of the account, in the order of the filter. */
-export async function listRunSizes(
-  { all }: Transaction,
-  accountId: string,
-  filter: RunFilter,
-  limit: number,
-): Promise<RunSize[]> {
-  const { list, values } = listQuery(accountId, filter, limit)
-  const runs = await all(list, values)
-  return runs.filter((run): run is RunSize => run.size_bytes !== null)
-}
-
-/** The number of the account's runs, counted up to `limit`. */
-export async function countRuns({ all }: Transaction, accountId: string, filter: RunFilter, limit: number) {
-  const { list, values } = listQuery(accountId, filter, limit)
-  const [row] = await all<{ count: number }>(
-    `SELECT COUNT(*) AS count FROM (${list.sql}) AS listed WHERE size_bytes IS NOT NULL`,
-    values,
-  )
-  return row?.count ?? 0
-}
-
-/** The runs in the order of the list. */
-export async function findRuns({ all }: Transaction, runs: readonly RunSize[]): Promise<RunToRead[]> {
-  if (runs.length === 0) return []
-  const { marks, values } = inList(runs.map(({ id }) => id))
-  const rows = await all<RunToRead>(`SELECT *, ${hasArtifacts} FROM runs WHERE id IN (${marks})`, values)
-  const byId = new Map(rows.map((row) => [row.id, row]))
-  return runs.flatMap(({ id }) => byId.get(id) ?? [])
+function withSmallRuns({ sql }: Statement, join: string, { direction }: Shape): Statement<ListedRun> {
+  return statement(`SELECT runs.*, page.id AS listed_id, page.size_bytes, ${hasArtifacts('page.id')}
+    FROM (${sql}) AS page ${join} ORDER BY page.id ${direction}`)
 }

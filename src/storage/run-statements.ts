@@ -50,8 +50,12 @@ export interface RunToRead extends RunsTable {
   has_artifacts: 0 | 1
 }
 
-export const hasArtifacts =
-  '(CASE WHEN EXISTS (SELECT 1 FROM artifacts WHERE run_id = runs.id) THEN 1 ELSE 0 END) AS has_artifacts'
+/** The bytes of the columns that may be large. Neither store reads the columns to measure them. */
+export const runBytes =
+  "octet_length(variables) + octet_length(COALESCE(output, '')) + octet_length(COALESCE(error, ''))"
+
+export const hasArtifacts = (runId = 'runs.id') =>
+  `(CASE WHEN EXISTS (SELECT 1 FROM artifacts WHERE run_id = ${runId}) THEN 1 ELSE 0 END) AS has_artifacts`
 
 export const sharedRunStatements = {
   ...runCountStatements,
@@ -91,7 +95,7 @@ export const sharedRunStatements = {
     'DELETE FROM idempotency_keys WHERE account_id = ? AND key = ? AND run_id = ?',
   ),
 
-  findRun: statement<RunToRead, [id: string, accountId: string]>(findRunSql.replace('*', `*, ${hasArtifacts}`)),
+  findRun: statement<RunToRead, [id: string, accountId: string]>(findRunSql.replace('*', `*, ${hasArtifacts()}`)),
 
   // Claiming
 
@@ -221,6 +225,8 @@ export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   lockLeasedRun: Statement<RunsTable, [id: string, attempt: number, workerId: string]>
   /** Locks and returns running runs whose leases have expired, 500 at most. */
   lockLostRuns: Statement<RunsTable, [now: number]>
+  /** Joins each run of `page` that is small with its row. Has one value: the most bytes. */
+  joinSmallRuns: string
   /** The run's events after a sequence number, oldest first. */
   eventsAfter: Statement<
     { sequence: number; at: number; type: string; data: string },

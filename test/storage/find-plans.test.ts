@@ -76,7 +76,8 @@ describe.each(stores)('the plan of a list ($name)', (kind) => {
     const expected: Record<string, string[]> = {}
     for (const { title, request, used } of requests) {
       if (findListErrors(request).length > 0) continue
-      const { list, values } = listQuery(id, toRunFilter(request, undefined), 51)
+      const filter = toRunFilter(request, undefined)
+      const { list, values } = listQuery(id, filter, 51)
       const plan = await explain(store, kind.name, list, values)
       // One look-up by id, for the page.
       found[title] = [...new Set(plan.filter((index) => !unfinished.includes(index)))].sort()
@@ -85,6 +86,10 @@ describe.each(stores)('the plan of a list ($name)', (kind) => {
         plan.filter((index) => index === 'id'),
         title,
       ).toHaveLength(1)
+      const page = listQuery(id, filter, 51, { join: store.read.statements.joinSmallRuns, bytesMax: 1 })
+      const planOfPage = await explain(store, kind.name, page.list, page.values)
+      // A second look-up by id, for the rows of the page.
+      expect(planOfPage.filter((index) => index !== 'artifacts_key').sort(), title).toEqual([...plan, 'id'].sort())
     }
     expect(found).toEqual(expected)
   })

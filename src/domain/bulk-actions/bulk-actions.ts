@@ -1,7 +1,7 @@
 /** Creates and reads bulk actions. `BulkWorker` works on them. */
 import type { Encryption } from '../../storage/encryption.ts'
+import { countRuns } from '../../storage/listed-runs.ts'
 import type { PurgeTarget } from '../../storage/purge-target.ts'
-import { countRuns } from '../../storage/run-list.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { BulkActionsTable } from '../../storage/tables/bulk-action-tables.ts'

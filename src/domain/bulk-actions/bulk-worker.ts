@@ -3,7 +3,7 @@
  * batch and moves the action behind them, so a killed process leaves either both or neither.
  */
 import type { Encryption } from '../../storage/encryption.ts'
-import { findRuns, listRunSizes } from '../../storage/run-list.ts'
+import { findRuns, listRunSizes } from '../../storage/listed-runs.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { BulkActionsTable } from '../../storage/tables/bulk-action-tables.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'

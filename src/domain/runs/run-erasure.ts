@@ -1,5 +1,7 @@
 /** Erases finished runs with their events, steps and artifacts, one batch per transaction. */
+
 import { eraseRest, takeBatch } from '../../storage/purge-target.ts'
+import { runBytes } from '../../storage/run-statements.ts'
 import { inList } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
@@ -22,8 +24,7 @@ export interface ErasableRun {
 
 /** Sequence numbers have no gaps, so that the first and the last one are enough to count events. */
 export const selectErasable = `SELECT id,
-    octet_length(variables) + octet_length(COALESCE(output, '')) + octet_length(COALESCE(error, ''))
-      + (SELECT COALESCE(SUM(octet_length(value)), 0) FROM run_steps WHERE run_id = runs.id) AS bytes,
+    ${runBytes} + (SELECT COALESCE(SUM(octet_length(value)), 0) FROM run_steps WHERE run_id = runs.id) AS bytes,
     (SELECT MIN(sequence) FROM run_events WHERE run_id = runs.id) AS first_event,
     (SELECT MAX(sequence) FROM run_events WHERE run_id = runs.id) AS last_event,
     (SELECT COUNT(*) FROM run_steps WHERE run_id = runs.id) AS steps,

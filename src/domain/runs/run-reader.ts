@@ -1,8 +1,8 @@
 /** Reads runs: one, one with its history, or a page of a list. */
 import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Cursors } from '../../storage/cursors.ts'
+import { findRuns, listRuns } from '../../storage/listed-runs.ts'
 import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
-import { findRuns, listRunSizes } from '../../storage/run-list.ts'
 import type { RunToRead } from '../../storage/run-statements.ts'
 import type { Store } from '../../storage/store.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
@@ -86,10 +86,15 @@ export class RunReader {
     const list = nameList(accountId, request)
     const after = cursor === undefined ? undefined : cursors.read(list, cursor)
     if (cursor !== undefined && after === undefined) return undefined
-    const found = await listRunSizes(store.read, accountId, toRunFilter(request, after), limit + 1)
+    const found = await listRuns(store.read, accountId, toRunFilter(request, after), limit + 1)
     const page = takeBatch(found.slice(0, limit), pageBytesMax)
     const last = found.length > page.length ? page.at(-1) : undefined
-    await reserve?.(page.reduce((sum, { size_bytes }) => sum + size_bytes, 0))
+    const reserved = reserve?.(page.reduce((sum, { size_bytes }) => sum + size_bytes, 0))
+    if (reserved) {
+      // Do not keep rows in memory while waiting.
+      for (const run of found) delete run.row
+      await reserved
+    }
     const rows = await findRuns(store.read, page)
     return { runs: await this.#toRuns(rows), nextCursor: last ? cursors.write(list, last.id) : null }
   }

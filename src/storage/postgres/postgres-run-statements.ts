@@ -9,6 +9,7 @@ import {
   insertedRunColumns,
   type NewEvent,
   type RunStatements,
+  runBytes,
   sharedRunStatements,
   startedAttempt,
 } from '../run-statements.ts'
@@ -161,6 +162,8 @@ export const postgresRunStatements = {
     `SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND ${isRunning} FOR UPDATE`,
   ),
   lockLostRuns: statement("SELECT * FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500 FOR UPDATE"),
+  // With a plain join, a plan made with an empty table could read the whole primary key.
+  joinSmallRuns: `LEFT JOIN LATERAL (SELECT * FROM runs WHERE id = page.id AND ${runBytes} <= ? LIMIT 1) AS runs ON TRUE`,
   // A caller may send any number as Last-Event-ID, beyond the column's INTEGER too.
   eventsAfter: statement(`SELECT sequence, at, type, data FROM run_events
     WHERE run_id = ? AND sequence > CAST(? AS BIGINT) ORDER BY sequence LIMIT ?`),

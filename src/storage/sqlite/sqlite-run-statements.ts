@@ -4,6 +4,7 @@ import {
   findRunSql,
   insertedRunColumns,
   type RunStatements,
+  runBytes,
   sharedRunStatements,
   startedAttempt,
 } from '../run-statements.ts'
@@ -96,6 +97,7 @@ export const sqliteRunStatements = {
   ),
   lockLeasedRun: statement("SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND status = 'running'"),
   lockLostRuns: statement("SELECT * FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500"),
+  joinSmallRuns: `LEFT JOIN runs ON runs.id = page.id AND ${runBytes} <= ?`,
   eventsAfter: statement(
     'SELECT sequence, at, type, data FROM run_events WHERE run_id = ? AND sequence > ? ORDER BY sequence LIMIT ?',
   ),
