@@ -1,4 +1,5 @@
 /** HEAD gets the response to GET without content (RFC 9110, section 9.3.2). */
+import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestService, type TestService } from '../support/service.ts'
 import { operationOf, operations } from './document.ts'
@@ -20,14 +21,27 @@ async function fetchAs(method: string, url: string, headers: SentRequest['header
   return { status: response.status, headers: Object.fromEntries(others), text: await response.text() }
 }
 
+/** Repeats the requests when the service has changed what they read in between, such as the progress of an action. */
+async function unlessChanged<Response extends { text: string }>(
+  get: () => Promise<Response>,
+  head: () => Promise<Response>,
+): Promise<[Response, Response, Response]> {
+  const responses: [Response, Response, Response] = [await get(), await head(), await get()]
+  const [before, after] = [responses[0], responses[2]].map((response) => ({ ...response, text: '' }))
+  return isDeepStrictEqual(before, after) ? responses : unlessChanged(get, head)
+}
+
 test.each(reads)('$id has it, also when it is refused', async (operation) => {
   const account = await service.createAccount()
   const { path, headers } = await validRequest(service, operation.id, account)
   const url = addressOf(service, operation) + path
   for (const sent of [headers, { ...headers, Accept: 'video/mp4' }, {}]) {
-    const { text, ...got } = await fetchAs('GET', url, sent)
-    expect(await fetchAs('HEAD', url, sent)).toEqual({ ...got, text: '' })
-    expect(text).not.toBe('')
+    const [before, head, after] = await unlessChanged(
+      () => fetchAs('GET', url, sent),
+      () => fetchAs('HEAD', url, sent),
+    )
+    expect(head).toEqual({ ...before, text: '' })
+    expect(after.text).not.toBe('')
   }
 })
 

@@ -26,6 +26,8 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const stop = startCallers(ledger, { urls: () => [api.executionUrl], key, count: 16 })
     await untilAcknowledged(ledger, underLoad)
     await stop()
+    // Its thread has left the system call of the last response, so that the trace has the whole call.
+    await fetch(api.executionUrl)
     await stopTracing()
     const { responses, afterSync, syncs } = compareOrder(readCalls(output), kind.logFiles)
     const lost = responses - afterSync
