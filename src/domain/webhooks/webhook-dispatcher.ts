@@ -102,9 +102,12 @@ export class WebhookDispatcher {
     await Promise.all(due.map((endpoint) => this.#claim(endpoint)))
   }
 
-  /** Resolves when the attempts that have started are recorded. */
+  /** Resolves when the attempts that have started are recorded, and those for which their end has made room. */
   async idle(): Promise<void> {
-    await Promise.all(this.#attempts)
+    do {
+      await this.#running
+      await Promise.all(this.#attempts)
+    } while (this.#running || this.#attempts.size > 0)
   }
 
   async #claim(endpoint: WebhookEndpointsTable): Promise<void> {
