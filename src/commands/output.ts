@@ -1,5 +1,4 @@
 /** Output of commands: results and tables on standard output, errors for people on standard error. */
-
 import { ConfigError } from '../config/setting-kinds.ts'
 import { ListenError } from '../contract/listener.ts'
 import { ApiKeyError } from '../domain/api-keys/api-key.ts'

@@ -6,28 +6,22 @@ import type { SampleLanguage } from '../../src/surfaces/docs/contracts.ts'
 import type { OperationId } from '../operations/document.ts'
 import { until } from '../support/service.ts'
 import type { RunningSample } from './run-sample.ts'
-
-/** Calls the service with the key of the sample's account. */
-export interface Caller {
-  execution(method: string, path: string, body?: unknown): Promise<ApiResponse>
-  browserContext(method: string, path: string, body?: unknown): Promise<ApiResponse>
-}
-
-export interface ApiResponse {
-  status: number
-  // biome-ignore lint/suspicious/noExplicitAny: the document describes it
-  body: any
-}
-
-/** The account, files and variables of a sample. */
-export interface Setup {
-  key: string
-  caller: Caller
-  /** The sample's working directory. */
-  directory: string
-  /** Variables of the sample, without the key; filled by `prepare`. */
-  environment: Record<string, string>
-}
+import {
+  contextPath,
+  createContext,
+  createContextWithState,
+  createDelivery,
+  createEndpoint,
+  createSchedule,
+  endpointPath,
+  finishRun,
+  listIds,
+  queue,
+  type Setup,
+  schedulePath,
+  statePath,
+  storageState,
+} from './setups.ts'
 
 export interface Execution extends Setup {
   lang: SampleLanguage
@@ -44,85 +38,15 @@ export interface Case {
   requests?(lang: SampleLanguage): number
 }
 
-export const storageState = readFileSync('test/operations/storage-state.json', 'utf8')
-
 /** More than a page holds. */
 const many = 101
 /** The curl samples request one page and explain how to get the next. */
 const pages = (lang: SampleLanguage) => (lang === 'curl' ? 1 : 2)
 const shownIds = ({ lang }: Execution, ids: string[]) => (lang === 'curl' ? ids.slice(0, 100) : ids)
 
-async function queue({ caller, environment }: Setup, workflowId: string, variableData: unknown, query = '') {
-  const path = `/v1/execution/queue-remote/${workflowId}${query}`
-  const { status, body } = await caller.execution('PUT', path, { variableData })
-  expect(status).toBe(202)
-  environment.RUN_ID = body.id
-}
-
-async function finishRun({ caller, environment }: Setup): Promise<void> {
-  await until('the run has succeeded', async () => {
-    const { body } = await caller.execution('GET', `/v1/execution/runs/${environment.RUN_ID}`)
-    return body.status === 'succeeded'
-  })
-}
-
-async function createContext({ caller, environment }: Setup, name = 'Shop'): Promise<void> {
-  const { status, body } = await caller.browserContext('POST', '/alpha/browser-contexts', { name })
-  expect(status).toBe(201)
-  environment.BROWSER_CONTEXT_ID = body.id
-}
-
-const contextPath = ({ environment }: Setup) => `/alpha/browser-contexts/${environment.BROWSER_CONTEXT_ID}`
-const statePath = (setup: Setup) => `${contextPath(setup)}/storage-state`
-
-async function createContextWithState(setup: Setup): Promise<void> {
-  await createContext(setup)
-  expect((await setup.caller.browserContext('PUT', statePath(setup), JSON.parse(storageState))).status).toBe(204)
-}
-
-async function listIds(call: Caller['execution'], path: string): Promise<string[]> {
-  const ids: string[] = []
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const { body } = await call('GET', `${path}?limit=100${cursor && `&cursor=${cursor}`}`)
-    ids.push(...body.data.map(({ id }: { id: string }) => id))
-    cursor = body.nextCursor
-  }
-  return ids
-}
-
 function expectAll(output: string, shown: (string | undefined)[]): void {
   for (const each of shown) expect(output).toContain(each)
 }
-
-const endpointsPath = '/v1/execution/webhook-endpoints'
-
-/** Its name resolves without a network, to an address that the service refuses. */
-async function createEndpoint({ caller, environment }: Setup): Promise<void> {
-  const endpoint = { url: 'https://localhost/hooks', events: ['run.succeeded'] }
-  const { status, body } = await caller.execution('POST', endpointsPath, endpoint)
-  expect(status).toBe(201)
-  environment.ENDPOINT_ID = body.id
-}
-
-const endpointPath = ({ environment }: Setup) => `${endpointsPath}/${environment.ENDPOINT_ID}`
-
-async function createDelivery(setup: Setup): Promise<void> {
-  await createEndpoint(setup)
-  const { status, body } = await setup.caller.execution('POST', `${endpointPath(setup)}/test`)
-  expect(status).toBe(202)
-  setup.environment.DELIVERY_ID = body.id
-}
-
-const schedulesPath = '/v1/execution/schedules'
-
-async function createSchedule({ caller, environment }: Setup): Promise<void> {
-  const schedule = { workflowId: 'greet', variableData: { name: 'Ada' }, cron: '0 0 29 2 *' }
-  const { status, body } = await caller.execution('POST', schedulesPath, schedule)
-  expect(status).toBe(201)
-  environment.SCHEDULE_ID = body.id
-}
-
-const schedulePath = ({ environment }: Setup) => `${schedulesPath}/${environment.SCHEDULE_ID}`
 
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 

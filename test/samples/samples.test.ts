@@ -12,8 +12,9 @@ import {
 } from '../../src/surfaces/docs/contracts.ts'
 import { type OperationId, operations } from '../operations/document.ts'
 import { removeDirectory, startTestService, type TestService, temporaryDirectory, until } from '../support/service.ts'
-import { type Caller, caseFor, type Execution, type Setup } from './cases.ts'
+import { caseFor, type Execution } from './cases.ts'
 import { preparePython, startSample, stopPython } from './run-sample.ts'
+import type { Caller, Setup } from './setups.ts'
 
 let service: TestService
 

@@ -84,6 +84,18 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
       expect(accountsOf(await claim({ inTurn }))).toEqual([other.accountId])
     })
 
+    test('an account that is not served goes before one in turn, also if a served one is due before it', async (test) => {
+      const { domain, busy, other, claim } = await openTwo(test)
+      const inTurn = () => [busy.accountId]
+      expect(accountsOf([...(await claim({ inTurn })), ...(await claim({ inTurn }))])).toEqual([
+        other.accountId,
+        busy.accountId,
+      ])
+      const newcomer = await flood(domain, 1)
+      // The only run of the other account has ended, so that it has as many running runs as the newcomer.
+      expect(accountsOf(await claim({ inTurn, ended: () => [other.accountId] }))).toEqual([newcomer.accountId])
+    })
+
     test('an account in turn is among those that a claim chooses from', async (test) => {
       const domain = await openDomain(test, { kind })
       const accounts: string[] = []

@@ -1,72 +1,10 @@
-/** Schedules: each time makes one run, with any number of processes, and the policies for missed and overlapping times. */
+/** Schedules: each time makes one run, with any number of processes, and the policy for missed times. */
 import { describe, expect, test } from 'vitest'
-import type { ScheduleChange } from '../../src/domain/schedules/schedule-request.ts'
-import type { NewSchedule } from '../../src/domain/schedules/schedules.ts'
 import { Workflows } from '../../src/domain/workflows/workflows.ts'
-import { claimableOf, noRetry } from '../support/claims.ts'
-import { type DomainOptions, newAccount, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
-import { type StoreKind, stores } from '../support/store-kinds.ts'
-
-const minute = 60_000
-
-/** A domain whose clock the test moves, and a schedule of its account at every minute. */
-async function openWithSchedule(
-  test: Test,
-  kind: StoreKind,
-  given: Partial<NewSchedule> = {},
-  options: Partial<DomainOptions> = {},
-) {
-  let time = Date.parse('2026-11-23T10:00:00Z')
-  const domain = await openDomain(test, { kind, now: () => time, ...options })
-  const { principal } = await newAccount(domain)
-  const { accountId } = principal
-  const create = (members: Partial<NewSchedule> = {}) =>
-    domain.schedules.create(
-      accountId,
-      { workflowId: 'anything', variables: {}, cron: '* * * * *', ...given, ...members },
-      principal,
-    )
-  const created = await create()
-  if (created.kind !== 'created') throw new Error(JSON.stringify(created))
-  const { id } = created.schedule
-  return {
-    ...{ domain, principal, accountId, id, create },
-    setClock: (moment: number) => {
-      time = moment
-    },
-    now: () => time,
-    /** Moves the clock and decides what is due. */
-    async pass(milliseconds: number) {
-      time += milliseconds
-      return domain.scheduler.once()
-    },
-    get: async () => {
-      const schedule = await domain.schedules.get(accountId, id)
-      if (!schedule) throw new Error('The schedule is gone.')
-      return schedule
-    },
-    update: (change: ScheduleChange) => domain.schedules.update(accountId, id, change, principal),
-    /** The times that have a run, in minutes after ten o'clock, oldest first. */
-    async minutes(statuses = ['queued', 'running', 'succeeded', 'cancelled']) {
-      const { rows } = await findRuns(domain, id)
-      const wanted = rows.filter(({ status }) => statuses.includes(status))
-      return wanted.map((row) => new Date(Number(row.scheduled_for)).getUTCMinutes())
-    },
-    async finish() {
-      const claims = await domain.queue.claim('worker', claimableOf(domain.workflows), 1, 1000)
-      for (const { runId, attempt } of claims) {
-        const lease = { runId, attempt, workerId: 'worker' }
-        await domain.queue.complete(lease, { kind: 'succeeded', output: '{}' }, noRetry)
-      }
-      return claims.length
-    },
-  }
-}
-
-async function findRuns({ store }: Pick<Awaited<ReturnType<typeof openDomain>>, 'store'>, scheduleId: string) {
-  const runs = store.read.query.selectFrom('runs').selectAll().where('schedule_id', '=', scheduleId)
-  return { rows: await runs.orderBy('scheduled_for').execute() }
-}
+import { claimableOf } from '../support/claims.ts'
+import { newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
+import { stores } from '../support/store-kinds.ts'
+import { findRuns, minute, openWithSchedule } from './schedule-helpers.ts'
 
 describe.each(stores)('schedules ($name)', (kind) => {
   test('queue one run for each time, on time, with the options and defaults of the schedule', async (test) => {
@@ -138,58 +76,6 @@ describe.each(stores)('schedules ($name)', (kind) => {
     expect(await minutes()).toEqual([...expected, 30])
     const at = skipped === undefined ? null : { scheduledFor: now() - (30 - skipped) * minute, reason: 'missed' }
     expect((await get()).lastSkipped).toEqual(at)
-  })
-
-  test('skip a time while an earlier run is unfinished, and say so', async (test) => {
-    const { pass, minutes, get, finish, now } = await openWithSchedule(test, kind, { overlap: 'skip' })
-    await pass(minute)
-    await pass(minute)
-    expect((await get()).lastSkipped).toEqual({ scheduledFor: now(), reason: 'overlap' })
-    expect(await finish()).toBe(1)
-    await pass(minute)
-    expect(await minutes()).toEqual([1, 3])
-  })
-
-  test('let times wait for the earlier run, each in turn', async (test) => {
-    const { domain, pass, minutes, finish, get } = await openWithSchedule(test, kind, { overlap: 'queue' })
-    for (let count = 0; count < 3; count += 1) await pass(minute)
-    expect(await minutes()).toEqual([1])
-    expect(new Date((await get()).nextTimes[0] ?? 0).getUTCMinutes()).toBe(2)
-    for (const expected of [
-      [1, 2],
-      [1, 2, 3],
-    ]) {
-      expect(await finish()).toBe(1)
-      await domain.scheduler.once()
-      expect(await minutes()).toEqual(expected)
-    }
-    await finish()
-    await pass(minute)
-    expect(await minutes()).toEqual([1, 2, 3, 4])
-  })
-
-  test('cancel the earlier run and queue the next', async (test) => {
-    const { pass, minutes } = await openWithSchedule(test, kind, { overlap: 'cancelPrevious' })
-    await pass(minute)
-    await pass(minute)
-    expect(await minutes(['cancelled'])).toEqual([1])
-    expect(await minutes(['queued'])).toEqual([2])
-  })
-
-  test('keep the earlier run if its successor is refused', async (test) => {
-    const opened = await openWithSchedule(test, kind, { overlap: 'cancelPrevious' }, { queuedRunsMax: 1 })
-    const { pass, minutes, get, now } = opened
-    await pass(minute)
-    await pass(minute)
-    expect((await get()).lastSkipped).toEqual({ scheduledFor: now(), reason: 'queuedRunsLimit' })
-    expect([await minutes(['queued']), await minutes(['cancelled'])]).toEqual([[1], []])
-  })
-
-  test('do not cancel the run that another process has queued for the same time', async (test) => {
-    const { domain, pass, minutes, now } = await openWithSchedule(test, kind, { overlap: 'cancelPrevious' })
-    const other = await openDomain(test, { kind, location: domain.location, now })
-    await Promise.all([pass(minute), other.scheduler.once(), other.scheduler.once()])
-    expect(await minutes(['queued'])).toEqual([1])
   })
 
   test('get no runs for the times of a pause', async (test) => {

@@ -1,7 +1,7 @@
 /**
- * Which account a free slot goes to: the one with the fewest running runs, then the next in the order of their turns. But
- * among accounts that are served, a process of this worker keeps its account during its turn, since a process for
- * another one may have to be started.
+ * Which account a free slot goes to. Accounts that are not served go first. Among the others, a process of this worker
+ * keeps its account during its turn, since a process for another one may have to be started. Then the account with the
+ * fewest running runs goes first, then the next in the order of turns.
  */
 import type { RunningCounts } from './concurrency-limits.ts'
 
@@ -69,13 +69,13 @@ export class AccountOrder {
   }
 
   isBefore(a: string, b: string): boolean {
-    if (this.#isServed(a) && this.#isServed(b) && this.#isInTurn(a) !== this.#isInTurn(b)) return this.#isInTurn(a)
+    if (this.#isServed(a) !== this.#isServed(b)) return this.#isServed(b)
+    if (this.#isServed(a) && this.#isInTurn(a) !== this.#isInTurn(b)) return this.#isInTurn(a)
     const [ofA, ofB] = [this.#runningOf(a), this.#runningOf(b)]
     if (ofA !== ofB) return ofA < ofB
     return (this.#places.get(a) ?? 0) < (this.#places.get(b) ?? 0)
   }
 
-  /** An account that is not served does not wait for turns of others. */
   #isServed(account: string): boolean {
     return this.#runningOf(account) > 0 || this.#served.has(account)
   }

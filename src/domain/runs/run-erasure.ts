@@ -1,5 +1,4 @@
 /** Erases finished runs with their events, steps and artifacts, one batch per transaction. */
-
 import { eraseRest, takeBatch } from '../../storage/purge-target.ts'
 import { runBytes } from '../../storage/run-statements.ts'
 import { inList } from '../../storage/statement-values.ts'

@@ -1,0 +1,96 @@
+/** What the samples of several operations need: runs, browser contexts, endpoints and schedules. */
+import { readFileSync } from 'node:fs'
+import { expect } from 'vitest'
+import { until } from '../support/service.ts'
+
+/** Calls the service with the key of the sample's account. */
+export interface Caller {
+  execution(method: string, path: string, body?: unknown): Promise<ApiResponse>
+  browserContext(method: string, path: string, body?: unknown): Promise<ApiResponse>
+}
+
+export interface ApiResponse {
+  status: number
+  // biome-ignore lint/suspicious/noExplicitAny: the document describes it
+  body: any
+}
+
+/** The account, files and variables of a sample. */
+export interface Setup {
+  key: string
+  caller: Caller
+  /** The sample's working directory. */
+  directory: string
+  /** Variables of the sample, without the key; filled by `prepare`. */
+  environment: Record<string, string>
+}
+
+export const storageState = readFileSync('test/operations/storage-state.json', 'utf8')
+
+export async function queue({ caller, environment }: Setup, workflowId: string, variableData: unknown, query = '') {
+  const path = `/v1/execution/queue-remote/${workflowId}${query}`
+  const { status, body } = await caller.execution('PUT', path, { variableData })
+  expect(status).toBe(202)
+  environment.RUN_ID = body.id
+}
+
+export async function finishRun({ caller, environment }: Setup): Promise<void> {
+  await until('the run has succeeded', async () => {
+    const { body } = await caller.execution('GET', `/v1/execution/runs/${environment.RUN_ID}`)
+    return body.status === 'succeeded'
+  })
+}
+
+export async function createContext({ caller, environment }: Setup, name = 'Shop'): Promise<void> {
+  const { status, body } = await caller.browserContext('POST', '/alpha/browser-contexts', { name })
+  expect(status).toBe(201)
+  environment.BROWSER_CONTEXT_ID = body.id
+}
+
+export const contextPath = ({ environment }: Setup) => `/alpha/browser-contexts/${environment.BROWSER_CONTEXT_ID}`
+export const statePath = (setup: Setup) => `${contextPath(setup)}/storage-state`
+
+export async function createContextWithState(setup: Setup): Promise<void> {
+  await createContext(setup)
+  expect((await setup.caller.browserContext('PUT', statePath(setup), JSON.parse(storageState))).status).toBe(204)
+}
+
+export async function listIds(call: Caller['execution'], path: string): Promise<string[]> {
+  const ids: string[] = []
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const { body } = await call('GET', `${path}?limit=100${cursor && `&cursor=${cursor}`}`)
+    ids.push(...body.data.map(({ id }: { id: string }) => id))
+    cursor = body.nextCursor
+  }
+  return ids
+}
+
+export const endpointsPath = '/v1/execution/webhook-endpoints'
+
+/** Its name resolves without a network, to an address that the service refuses. */
+export async function createEndpoint({ caller, environment }: Setup): Promise<void> {
+  const endpoint = { url: 'https://localhost/hooks', events: ['run.succeeded'] }
+  const { status, body } = await caller.execution('POST', endpointsPath, endpoint)
+  expect(status).toBe(201)
+  environment.ENDPOINT_ID = body.id
+}
+
+export const endpointPath = ({ environment }: Setup) => `${endpointsPath}/${environment.ENDPOINT_ID}`
+
+export async function createDelivery(setup: Setup): Promise<void> {
+  await createEndpoint(setup)
+  const { status, body } = await setup.caller.execution('POST', `${endpointPath(setup)}/test`)
+  expect(status).toBe(202)
+  setup.environment.DELIVERY_ID = body.id
+}
+
+export const schedulesPath = '/v1/execution/schedules'
+
+export async function createSchedule({ caller, environment }: Setup): Promise<void> {
+  const schedule = { workflowId: 'greet', variableData: { name: 'Ada' }, cron: '0 0 29 2 *' }
+  const { status, body } = await caller.execution('POST', schedulesPath, schedule)
+  expect(status).toBe(201)
+  environment.SCHEDULE_ID = body.id
+}
+
+export const schedulePath = ({ environment }: Setup) => `${schedulesPath}/${environment.SCHEDULE_ID}`
