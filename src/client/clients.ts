@@ -1,4 +1,6 @@
 /** Creates the clients of the two APIs. */
+
+import createClient, { type FetchOptions, mergeHeaders } from 'openapi-fetch'
 import {
   type BrowserContextAlphaOperations,
   browserContextAlphaOperations,
@@ -6,10 +8,30 @@ import {
 import type * as browserContext from '../../generated/browser-context.alpha/types.ts'
 import { type ExecutionV1Operations, executionV1Operations } from '../../generated/execution.v1/client.ts'
 import type * as execution from '../../generated/execution.v1/types.ts'
-import { createOperations } from './call.ts'
-import type { CallOptions, ClientOptions } from './options.ts'
+import type { OperationDescription, Result, SurfaceDescription } from './operation.ts'
+import {
+  type CallOptions,
+  type ClientOptions,
+  checkOptions,
+  type LimitOptions,
+  preferredWaitSecondsMax,
+  resolveLimits,
+  withoutLimits,
+} from './options.ts'
 import { createList, type List } from './pages.ts'
+import {
+  aborted,
+  invalidRequest,
+  isRedirect,
+  networkFailure,
+  problemFrom,
+  redirected,
+  timedOut,
+  unexpectedResponse,
+  unreadable,
+} from './problem.ts'
 import { createRuns, type Runs } from './runs.ts'
+import { mayRetry, pause, retryDelay, timeLimit, unlessAborted, withEndCallback } from './time-limit.ts'
 import type { AnyWorkflows, QueueRemoteRun, WorkflowTypes } from './typed-workflows.ts'
 
 /** The query of `listWorkflows`. `limit` is the page size; `cursor` is the page to start with. */
@@ -103,4 +125,141 @@ export function createBrowserContextClient(options: ClientOptions): BrowserConte
       return operations.listBrowserContexts({ ...callOptions, params: { query } })
     })
   return { ...operations, browserContexts: { list } }
+}
+
+// Calls an operation: sends it, retries transient failures, and returns the result as a value.
+
+type Init = Omit<FetchOptions<unknown>, 'params'> & CallOptions & { params?: { header?: Record<string, string> } }
+
+/** The method of openapi-fetch's client that is used, without the types of a document. */
+interface Sender {
+  request(method: string, path: string, init: object): Promise<{ data?: unknown; error?: unknown; response: Response }>
+}
+
+interface Caller {
+  sender: Sender
+  options: ClientOptions
+  reportDrift(response: Response): void
+}
+
+function createOperations<Operations>(surface: SurfaceDescription<Operations>, options: ClientOptions): Operations {
+  checkOptions(options)
+  const { baseUrl, apiKey, headers } = options
+  const sender = createClient({
+    baseUrl,
+    headers: mergeHeaders(headers, surface.credential(apiKey)),
+    // Following a redirect could send the key to another host: fetch only drops `Authorization`.
+    // `error` would be indistinguishable from a network failure.
+    redirect: 'manual',
+  }) as unknown as Sender
+  const caller = { sender, options, reportDrift: createDriftReporter(surface, options) }
+  const descriptions = Object.entries(surface.operations) as [string, OperationDescription][]
+  const functions = descriptions.map(([id, description]) => [
+    id,
+    (init?: Init) => call(caller, description, init ?? {}),
+  ])
+  return Object.fromEntries(functions)
+}
+
+function createDriftReporter({ document, documentHash }: SurfaceDescription<never>, { onDrift }: ClientOptions) {
+  let reported = false
+  return ({ headers }: Response) => {
+    const serviceHash = headers.get('X-Document-Hash')
+    if (reported || serviceHash === null || serviceHash === documentHash) return
+    reported = true
+    // An error of the callback must neither fail the call nor crash the program.
+    Promise.resolve({ document, clientHash: documentHash, serviceHash })
+      .then(onDrift)
+      .catch(() => {})
+  }
+}
+
+async function call(caller: Caller, description: OperationDescription, given: Init): Promise<Result<unknown>> {
+  const limits = resolveLimits(caller.options, given)
+  let headers: Headers
+  try {
+    headers = mergeHeaders(given.headers, given.params?.header)
+  } catch (cause) {
+    return { error: invalidRequest(cause), response: Response.error() }
+  }
+  if (description.retry === 'withIdempotencyKey') ensureIdempotencyKey(headers)
+  // If a lost response was a success, the condition no longer holds, and another try would be refused.
+  const rule = headers.has('If-Match') ? 'ifRefused' : description.retry
+  const init = { ...withoutLimits(given), headers }
+  const timeoutSeconds = limits.timeoutSeconds + preferredWaitSeconds(headers)
+  // A monotonic clock: the wall clock may be set during the call.
+  const deadline = performance.now() + limits.totalSeconds * 1000
+  for (let failures = 1; ; failures += 1) {
+    const left = (deadline - performance.now()) / 1000
+    const result = await tryOnce(caller, description, init, Math.min(timeoutSeconds, left))
+    if (!result.error || failures > limits.retries || !mayRetry(rule, result.error)) return result
+    const seconds = retryDelay(failures, result.error, limits)
+    if (seconds === undefined || performance.now() + seconds * 1000 >= deadline) return result
+    await pause(seconds, init.signal)
+    if (init.signal?.aborted) return { error: aborted(init.signal), response: result.response }
+  }
+}
+
+async function tryOnce(
+  { sender, options, reportDrift }: Caller,
+  { method, path, parseAs = 'json' }: OperationDescription,
+  init: Omit<Init, keyof LimitOptions>,
+  seconds: number,
+): Promise<Result<unknown>> {
+  let response = Response.error()
+  if (init.signal?.aborted) return { error: aborted(init.signal), response }
+  const limit = timeLimit(init.signal, seconds)
+  const as = init.parseAs ?? parseAs
+  let url = ''
+  const send = init.fetch ?? options.fetch ?? ((request: Request) => globalThis.fetch(request))
+  const fetch = async (request: Request) => {
+    url = request.url
+    response = await send(request)
+    reportDrift(response)
+    return response
+  }
+  let isStreaming = false
+  try {
+    const sent = sender.request(method, path, { ...init, parseAs: as, fetch, signal: limit.signal })
+    const result = await unlessAborted(sent, limit.signal)
+    response = result.response
+    if (isRedirect(response)) return { error: redirected(response), response }
+    if (!response.ok) return { error: problemFrom(response, result.error), response }
+    const data = result.data ?? (await readEmptyBody(response, as))
+    const isMissing = data === undefined && response.status !== 204
+    if (isMissing) return { error: unexpectedResponse(response, 'The response has no content.'), response }
+    isStreaming = as === 'stream' && data !== undefined
+    if (!isStreaming) return { data, response }
+    return { data: withEndCallback(data as ReadableStream<Uint8Array>, limit.signal, limit.end), response }
+  } catch (cause) {
+    if (init.signal?.aborted) return { error: aborted(init.signal), response }
+    if (limit.isOver)
+      return { error: timedOut(`${method} ${url} got no response within ${Number(seconds.toFixed(1))} s.`), response }
+    if (url === '') return { error: invalidRequest(cause), response }
+    if (cause instanceof SyntaxError) return { error: unreadable(response, cause), response }
+    return { error: networkFailure(method, url, cause), response }
+  } finally {
+    // The time limit does not apply to a stream once it has started; the caller's signal does.
+    if (isStreaming) limit.stop()
+    else limit.end()
+  }
+}
+
+/** openapi-fetch does not read a body with `Content-Length: 0`, but an empty file is still a file. */
+function readEmptyBody(response: Response, as: NonNullable<Init['parseAs']>): unknown {
+  if (response.status === 204 || as === 'json') return undefined
+  return as === 'stream' ? new Response('').body : response[as]()
+}
+
+/** All tries of a call share the key. Not randomUUID, which browsers provide only in secure contexts. */
+function ensureIdempotencyKey(headers: Headers): void {
+  if (headers.has('Idempotency-Key')) return
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  headers.set('Idempotency-Key', Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(''))
+}
+
+/** The delay that the caller asks for with `Prefer: wait=N` (RFC 7240, section 4.3). */
+function preferredWaitSeconds(headers: Headers): number {
+  const wait = headers.get('Prefer')?.match(/(?:^|,)\s*wait\s*=\s*"?(\d+)/i)?.[1]
+  return Math.min(Number(wait ?? 0), preferredWaitSecondsMax)
 }

@@ -4,8 +4,7 @@ import type { components } from '../../generated/execution.v1/types.ts'
 import { parseEvents } from './event-stream.ts'
 import { type ClientOptions, type LimitOptions, resolveLimits } from './options.ts'
 import { aborted, type Problem, ProblemError, problemTypes, unexpectedResponse } from './problem.ts'
-import { isTransient, retryDelay } from './retry.ts'
-import { pause, timeLimit } from './time-limit.ts'
+import { isTransient, pause, retryDelay, timeLimit } from './time-limit.ts'
 
 type RunEvent = components['schemas']['RunEvent']
 type Status = components['schemas']['RunStatus']

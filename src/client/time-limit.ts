@@ -1,4 +1,7 @@
 /** Time limits and waits that an AbortSignal ends. Avoids AbortSignal.any, which Node 20.0 and Safari 17.3 lack. */
+import type { RetryRule } from './operation.ts'
+import type { Limits } from './options.ts'
+import { type Problem, problemTypes } from './problem.ts'
 
 /** setTimeout fires immediately for more than a signed 32-bit integer. */
 const millisecondsMax = 2 ** 31 - 1
@@ -102,4 +105,35 @@ export function pause(seconds: number, signal: AbortSignal | null | undefined): 
     const timer = setTimeout(done, Math.min(seconds * 1000, millisecondsMax))
     signal?.addEventListener('abort', done, { once: true })
   })
+}
+
+// Which failures are transient, which calls may be retried, and how long to wait.
+
+/** Not 500: a defect of the service would fail the same way again. */
+const transientStatuses = [408, 429, 502, 503, 504]
+
+export function isTransient({ status, type }: Problem): boolean {
+  return transientStatuses.includes(status) || type === problemTypes.networkFailure || type === problemTypes.timeout
+}
+
+/** Whether the call can be sent again without executing it twice. */
+export function mayRetry(rule: RetryRule, problem: Problem): boolean {
+  if (rule !== 'ifRefused') return isTransient(problem)
+  // A 503 may follow a commit whose fsync failed. A gateway's 429 says nothing about earlier tries.
+  return problem.status === 429 && problem.type !== 'about:blank'
+}
+
+/** Wait before the next try, after `failures` in a row; `undefined` if `Retry-After` exceeds the limit. */
+export function retryDelay(
+  failures: number,
+  { retryAfterSeconds }: Problem,
+  { retryWaitSeconds, retryWaitSecondsMax }: Limits,
+): number | undefined {
+  // Jitter keeps clients that failed at the same moment from retrying at the same moment.
+  if (retryAfterSeconds !== undefined && retryAfterSeconds > 0) {
+    if (retryAfterSeconds > retryWaitSecondsMax) return undefined
+    return retryAfterSeconds + (Math.random() * retryWaitSeconds) / 2
+  }
+  const longest = Math.min(retryWaitSeconds * 2 ** (failures - 1), retryWaitSecondsMax)
+  return longest * (1 - Math.random() / 2)
 }

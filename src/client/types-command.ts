@@ -94,7 +94,7 @@ const modulePattern = /(?<!\.d|\.test)\.(ts|mts|js|mjs)$/
 const mask = '********'
 
 async function describeDirectory(directory: string): Promise<DescribedTypes> {
-  const { outputComponents, variableComponents } = await import('../openapi/workflow-components.ts')
+  const { outputComponents, variableComponents } = await import('../openapi/schema-components.ts')
   const files = (await listFiles(directory)).filter((file) => modulePattern.test(file)).sort()
   if (files.length === 0) throw new UsageError(`${directory} has no workflows: no file ends in .ts, .mts, .js or .mjs.`)
   await resolveWorkflowPackage()

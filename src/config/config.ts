@@ -1,7 +1,7 @@
 /** Environment variables → one frozen `Config`. Every setting, default and limit is defined here, once. */
 import { BlockList } from 'node:net'
 import { resolve } from 'node:path'
-import { keyBytes, parseKey } from '../storage/encryption-keys.ts'
+import { keyBytes, parseKey } from '../storage/encryption.ts'
 import {
   addRange,
   ConfigError,

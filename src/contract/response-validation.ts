@@ -5,7 +5,7 @@ import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { Document, Schema } from '../openapi/document.ts'
 import type { Operation } from '../openapi/served-operations.ts'
-import { EncodedJson, JsonText } from './json-text.ts'
+import { EncodedJson, JsonText } from './i-json.ts'
 
 /** Headers that every response has; see `send` in response.ts. */
 export const commonHeaders = ['X-Request-Id', 'X-Document-Hash', 'Cache-Control']

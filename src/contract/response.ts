@@ -2,7 +2,7 @@
 import { crossOriginHeaders } from './cross-origin.ts'
 import { clientClosed, type Exchange, type HandlerResponse } from './exchange.ts'
 import type { ServerSentEvent } from './handler.ts'
-import { EncodedJson, stringify } from './json-text.ts'
+import { EncodedJson, stringify } from './i-json.ts'
 import { type HttpProblemKind, httpProblemTypes, type ProblemDetail, problemBody } from './problem.ts'
 
 /** Seconds to wait before retrying a request that failed because the store was unavailable. */

@@ -5,7 +5,6 @@
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express'
 import type { Operation } from '../openapi/served-operations.ts'
 import { ClientGone, readBody } from './body.ts'
-import { CredentialChecks } from './credential-checks.ts'
 import { isPreflight, preflightResponse } from './cross-origin.ts'
 import {
   clientClosed,
@@ -20,7 +19,7 @@ import { CredentialRevoked, Problem, problemType, ScopeMissing } from './problem
 import { internalError, type RateLimitStatus, rateLimited, send, unavailable } from './response.ts'
 import type { TenantLimits } from './tenant-limits.ts'
 
-export interface Authenticated<P> {
+interface Authenticated<P> {
   principal: P
   /** `null` permits everything. */
   scopes: readonly string[] | null
@@ -246,5 +245,49 @@ export function fail(isUnavailable: (error: unknown) => boolean): ErrorRequestHa
     const isDown = isUnavailable(error)
     exchange.logError(isDown ? 'store unavailable' : 'request failed', { err: error })
     send(exchange, isDown ? unavailable : internalError)
+  }
+}
+
+// Checks the credentials of requests that take long: once a second, one check for all requests with the same credential.
+
+const checkMilliseconds = 1000
+
+interface Checked {
+  isValid(): Promise<boolean>
+  requests: Set<AbortController>
+}
+
+export class CredentialChecks {
+  readonly #checked = new Map<string, Checked>()
+  #timer: NodeJS.Timeout | undefined
+
+  /**
+   * Aborts the request within about a second after its credential has become invalid.
+   *
+   * @param name of the credential: requests with the same name share `isValid`.
+   * @returns a function that ends the checks.
+   */
+  add(name: string, isValid: () => Promise<boolean>, request: AbortController): () => void {
+    const checked = this.#checked.get(name) ?? { isValid, requests: new Set() }
+    checked.requests.add(request)
+    this.#checked.set(name, checked)
+    this.#timer ??= setInterval(() => this.#check(), checkMilliseconds).unref()
+    return () => {
+      checked.requests.delete(request)
+      if (checked.requests.size === 0 && this.#checked.get(name) === checked) this.#checked.delete(name)
+      if (this.#checked.size > 0) return
+      clearInterval(this.#timer)
+      this.#timer = undefined
+    }
+  }
+
+  #check(): void {
+    for (const { isValid, requests } of this.#checked.values()) {
+      // An unavailable store does not make a credential invalid. The request gets the error from its own reads.
+      const result = isValid().catch(() => true)
+      void result.then((valid) => {
+        if (!valid) for (const request of requests) request.abort()
+      })
+    }
   }
 }

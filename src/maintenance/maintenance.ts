@@ -4,10 +4,18 @@ import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contex
 import { expiredBulkActions } from '../domain/bulk-actions/bulk-actions.ts'
 import type { BulkWorker } from '../domain/bulk-actions/bulk-worker.ts'
 import { supersededDeployments } from '../domain/deployments/superseded-deployments.ts'
-import { RunArtifacts } from '../domain/runs/artifacts.ts'
-import { completeAttempt, resumeForFreeContexts } from '../domain/runs/attempts.ts'
-import { findStartableGroups, resumeGroups, resumeNextOfGroups } from '../domain/runs/concurrency-groups.ts'
-import { RunRollups } from '../domain/runs/run-rollups.ts'
+import { completeAttempt, resumeForFreeContexts } from '../domain/queue/attempts.ts'
+import {
+  expiredStarts,
+  findStartableGroups,
+  nextPermit,
+  resumeGroups,
+  resumeNextOfGroups,
+  resumePermitted,
+} from '../domain/queue/limits.ts'
+import { appendStatus } from '../domain/queue/runs.sql.ts'
+import { hasDeadWorkers, removeDeadWorkers } from '../domain/queue/workers.ts'
+import { RunArtifacts } from '../domain/run-api/artifacts.ts'
 import {
   type FailedAttempt,
   type FinishedRun,
@@ -15,14 +23,12 @@ import {
   type RunObserver,
   toFinishedRun,
 } from '../domain/runs/run-state.ts'
-import { appendStatus } from '../domain/runs/runs.sql.ts'
-import { expiredStarts, nextPermit, resumePermitted } from '../domain/runs/throttles.ts'
-import { hasDeadWorkers, removeDeadWorkers } from '../domain/runs/workers.ts'
 import type { Scheduler } from '../domain/schedules/scheduler.ts'
+import { RunRollups } from '../domain/statistics/run-rollups.ts'
 import { expiredDeliveries } from '../domain/webhooks/webhook-deliveries.ts'
 import type { Workflow } from '../domain/workflows/workflow.ts'
+import type { PurgeTarget } from '../storage/purge-target.ts'
 import { type Store, statement, type Transaction } from '../storage/store.ts'
-import { Purge } from './purge.ts'
 import { expiredAuditLogEntries, expiredRuns, type Retention } from './retention.ts'
 
 const findNextDelayEnd = statement<{ at: number | null }, []>(
@@ -232,3 +238,38 @@ export class Maintenance {
 }
 
 const expiry = { status: 'expired', reason: 'notStartedInTime' } as const
+
+// Purges expired data in batches, by one process at a time.
+
+class Purge {
+  readonly #store: Store
+  readonly #target: PurgeTarget
+  /** The next item to purge when this process finished its last batch. */
+  #next: string | undefined
+
+  constructor(store: Store, target: PurgeTarget) {
+    this.#store = store
+    this.#target = target
+  }
+
+  /**
+   * Purges a batch; returns whether there is more to purge soon. When another process purges the same target, this one
+   * writes nothing and leaves the rest to it until the next regular check.
+   */
+  async once(): Promise<boolean> {
+    const { next, remove, concurrent = false } = this.#target
+    const item = await next(this.#store.read)
+    const isPurgedByOther = this.#next !== undefined && this.#next !== item
+    this.#next = undefined
+    if (item === undefined || isPurgedByOther) return false
+    const purge = async (tx: Transaction) => {
+      if ((await next(tx)) !== item) return false
+      await remove(tx)
+      return true
+    }
+    if (await this.#store.write(purge, { concurrent, exclusive: 'maintenance' })) {
+      this.#next = await next(this.#store.read)
+    }
+    return this.#next !== undefined
+  }
+}

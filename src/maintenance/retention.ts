@@ -1,6 +1,6 @@
 /** Retention periods, and the purge of expired runs and audit log entries. */
 import type { Config } from '../config/config.ts'
-import { deleteIn, type ErasableRun, eraseBatch, rowsMax, selectErasable } from '../domain/runs/run-erasure.ts'
+import { deleteIn, type ErasableRun, eraseBatch, rowsMax, selectErasable } from '../domain/run-api/run-erasure.ts'
 import { dayMilliseconds, type PurgeTarget } from '../storage/purge-target.ts'
 import { statement, type Transaction } from '../storage/store.ts'
 

@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createDirectory, syncDirectory } from './directories.ts'
-import { deriveKey, type Key, type KeyRing, keyBytes, keyRefreshMilliseconds, parseKey } from './encryption-keys.ts'
+import { deriveKey, type Key, type KeyRing, keyBytes, keyRefreshMilliseconds, parseKey } from './encryption.ts'
 import type { Store } from './store.ts'
 
 /** The key file cannot be used; the message says how to fix it. */

@@ -1,6 +1,6 @@
 /** The interface of a store. Each implementation passes the conformance tests in test/storage. */
 import type { Kysely } from 'kysely'
-import type { RunStatements } from './run-statements.ts'
+import type { RunStatements } from './runs/run-statements.ts'
 import type { Tables } from './tables/tables.ts'
 
 export type Value = string | number | null | Uint8Array

@@ -21,7 +21,7 @@ import { dashboardApp } from './dashboard/dashboard.ts'
 import type { DashboardDomain } from './dashboard/dependencies.ts'
 import { LiveViewHub } from './dashboard/live-view/live-view-hub.ts'
 import { BuiltDocs, docsHandler, isDocsPath, isWorkflowDocsPath } from './docs/docs-handler.ts'
-import { workflowDocsForCallers } from './docs/workflow-docs-for-callers.ts'
+import { workflowDocsForCallers } from './docs/workflow-pages.ts'
 import { type ExecutionApiDependencies, executionApi } from './execution-api.ts'
 import { checkHost, isSecure, transportSecurity } from './known-hosts.ts'
 import { type Management, managementAddress, managementApp } from './management/management.ts'
@@ -183,7 +183,7 @@ function executionFallback(
   const workflowDocs = workflowDocsForCallers({ ...options, docs, addresses: () => addresses })
   const mcp: RequestHandler = async (request, response, next) => {
     // Loaded by the first request: the SDK takes 41 MB and 0.25 s.
-    const { mcpHandler } = await import('./mcp/mcp-handler.ts')
+    const { mcpHandler } = await import('./mcp/mcp.ts')
     return mcpHandler(options)(request, response, next)
   }
   return (path) => {

@@ -9,7 +9,7 @@ import {
   createExecutionClient,
   problemTypes,
 } from '../../src/client/index.ts'
-import { retryDelay } from '../../src/client/retry.ts'
+import { retryDelay } from '../../src/client/time-limit.ts'
 import { until } from '../support/service.ts'
 import { type Act, delayed, drop, hang, problem, respond, startScriptedServer, stream } from './scripted-server.ts'
 

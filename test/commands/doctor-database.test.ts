@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { describe, expect, test } from 'vitest'
-import { checkClock } from '../../src/commands/doctor/clock.ts'
 import {
   checkCommit,
   checkConnections,
@@ -13,7 +12,7 @@ import {
   evaluateCommit,
 } from '../../src/commands/doctor/database.ts'
 import { checkEncryptionKey } from '../../src/commands/doctor/encryption-key.ts'
-import { examine, openDatabase } from '../../src/commands/doctor/examine.ts'
+import { checkClock, examine, openDatabase } from '../../src/commands/doctor/examine.ts'
 import { checkWorkers } from '../../src/commands/doctor/service.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'

@@ -15,7 +15,6 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Migration, Migrator } from 'kysely/migration'
 import { describe, expect, test } from 'vitest'
-import { checkClock } from '../../src/commands/doctor/clock.ts'
 import {
   checkDisk,
   checkDurability,
@@ -26,7 +25,7 @@ import {
   evaluateStoreSize,
 } from '../../src/commands/doctor/embedded-store.ts'
 import { checkEncryptionKey } from '../../src/commands/doctor/encryption-key.ts'
-import { openEmbeddedStore } from '../../src/commands/doctor/examine.ts'
+import { checkClock, openEmbeddedStore } from '../../src/commands/doctor/examine.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { migrationsFor } from '../../src/storage/migrations/migrations.ts'

@@ -1,8 +1,7 @@
 /** The comparison of two documents, for every kind of change. */
 import { describe, expect, test } from 'vitest'
 import { compareDocuments } from '../../src/openapi/compare/documents.ts'
-import type { Kind } from '../../src/openapi/compare/place.ts'
-import { type Sentence, toSentences } from '../../src/openapi/compare/sentences.ts'
+import { type Kind, type Sentence, toSentences } from '../../src/openapi/compare/place.ts'
 import { equivalentDocuments, keywordChanges } from './keyword-changes.ts'
 import { type ExpectedChange, modify, type Part, readCurrent } from './modified-documents.ts'
 import { bodyChanges, operationChanges, parameterChanges } from './request-changes.ts'

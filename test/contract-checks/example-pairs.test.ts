@@ -1,6 +1,6 @@
 /** The check that examples of requests and responses come in pairs. */
 import { expect, test } from 'vitest'
-import { checkExamplePairs } from '../../src/tools/contract-checks/example-pairs.ts'
+import { checkExamplePairs } from '../../src/tools/contract-checks/document-checks.ts'
 import { modify, type Part, queue, readCurrent } from './modified-documents.ts'
 
 const document = readCurrent()

@@ -1,6 +1,6 @@
 /** The check that schemas of responses allow unknown members. */
 import { expect, test } from 'vitest'
-import { checkOpenResponses } from '../../src/tools/contract-checks/open-responses.ts'
+import { checkOpenResponses } from '../../src/tools/contract-checks/document-checks.ts'
 import { modify, type Part, readCurrent, run, schemaOf } from './modified-documents.ts'
 
 const document = readCurrent()

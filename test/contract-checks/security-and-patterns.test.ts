@@ -2,15 +2,14 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { requestPointers } from '../../src/openapi/document.ts'
 import type { Finding } from '../../src/tools/contract-checks/checked-contract.ts'
-import { checkNames } from '../../src/tools/contract-checks/names.ts'
 import {
+  checkNames,
   checkPatterns,
   findUnusedExceptions,
   listCodePatterns,
   listDocumentPatterns,
-} from '../../src/tools/contract-checks/patterns.ts'
-import { checkSecurity } from '../../src/tools/contract-checks/security.ts'
-import { exceptions } from '../../src/tools/contract-checks/security-rules.ts'
+} from '../../src/tools/contract-checks/document-checks.ts'
+import { checkSecurity, exceptions } from '../../src/tools/contract-checks/security.ts'
 import {
   cancel,
   modify,

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { describe, expect, test, vi } from 'vitest'
-import { CredentialChecks } from '../../src/contract/credential-checks.ts'
+import { CredentialChecks } from '../../src/contract/stages.ts'
 import { waitLimits } from '../support/timeouts.ts'
 import { library } from './library.ts'
 import { Down, goodKey, jsonType, key, readerKey, serve } from './served.ts'

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { jsonDepthMax, parseJson } from '../../src/contract/i-json.ts'
-import { JsonText, stringify } from '../../src/contract/json-text.ts'
+import { JsonText, jsonDepthMax, parseJson, stringify } from '../../src/contract/i-json.ts'
 import { Problem } from '../../src/contract/problem.ts'
 
 const parse = (text: string) => parseJson(Buffer.from(text))

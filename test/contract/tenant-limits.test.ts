@@ -3,7 +3,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, type 
 import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { ClientGone } from '../../src/contract/body.ts'
-import { JsonText, stringify } from '../../src/contract/json-text.ts'
+import { JsonText, stringify } from '../../src/contract/i-json.ts'
 import { Problem } from '../../src/contract/problem.ts'
 import { TenantLimits, tenantLimits } from '../../src/contract/tenant-limits.ts'
 import { type Called, jsonType, key, readerKey, serve } from './served.ts'

@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from 'node:url'
 import type { BrowserContext } from '../../src/domain/browser-contexts/browser-contexts.ts'
-import type { Claim } from '../../src/domain/runs/attempts.ts'
+import type { Claim } from '../../src/domain/queue/attempts.ts'
 import { claimableOf } from '../support/claims.ts'
 import { type DashboardService, inputValue, type SignedInUser, startDashboardService } from '../support/dashboard.ts'
 import type { Environment } from '../support/service-storage.ts'

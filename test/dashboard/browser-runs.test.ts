@@ -1,6 +1,6 @@
 /** Runs that use a browser: choosing a browser context, and their artifacts. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { NewArtifact } from '../../src/domain/runs/artifact-limits.ts'
+import type { NewArtifact } from '../../src/domain/runs/artifact.ts'
 import {
   type DashboardService,
   fieldError,

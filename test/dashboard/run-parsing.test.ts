@@ -1,12 +1,11 @@
 /** Parsing a run's events, formatting durations, grouping events, and the filter of the list of runs. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { RunEvent } from '../../src/domain/runs/run.ts'
-import { formatDuration } from '../../src/surfaces/dashboard/format.ts'
+import { formatDuration, formatLocalTime, parseLocalTime } from '../../src/surfaces/dashboard/format.ts'
 import { lastOfBursts } from '../../src/surfaces/dashboard/runs/change-streams.ts'
 import { parseAttempts, type Step } from '../../src/surfaces/dashboard/runs/run-attempts.ts'
 import { parseRunFilter, toListRequest, toRunQuery } from '../../src/surfaces/dashboard/runs/run-filter.ts'
-import { countSteps, groupSteps } from '../../src/surfaces/dashboard/runs/run-steps.ts'
-import { formatLocalTime, parseLocalTime } from '../../src/surfaces/dashboard/time-zone.ts'
+import { countSteps, groupSteps } from '../../src/surfaces/dashboard/runs/run-template.ts'
 
 function createEvents(...entries: [type: RunEvent['type'], data: Record<string, unknown>][]): RunEvent[] {
   return entries.map(([type, data], index) => ({ sequence: index + 1, at: (index + 1) * 100, type, data }))

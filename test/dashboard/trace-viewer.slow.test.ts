@@ -1,7 +1,7 @@
 /** The trace viewer in a real browser: it shows a run's trace, offline, to its account alone, confined to its own path. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { NewArtifact } from '../../src/domain/runs/artifact-limits.ts'
-import type { Claim } from '../../src/domain/runs/attempts.ts'
+import type { Claim } from '../../src/domain/queue/attempts.ts'
+import type { NewArtifact } from '../../src/domain/runs/artifact.ts'
 import { buildEvidence } from '../../src/worker/evidence/build-evidence.ts'
 import { EvidenceRecorder, type RawEvidence } from '../../src/worker/evidence/recorder.ts'
 import { type Browser, browserErrors, startBrowser } from '../support/browser.ts'

@@ -1,4 +1,4 @@
-/** An operator's commands for API keys, with parallel processes. `test/storage/api-keys.test.ts` has the rules. */
+/** An operator's commands for API keys, with parallel processes. `test/domain/api-keys/api-keys.test.ts` has the rules. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Installation, newInstallation, type ServiceProcess } from '../support/installation.ts'
 import { clientOf } from './caller.ts'

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test, vi
 import type { BrowserEndpoint, BrowserHost } from '../../src/worker/browser/browser-host.ts'
 import { type OpenBrowser, openBrowser } from '../../src/worker/browser/connection.ts'
 import { checkIsolation } from '../../src/worker/browser/isolation.ts'
-import { RunBrowser } from '../../src/worker/run-browser.ts'
+import { RunBrowser } from '../../src/worker/executors/run-browser.ts'
 import { contextCount, openBrowserHost, startReportingProcess } from '../support/browser-host.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 import { waitLimits } from '../support/timeouts.ts'

@@ -42,7 +42,7 @@ export const promises: readonly Promised[] = [
     id: 'P5',
     sentence: 'A run completes exactly once, even if an attempt starts more than once.',
     faults: [fault('completes-once'), fault('killed-batches'), fault('kept-after-kill')],
-    quick: ['test/worker/processes.test.ts', 'test/worker/lease.test.ts', 'test/storage/attempts.test.ts'],
+    quick: ['test/worker/processes.test.ts', 'test/worker/lease.test.ts', 'test/domain/queue/attempts.test.ts'],
   },
   {
     id: 'P6',
@@ -54,31 +54,31 @@ export const promises: readonly Promised[] = [
     id: 'P7',
     sentence: 'Requests with the same Idempotency-Key queue one run.',
     faults: [fault('one-run-per-key')],
-    quick: ['test/storage/runs.test.ts', 'test/operations/queueRemoteRun.test.ts'],
+    quick: ['test/domain/run-api/runs.test.ts', 'test/operations/queueRemoteRun.test.ts'],
   },
   {
     id: 'P8',
     sentence: 'Once a key is deleted, every process refuses it.',
     faults: [fault('deleted-key')],
-    quick: ['test/storage/api-keys.test.ts'],
+    quick: ['test/domain/api-keys/api-keys.test.ts'],
   },
   {
     id: 'P9',
     sentence: 'A user never has more than 5 keys, and an account never more than 5 active keys.',
     faults: [fault('five-keys')],
-    quick: ['test/storage/api-keys.test.ts'],
+    quick: ['test/domain/api-keys/api-keys.test.ts'],
   },
   {
     id: 'P10',
     sentence: 'An expired key stays expired, even if the clock steps back.',
     faults: [fault('expired-key')],
-    quick: ['test/storage/api-keys.test.ts'],
+    quick: ['test/domain/api-keys/api-keys.test.ts'],
   },
   {
     id: 'P11',
     sentence: "A key's value and a context's cookies appear only in the one response that returns them.",
     faults: [fault('secrets-nowhere'), 'test/faults/browsing.test.ts'],
-    quick: ['test/operations/secrets.test.ts', 'test/storage/secrets.test.ts'],
+    quick: ['test/operations/secrets.test.ts', 'test/domain/workflows/secrets.test.ts'],
   },
   {
     id: 'P12',
@@ -119,21 +119,21 @@ export const promises: readonly Promised[] = [
     id: 'P17',
     sentence: 'A run is executed by the deployment that validated it, on every attempt, whatever is deployed since.',
     faults: [fault('executed-as-deployed')],
-    quick: ['test/worker/deployments.test.ts', 'test/storage/deployments.test.ts'],
+    quick: ['test/worker/deployments.test.ts', 'test/domain/deployments/deployments.test.ts'],
   },
   {
     id: 'P18',
     sentence:
       'Each time of a schedule makes exactly one run, with any number of processes, through kills and clocks that jump.',
     faults: [fault('scheduled-once')],
-    quick: ['test/storage/schedules.test.ts', 'test/unit/schedule-times.test.ts'],
+    quick: ['test/domain/schedules/schedules.test.ts', 'test/domain/schedules/schedule-times.test.ts'],
   },
   {
     id: 'P19',
     sentence:
       'The event of each run that ends is delivered to each matching webhook endpoint, at least once and signed. No event is invented, and an endpoint that does not respond delays no other account.',
     faults: [fault('delivered-webhooks')],
-    quick: ['test/storage/webhooks.test.ts', 'test/dashboard/webhooks.test.ts'],
+    quick: ['test/domain/webhooks/webhooks.test.ts', 'test/dashboard/webhooks.test.ts'],
   },
   {
     id: 'P20',
@@ -141,8 +141,8 @@ export const promises: readonly Promised[] = [
     faults: [fault('neighbours'), fault('floods'), fault('soak')],
     quick: [
       'test/contract/tenant-limits.test.ts',
-      'test/storage/run-list.test.ts',
-      'test/storage/fair-scheduling.test.ts',
+      'test/domain/run-api/run-list.test.ts',
+      'test/domain/queue/fair-scheduling.test.ts',
     ],
   },
 ]

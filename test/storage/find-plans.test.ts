@@ -1,8 +1,8 @@
 /** Every list of runs that the document permits is read from the index that orders it. */
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
-import { findListErrors, type ListRequest, toRunFilter } from '../../src/domain/runs/list-request.ts'
-import { listQuery } from '../../src/storage/run-list.ts'
+import { findListErrors, type ListRequest, toRunFilter } from '../../src/domain/run-api/list-request.ts'
+import { listQuery } from '../../src/storage/runs/run-list.ts'
 import type { Store, Value } from '../../src/storage/store.ts'
 import { newStoreLocation, openStore } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'

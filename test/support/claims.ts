@@ -1,9 +1,9 @@
 /** Lets tests act as a worker on the queue, with a clock that they control. */
-import type { Claim, Claimable } from '../../src/domain/runs/attempts.ts'
-import type { ClaimableWorkflows } from '../../src/domain/runs/fair-scheduling.ts'
-import type { RunQueue } from '../../src/domain/runs/run-queue.ts'
-import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
-import { concurrencyOf } from '../../src/domain/workflows/concurrency.ts'
+import type { Claim, Claimable } from '../../src/domain/queue/attempts.ts'
+import type { ClaimableWorkflows } from '../../src/domain/queue/claim.ts'
+import type { RunQueue } from '../../src/domain/queue/run-queue.ts'
+import { eventsAfter } from '../../src/domain/queue/runs.sql.ts'
+import { concurrencyOf } from '../../src/domain/workflows/workflow-limits.ts'
 import type { Workflows } from '../../src/domain/workflows/workflows.ts'
 import type { Domain } from './domain.ts'
 

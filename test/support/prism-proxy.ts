@@ -9,7 +9,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, expect } from 'vitest'
 import type { DocumentName } from '../../src/openapi/document.ts'
-import { spawnPrism } from '../../src/tools/mock/bare-prism.ts'
+import { spawnPrism } from '../../src/tools/mock/main.ts'
 import type { Addresses } from './service.ts'
 
 export interface Violation {

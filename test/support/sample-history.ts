@@ -1,6 +1,6 @@
 /** A day of plausible runs, written to the store as if they had happened, for pictures of the dashboard. */
 import { v7 as uuid } from 'uuid'
-import { RunRollups } from '../../src/domain/runs/run-rollups.ts'
+import { RunRollups } from '../../src/domain/statistics/run-rollups.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { RunsTable } from '../../src/storage/tables/run-tables.ts'
 import { newRunRow } from './run-rows.ts'

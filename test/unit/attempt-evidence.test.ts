@@ -1,7 +1,7 @@
 /** How an attempt ends while its evidence is on its way. */
 import { expect, test } from 'vitest'
-import { Attempt } from '../../src/worker/attempt.ts'
-import type { ExecutorEvent } from '../../src/worker/executor-process.ts'
+import { Attempt } from '../../src/worker/attempt/attempt.ts'
+import type { ExecutorEvent } from '../../src/worker/executors/executor-process.ts'
 
 type Dependencies = ConstructorParameters<typeof Attempt>
 

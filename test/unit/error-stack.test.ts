@@ -1,11 +1,11 @@
 /** Stacks show the author's source only. */
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { authorFrames } from '../../src/worker/error-stack.ts'
-import { describeError } from '../../src/worker/workflow-values.ts'
+import { authorFrames } from '../../src/worker/executors/error-stack.ts'
+import { describeError } from '../../src/worker/executors/workflow-values.ts'
 
 const root = '/srv/workflows'
-const service = fileURLToPath(new URL('../../src/worker/executor.ts', import.meta.url))
+const service = fileURLToPath(new URL('../../src/worker/executors/executor.ts', import.meta.url))
 
 function errorWith(frames: string[], message = 'No.'): Error {
   const error = new Error(message)

@@ -1,6 +1,6 @@
 /** Messages of executors, which a workflow can forge. */
 import { expect, test } from 'vitest'
-import { parseMessage } from '../../src/worker/messages.ts'
+import { parseMessage } from '../../src/worker/executors/messages.ts'
 
 const attempt = 1
 const messages = [

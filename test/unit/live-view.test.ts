@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { parseInput } from '../../src/domain/runs/live-control.ts'
+import { parseInput } from '../../src/domain/run-api/live-views.ts'
+import { TimeLimit } from '../../src/worker/attempt/attempt.ts'
 import { AttemptLiveView, type LiveViewMessage } from '../../src/worker/live-view/attempt-live-view.ts'
-import { LiveViewSender } from '../../src/worker/live-view/live-view-sender.ts'
+import { LiveViewSender } from '../../src/worker/live-view/live-view-senders.ts'
 import { TakeOver } from '../../src/worker/live-view/take-over.ts'
-import { TimeLimit } from '../../src/worker/time-limit.ts'
 
 const frame = (data: string) => ({ type: 'frame', data, width: 800, height: 600 }) as const
 

@@ -2,10 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import { strFromU8, strToU8, unzipSync, zipSync } from 'fflate'
 import { expect, test } from 'vitest'
-import { traceBytesMax } from '../../src/domain/runs/artifact-limits.ts'
+import { traceBytesMax } from '../../src/domain/runs/artifact.ts'
 import { createRedactor } from '../../src/domain/workflows/secrets.ts'
-import { buildEvidence } from '../../src/worker/evidence/build-evidence.ts'
-import { MaskedTrace } from '../../src/worker/evidence/masked-trace.ts'
+import { buildEvidence, MaskedTrace } from '../../src/worker/evidence/build-evidence.ts'
 
 const redactorOf = (texts: ReadonlySet<string>) => createRedactor({ texts: [...texts] })
 

@@ -2,8 +2,12 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
 import { requireDescribable } from '../../src/domain/workflows/workflows-document.ts'
-import { toComponents } from '../../src/openapi/schema-components.ts'
-import { outputComponents, variableComponents, workflowNames } from '../../src/openapi/workflow-components.ts'
+import {
+  outputComponents,
+  toComponents,
+  variableComponents,
+  workflowNames,
+} from '../../src/openapi/schema-components.ts'
 import { workflow } from '../support/snapshots.ts'
 
 type Schema = Record<string, unknown>

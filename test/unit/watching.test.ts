@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Registry } from 'prom-client'
 import { expect, type TestContext, test } from 'vitest'
 import { parse } from 'yaml'
+import { Workers } from '../../src/domain/queue/workers.ts'
 import {
   type FailureReason,
   lossesMax,
@@ -11,9 +12,7 @@ import {
   type Outcome,
   type RunStatus,
 } from '../../src/domain/runs/run-state.ts'
-import { Workers } from '../../src/domain/runs/workers.ts'
-import { Metrics } from '../../src/surfaces/management/metrics.ts'
-import { queueMetrics } from '../../src/surfaces/management/queue-metrics.ts'
+import { Metrics, queueMetrics } from '../../src/surfaces/management/metrics.ts'
 import { openDomain } from '../support/domain.ts'
 
 /** The metrics of a service and its worker in one process, before any request or run. */

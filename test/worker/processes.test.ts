@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
-import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
+import { eventsAfter } from '../../src/domain/queue/runs.sql.ts'
 import { queueRun } from '../support/domain.ts'
 import { waitForProcessEnd } from '../support/processes.ts'
 import { waitLimits } from '../support/timeouts.ts'

@@ -1,13 +1,41 @@
 /** Runs all checks on one installation, whatever earlier checks find. */
-import type { Config } from '../../config/config.ts'
+import type { Config, settings } from '../../config/config.ts'
 import { inspectDatabase } from '../../storage/postgres/postgres-inspection.ts'
 import { type Inspection, inspectSqliteStore } from '../../storage/sqlite/sqlite-inspection.ts'
-import { ExaminedBrowser } from './browser.ts'
-import { type Check, checksFor } from './checks.ts'
-import { type LoadedWorkflows, loadWorkflows, type ReadConfiguration, readConfiguration } from './configuration.ts'
-import type { OpenedDatabase } from './database.ts'
-import { type Finding, fail, notChecked, type Opened, shortMessage } from './finding.ts'
-import { findService, type ServiceState } from './service.ts'
+import type { Transaction } from '../../storage/store.ts'
+import { checkBrowser, checkIsolation, ExaminedBrowser } from './browser.ts'
+import {
+  checkConfiguration,
+  checkWorkflows,
+  countBrowserWorkflows,
+  type LoadedWorkflows,
+  loadWorkflows,
+  type ReadConfiguration,
+  readConfiguration,
+} from './configuration.ts'
+import {
+  checkCommit,
+  checkConnections,
+  checkDatabase,
+  checkDatabaseDurability,
+  checkDatabasePrivileges,
+  checkDatabaseSize,
+  checkDatabaseStore,
+  type OpenedDatabase,
+} from './database.ts'
+import {
+  checkDataDirectory,
+  checkDisk,
+  checkDurability,
+  checkFileSystem,
+  checkFreeSpace,
+  checkStore,
+  checkStoreSize,
+  statFileSystem,
+} from './embedded-store.ts'
+import { checkEncryptionKey } from './encryption-key.ts'
+import { type Finding, fail, notChecked, type Opened, ok, pluralize, shortMessage } from './finding.ts'
+import { checkPort, checkService, checkWorkers, findService, type PortName, type ServiceState } from './service.ts'
 
 export interface Result extends Finding {
   name: string
@@ -37,7 +65,7 @@ async function runCheck({ variables, find }: Check, installation: Installation):
 }
 
 /** The installation that is examined. Each part is read once, on first use. */
-export interface Installation {
+interface Installation {
   environment: NodeJS.ProcessEnv
   configuration: ReadConfiguration
   config: Config
@@ -105,4 +133,136 @@ function once<Result>(read: () => Promise<Result>): () => Promise<Result> {
     result ??= read()
     return result
   }
+}
+
+// The list of all checks.
+
+type Variable = keyof typeof settings
+
+interface Check {
+  name: string
+  /** The check is skipped when one of these variables is invalid. */
+  variables: readonly Variable[]
+  find(installation: Installation): Finding | Promise<Finding>
+}
+
+function check(name: string, variables: readonly Variable[], find: Check['find']): Check {
+  return { name, variables, find }
+}
+
+/** Skipped when DATABASE_URL is invalid, because the store in use is then unknown. */
+const embeddedCheck = (name: string, find: Check['find']) => check(name, ['DATABASE_URL'], find)
+
+const portCheck = (name: PortName) =>
+  check(name, [name], async ({ config, service }) => checkPort(config, name, await service()))
+
+const first = check('configuration', [], ({ configuration, environment }) =>
+  checkConfiguration(configuration, environment),
+)
+
+const embeddedStoreChecks: readonly Check[] = [
+  embeddedCheck('data directory', ({ config }) => checkDataDirectory(config.DATA_DIR)),
+  embeddedCheck('free space', async ({ config }) => checkFreeSpace(await statFileSystem(config.DATA_DIR))),
+  embeddedCheck('file system', async ({ config }) => checkFileSystem(await statFileSystem(config.DATA_DIR))),
+  embeddedCheck('store', async ({ embeddedStore }) => checkStore(await embeddedStore())),
+  embeddedCheck('store size', async ({ embeddedStore }) => checkStoreSize(await embeddedStore())),
+  embeddedCheck('durability', async ({ config, embeddedStore }) => {
+    const opened = await embeddedStore()
+    return checkDurability(config.DATA_DIR, 'inspection' in opened ? opened.inspection : undefined)
+  }),
+  embeddedCheck('disk', ({ config }) => checkDisk(config.DATA_DIR)),
+]
+
+const databaseChecks: readonly Check[] = [
+  check('database', [], async ({ database }) => checkDatabase(await database())),
+  check('privileges', [], async ({ database, config }) => checkDatabasePrivileges(await database(), config)),
+  check('store', [], async ({ database }) => checkDatabaseStore(await database())),
+  check('store size', [], async ({ database, config }) => checkDatabaseSize(await database(), config)),
+  check('durability', [], async ({ database, config }) => checkDatabaseDurability(await database(), config)),
+  check('commit', [], async ({ database }) => checkCommit(await database())),
+  check('connections', ['DATABASE_CONNECTIONS'], async ({ database, config }) =>
+    checkConnections(await database(), config),
+  ),
+]
+
+const commonChecks: readonly Check[] = [
+  check('encryption key', ['DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS'], async ({ config, store }) =>
+    checkEncryptionKey(config, await store()),
+  ),
+  check('clock', ['DATABASE_URL'], async ({ store, now }) => checkClock(await store(), now())),
+  portCheck('DASHBOARD_PORT'),
+  portCheck('EXECUTION_PORT'),
+  portCheck('BROWSER_CONTEXT_PORT'),
+  portCheck('MANAGEMENT_PORT'),
+  check('service', ['MANAGEMENT_PORT'], async ({ config, service }) => checkService(config, await service())),
+  check('workers', ['DATABASE_URL', 'MANAGEMENT_PORT'], async ({ store, service, now }) =>
+    checkWorkers(await store(), await service(), now()),
+  ),
+  check('workflows', [], async ({ config, workflows }) => checkWorkflows(await workflows(), config.WORKFLOWS_DIR)),
+  check('browser', ['BROWSER_PATH', 'BROWSER_CDP_URL'], async ({ browser, workflows }) =>
+    checkBrowser(await browser.start(), countBrowserWorkflows(await workflows())),
+  ),
+  check('isolation', ['BROWSER_PATH', 'BROWSER_CDP_URL'], async ({ browser }) => checkIsolation(await browser.start())),
+]
+
+/** In the order in which they run. */
+function checksFor({ DATABASE_URL }: Config): readonly Check[] {
+  return [first, ...(DATABASE_URL === undefined ? embeddedStoreChecks : databaseChecks), ...commonChecks]
+}
+
+// Checks the machine's clock against the latest time in the store.
+
+const behindMillisecondsMax = 60_000
+/** Before the first release. */
+const earliest = Date.UTC(2026, 0)
+
+/** @param now the clock's time, on which expiry, delays and leases depend. */
+export async function checkClock(opened: Opened, now: number): Promise<Finding> {
+  const time = new Date(now).toISOString().replace(/\.\d+Z$/, 'Z')
+  const advice = "Set the machine's clock, and keep it right with NTP."
+  if (now < earliest) return fail(`it is ${time}, before this version was released`, advice)
+  if ('error' in opened) return notChecked('the store cannot be opened', 'the store')
+  const lastWrite = opened.inspection && (await findLastWrite(opened.inspection.store.read))
+  const behind = (lastWrite ?? 0) - now
+  if (behind <= behindMillisecondsMax) return ok(`it is ${time}`)
+  return fail(
+    `it is ${time}, ${formatDuration(behind)} behind the latest entry in the store: keys, runs and leases would not expire`,
+    advice,
+  )
+}
+
+function formatDuration(milliseconds: number): string {
+  const minutes = Math.round(milliseconds / 60_000)
+  if (minutes < 120) return pluralize(minutes, 'minute')
+  const hours = Math.round(minutes / 60)
+  return hours < 48 ? pluralize(hours, 'hour') : pluralize(Math.round(hours / 24), 'day')
+}
+
+/** The latest row of each growing table, by its index; small tables are scanned. */
+const queries = [
+  'SELECT at FROM run_events ORDER BY id DESC LIMIT 1',
+  'SELECT at FROM audit_log ORDER BY id DESC LIMIT 1',
+  'SELECT created_at AS at FROM artifacts ORDER BY created_at DESC LIMIT 1',
+  'SELECT max(created_at) AS at FROM accounts',
+  'SELECT max(last_used_at) AS at FROM api_keys',
+  'SELECT max(last_signed_in_at) AS at FROM users',
+  'SELECT max(created_at) AS at FROM browser_context_versions',
+  'SELECT max(started_at) AS at FROM workers',
+]
+
+/** Returns the time in milliseconds since 1970; `undefined` for an empty store. */
+async function findLastWrite(tx: Transaction): Promise<number | undefined> {
+  let latest = 0
+  for (const sql of queries) {
+    const rows = await tx.all<{ at: number | null }>(sql, []).catch(ignoreMissingColumns)
+    latest = Math.max(latest, ...rows.map(({ at }) => at ?? 0))
+  }
+  return latest > 0 ? latest : undefined
+}
+
+/** A store of an earlier version lacks some tables and columns. */
+function ignoreMissingColumns(error: unknown): [] {
+  if (error instanceof Error && /^no such (table|column)|^(relation|column) .* does not exist$/.test(error.message))
+    return []
+  throw error
 }

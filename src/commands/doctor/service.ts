@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { Config } from '../../config/config.ts'
 import { urlOf } from '../../contract/listener.ts'
-import { listLiveWorkers } from '../../domain/runs/workers.ts'
+import { listLiveWorkers } from '../../domain/queue/workers.ts'
 import { type Finding, fail, notChecked, type Opened, ok, pluralize } from './finding.ts'
 
 /** `absent`: nothing, or another program, listens on the management port. `hanging`: it does not reply. */

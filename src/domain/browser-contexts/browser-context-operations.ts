@@ -2,13 +2,11 @@
 import type { BrowserContextAlphaHandlers } from '../../../generated/browser-context.alpha/server.ts'
 import type { components } from '../../../generated/browser-context.alpha/types.ts'
 import { matchesStrongly, matchesWeakly } from '../../contract/conditional-requests.ts'
-import { JsonText } from '../../contract/json-text.ts'
+import { JsonText } from '../../contract/i-json.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound, wrongCursor } from '../problems.ts'
 import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
-import type { ContextInUse, VersionChanged } from './commit-version.ts'
-import type { ContextVersions } from './context-versions.ts'
-import type { Version } from './version-list.ts'
+import type { ContextInUse, ContextVersions, Version, VersionChanged } from './context-versions.ts'
 
 const nameTaken = {
   status: 409,

@@ -2,7 +2,7 @@
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
-import type { BrowserContextsRow } from '../../storage/tables/browser-context-tables.ts'
+import type { BrowserContextsRow } from '../../storage/tables/tables.ts'
 
 /** A context with metadata of its current version. */
 export type ContextRow = BrowserContextsRow & { size_bytes: number | null; cookie_domains: string | null }

@@ -5,27 +5,18 @@
 import { v7 as uuid } from 'uuid'
 import { Cursors } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
+import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
+import type { BrowserContextVersionsTable } from '../../storage/tables/tables.ts'
 import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
-import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
-import { findContext, selectContexts, versionAad } from './browser-contexts.sql.ts'
-import {
-  type ContextInUse,
-  commitVersion,
-  currentVersionId,
-  discardVersion,
-  noVersionId,
-  recordVersion,
-  type StagedVersion,
-  type VersionChanged,
-} from './commit-version.ts'
+import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
+import { type ContextRow, findContext, selectContexts, versionAad } from './browser-contexts.sql.ts'
 import type { ContextLease } from './context-lease.ts'
 import { emptyState, summarizeState } from './storage-state.ts'
-import { findVersions, listVersions, type Version, type VersionPage } from './version-list.ts'
 
 /** The author of a version. */
-export type Writer = { runId: string } | { apiKeyId: string } | { userId: string }
+type Writer = { runId: string } | { apiKeyId: string } | { userId: string }
 
 interface ReplaceOptions {
   /** The number of the version that is stored again. */
@@ -199,4 +190,170 @@ export class ContextVersions {
     const row = await versions.where('id', '=', versionId).executeTakeFirst()
     return row && this.#encryption.decrypt(row.state, versionAad(context.account_id, context.id, versionId))
   }
+}
+
+// Lists the stored versions of a browser context, without their states.
+
+export interface Version {
+  id: string
+  number: number
+  /** Whether runs start with it. */
+  isCurrent: boolean
+  sizeBytes: number
+  cookieDomains: string[]
+  createdAt: number
+  runId: string | null
+  apiKeyId: string | null
+  userId: string | null
+  /** The number of the version that was restored. */
+  restoredFrom: number | null
+}
+
+interface VersionPage {
+  versions: Version[]
+  nextCursor: string | null
+}
+
+/** All columns but the state, which may be large. */
+const metadataColumns = [
+  'id',
+  'version',
+  'size_bytes',
+  'cookie_domains',
+  'created_at',
+  'run_id',
+  'api_key_id',
+  'user_id',
+  'restored_from',
+] as const
+
+type MetadataRow = Pick<BrowserContextVersionsTable, (typeof metadataColumns)[number]>
+
+function toVersion(row: MetadataRow): Omit<Version, 'isCurrent'> {
+  return {
+    id: row.id,
+    number: row.version ?? 0,
+    sizeBytes: row.size_bytes,
+    cookieDomains: JSON.parse(row.cookie_domains),
+    createdAt: row.created_at,
+    runId: row.run_id,
+    apiKeyId: row.api_key_id,
+    userId: row.user_id,
+    restoredFrom: row.restored_from,
+  }
+}
+
+/** Newest first. At most 100 exist (`BROWSER_CONTEXT_VERSIONS`). */
+async function findVersions({ query }: Transaction, { id, version_id }: ContextRow): Promise<Version[]> {
+  const rows = await query
+    .selectFrom('browser_context_versions')
+    .select(metadataColumns)
+    .where('browser_context_id', '=', id)
+    .where('version', 'is not', null)
+    .orderBy('version', 'desc')
+    .execute()
+  return rows.map((row) => ({ ...toVersion(row), isCurrent: row.id === version_id }))
+}
+
+/** It has fewer versions than `limit` when their cookie domains would be larger than `pageBytesMax` together. */
+async function listVersions(
+  tx: Transaction,
+  cursors: Cursors,
+  context: ContextRow,
+  { limit, cursor }: { limit: number; cursor?: string | undefined },
+): Promise<VersionPage | 'wrongCursor'> {
+  const list = JSON.stringify(['browser-context-versions', context.account_id, context.id])
+  const after = cursor === undefined ? undefined : cursors.read(list, cursor)
+  if (cursor !== undefined && after === undefined) return 'wrongCursor'
+  const all = await findVersions(tx, context)
+  const following = after === undefined ? all : all.filter(({ number }) => number < Number(after))
+  const sized = following.slice(0, limit).map((version) => ({ version, size_bytes: sizeOf(version) }))
+  const versions = takeBatch(sized, pageBytesMax).map(({ version }) => version)
+  const last = following.length > versions.length ? versions.at(-1) : undefined
+  return { versions, nextCursor: last ? cursors.write(list, String(last.number)) : null }
+}
+
+function sizeOf({ cookieDomains }: Version): number {
+  return cookieDomains.reduce((bytes, domain) => bytes + Buffer.byteLength(domain), 0)
+}
+
+// Commits a stored version of a browser context: numbers it, makes it current, and records who wrote it.
+
+/** A version that is stored but not committed. */
+interface StagedVersion {
+  id: string
+  contextId: string
+}
+
+/** A run has the lease on the context; nothing was stored. */
+export interface ContextInUse {
+  heldByRunId: string
+}
+
+/** The writer may not replace the current version; nothing was stored. */
+export interface VersionChanged {
+  currentVersionId: string
+}
+
+/** In place of a version's id while the context is empty. */
+const noVersionId = 'empty'
+
+interface CommitOptions {
+  /** The lease of the run that wrote the version; without one, no run may have a lease. */
+  lease?: ContextLease
+  /** Decides by the current version's id. */
+  mayReplace?: (versionId: string) => boolean
+  /** Versions that the context keeps, including the current one. */
+  versionsKept: number
+}
+
+/** Numbers the version, makes it current, and deletes versions beyond the limit. */
+async function commitVersion(
+  tx: Transaction,
+  staged: StagedVersion,
+  { lease, mayReplace, versionsKept }: CommitOptions,
+): Promise<Version | ContextInUse | VersionChanged | undefined> {
+  const { id, contextId } = staged
+  const { query } = tx
+  const contexts = query.selectFrom('browser_contexts').selectAll().where('id', '=', contextId)
+  const context = await contexts.executeTakeFirst()
+  if (!context || context.deleted_at !== null) return undefined
+  const hasLease = context.held_by_run_id === (lease?.runId ?? null) && (!lease || context.fence === lease.fence)
+  if (!hasLease) {
+    await discardVersion(tx, staged)
+    return { heldByRunId: context.held_by_run_id ?? '' }
+  }
+  if (mayReplace?.(currentVersionId(context)) === false) {
+    await discardVersion(tx, staged)
+    return { currentVersionId: currentVersionId(context) }
+  }
+  const version = context.version + 1
+  const numbered = query.updateTable('browser_context_versions').set({ version }).where('id', '=', id)
+  const row = await numbered.returning(metadataColumns).executeTakeFirstOrThrow()
+  const change = { version, version_id: id, updated_at: Date.now() }
+  await query.updateTable('browser_contexts').set(change).where('id', '=', contextId).execute()
+  const versions = query.deleteFrom('browser_context_versions').where('browser_context_id', '=', contextId)
+  await versions.where('version', '<=', version - versionsKept).execute()
+  return { ...toVersion(row), isCurrent: true }
+}
+
+async function discardVersion({ query }: Transaction, { id }: StagedVersion): Promise<void> {
+  await query.deleteFrom('browser_context_versions').where('id', '=', id).execute()
+}
+
+function currentVersionId({ version_id }: { version_id: string | null }): string {
+  return version_id ?? noVersionId
+}
+
+/** In the audit log. */
+async function recordVersion(
+  tx: Transaction,
+  { id, account_id, name }: ContextRow,
+  { number, restoredFrom }: Version,
+  actor: Actor | ApiKeyUse,
+) {
+  const by = await toActor(tx, actor)
+  const details = { version: number, ...(restoredFrom !== null && { restoredFrom }) }
+  const action = restoredFrom === null ? 'browserContext.stateReplaced' : 'browserContext.restored'
+  await recordAudit(tx, account_id, { action, by, subject: { id, name }, details })
 }

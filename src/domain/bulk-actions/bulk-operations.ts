@@ -4,10 +4,16 @@ import type { components } from '../../../generated/execution.v1/types.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound } from '../problems.ts'
-import { findListErrors } from '../runs/list-request.ts'
-import { idempotencyConflict } from '../runs/queue-problems.ts'
-import { type BulkAction, type BulkActionKind, type BulkFilter, toListRequest } from './bulk-action.ts'
-import { type BulkActions, unfinishedMax } from './bulk-actions.ts'
+import { idempotencyConflict } from '../queue/queue-problems.ts'
+import { findListErrors } from '../run-api/list-request.ts'
+import {
+  type BulkAction,
+  type BulkActionKind,
+  type BulkActions,
+  type BulkFilter,
+  toListRequest,
+  unfinishedMax,
+} from './bulk-actions.ts'
 
 type Operations = Pick<ExecutionV1Handlers<Principal>, 'bulkCancelRuns' | 'bulkRerunRuns' | 'getBulkAction'>
 type Request = Parameters<Operations['bulkRerunRuns']>[0]

@@ -3,21 +3,24 @@
  * batch and moves the action behind them, so a killed process leaves either both or neither.
  */
 import type { Encryption } from '../../storage/encryption.ts'
-import { findRuns, listRunSizes } from '../../storage/listed-runs.ts'
+import { findRuns, listRunSizes } from '../../storage/runs/run-list.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
-import type { BulkActionsTable } from '../../storage/tables/bulk-action-tables.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import type { BulkActionsTable } from '../../storage/tables/tables.ts'
 import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
+import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
-import { cancelRow } from '../runs/cancellation.ts'
-import { resumeNextOfGroups } from '../runs/concurrency-groups.ts'
-import { insertRuns, type NewRun } from '../runs/enqueue-batcher.ts'
-import { QueuedRunsLimit } from '../runs/queued-runs-limit.ts'
+import { cancelRow } from '../queue/cancellation.ts'
+import { insertRuns, type NewRun, QueuedRunsLimit } from '../queue/enqueue.ts'
+import { resumeNextOfGroups } from '../queue/limits.ts'
+import { refusedDetails } from '../queue/queue-problems.ts'
+import { createRun, type QueueRequest, type RefusedRun } from '../queue/queue-request.ts'
+import { type PersistContext, Run, secretsAad } from '../runs/run.ts'
 import { type FinishedRun, isFinal, type RunObserver, type RunStatus, toFinishedRun } from '../runs/run-state.ts'
-import { remainingRuns } from './bulk-action.ts'
-import { prepareReruns, repeatRun } from './repeated-runs.ts'
+import type { Secrets } from '../workflows/secrets.ts'
+import { remainingRuns } from './bulk-actions.ts'
 
-export interface BulkWorkerDependencies {
+interface BulkWorkerDependencies {
   store: Store
   encryption: Encryption
   workflows: WorkflowRegistry
@@ -166,4 +169,79 @@ function fitting(sizes: readonly number[]): number {
     return sum > batchBytes
   })
   return over === -1 ? sizes.length : Math.max(1, over)
+}
+
+// The new runs of a bulk action that repeats finished ones.
+
+type ContextLeases = Awaited<ReturnType<typeof findContextLeases>>
+
+/** The browser contexts of the runs that still exist. */
+function prepareReruns(tx: Transaction, accountId: string, rows: readonly RunsTable[]): Promise<ContextLeases> {
+  return findContextLeases(tx, accountId, rows)
+}
+
+/**
+ * The run that repeats a finished one, with its variables and secrets: because the variables do not change, every caller
+ * that may queue runs may repeat it. Returns a sentence if the run cannot be repeated.
+ */
+function repeatRun(
+  { workflows, encryption }: { workflows: WorkflowRegistry; encryption: Encryption },
+  { account_id: accountId, api_key_id: apiKeyId, user_id: userId, uses_browser_contexts: may }: BulkActionsTable,
+  row: RunsTable,
+  contexts: ContextLeases,
+): NewRun | string {
+  const contextId = row.browser_context_id
+  if (contextId !== null && may === 0)
+    return 'The run has a browser context, and the API key lacks browser-contexts:use.'
+  if (contextId !== null && !contexts.has(contextId)) return 'The account no longer has the browser context of the run.'
+  const secrets = readSecrets(encryption, row)
+  if (secrets === undefined) return 'The service could not read the secrets of the run.'
+  const queuer = { accountId, apiKeyId, userId }
+  const request = toQueueRequest(row)
+  let created = createRun({ workflows, encryption }, queuer, request, secrets)
+  if (created.kind === 'usesNoConcurrencyKey')
+    created = createRun({ workflows, encryption }, queuer, { ...request, concurrencyKey: undefined }, secrets)
+  if (created.kind !== 'created') return toSentence(created)
+  const isHeld = contextId !== null && contexts.get(contextId) !== null && row.persist_context !== 'never'
+  return { ...created.run, waits_for_context: isHeld ? 1 : 0 }
+}
+
+/** Never throws: a run that cannot be read must not stop the action, nor those of other accounts. */
+function readSecrets(encryption: Encryption, { id, account_id, secrets }: RunsTable): Secrets | undefined {
+  try {
+    return secrets === null ? {} : JSON.parse(encryption.decrypt(secrets, secretsAad(account_id, id)))
+  } catch {
+    return undefined
+  }
+}
+
+function toQueueRequest(row: RunsTable): QueueRequest {
+  const { id, workflowId, variables, priority, tags, concurrencyKey } = new Run(row, () => undefined, [], [])
+  const context = row.browser_context_id
+  return {
+    ...{ workflowId, variables, priority },
+    idempotencyKey: undefined,
+    delaySeconds: 0,
+    expiresInSeconds: undefined,
+    tags: tags.length === 0 ? undefined : tags,
+    concurrencyKey: concurrencyKey ?? undefined,
+    browserContext:
+      context === null ? undefined : { id: context, persist: (row.persist_context ?? 'onSuccess') as PersistContext },
+    rerunOf: id,
+  }
+}
+
+function toSentence(refused: RefusedRun): string {
+  switch (refused.kind) {
+    case 'noSuchWorkflow':
+      return 'The account no longer has the workflow of the run.'
+    case 'usesNoBrowser':
+      return 'The run has a browser context, but its workflow no longer uses a browser.'
+    case 'usesNoConcurrencyKey':
+      return refusedDetails.usesNoConcurrencyKey
+    case 'variablesInvalid': {
+      const [error] = refused.errors
+      return `The variables no longer fit the workflow: ${error?.pointer} ${error?.detail}.`
+    }
+  }
 }

@@ -2,17 +2,36 @@
  * Deployments of workflows: immutable snapshots in the store, and which of them is current. An account sees the
  * workflows of the installation's current deployment and of its own, which replace those with the same ID.
  */
-import type { Store } from '../../storage/store.ts'
-import type { Actor } from '../audit-log/audit-log.ts'
-import type { ScopeOf } from '../runs/concurrency-limits.ts'
+import type { Store, Transaction } from '../../storage/store.ts'
+import { type Actor, type NewEntry, recordAuditOfAccounts } from '../audit-log/audit-log.ts'
+import type { Claimable } from '../queue/attempts.ts'
+import type { ScopeOf } from '../queue/limits.ts'
 import type { Workflow } from '../workflows/workflow.ts'
+import { concurrencyOf } from '../workflows/workflow-limits.ts'
 import { Workflows } from '../workflows/workflows.ts'
-import { activateEarlier, type DeployOptions, deploySnapshot, isLastDeployed } from './activations.ts'
-import { type Claimable, ClaimableWorkflows } from './claimable-workflows.ts'
-import { type Deployment, findActivationState, findCurrentActivations, findFiles, findPins } from './deployments.sql.ts'
+import {
+  type Activation,
+  type ActivationKind,
+  activate,
+  type Deployment,
+  findActivationState,
+  findActivations,
+  findCurrentActivations,
+  findDeployment,
+  findFiles,
+  findPins,
+  insertDeployment,
+} from './deployments.sql.ts'
 import { type BreakingVersion, findBreakingVersions } from './evolution.ts'
-import { LoadedDeployments } from './loaded-deployments.ts'
-import { type Snapshot, type SnapshotContent, SnapshotDamaged, snapshotId, unpackContent } from './snapshot.ts'
+import {
+  packContent,
+  type Snapshot,
+  type SnapshotContent,
+  SnapshotDamaged,
+  sizeOfFiles,
+  snapshotId,
+  unpackContent,
+} from './snapshot.ts'
 
 /** The workflows that an account sees. */
 export interface WorkflowRegistry {
@@ -21,7 +40,7 @@ export interface WorkflowRegistry {
   readonly scopeOf?: ScopeOf
 }
 
-export interface DeployResult {
+interface DeployResult {
   deployment: Deployment
   /** Whether it was not current before. */
   activated: boolean
@@ -205,5 +224,230 @@ export class Deployments implements WorkflowRegistry {
   async #changed(): Promise<void> {
     this.#store.notify('deployments')
     await this.refresh()
+  }
+}
+
+// Changes which deployment is current, and records it in the audit logs of the accounts that it affects.
+
+interface DeployOptions {
+  /** The account that alone sees the workflows; `null` for all accounts of the installation. */
+  accountId: string | null
+  by: Actor
+  directory: string
+  /**
+   * Changes nothing if this deployment already has the content of the snapshot. With `lastDeployed`, a rollback stays in
+   * effect.
+   */
+  unless?: 'current' | 'lastDeployed'
+}
+
+interface SnapshotDeployed {
+  deployment: Deployment
+  /** Whether it was not current before. */
+  activated: boolean
+  /** The deployment that was current before. */
+  previousId: string | undefined
+}
+
+/** Stores the snapshot and makes it current. */
+async function deploySnapshot(
+  store: Store,
+  snapshot: Snapshot,
+  { accountId, by, directory, unless = 'current' }: DeployOptions,
+  at: number,
+): Promise<SnapshotDeployed> {
+  const id = snapshotId(snapshot, accountId)
+  const { workflows } = snapshot
+  const deployment = { id, accountId, createdAt: at, workflows, sizeBytes: sizeOfFiles(snapshot) }
+  const compare = async (tx: Transaction) => {
+    const activations = await findActivations(tx, accountId)
+    const last = unless === 'current' ? activations[0]?.deploymentId : lastDeployed(activations)
+    return { deployment, activated: last !== id, previousId: activations[0]?.deploymentId }
+  }
+  const before = await compare(store.read)
+  if (!before.activated) return before
+  const files = await packContent(snapshot)
+  return store.write(async (tx) => {
+    // Another process may have deployed it in the meantime.
+    const compared = await compare(tx)
+    if (!compared.activated) return compared
+    await insertDeployment(tx, deployment, files)
+    await recordActivation(tx, deployment, { kind: 'deploy', directory, by, at })
+    return compared
+  })
+}
+
+/** Whether the snapshot is what was deployed last. It is not current if it was rolled back. */
+async function isLastDeployed(store: Store, snapshot: Snapshot, accountId: string | null): Promise<boolean> {
+  return lastDeployed(await findActivations(store.read, accountId)) === snapshotId(snapshot, accountId)
+}
+
+function lastDeployed(activations: readonly Activation[]): string | undefined {
+  return activations.find(({ kind }) => kind === 'deploy')?.deploymentId
+}
+
+/** Makes the deployment before the current one current. Returns its ID, or `undefined` when there is none. */
+function activateEarlier(store: Store, accountId: string | null, by: Actor, at: number): Promise<string | undefined> {
+  return store.write(async (tx) => {
+    const activations = await findActivations(tx, accountId)
+    const earlier = stackOf(activations).at(-2)
+    const deployment = earlier === undefined ? undefined : await findDeployment(tx, earlier)
+    if (!deployment) return undefined
+    await recordActivation(tx, deployment, { kind: 'rollback', directory: null, by, at })
+    return deployment.id
+  })
+}
+
+async function recordActivation(
+  tx: Transaction,
+  { id, accountId, workflows }: Deployment,
+  { kind, directory, by, at }: { kind: ActivationKind; directory: string | null; by: Actor; at: number },
+): Promise<void> {
+  await activate(tx, { accountId, deploymentId: id, kind, directory, at })
+  const action = kind === 'deploy' ? 'workflows.deployed' : 'workflows.rolledBack'
+  const details = { workflows: workflows.length, for: accountId === null ? 'all accounts' : 'this account' }
+  const accounts = tx.query.selectFrom('accounts').select('id')
+  const affected = await (accountId === null ? accounts : accounts.where('id', '=', accountId)).execute()
+  const entry: NewEntry = { action, by, subject: { id, name: id.slice(0, 12) }, details, at }
+  const ids = affected.map((account) => account.id)
+  await recordAuditOfAccounts(tx, ids, entry)
+}
+
+/** What each rollback returns to, the current deployment last. @param activations newest first. */
+function stackOf(activations: readonly Activation[]): string[] {
+  const stack: string[] = []
+  for (const { kind, deploymentId } of activations.toReversed()) {
+    if (kind === 'rollback') stack.splice(Math.max(0, stack.lastIndexOf(deploymentId)))
+    stack.push(deploymentId)
+  }
+  return stack
+}
+
+// The definitions by which workers claim runs: of current deployments, and of workflows that were removed since.
+
+export type { Claimable } from '../queue/attempts.ts'
+
+/** A ready run whose workflow may be unknown. */
+interface Head {
+  id: string
+  account_id: string
+  workflow_id: string
+}
+
+interface Source {
+  readonly installation: Workflows
+  current(accountId: string): Workflows
+  listAll(): readonly Claimable[]
+  /** Of the runs' own deployments. */
+  findPinned(runIds: readonly string[]): Promise<ReadonlyMap<string, Workflow | 'missing' | undefined>>
+}
+
+/**
+ * A run is claimed by the current definition of its workflow, whose concurrency limit applies to all of its runs, and
+ * executed by its own deployment. Valid until the next change of current deployments.
+ */
+class ClaimableWorkflows {
+  readonly #source: Source
+  /** Of workflows that are not current any more: `null` for those that cannot be executed. */
+  readonly #removed = new Map<string, Claimable | null>()
+  #currentHasLimits: boolean | undefined
+
+  constructor(source: Source) {
+    this.#source = source
+  }
+
+  find(accountId: string, workflowId: string): Claimable | undefined {
+    return (
+      this.#source.current(accountId).get(workflowId) ?? this.#removed.get(keyOf(accountId, workflowId)) ?? undefined
+    )
+  }
+
+  /** The workflow of an account's own deployment is another one than the installation's of the same ID. */
+  readonly scopeOf = ({ account_id, workflow_id }: Pick<Head, 'account_id' | 'workflow_id'>): string => {
+    const ofAccount = this.#source.current(account_id).deploymentOf(workflow_id)
+    const isOwn = ofAccount !== this.#source.installation.deploymentOf(workflow_id)
+    return isOwn ? keyOf(account_id, workflow_id) : workflow_id
+  }
+
+  /** Whether any of them has a concurrency limit. */
+  get hasLimits(): boolean {
+    // Asked at each claim: an installation may have thousands of workflows.
+    this.#currentHasLimits ??= this.#source.listAll().some(hasLimit)
+    return this.#currentHasLimits || [...this.#removed.values()].some((each) => each !== null && hasLimit(each))
+  }
+
+  /** Loads definitions that `find` does not have, from the deployments of these runs. */
+  async load(heads: readonly Head[]): Promise<void> {
+    const unknown = heads.filter(
+      ({ account_id, workflow_id }) =>
+        !this.find(account_id, workflow_id) && !this.#removed.has(keyOf(account_id, workflow_id)),
+    )
+    if (unknown.length === 0) return
+    const pinned = await this.#source.findPinned(unknown.map(({ id }) => id))
+    for (const { id, account_id, workflow_id } of unknown) {
+      // The run is gone: it says nothing about others of the workflow.
+      if (!pinned.has(id)) continue
+      const found = pinned.get(id)
+      const workflow = found === 'missing' ? unavailable(workflow_id) : (found ?? null)
+      this.#removed.set(keyOf(account_id, workflow_id), workflow)
+    }
+  }
+}
+
+function hasLimit(workflow: Claimable): boolean {
+  return concurrencyOf(workflow) !== null
+}
+
+/** For a run whose deployment is not in the store: its worker then says so on the run. */
+function unavailable(id: string): Claimable {
+  return { id, concurrencyLimit: null, usesBrowser: true }
+}
+
+function keyOf(accountId: string, workflowId: string): string {
+  return `${accountId} ${workflowId}`
+}
+
+// Deployments in memory: all current ones, and those whose runs were executed last.
+
+interface Loaded {
+  deployment: Deployment
+  workflows: Workflows
+}
+
+/** In addition to the current ones. */
+const loadedMax = 100
+
+class LoadedDeployments {
+  readonly #store: Store
+  /** By ID, most recently used last. Deployments never change. */
+  readonly #loaded = new Map<string, Loaded>()
+  #kept: ReadonlySet<string> = new Set()
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  /** Keeps these deployments in memory, in place of those of the last call. */
+  keep(ids: readonly string[]): void {
+    this.#kept = new Set(ids)
+  }
+
+  /** @returns `undefined` if the store does not have it. */
+  async get(id: string): Promise<Loaded | undefined> {
+    const loaded = this.#loaded.get(id) ?? (await this.#read(id))
+    if (!loaded) return undefined
+    this.#loaded.delete(id)
+    this.#loaded.set(id, loaded)
+    for (const each of this.#loaded.keys()) {
+      if (this.#loaded.size <= loadedMax + this.#kept.size) break
+      if (!this.#kept.has(each)) this.#loaded.delete(each)
+    }
+    return loaded
+  }
+
+  async #read(id: string): Promise<Loaded | undefined> {
+    const deployment = await findDeployment(this.#store.read, id)
+    // Another call may have read it in the meantime, and compiled its schemas.
+    return this.#loaded.get(id) ?? (deployment && { deployment, workflows: new Workflows(deployment.workflows, id) })
   }
 }

@@ -2,9 +2,9 @@
 import { v7 as uuid } from 'uuid'
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
-import type { Artifact } from './artifacts.ts'
-import type { RunAttempt } from './attempt-history.ts'
-import { keyOf } from './concurrency-groups.ts'
+import type { RunAttempt } from '../queue/attempt-history.ts'
+import { keyOf } from '../queue/limits.ts'
+import type { Artifact } from '../run-api/artifacts.ts'
 import { toRunError, toRunProgress } from './reported-values.ts'
 import { deploymentUnavailable, type RunError, type RunReason, type RunStatus } from './run-state.ts'
 

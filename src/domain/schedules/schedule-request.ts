@@ -1,11 +1,11 @@
 /** A caller's request for a schedule: its validation, and the columns that follow from it. */
 import type { Encryption } from '../../storage/encryption.ts'
 import type { Transaction } from '../../storage/store.ts'
-import type { SchedulesTable } from '../../storage/tables/schedule-tables.ts'
+import type { SchedulesTable } from '../../storage/tables/tables.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
-import { canonicalJson, createRun } from '../runs/new-run.ts'
-import { refusedDetails } from '../runs/queue-problems.ts'
+import { refusedDetails } from '../queue/queue-problems.ts'
+import { canonicalJson, createRun } from '../queue/queue-request.ts'
 import { extractSecrets } from '../workflows/secrets.ts'
 import {
   type OverlapPolicy,

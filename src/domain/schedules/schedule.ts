@@ -1,8 +1,8 @@
 /** A schedule as callers see it, and the request by which it queues runs. */
 import type { Encryption } from '../../storage/encryption.ts'
-import type { SchedulesTable } from '../../storage/tables/schedule-tables.ts'
-import type { createRun, QueueRequest } from '../runs/new-run.ts'
-import { refusedDetails } from '../runs/queue-problems.ts'
+import type { SchedulesTable } from '../../storage/tables/tables.ts'
+import { refusedDetails } from '../queue/queue-problems.ts'
+import type { createRun, QueueRequest } from '../queue/queue-request.ts'
 import type { PersistContext } from '../runs/run.ts'
 import type { RunStatus } from '../runs/run-state.ts'
 import type { Secrets } from '../workflows/secrets.ts'

@@ -2,7 +2,7 @@
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
 import { statement, type Transaction, type Value } from '../../storage/store.ts'
-import type { SchedulesTable } from '../../storage/tables/schedule-tables.ts'
+import type { SchedulesTable } from '../../storage/tables/tables.ts'
 
 export async function findSchedule(
   { query }: Transaction,

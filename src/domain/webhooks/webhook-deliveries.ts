@@ -4,7 +4,7 @@ import type { Cursors } from '../../storage/cursors.ts'
 import { dayMilliseconds, type PurgeTarget } from '../../storage/purge-target.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
-import type { WebhookDeliveriesTable, WebhookEndpointsTable } from '../../storage/tables/webhook-tables.ts'
+import type { WebhookDeliveriesTable, WebhookEndpointsTable } from '../../storage/tables/tables.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import { deliveryCounts, findEndpoint, firstIdSince } from './webhooks.sql.ts'
 

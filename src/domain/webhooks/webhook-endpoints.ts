@@ -5,7 +5,7 @@ import type { Cursors } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { eraseRest } from '../../storage/purge-target.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
-import type { WebhookEndpointsTable } from '../../storage/tables/webhook-tables.ts'
+import type { WebhookEndpointsTable } from '../../storage/tables/tables.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import { findEndpoint, secretAad } from './webhooks.sql.ts'
 

@@ -1,6 +1,6 @@
 /** The request of a delivery, signed by the Standard Webhooks specification, and the delays between its attempts. */
 import { Webhook } from 'standardwebhooks'
-import type { WebhookDeliveriesTable } from '../../storage/tables/webhook-tables.ts'
+import type { WebhookDeliveriesTable } from '../../storage/tables/tables.ts'
 
 /** What the trigger on `runs` stores; a test has only `finishedAt`. Times are in milliseconds. */
 interface StoredRun {

@@ -2,7 +2,7 @@
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import { statement, type Transaction } from '../../storage/store.ts'
-import type { WebhookDeliveriesTable, WebhookEndpointsTable } from '../../storage/tables/webhook-tables.ts'
+import type { WebhookDeliveriesTable, WebhookEndpointsTable } from '../../storage/tables/tables.ts'
 
 export async function findEndpoint(
   { query }: Transaction,

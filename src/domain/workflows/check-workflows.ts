@@ -1,7 +1,9 @@
 /** What is checked of all workflows before they are deployed, in the process that loads them. */
-import { requireFastSchemas } from './schema-speed.ts'
-import type { Workflow } from './workflow.ts'
-import { createExamples } from './workflow-examples.ts'
+
+import { isSafePattern, patternsIn, safePatternAdvice, walk } from '../../openapi/document.ts'
+import { toPointer } from '../../openapi/json-pointer.ts'
+import { exampleOutput, exampleVariables } from './example-values.ts'
+import { type JsonSchema, type Workflow, WorkflowError, type WorkflowExamples } from './workflow.ts'
 import { Workflows } from './workflows.ts'
 import { requireDescribable } from './workflows-document.ts'
 
@@ -13,4 +15,85 @@ export function checkWorkflows(workflows: readonly Workflow[]): void {
     requireDescribable(workflow)
     workflow.examples = createExamples(compiled, workflow)
   }
+}
+
+// Refuses schemas whose validation can take very long. The API validates variables on the thread that serves requests.
+
+/** @throws {WorkflowError} that names the workflow, the place in its schema, and the fix. */
+export function requireFastSchemas({ id, variables, output }: Workflow): void {
+  for (const [member, schema] of Object.entries({ variables, output })) {
+    const slow = findSlowKeyword(schema)
+    if (slow === undefined) continue
+    const place = `at ${slow.pointer} in the ${member} schema of workflow "${id}"`
+    throw new WorkflowError(`${slow.keyword} ${place} may take very long on some input. ${slow.fix}`)
+  }
+}
+
+interface SlowKeyword {
+  pointer: string
+  keyword: string
+  fix: string
+}
+
+function findSlowKeyword(schema: JsonSchema): SlowKeyword | undefined {
+  for (const { pattern, path } of patternsIn(schema)) {
+    // An invalid one is reported when the schema is compiled.
+    if (!isRegularExpression(pattern) || isSafePattern(pattern, 'u')) continue
+    return { pointer: toPointer(path), keyword: `The pattern \`${pattern}\``, fix: safePatternAdvice }
+  }
+  for (const { value, path } of walk(schema)) {
+    const { format, uniqueItems } = Object(value) as JsonSchema
+    // 100 kB of `http://a:a:…` take 7 s. Of 1 MB, all other formats take less than 0.2 s.
+    if (format === 'url') {
+      return { pointer: toPointer([...path, 'format']), keyword: 'The format `url`', fix: 'Use `uri`.' }
+    }
+    if (uniqueItems === true && comparesAllPairs(value as JsonSchema)) {
+      return { pointer: toPointer([...path, 'uniqueItems']), keyword: '`uniqueItems`', fix: uniqueItemsAdvice }
+    }
+  }
+  return undefined
+}
+
+/** Items whose pairs can be compared in some milliseconds. */
+const comparedItemsMax = 1000
+
+const uniqueItemsAdvice = `Set \`maxItems\` to at most ${comparedItemsMax}, or let \`items\` have a type other than object and array.`
+
+/** Whether Ajv compares each item with all others. It looks up items of the other types in a table. */
+function comparesAllPairs({ items, maxItems }: JsonSchema): boolean {
+  if (typeof maxItems === 'number' && maxItems <= comparedItemsMax) return false
+  const types = [(Object(items) as JsonSchema).type ?? []].flat()
+  return types.length === 0 || types.includes('object') || types.includes('array')
+}
+
+function isRegularExpression(pattern: string): boolean {
+  try {
+    return new RegExp(pattern, 'u') instanceof RegExp
+  } catch {
+    return false
+  }
+}
+
+// Valid examples of a workflow's variables and output, which are made once, when it is deployed.
+
+/**
+ * The schema's own examples of variables, or else one made from the schemas of its members, and the same for the output.
+ * What is made and not valid, for example by a pattern, is left out.
+ *
+ * @throws {WorkflowError} if an example of the variables' schema is not valid by it: callers would copy it.
+ */
+function createExamples(workflows: Workflows, { id, variables, output }: Workflow): WorkflowExamples {
+  const own = Array.isArray(variables.examples) ? variables.examples : []
+  const values = own.length > 0 ? own : [exampleVariables(variables)]
+  const checkedVariables = values.flatMap((value, index) => {
+    const checked = workflows.checkVariables(id, structuredClone(value))
+    if ('masked' in checked) return [{ value, masked: checked.masked }]
+    if (own.length === 0) return []
+    const [{ pointer = '', detail = 'is not valid' } = {}] = checked.errors
+    throw new WorkflowError(
+      `The example at /examples/${index} in the variables schema of workflow "${id}" does not match it: ${`${pointer} ${detail}`.trim()}.`,
+    )
+  })
+  const checkedOutput = workflows.checkOutput(id, exampleOutput(output))
+  return { variables: checkedVariables, outputs: 'masked' in checkedOutput ? [checkedOutput.masked] : [] }
 }

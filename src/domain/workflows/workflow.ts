@@ -1,7 +1,13 @@
 /** A workflow as plain data, and the rules for its definition. */
-import { type Concurrency, concurrencyScopes } from './concurrency.ts'
+
 import type { EvidencePolicy } from './define-workflow.ts'
-import { parseThrottle, type Throttle, throttleMembers } from './throttle.ts'
+import {
+  type Concurrency,
+  concurrencyScopes,
+  parseThrottle,
+  type Throttle,
+  throttleMembers,
+} from './workflow-limits.ts'
 
 export interface Workflow {
   id: string

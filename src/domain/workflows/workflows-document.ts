@@ -1,15 +1,15 @@
 /** The document of the Execution API with an operation for each workflow, as `getWorkflowsDocument` returns it. */
 import { hash } from 'node:crypto'
-import { JsonText, stringify } from '../../contract/json-text.ts'
+import { JsonText, stringify } from '../../contract/i-json.ts'
 import type { Document, MediaTypeObject, OperationObject, ResponseObject, Schema } from '../../openapi/document.ts'
-import { SchemaError } from '../../openapi/schema-components.ts'
-import { executionContract } from '../../openapi/served-documents.ts'
 import {
   type Components,
   outputComponents,
+  SchemaError,
   variableComponents,
   workflowNames,
-} from '../../openapi/workflow-components.ts'
+} from '../../openapi/schema-components.ts'
+import { executionContract } from '../../openapi/served-documents.ts'
 import { mask } from './secrets.ts'
 import { type Workflow, WorkflowError, type WorkflowExamples } from './workflow.ts'
 import type { Workflows } from './workflows.ts'

@@ -2,10 +2,10 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import { Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
 import type { ColumnTypes } from '../migrations/migrations.ts'
+import { postgresRunStatements } from '../runs/postgres-run-statements.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
 import type { Tables } from '../tables/tables.ts'
 import { isConnectionUnusable, isStalePlan, toStoreError } from './postgres-errors.ts'
-import { postgresRunStatements } from './postgres-run-statements.ts'
 
 /** The schema of the service's tables. Nothing else in the database is touched. */
 export const schema = 'execution_service'

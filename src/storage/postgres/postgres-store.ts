@@ -1,10 +1,22 @@
 /** The store for several machines: a PostgreSQL database that any number of processes share. */
-import type { Pool, PoolClient } from 'pg'
-import { type Commit, type Store, StoreUnavailable, type Transaction, type WriteOptions } from '../store.ts'
-import { createTransaction, openPool, runnerOnPool, withConnection } from './postgres-connections.ts'
-import { PostgresCounters } from './postgres-counters.ts'
+
+import { randomUUID } from 'node:crypto'
+import { EventEmitter } from 'node:events'
+import type { Client, Pool, PoolClient } from 'pg'
+import {
+  type Commit,
+  type Count,
+  type Counters,
+  expiryIntervalMilliseconds,
+  type Store,
+  StoreUnavailable,
+  type Topic,
+  type Transaction,
+  topics,
+  type WriteOptions,
+} from '../store.ts'
+import { connect, createTransaction, openPool, runnerOnPool, withConnection } from './postgres-connections.ts'
 import { isRetryable, isStalePlan, toStoreError } from './postgres-errors.ts'
-import { PostgresNotifications } from './postgres-notifications.ts'
 import { prepareDatabase, toDatabaseError } from './postgres-schema.ts'
 
 export { DatabaseBusy, DatabaseError } from './postgres-schema.ts'
@@ -138,4 +150,176 @@ function transactionOn(client: PoolClient): Transaction {
     transactions.set(client, tx)
   }
   return tx
+}
+
+// Counters in PostgreSQL: an unlogged table, whose commits do not wait for the disk.
+
+const createSql = 'CREATE UNLOGGED TABLE IF NOT EXISTS counters (name text PRIMARY KEY, count int, ends_at bigint)'
+
+/** The server's clock, so that clocks of machines need not agree. */
+const now = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
+
+/** A window that ends later than one starting now was started before the clock was set back. */
+const isOpen = 'it.ends_at > excluded.ends_at - $3 AND it.ends_at <= excluded.ends_at'
+
+/** GREATEST: the window may end while the statement waits for a lock. */
+const addSql = `INSERT INTO counters AS it (name, count, ends_at) VALUES ($1, GREATEST(0, $2::int), ${now} + $3::bigint)
+  ON CONFLICT (name) DO UPDATE SET
+    count = GREATEST(0, $2::int + CASE WHEN ${isOpen} THEN it.count ELSE 0 END),
+    ends_at = CASE WHEN ${isOpen} THEN it.ends_at ELSE excluded.ends_at END
+  RETURNING count, GREATEST(1, LEAST($3::bigint, ends_at - ${now})) AS "millisecondsLeft"`
+
+const deleteExpiredSql = `DELETE FROM counters WHERE name IN
+  (SELECT name FROM counters WHERE ends_at <= ${now} FOR UPDATE SKIP LOCKED)`
+
+class PostgresCounters implements Counters {
+  readonly #pool: Pool
+  #expiredAt = Number.NEGATIVE_INFINITY
+
+  constructor(pool: Pool) {
+    this.#pool = pool
+  }
+
+  /** Creates the table where needed. The caller prevents concurrent calls. */
+  async prepare(): Promise<void> {
+    await this.#pool.query(createSql)
+  }
+
+  async add(name: string, amount: number, windowMilliseconds: number): Promise<Count> {
+    if (performance.now() - this.#expiredAt >= expiryIntervalMilliseconds) {
+      this.#expiredAt = performance.now()
+      // Best effort: another process or a later call deletes the rest.
+      this.#pool.query(deleteExpiredSql).catch(() => {})
+    }
+    const values = [name, amount, windowMilliseconds]
+    try {
+      const { rows } = await this.#pool.query<Count>({ name: 'count', text: addSql, values })
+      return rows[0] as Count
+    } catch (error) {
+      throw toStoreError(error)
+    }
+  }
+}
+
+// Notifications between processes by LISTEN and NOTIFY, on a dedicated connection that reconnects when it is lost.
+
+const channel = 'execution_service'
+/** How long a change of a run waits for others before listeners are notified. */
+const runsMilliseconds = 5
+const retryMilliseconds = { min: 100, max: 5000 }
+/** Interval of the queries that detect a lost connection. */
+const probeMilliseconds = 10_000
+
+const notifySql = 'SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload'
+
+class PostgresNotifications {
+  readonly #url: string
+  readonly #pool: Pool
+  /** Identifies this process in payloads, which it ignores when they return. */
+  readonly #sender = randomUUID()
+  readonly #listeners = new EventEmitter<Record<Topic, []>>().setMaxListeners(0)
+  readonly #pending = new Set<Topic>()
+  readonly #fallback: NodeJS.Timeout
+  #flushing: Promise<void> | undefined
+  #client: Client | undefined
+  #delay: NodeJS.Timeout | undefined
+  #retry: NodeJS.Timeout | undefined
+  #probe: NodeJS.Timeout | undefined
+  #closed = false
+
+  /** @param fallbackMilliseconds interval of a notification on every topic, for those lost with a connection. */
+  constructor(url: string, pool: Pool, fallbackMilliseconds: number) {
+    this.#url = url
+    this.#pool = pool
+    this.#fallback = setInterval(() => this.#notifyListeners(topics), fallbackMilliseconds).unref()
+  }
+
+  /** Resolves once it listens. @throws when the database cannot be reached. */
+  async open(): Promise<void> {
+    const client = await connect(this.#url)
+    try {
+      client.on('notification', ({ payload = '' }) => {
+        const [topic, sender] = payload.split(' ')
+        if (sender !== this.#sender) this.#notifyListeners([topic as Topic])
+      })
+      await client.query(`LISTEN ${channel}`)
+    } catch (error) {
+      await client.end().catch(() => {})
+      throw error
+    }
+    if (this.#closed) return client.end()
+    this.#client = client
+    client.once('end', () => this.#reopen(client))
+    this.#probe = setInterval(() => {
+      client.query('SELECT 1').catch(() => this.#reopen(client))
+    }, probeMilliseconds).unref()
+  }
+
+  /**
+   * Coalesces all calls in one iteration of the event loop, and those made while a NOTIFY is in progress. Followers of
+   * runs wait a little longer, so that most runs notify them once.
+   */
+  notify(topic: Topic): void {
+    this.#pending.add(topic)
+    if (topic !== 'runs') this.#flushing ??= this.#flush()
+    else if (!this.#flushing) this.#delay ??= setTimeout(() => this.#flushDelayed(), runsMilliseconds)
+  }
+
+  listen(topic: Topic, listener: () => void): () => void {
+    this.#listeners.on(topic, listener)
+    return () => void this.#listeners.off(topic, listener)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearInterval(this.#fallback)
+    clearInterval(this.#probe)
+    clearTimeout(this.#retry)
+    if (this.#delay) this.#flushDelayed()
+    await this.#flushing
+    await this.#client?.end().catch(() => {})
+  }
+
+  #flushDelayed(): void {
+    clearTimeout(this.#delay)
+    this.#delay = undefined
+    if (this.#pending.size > 0) this.#flushing ??= this.#flush()
+  }
+
+  /** Runs outside the caller's transaction, since PostgreSQL serializes the commits of transactions that notify. */
+  async #flush(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve))
+    while (this.#pending.size > 0) {
+      const pending = [...this.#pending]
+      this.#pending.clear()
+      this.#notifyListeners(pending)
+      const payloads = pending.map((topic) => `${topic} ${this.#sender}`)
+      const query = { name: 'notify', text: notifySql, values: [channel, payloads] }
+      // Best effort: the listeners' fallback replaces a lost notification.
+      if (!this.#pool.ended) await this.#pool.query(query).catch(() => {})
+    }
+    this.#flushing = undefined
+  }
+
+  #reopen(lost: Client): void {
+    if (this.#closed || this.#client !== lost) return
+    this.#client = undefined
+    clearInterval(this.#probe)
+    void lost.end().catch(() => {})
+    const retryAfter = (milliseconds: number) => {
+      if (this.#closed) return
+      this.#retry = setTimeout(() => {
+        this.open().then(
+          // Notifications were lost in the meantime.
+          () => this.#notifyListeners(topics),
+          () => retryAfter(Math.min(milliseconds * 2, retryMilliseconds.max)),
+        )
+      }, milliseconds).unref()
+    }
+    retryAfter(retryMilliseconds.min)
+  }
+
+  #notifyListeners(topics: readonly Topic[]): void {
+    for (const topic of topics) this.#listeners.emit(topic)
+  }
 }

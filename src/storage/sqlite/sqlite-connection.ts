@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Kysely, SqliteDialect } from 'kysely'
 import { createPrivateFile } from '../directories.ts'
 import type { ColumnTypes } from '../migrations/migrations.ts'
+import { sqliteRunStatements } from '../runs/sqlite-run-statements.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
 import type { Tables } from '../tables/tables.ts'
-import { sqliteRunStatements } from './sqlite-run-statements.ts'
 
 export interface Connection {
   tx: Transaction

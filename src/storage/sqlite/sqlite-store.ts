@@ -1,14 +1,23 @@
 /** The embedded store: one SQLite file in the data directory, shared by the processes of one machine. */
+
+import { EventEmitter } from 'node:events'
+import { closeSync, type FSWatcher, mkdirSync, openSync, watch, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DatabaseSync } from 'node:sqlite'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createDirectory } from '../directories.ts'
+import { createDirectory, createPrivateFile } from '../directories.ts'
 import { isUpToDate, migrate } from '../migrations/migrations.ts'
-import { type Store, StoreUnavailable } from '../store.ts'
-import { FileNotifications } from './file-notifications.ts'
+import {
+  type Count,
+  type Counters,
+  expiryIntervalMilliseconds,
+  type Store,
+  StoreUnavailable,
+  type Topic,
+  topics,
+} from '../store.ts'
 import { GroupCommit } from './group-commit.ts'
 import { connect, retryWhileLocked, sqliteColumnTypes, wrapStoreErrors } from './sqlite-connection.ts'
-import { SqliteCounters } from './sqlite-counters.ts'
 
 const defaults = {
   /** How long opening the store waits for another process that opens, migrates or closes it. */
@@ -92,5 +101,163 @@ async function migrateFile(path: string): Promise<void> {
     throw error
   } finally {
     database.close()
+  }
+}
+
+// Counters of the embedded store, in a separate SQLite file, which backups omit.
+
+/** An addition locks the file for about 20 µs; only a paused process keeps the lock longer. */
+const lockWaitMilliseconds = 1000
+
+/** With NORMAL, commits do not wait for the disk. A power cut loses the latest counts and corrupts nothing. */
+const settings = 'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL'
+
+const createSql = 'CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, count INTEGER, ends_at INTEGER) STRICT'
+
+/** A window that ends later than one starting now was started before the clock was reset. */
+const isOpen = 'ends_at > ?3 AND ends_at <= excluded.ends_at'
+
+/** Parameters: name, amount, current time, length of the window. */
+const addSql = `INSERT INTO counters (name, count, ends_at) VALUES (?1, MAX(0, ?2), ?3 + ?4)
+  ON CONFLICT (name) DO UPDATE SET
+    count = MAX(0, ?2 + CASE WHEN ${isOpen} THEN count ELSE 0 END),
+    ends_at = CASE WHEN ${isOpen} THEN ends_at ELSE excluded.ends_at END
+  RETURNING count, ends_at - ?3 AS millisecondsLeft`
+
+const deleteExpiredSql = 'DELETE FROM counters WHERE ends_at <= ?'
+
+interface Connection {
+  database: DatabaseSync
+  add: StatementSync
+  deleteExpired: StatementSync
+}
+
+export class SqliteCounters implements Counters {
+  readonly #path: string
+  readonly #now: () => number
+  #connection: Connection | undefined
+  #closed = false
+  #expiredAt = Number.NEGATIVE_INFINITY
+
+  /** @param now milliseconds of a clock that all processes of the machine share. */
+  constructor(directory: string, now: () => number = millisecondsSinceBoot) {
+    this.#path = join(directory, 'counters.db')
+    this.#now = now
+  }
+
+  async add(name: string, amount: number, windowMilliseconds: number): Promise<Count> {
+    try {
+      return await retryWhileLocked(this.#path, lockWaitMilliseconds, async () => {
+        this.#connection ??= this.#open()
+        const { add, deleteExpired } = this.#connection
+        const now = this.#now()
+        if (Math.abs(now - this.#expiredAt) >= expiryIntervalMilliseconds) {
+          deleteExpired.run(now)
+          this.#expiredAt = now
+        }
+        return { ...(add.get(name, amount, now, windowMilliseconds) as unknown as Count) }
+      })
+    } catch (error) {
+      throw error instanceof StoreUnavailable ? error : new StoreUnavailable('Counters fail.', { cause: error })
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#connection?.database.close()
+    this.#connection = undefined
+  }
+
+  /** Opens the file on first use, since most processes never count. */
+  #open(): Connection {
+    if (this.#closed) throw new StoreUnavailable('The store is closed.')
+    createPrivateFile(this.#path)
+    const database = new DatabaseSync(this.#path, { timeout: 0 })
+    try {
+      database.exec(`${settings}; ${createSql}`)
+      return { database, add: database.prepare(addSql), deleteExpired: database.prepare(deleteExpiredSql) }
+    } catch (error) {
+      database.close()
+      throw error
+    }
+  }
+}
+
+/** A clock that cannot be set and that all processes of the machine share. */
+function millisecondsSinceBoot(): number {
+  return Number(process.hrtime.bigint() / 1_000_000n)
+}
+
+// Notifications between processes on one machine: a watched file for each topic, written to on notify. Delivery took
+// less than a millisecond, and an idle service costs nothing, unlike with polling.
+
+/** How long a change of a run waits for others before listeners are notified. */
+const runsMilliseconds = 5
+
+class FileNotifications {
+  readonly #directory: string
+  readonly #files: Map<Topic, number>
+  readonly #listeners = new EventEmitter<Record<Topic, []>>().setMaxListeners(0)
+  readonly #pending = new Set<Topic>()
+  /** Of topics that have listeners: every change of a watched file wakes the process. */
+  readonly #watchers = new Map<Topic, FSWatcher>()
+  readonly #fallback: NodeJS.Timeout
+
+  /** @param fallbackMilliseconds interval of a notification on every topic, for file systems that report no changes. */
+  constructor(directory: string, fallbackMilliseconds: number) {
+    this.#directory = directory
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    this.#files = new Map(topics.map((topic) => [topic, openSync(join(directory, topic), 'w', 0o600)]))
+    const notifyAll = () => topics.forEach((topic) => void this.#listeners.emit(topic))
+    this.#fallback = setInterval(notifyAll, fallbackMilliseconds).unref()
+  }
+
+  /**
+   * Coalesces all calls in one iteration of the event loop. Followers of runs wait a little longer, so that most runs
+   * notify them once.
+   */
+  notify(topic: Topic): void {
+    if (this.#pending.has(topic)) return
+    this.#pending.add(topic)
+    if (topic === 'runs') setTimeout(() => this.#flush(), runsMilliseconds)
+    else setImmediate(() => this.#flush())
+  }
+
+  listen(topic: Topic, listener: () => void): () => void {
+    this.#listeners.on(topic, listener)
+    if (!this.#watchers.has(topic)) this.#watch(topic)
+    return () => {
+      this.#listeners.off(topic, listener)
+      if (this.#listeners.listenerCount(topic) > 0) return
+      this.#watchers.get(topic)?.close()
+      this.#watchers.delete(topic)
+    }
+  }
+
+  close(): void {
+    this.#flush()
+    clearInterval(this.#fallback)
+    for (const watcher of this.#watchers.values()) watcher.close()
+    for (const file of this.#files.values()) closeSync(file)
+    this.#files.clear()
+  }
+
+  #watch(topic: Topic): void {
+    if (!this.#files.has(topic)) return
+    try {
+      const watcher = watch(join(this.#directory, topic), { persistent: false }, () => this.#listeners.emit(topic))
+      watcher.on('error', () => {})
+      this.#watchers.set(topic, watcher)
+    } catch {
+      // The machine is out of watchers, or the file system has none: the fallback remains.
+    }
+  }
+
+  #flush(): void {
+    for (const topic of this.#pending) {
+      const file = this.#files.get(topic)
+      if (file !== undefined) writeSync(file, '!', 0)
+    }
+    this.#pending.clear()
   }
 }

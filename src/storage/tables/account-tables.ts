@@ -1,6 +1,6 @@
 /** Row types of accounts: users, their sign-in, API keys and the audit log. */
 import type { Generated } from 'kysely'
-import type { Flag, Json, Milliseconds } from './column-values.ts'
+import type { Flag, Json, Milliseconds } from './tables.ts'
 
 export interface AccountsTable {
   id: string

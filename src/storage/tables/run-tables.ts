@@ -1,6 +1,6 @@
 /** Row types of runs, of their events, steps and artifacts, of what they are found by, and of their statistics. */
 import type { Generated } from 'kysely'
-import type { Flag, Json, Milliseconds } from './column-values.ts'
+import type { Flag, Json, Milliseconds } from './tables.ts'
 
 export interface RunsTable {
   id: string

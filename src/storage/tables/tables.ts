@@ -1,4 +1,6 @@
 /** Names of all tables with their row types, which are the same in both stores. */
+
+import type { Generated, Selectable } from 'kysely'
 import type {
   AccountsTable,
   ApiKeysTable,
@@ -9,14 +11,6 @@ import type {
   StorageUsageTable,
   UsersTable,
 } from './account-tables.ts'
-import type { BrowserContextsTable, BrowserContextVersionsTable } from './browser-context-tables.ts'
-import type { BulkActionsTable } from './bulk-action-tables.ts'
-import type {
-  DeploymentActivationsTable,
-  DeploymentsTable,
-  EncryptionCheckTable,
-  WorkersTable,
-} from './installation-tables.ts'
 import type {
   ArtifactsTable,
   IdempotencyKeysTable,
@@ -30,8 +24,17 @@ import type {
   ThrottleStartsTable,
   ThrottlesTable,
 } from './run-tables.ts'
-import type { SchedulesTable } from './schedule-tables.ts'
-import type { WebhookDeliveriesTable, WebhookEndpointsTable } from './webhook-tables.ts'
+
+// Values of columns that both stores represent alike.
+
+/** Since 1970, in UTC. */
+export type Milliseconds = number
+
+/** JSON text. */
+export type Json = string
+
+/** A boolean. */
+export type Flag = 0 | 1
 
 export interface Tables {
   accounts: AccountsTable
@@ -63,4 +66,209 @@ export interface Tables {
   schedules: SchedulesTable
   bulk_actions: BulkActionsTable
   encryption_check: EncryptionCheckTable
+}
+
+// Row types of the installation: workers, deployments of workflows, and the check of encryption keys.
+
+interface WorkersTable {
+  id: string
+  host: string
+  slots: number
+  started_at: Milliseconds
+  /** When the worker counts as lost, unless a heartbeat extends it. */
+  alive_until: Milliseconds
+}
+
+interface DeploymentsTable {
+  /** SHA-256 of the content and the account, in hexadecimal. */
+  id: string
+  /** The account that alone sees its workflows; `null` for all accounts of the installation. */
+  account_id: string | null
+  created_at: Milliseconds
+  /** The definitions, without their code. */
+  workflows: Json
+  /** Size of the files before compression. */
+  size_bytes: number
+  /** The files, compressed. */
+  files: Uint8Array
+}
+
+interface DeploymentActivationsTable {
+  /** Increases in the order of commits. */
+  id: Generated<number>
+  account_id: string | null
+  deployment_id: string
+  kind: 'deploy' | 'rollback'
+  /** The directory that was deployed, where packages with native code are found; `null` for a rollback. */
+  directory: string | null
+  at: Milliseconds
+}
+
+interface EncryptionCheckTable {
+  /** Always 1: the table has one row. */
+  id: number
+  /** A known value, encrypted: decrypting it proves possession of the installation's keys. */
+  value: Uint8Array
+}
+
+// Row type of bulk actions.
+
+export interface BulkActionsTable {
+  /** A UUID of version 7: the action concerns only runs that were created before it. */
+  id: string
+  account_id: string
+  kind: string
+  /** As the caller gave it. */
+  filter: Json
+  /** Who asked for it; the new runs of a rerun are theirs. */
+  api_key_id: string | null
+  user_id: string | null
+  /** Whether the caller may queue runs with a browser context. */
+  uses_browser_contexts: Flag
+  idempotency_key: string | null
+  /** A keyed hash of the request, if it had an idempotency key. */
+  fingerprint: Uint8Array | null
+  /** The last run that was worked on, in the order of ids. */
+  last_run_id: string | null
+  /** Runs that were worked on: `done`, `skipped` and `failed` together. */
+  matched: number
+  done: number
+  skipped: number
+  failed: number
+  /** The first run that failed, and why. */
+  first_failure: Json | null
+  /** Why it pauses until `next_at`; `null` while it advances. */
+  waits_for: string | null
+  /** 1 if more runs match than an action may have. */
+  limit_reached: Flag
+  /** When its next batch is due. */
+  next_at: Milliseconds
+  created_at: Milliseconds
+  finished_at: Milliseconds | null
+}
+
+// Row type of schedules.
+
+export interface SchedulesTable {
+  id: string
+  account_id: string
+  name: string | null
+  workflow_id: string
+  /** As the caller gave them, without defaults, with every secret masked. */
+  variables: Json
+  /** The secrets by JSON Pointer, encrypted. */
+  secrets: Uint8Array | null
+  /** Options of its runs, such as their priority. */
+  options: Json
+  /** `null` for a schedule with an interval. */
+  cron: string | null
+  time_zone: string | null
+  interval_seconds: number | null
+  interval_starts_at: Milliseconds | null
+  missed: string
+  overlap: string
+  /** `null` while the schedule is active. */
+  paused_reason: string | null
+  paused_detail: string | null
+  /** The first time that is not decided yet; `null` while the schedule is paused, or when there is none. */
+  next_at: Milliseconds | null
+  /** 1 while `next_at` waits for the end of an earlier run. */
+  waits_for_run: Flag
+  /** The latest run of a time, and this time. */
+  last_run_id: string | null
+  last_run_for: Milliseconds | null
+  /** The latest time that got no run, and why. */
+  last_skipped_for: Milliseconds | null
+  last_skip_reason: string | null
+  created_at: Milliseconds
+  updated_at: Milliseconds
+}
+
+// Row types of browser contexts and their versions.
+
+interface BrowserContextsTable {
+  id: string
+  account_id: string
+  name: string
+  created_at: Milliseconds
+  updated_at: Milliseconds
+  /** Number of the current version; 0 when there is none. */
+  version: Generated<number>
+  version_id: string | null
+  /** The run with the lease, which may write the next version. */
+  held_by_run_id: string | null
+  /** Fencing token: increases with each lease. A version written with an older one is rejected. */
+  fence: Generated<number>
+  last_used_at: Milliseconds | null
+  /** Set while its versions are being erased. The context is already invisible. */
+  deleted_at: Milliseconds | null
+}
+
+export type BrowserContextsRow = Selectable<BrowserContextsTable>
+
+export interface BrowserContextVersionsTable {
+  id: string
+  browser_context_id: string
+  /** `null` until the version is published: after it was read back and its writer has finished properly. */
+  version: number | null
+  /** Size of the storage state as JSON. */
+  size_bytes: number
+  cookie_domains: Json
+  created_at: Milliseconds
+  /** The author: exactly one of these three. */
+  run_id: string | null
+  api_key_id: string | null
+  user_id: string | null
+  /** Number of the version that this one restores. */
+  restored_from: number | null
+  /** The storage state, encrypted. */
+  state: Uint8Array
+}
+
+// Row types of webhook endpoints and deliveries.
+
+export interface WebhookEndpointsTable {
+  id: string
+  account_id: string
+  url: string
+  events: Json
+  /** Empty for all. */
+  workflow_ids: Json
+  /** Empty for all. */
+  tags: Json
+  /** Encrypted. */
+  secret: Uint8Array
+  /** The secret before the last rotation, encrypted. */
+  previous_secret: Uint8Array | null
+  previous_secret_expires_at: Milliseconds | null
+  /** `null` while the endpoint is enabled. */
+  disabled_reason: string | null
+  created_at: Milliseconds
+}
+
+export interface WebhookDeliveriesTable {
+  /** A UUIDv7, which is also the id of the message. */
+  id: string
+  endpoint_id: string
+  account_id: string
+  event: string
+  /** `null` for a test. */
+  run_id: string | null
+  /** Members of the event's data, with times in milliseconds. */
+  run: Json
+  status: string
+  /** Number of started attempts, which is the fencing token of the last one. */
+  attempts: number
+  created_at: Milliseconds
+  /** During an attempt, when another one may start if the process dies. `null` unless the delivery is pending. */
+  next_attempt_at: Milliseconds | null
+  /** An attempt that fails after this time is the last. */
+  deadline: Milliseconds
+  last_attempt_at: Milliseconds | null
+  latency_ms: number | null
+  request_url: string | null
+  request_body: string | null
+  response_status: number | null
+  response_body: string | null
+  error: string | null
 }

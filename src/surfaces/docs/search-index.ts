@@ -1,6 +1,6 @@
 /** Builds the search index: one entry for each section of a guide and for each operation. */
 import MiniSearch, { type Options } from 'minisearch'
-import { toMembers } from '../../domain/workflows/json-schema.ts'
+import { toMembers } from '../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Contract } from './contracts.ts'
 import type { Guide } from './guides.ts'

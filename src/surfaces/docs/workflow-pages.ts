@@ -1,10 +1,13 @@
 /** Pages of workflows: of the examples in the public docs, and of an account's workflows for its users and keys. */
 import { readFileSync } from 'node:fs'
-import type { Response } from 'express'
+import type { RequestHandler, Response } from 'express'
 import { html } from 'hono/html'
+import { Problem } from '../../contract/problem.ts'
+import type { WorkflowRegistry } from '../../domain/deployments/deployments.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { workflowsDocument } from '../../domain/workflows/workflows-document.ts'
+import { admitCaller, type CallerDependencies, refuse } from '../api-caller.ts'
 import type { Contract } from './contracts.ts'
 import { type BuiltDocs, setDocsHeaders } from './docs-handler.ts'
 import type { Guide } from './guides.ts'
@@ -25,7 +28,7 @@ export function readExamples([execution]: readonly Contract[]): Guide[] {
   })
 }
 
-export interface WorkflowDocs {
+interface WorkflowDocs {
   docs: BuiltDocs
   /** Those that the viewer's account sees. */
   workflows: Workflows
@@ -124,4 +127,37 @@ async function renderPage(
     article,
     markdown: `${current ?? 'index'}.md`,
   })
+}
+
+// The pages of an account's workflows on the Execution API's host, for callers with an API key.
+
+interface Dependencies extends CallerDependencies {
+  checkHost: RequestHandler
+  docs: BuiltDocs
+  workflows: WorkflowRegistry
+  addresses(): { dashboardUrl: string; executionUrl: string }
+}
+
+const root = '/docs/workflows'
+
+/** Browsers, which send no key, are redirected to the same page of the dashboard. */
+export function workflowDocsForCallers(dependencies: Dependencies): RequestHandler {
+  const { checkHost, docs, workflows, addresses } = dependencies
+  const serve: RequestHandler = async (request, response) => {
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      throw new Problem({ kind: 'method-not-allowed', detail: 'This path has GET.' }, { Allow: 'GET, HEAD' })
+    const [path = ''] = request.originalUrl.split('?')
+    const { dashboardUrl, executionUrl } = addresses()
+    const isBrowser = request.headers.authorization === undefined && request.accepts(['text', 'html']) === 'html'
+    if (isBrowser) return void response.redirect(302, dashboardUrl + path)
+    const caller = await admitCaller(dependencies, request, response)
+    if (!caller) return
+    if (!caller.hasScopes(['workflows:read'])) return refuse(response, 403)
+    const visible = workflows.current(caller.principal.accountId)
+    await sendWorkflowDocs(response, path.slice(root.length), { docs, workflows: visible, executionUrl })
+  }
+  return (request, response, next) =>
+    checkHost(request, response, (error?: unknown) =>
+      error ? next(error) : Promise.resolve(serve(request, response, next)).catch(next),
+    )
 }

@@ -1,4 +1,6 @@
 /** The Prometheus metrics of a process. No label contains data from a caller. */
+
+import { setTimeout as delay } from 'node:timers/promises'
 import {
   AggregatorRegistry,
   Counter,
@@ -11,14 +13,19 @@ import {
 } from 'prom-client'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { LimitRate } from '../../contract/stages.ts'
+import type { Claim } from '../../domain/queue/attempts.ts'
+import type { LiveWorker, Workers } from '../../domain/queue/workers.ts'
+import type { WaitingFor } from '../../domain/runs/run.ts'
+import type { FailureReason, FinishedRun, RunObserver, RunReason, RunStatus } from '../../domain/runs/run-state.ts'
+import { findNextDue } from '../../domain/schedules/schedules.sql.ts'
+import { type QueueDepth, type QueueLimits, queueDepth } from '../../domain/statistics/queue-depth.ts'
 import type { ObserveWebhook } from '../../domain/webhooks/webhook-dispatcher.ts'
+import { webhookBacklog } from '../../domain/webhooks/webhooks.sql.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
+import { limitPer } from '../../domain/workflows/workflow-limits.ts'
 import { browserContextContract, executionContract } from '../../openapi/served-documents.ts'
-import type { Commit, Store } from '../../storage/store.ts'
-import type { ObserveAttempt } from '../../worker/attempt-observer.ts'
-import { type QueueMetricsDependencies, queueMetrics, withTimeout } from './queue-metrics.ts'
-import { AttemptMetrics, RunMetrics } from './run-metrics.ts'
-import { webhookMetrics } from './webhook-metrics.ts'
+import type { Commit, Store, Transaction } from '../../storage/store.ts'
+import type { AttemptEnd, AttemptObserver, ObserveAttempt } from '../../worker/attempt/attempt-observer.ts'
 
 type SerializedMetrics = MetricObjectWithValues<MetricValue<string>>[]
 
@@ -129,7 +136,7 @@ export class Metrics {
   }
 }
 
-export interface InstallationMetricsDependencies extends QueueMetricsDependencies {
+interface InstallationMetricsDependencies extends QueueMetricsDependencies {
   /** @throws if the process is not ready. */
   ready(): Promise<void>
 }
@@ -159,5 +166,284 @@ function commitMetrics(registry: Registry): (commit: Commit) => void {
     if (unavailable) return failures.inc()
     duration.observe(seconds)
     batchSize.observe(writes)
+  }
+}
+
+// Gauges of the queue, the workers, schedules and webhooks, read from the store: all processes export the same values.
+
+interface QueueMetricsDependencies {
+  tx: Transaction
+  workers: Workers
+  /** Their gauges are 0 without runs. */
+  workflows(): readonly Pick<Workflow, 'id' | 'concurrencyLimit' | 'concurrency' | 'throttle'>[]
+  /** Maximum concurrent runs of an account; 0 for no limit. */
+  accountConcurrency?: number
+}
+
+interface Snapshot {
+  depth: QueueDepth
+  workers: LiveWorker[]
+  /** When the next schedule is due, or has been due for longest; `null` if none is. */
+  nextSchedule: number | null
+  webhooks: { dueSince: number | null; disabledEndpoints: number }
+  at: number
+}
+
+const waitingHelp =
+  'Queued runs, by what they wait for. Runs that wait for a key with both a limit and a rate count as `concurrencyLimit`.'
+
+const waitingReasons: WaitingFor[] = ['worker', 'delay', 'concurrencyLimit', 'throttle', 'browserContext']
+
+/** A snapshot is cached for this many times its query time, so that a hundred scrapers cost as much as a few. */
+const cacheFactor = 9
+const cacheMillisecondsMin = 500
+
+export function queueMetrics(registry: Registry, dependencies: QueueMetricsDependencies): void {
+  const snapshot = cached(() => readSnapshot(dependencies))
+  const workflowIds = () => dependencies.workflows().map(({ id }) => id)
+  const gauge = <Label extends string>(
+    name: string,
+    help: string,
+    labelNames: Label[],
+    fill: (gauge: Gauge<Label>, snapshot: Snapshot) => void,
+  ) =>
+    new Gauge({
+      name: `execution_service_${name}`,
+      help,
+      labelNames,
+      registers: [registry],
+      async collect() {
+        this.reset()
+        const found = await snapshot()
+        if (found) fill(this as Gauge<Label>, found)
+        // prom-client exports 0 for a gauge without labels that was not set, which would be wrong.
+        else if (labelNames.length === 0) this.remove()
+      },
+    })
+  gauge('waiting_runs', waitingHelp, ['workflow', 'waiting_for'], (it, { depth }) => {
+    for (const workflow of workflowIds()) for (const waiting_for of waitingReasons) it.set({ workflow, waiting_for }, 0)
+    for (const each of depth.waiting) it.set({ workflow: each.workflowId, waiting_for: each.waitingFor }, each.count)
+  })
+  gauge('running_runs', 'Running runs.', ['workflow'], (it, { depth }) => {
+    for (const workflow of workflowIds()) it.set({ workflow }, 0)
+    for (const { workflowId: workflow, count } of depth.running) it.set({ workflow }, count)
+  })
+  gauge(
+    'oldest_waiting_run_seconds',
+    'How long the oldest queued run has been waiting for a worker or a concurrency limit; 0 without one.',
+    ['workflow'],
+    (it, { depth, at }) => {
+      for (const workflow of workflowIds()) it.set({ workflow }, 0)
+      for (const { workflowId: workflow, since } of depth.oldest) it.set({ workflow }, Math.max(0, at - since) / 1000)
+    },
+  )
+  gauge('workers', 'Live workers.', [], (it, { workers }) => it.set(workers.length))
+  gauge('worker_slots', 'Total slots of live workers.', [], (it, { workers }) =>
+    it.set(workers.reduce((sum, { slots }) => sum + slots, 0)),
+  )
+  gauge(
+    'schedule_delay_seconds',
+    'For how long the schedule that is due for longest has been due; 0 without one.',
+    [],
+    (it, { nextSchedule, at }) => it.set(Math.max(0, at - (nextSchedule ?? at)) / 1000),
+  )
+  gauge(
+    'webhook_delay_seconds',
+    'For how long the webhook delivery that is due for longest has been due; 0 without one.',
+    [],
+    (it, { webhooks, at }) => it.set(Math.max(0, at - (webhooks.dueSince ?? at)) / 1000),
+  )
+  gauge(
+    'disabled_webhook_endpoints',
+    'Webhook endpoints that were disabled because deliveries failed.',
+    [],
+    (it, found) => it.set(found.webhooks.disabledEndpoints),
+  )
+}
+
+async function readSnapshot(dependencies: QueueMetricsDependencies): Promise<Snapshot> {
+  const { tx, workers, workflows, accountConcurrency = 0 } = dependencies
+  const byId = new Map(workflows().map((workflow) => [workflow.id, workflow]))
+  const limits: QueueLimits = {
+    ofWorkflow: ({ workflow_id }) => limitPer('workflow', byId.get(workflow_id)),
+    ofWorkflowInAccount: ({ workflow_id }) => limitPer('account', byId.get(workflow_id)),
+    ofAccount: accountConcurrency || Number.POSITIVE_INFINITY,
+    throttleOf: ({ workflow_id }) => byId.get(workflow_id)?.throttle,
+    isLimitedPerKey: (workflowId) =>
+      byId.get(workflowId)?.throttle?.per !== 'key' || limitPer('key', byId.get(workflowId)) < Number.POSITIVE_INFINITY,
+  }
+  const depth = await queueDepth(tx, limits)
+  const [schedule] = await tx.all(findNextDue, [])
+  const [webhooks = { dueSince: null, disabledEndpoints: 0 }] = await tx.all(webhookBacklog, [])
+  const nextSchedule = schedule?.at ?? null
+  return { depth, workers: await workers.alive(), nextSchedule, webhooks, at: Date.now() }
+}
+
+/** Shares a snapshot among the gauges and with scrapes soon after; `undefined` if the store is unavailable. */
+function cached(read: () => Promise<Snapshot>): () => Promise<Snapshot | undefined> {
+  let current: Promise<Snapshot | undefined> | undefined
+  const start = () => {
+    const startedAt = performance.now()
+    const snapshot = read().catch(() => undefined)
+    const cacheMilliseconds = () => Math.max(cacheMillisecondsMin, cacheFactor * (performance.now() - startedAt))
+    void snapshot
+      .then(() => delay(cacheMilliseconds(), undefined, { ref: false }))
+      .then(() => {
+        current = undefined
+      })
+    return snapshot
+  }
+  return () => {
+    current ??= start()
+    return withTimeout(current)
+  }
+}
+
+/** Prometheus' default timeout for a whole scrape is 10 s. */
+const timeoutMilliseconds = 2000
+
+/** Resolves to `undefined` after 2 s, so that a scrape does not wait for an unresponsive store. */
+function withTimeout<Result>(result: Promise<Result>): Promise<Result | undefined> {
+  return Promise.race([result, delay(timeoutMilliseconds, undefined, { ref: false })])
+}
+
+// Metrics of attempts that this process executes, and of runs that finish in it.
+
+const durationBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600]
+const latencyBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600]
+
+const failures = {
+  workflowFailed: 'failed',
+  workflowExited: 'failed',
+  outputInvalid: 'failed',
+  contextNotSaved: 'failed',
+  workerLost: 'failed',
+} as const satisfies Record<FailureReason | 'workerLost', RunStatus>
+
+const statusByReason: Partial<Record<RunReason | '', RunStatus>> = {
+  '': 'succeeded',
+  ...failures,
+  timeLimit: 'timedOut',
+  cancelRequested: 'cancelled',
+  notStartedInTime: 'expired',
+}
+
+class RunMetrics implements RunObserver {
+  readonly #finished: Counter<'workflow' | 'status' | 'reason'>
+  readonly #durations: Histogram<'workflow' | 'status'>
+  readonly #expiredLeases: Counter
+
+  constructor(registry: Registry) {
+    const registers = [registry]
+    this.#finished = new Counter({
+      name: 'execution_service_finished_runs_total',
+      help: 'Finished runs. `reason` is empty for successful runs.',
+      labelNames: ['workflow', 'status', 'reason'],
+      registers,
+    })
+    this.#durations = new Histogram({
+      name: 'execution_service_run_duration_seconds',
+      help: 'Duration of runs from the start of the first attempt to the end, including retries and the waits between them.',
+      labelNames: ['workflow', 'status'],
+      buckets: durationBuckets,
+      registers,
+    })
+    this.#expiredLeases = new Counter({
+      name: 'execution_service_expired_leases_total',
+      help: 'Attempts that were lost because their worker stopped sending heartbeats.',
+      registers,
+    })
+  }
+
+  initializeWorkflow(workflow: string): void {
+    for (const [reason, status] of Object.entries(statusByReason)) this.#finished.inc({ workflow, status, reason }, 0)
+  }
+
+  finished({ workflowId: workflow, status, reason, seconds }: FinishedRun): void {
+    this.#finished.inc({ workflow, status, reason: reason ?? '' })
+    if (seconds !== undefined) this.#durations.observe({ workflow, status }, seconds)
+  }
+
+  leasesExpired(count: number): void {
+    this.#expiredLeases.inc(count)
+  }
+}
+
+class AttemptMetrics {
+  readonly #latencies: Histogram<'workflow'>
+  readonly #started: Counter<'workflow'>
+  readonly #durations: Histogram<'workflow' | 'outcome'>
+
+  constructor(registry: Registry) {
+    const registers = [registry]
+    this.#latencies = new Histogram({
+      name: 'execution_service_start_latency_seconds',
+      help: 'Time from when a run is ready to start until its first attempt starts.',
+      labelNames: ['workflow'],
+      buckets: latencyBuckets,
+      registers,
+    })
+    this.#started = new Counter({
+      name: 'execution_service_started_attempts_total',
+      help: 'Started attempts.',
+      labelNames: ['workflow'],
+      registers,
+    })
+    this.#durations = new Histogram({
+      name: 'execution_service_attempt_duration_seconds',
+      help: 'Duration of attempts.',
+      labelNames: ['workflow', 'outcome'],
+      buckets: durationBuckets,
+      registers,
+    })
+  }
+
+  initializeWorkflow(workflow: string): void {
+    this.#started.inc({ workflow }, 0)
+  }
+
+  observe({ workflowId: workflow, attempt, availableAt }: Claim): AttemptObserver {
+    let startedAt: number | undefined
+    return {
+      started: () => {
+        startedAt = performance.now()
+        this.#started.inc({ workflow })
+        // Never negative, although clocks of machines differ.
+        if (attempt === 1) this.#latencies.observe({ workflow }, Math.max(0, Date.now() - availableAt) / 1000)
+      },
+      ended: (how: AttemptEnd) => {
+        if (startedAt === undefined) return
+        const outcome = how?.kind ?? 'notExecuted'
+        this.#durations.observe({ workflow, outcome }, (performance.now() - startedAt) / 1000)
+      },
+    }
+  }
+}
+
+// Metrics of the webhook requests that this process sends.
+
+const outcomes = ['delivered', 'retried', 'failed'] as const
+
+/** A request is aborted after ten seconds. */
+const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+function webhookMetrics(registry: Registry): ObserveWebhook {
+  const registers = [registry]
+  const requests = new Counter({
+    name: 'execution_service_webhook_requests_total',
+    help: 'Webhook requests: `delivered` with a 2xx response, `retried` later, or `failed` for the last time.',
+    labelNames: ['outcome'],
+    registers,
+  })
+  const duration = new Histogram({
+    name: 'execution_service_webhook_request_duration_seconds',
+    help: 'Duration of webhook requests until their response or error.',
+    buckets,
+    registers,
+  })
+  for (const outcome of outcomes) requests.inc({ outcome }, 0)
+  return (outcome, seconds) => {
+    requests.inc({ outcome })
+    duration.observe(seconds)
   }
 }

@@ -2,7 +2,7 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CommandError } from '../../commands/output.ts'
-import { formatList, type Sentence } from '../../openapi/compare/sentences.ts'
+import { formatList, type Sentence } from '../../openapi/compare/place.ts'
 import {
   type CheckedContract,
   currentPath,

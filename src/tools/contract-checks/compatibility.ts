@@ -1,7 +1,7 @@
 /** Checks that v1 does not break clients, and that versions rise as Semantic Versioning requires. */
 
 import { compareDocuments } from '../../openapi/compare/documents.ts'
-import { type Sentence, toSentences } from '../../openapi/compare/sentences.ts'
+import { type Sentence, toSentences } from '../../openapi/compare/place.ts'
 import type { CheckedContract, Finding, Report } from './checked-contract.ts'
 
 export function listChanges({ released, current }: CheckedContract): Sentence[] {

@@ -6,10 +6,15 @@ import { exitOnError, print } from '../../commands/output.ts'
 import { checkChangelog, readChangelog, releaseContracts, writeChangelog } from './changelog.ts'
 import { formatFinding, type Report, readCheckedContracts } from './checked-contract.ts'
 import { checkCompatibility } from './compatibility.ts'
-import { checkExamplePairs } from './example-pairs.ts'
-import { checkNames } from './names.ts'
-import { checkOpenResponses } from './open-responses.ts'
-import { checkPatterns, findUnusedExceptions, listCodePatterns, listDocumentPatterns } from './patterns.ts'
+import {
+  checkExamplePairs,
+  checkNames,
+  checkOpenResponses,
+  checkPatterns,
+  findUnusedExceptions,
+  listCodePatterns,
+  listDocumentPatterns,
+} from './document-checks.ts'
 import { checkSecurity } from './security.ts'
 
 const root = '.'

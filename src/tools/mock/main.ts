@@ -1,12 +1,15 @@
 /** `npm run mock` serves the mock until it is stopped. With `--bare`, runs `prism mock` itself for comparison. */
+
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { CommandError, exitOnError } from '../../commands/output.ts'
 import { onStopSignal } from '../../commands/stop-signal.ts'
 import { settings } from '../../config/config.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
-import { documentNames } from '../../openapi/document.ts'
+import { type DocumentName, documentNames } from '../../openapi/document.ts'
 import { openLog } from '../../telemetry/log.ts'
-import { spawnPrism, stopProcess } from './bare-prism.ts'
 import { type Mock, startMock } from './mock.ts'
 import { defaultPorts, mockKeys, validKey } from './mock-keys.ts'
 import { mockSecret } from './mock-webhooks.ts'
@@ -93,3 +96,25 @@ await exitOnError(async () => {
   })
   process.stderr.write(`${banner(await starting, workflows, options.webhook)}\n`)
 })
+
+// Runs the `prism` command, without the stages of the service in front.
+
+const prismCommand = fileURLToPath(new URL('../../../node_modules/.bin/prism', import.meta.url))
+
+/** Starts `prism mock` or `prism proxy` with the Node version of this process, which Prism requires. */
+export function spawnPrism(
+  command: 'mock' | 'proxy',
+  name: DocumentName,
+  args: string[],
+  stdio: StdioOptions,
+): ChildProcess {
+  // Prism does not handle rejections, and would exit at the first malformed request.
+  const nodeArgs = ['--unhandled-rejections=none', prismCommand]
+  return spawn(process.execPath, [...nodeArgs, command, `generated/${name}/document.json`, ...args], { stdio })
+}
+
+export async function stopProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  child.kill()
+  await once(child, 'exit')
+}

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { environmentWithoutSecrets } from '../../config/config.ts'
-import { ProcessReaper } from '../process-reaper.ts'
-import { directoryPrefixes } from '../temporary-directory.ts'
+import { ProcessReaper } from '../executors/process-reaper.ts'
+import { directoryPrefixes } from '../executors/temporary-directory.ts'
 import { BrowserProcess, type Start, StartError, type Started } from './browser-process.ts'
 import { BrowserMissing, type FoundBrowser, findBrowser } from './find-browser.ts'
 

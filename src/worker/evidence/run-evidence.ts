@@ -1,6 +1,6 @@
 /** The executor's part of an attempt's evidence: decides when it is collected, and sends it to the worker. */
-import type { AttemptMessage } from '../messages.ts'
-import type { RunBrowser } from '../run-browser.ts'
+import type { AttemptMessage } from '../executors/messages.ts'
+import type { RunBrowser } from '../executors/run-browser.ts'
 import type { RawEvidence } from './recorder.ts'
 
 export interface EvidenceOptions {

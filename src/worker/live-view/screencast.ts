@@ -1,9 +1,8 @@
 /** Sends what an attempt's browser shows while a user watches, in the executor. Costs nothing otherwise. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { BrowserContext, CDPSession, Page } from 'playwright-core'
-import type { PageInput } from '../../domain/runs/live-control.ts'
-import type { AttemptMessage, ShownTab } from '../messages.ts'
-import { dispatchInput } from './dispatch-input.ts'
+import type { PageInput } from '../../domain/run-api/live-views.ts'
+import type { AttemptMessage, ShownTab } from '../executors/messages.ts'
 
 /** At most ten frames a second. */
 const frameMillisecondsMin = 100
@@ -168,5 +167,30 @@ export class Screencast {
       isShown: page === this.#page,
     }))
     this.#send({ type: 'tabs', tabs })
+  }
+}
+
+// A person's input for a page, as commands of the DevTools protocol.
+
+async function dispatchInput(session: CDPSession, input: Exclude<PageInput, { type: 'tab' }>): Promise<void> {
+  switch (input.type) {
+    case 'mouse': {
+      const { event: type, x, y, button, clickCount, modifiers } = input
+      await session.send('Input.dispatchMouseEvent', { type, x, y, button, clickCount, modifiers })
+      return
+    }
+    case 'wheel': {
+      const { x, y, deltaX, deltaY, modifiers } = input
+      await session.send('Input.dispatchMouseEvent', { type: 'mouseWheel', x, y, deltaX, deltaY, modifiers })
+      return
+    }
+    case 'key': {
+      const { event: type, key, code, keyCode, text, modifiers } = input
+      const pressed = { key, code, windowsVirtualKeyCode: keyCode, modifiers }
+      await session.send('Input.dispatchKeyEvent', { type, ...pressed, ...(type === 'keyDown' && text && { text }) })
+      return
+    }
+    case 'text':
+      await session.send('Input.insertText', { text: input.text })
   }
 }

@@ -1,7 +1,7 @@
 /** Pauses a workflow while a person controls its browser, in the executor. */
-import { awaitedMinutes } from '../../domain/runs/live-control.ts'
-import type { AttemptMessage } from '../messages.ts'
-import { toText } from '../workflow-values.ts'
+import { awaitedMinutes } from '../../domain/run-api/live-views.ts'
+import type { AttemptMessage } from '../executors/messages.ts'
+import { toText } from '../executors/workflow-values.ts'
 
 export class TakeOver {
   readonly #send: (message: AttemptMessage) => void

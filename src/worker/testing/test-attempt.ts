@@ -1,12 +1,14 @@
 /** One attempt of a workflow in the test's process: does what a worker does with the messages of an executor. */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { existsSync } from 'node:fs'
+import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
 import {
   ArtifactError,
   artifactWritesMax,
   checkArtifact,
   checkArtifactsOfRun,
   type NewArtifact,
-} from '../../domain/runs/artifact-limits.ts'
+} from '../../domain/runs/artifact.ts'
 import { boundEventData, ReportLimit } from '../../domain/runs/reported-values.ts'
 import type { RunEvent } from '../../domain/runs/run.ts'
 import type { Outcome } from '../../domain/runs/run-state.ts'
@@ -14,12 +16,13 @@ import type { BrowserRunContext } from '../../domain/workflows/define-workflow.t
 import { createRedactor, insertSecrets, type Secrets } from '../../domain/workflows/secrets.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
-import { abortMessages, toOutcome } from '../attempt-outcome.ts'
-import { captureConsole, executeWorkflow } from '../execute-workflow.ts'
-import type { AttemptMessage } from '../messages.ts'
-import { RunningAttempt } from '../run-context.ts'
+import { abortMessages, toOutcome } from '../attempt/attempt-outcome.ts'
+import { loadChromium, type OpenBrowser, openBrowser } from '../browser/connection.ts'
+import { type FoundBrowser, findBrowser } from '../browser/find-browser.ts'
+import { captureConsole, executeWorkflow } from '../executors/execute-workflow.ts'
+import type { AttemptMessage } from '../executors/messages.ts'
+import { RunningAttempt } from '../executors/run-context.ts'
 import type { FakeBrowser } from './run-workflow.ts'
-import { launchChromium, noTestBrowser, openFake } from './test-browser.ts'
 
 export interface TestRun {
   workflow: Workflow
@@ -215,4 +218,45 @@ export class TestAttempt {
 
 function resultOf(fake: unknown): unknown {
   return typeof fake === 'function' ? fake() : fake
+}
+
+// The browser of a workflow under test: a Chromium of its own, or what the test gives in its place.
+
+const noTestBrowser =
+  "The workflow asks for a browser, and its test gives none: set the option `browser` of runWorkflow to 'chromium' or to a browser context."
+
+/** Starts a Chromium, which ends when the context is closed. @throws {Error} that says what to install. */
+async function launchChromium(options: BrowserContextOptions): Promise<OpenBrowser> {
+  const chromium = await loadChromium()
+  const { executable, environment } = await findForTest(chromium.executablePath())
+  const server = await chromium.launchServer({
+    executablePath: executable,
+    env: { ...process.env, ...environment },
+    headless: true,
+    // The sandbox does not work as root, and needs rights that machines which run tests often lack.
+    chromiumSandbox: false,
+    host: '127.0.0.1',
+  })
+  try {
+    const opened = await openBrowser({ url: server.wsEndpoint() }, undefined, options)
+    return { ...opened, close: () => opened.close().finally(() => server.close()) }
+  } catch (error) {
+    await server.close()
+    throw error
+  }
+}
+
+/** @param downloaded where `npx playwright-core install chromium` puts its browser. */
+async function findForTest(downloaded: string): Promise<Pick<FoundBrowser, 'executable' | 'environment'>> {
+  const { BROWSER_PATH } = process.env
+  try {
+    return await findBrowser(BROWSER_PATH, process.env)
+  } catch (error) {
+    if (BROWSER_PATH || !existsSync(downloaded)) throw error
+    return { executable: downloaded, environment: {} }
+  }
+}
+
+async function openFake(fake: FakeBrowser, options: BrowserContextOptions): Promise<BrowserContext> {
+  return (typeof fake === 'function' ? await fake(options) : fake) as BrowserContext
 }

@@ -6,8 +6,8 @@
 import { randomUUID } from 'node:crypto'
 import { openSync, writeSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Claim } from '../../../src/domain/runs/attempts.ts'
-import { RunQueue } from '../../../src/domain/runs/run-queue.ts'
+import type { Claim } from '../../../src/domain/queue/attempts.ts'
+import { RunQueue } from '../../../src/domain/queue/run-queue.ts'
 import type { Store } from '../../../src/storage/store.ts'
 import { claimableOf, leaseSeconds, noRetry } from '../../support/claims.ts'
 

@@ -6,7 +6,7 @@ import { ApiKeys } from '../../../src/domain/api-keys/api-keys.ts'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
 import { openStore } from '../../../src/domain/installation.ts'
 import { knownScopes } from '../../../src/openapi/served-documents.ts'
-import { retryUntilAvailable } from '../../../src/worker/reporter.ts'
+import { retryUntilAvailable } from '../../../src/worker/attempt/reporter.ts'
 
 export interface KeysToCreate {
   accountId: string

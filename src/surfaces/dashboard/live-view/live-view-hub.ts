@@ -4,10 +4,15 @@
  */
 import type { Logger } from 'pino'
 import type { Actor } from '../../../domain/audit-log/audit-log.ts'
-import type { Control, LiveCommand } from '../../../domain/runs/live-control.ts'
-import { extensionMilliseconds, type LiveView, type LiveViews } from '../../../domain/runs/live-views.ts'
+import {
+  type Control,
+  extensionMilliseconds,
+  type LiveCommand,
+  type LiveView,
+  type LiveViews,
+} from '../../../domain/run-api/live-views.ts'
 import type { Run } from '../../../domain/runs/run.ts'
-import { Viewer } from './viewer.ts'
+import { Viewer } from './live-view-handlers.ts'
 
 /** Watched runs of this process, each with a frame of at most 1.5 MB in memory. */
 const watchedRunsMax = 50

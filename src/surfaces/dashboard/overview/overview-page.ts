@@ -1,23 +1,24 @@
 /** The overview: what is queued and running now, the workers, and the runs of a range of time by workflow. */
 import { hostname } from 'node:os'
+import type { LiveWorker } from '../../../domain/queue/workers.ts'
 import type { Run } from '../../../domain/runs/run.ts'
+import { outcomes } from '../../../domain/statistics/run-rollups.ts'
 import {
   type CurrentRuns,
   type RangeName,
   type RunHistory,
   ranges,
   sumCounts,
-} from '../../../domain/runs/run-statistics.ts'
-import type { LiveWorker } from '../../../domain/runs/workers.ts'
+  type WorkflowStatistics,
+} from '../../../domain/statistics/run-statistics.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
-import { formatBytes, time } from '../format.ts'
-import { emptyState, type Html, heading, html, nothing, notice } from '../html.ts'
+import { formatBytes, formatDuration, time } from '../format.ts'
+import { emptyState, type Html, heading, html, nothing, notice, table } from '../html.ts'
 import type { PageHandler } from '../page-handler.ts'
-import { toRunQuery } from '../runs/run-filter.ts'
+import { type RunFilter, toRunQuery } from '../runs/run-filter.ts'
 import { type QueuerLabel, readQueuerLabels } from '../runs/run-labels.ts'
 import { renderRunTable } from '../runs/run-table.ts'
-import { bucketFilter, groupOutcomes, renderRunChart } from './run-chart.ts'
-import { renderWorkflowTable } from './workflow-table.ts'
+import { bucketFilter, groupOutcomes, renderRunChart, renderSparkline } from './run-chart.ts'
 
 const runsShown = 5
 
@@ -157,4 +158,34 @@ function renderLastRuns({ lastRuns, workflows, queuerLabel }: Overview): Html | 
   return html`<h2>Last runs</h2>
     ${renderRunTable({ runs: lastRuns, workflows, queuerLabel })}
     <p class="pages"><span></span><a href="/runs">All runs →</a></p>`
+}
+
+// The table of workflows in the overview: how many runs, how many failed, how long they took.
+
+const columns = ['Workflow', 'Runs', 'Failure rate', 'p50', 'p95', 'Last run', 'History']
+
+/** @param period the list's filter for the range. */
+function renderWorkflowTable(
+  statistics: WorkflowStatistics[],
+  workflows: Workflow[],
+  period: Partial<RunFilter>,
+): Html {
+  const titles = new Map(workflows.map(({ id, title }) => [id, title]))
+  const rows = statistics.map(({ workflowId, counts, p50, p95, lastFinishedAt, history }) => {
+    const { good, bad } = groupOutcomes(counts)
+    const listed = (filter: Partial<RunFilter>) => `/runs?${toRunQuery({ ...period, workflow: workflowId, ...filter })}`
+    const rate = good + bad === 0 ? '–' : `${((100 * bad) / (good + bad)).toFixed(1)}%`
+    return [
+      html`<a href="${listed({ statuses: [...outcomes] })}">${titles.get(workflowId) ?? workflowId}</a>`,
+      html`<span class="number">${sumCounts(counts).toLocaleString('en')}</span>`,
+      bad === 0
+        ? html`<span class="number">${rate}</span>`
+        : html`<a class="number danger" href="${listed({ statuses: ['failed', 'timedOut'] })}">${rate}</a>`,
+      html`<span class="number">${p50 === null ? '–' : formatDuration(p50)}</span>`,
+      html`<span class="number">${p95 === null ? '–' : formatDuration(p95)}</span>`,
+      time(lastFinishedAt),
+      renderSparkline(history),
+    ]
+  })
+  return html`<div class="workflow-statistics">${table(columns, rows, 'Finished runs by workflow')}</div>`
 }

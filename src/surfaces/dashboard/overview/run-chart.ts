@@ -1,10 +1,9 @@
 /** Bar charts of finished runs: a large one whose bars lead to the list, also as a table, and small ones for tables. */
-import { type OutcomeCounts, outcomes } from '../../../domain/runs/run-rollups.ts'
-import { sumCounts, type TimeBucket } from '../../../domain/runs/run-statistics.ts'
-import { recentTime } from '../format.ts'
+import { type OutcomeCounts, outcomes } from '../../../domain/statistics/run-rollups.ts'
+import { sumCounts, type TimeBucket } from '../../../domain/statistics/run-statistics.ts'
+import { formatLocalTime, recentTime } from '../format.ts'
 import { type Html, html, nothing, table } from '../html.ts'
 import { toRunQuery } from '../runs/run-filter.ts'
-import { formatLocalTime } from '../time-zone.ts'
 
 const height = 140
 const pitch = 30

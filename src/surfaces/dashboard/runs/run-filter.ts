@@ -1,7 +1,7 @@
 /** The filter of the list of runs, as the page's query has it. */
-import type { ListRequest } from '../../../domain/runs/list-request.ts'
+import type { ListRequest } from '../../../domain/run-api/list-request.ts'
 import type { RunStatus } from '../../../domain/runs/run-state.ts'
-import { parseLocalTime, parseZone } from '../time-zone.ts'
+import { parseLocalTime, parseZone } from '../format.ts'
 import { statusOptions } from './run-labels.ts'
 
 export interface RunFilter {

@@ -1,11 +1,18 @@
 /** The tab "Runs": the account's runs, one run in detail, cancelling and deleting it. */
+
+import type { BulkAction } from '../../../domain/bulk-actions/bulk-actions.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { isFinal } from '../../../domain/runs/run-state.ts'
+import { exampleVariables } from '../../../domain/workflows/example-values.ts'
+import type { Workflow } from '../../../domain/workflows/workflow.ts'
+import { copyable, emptyState, type Html, heading, html, labelledField, nothing, notice, selectField } from '../html.ts'
 import { orNotFound, type PageHandler } from '../page-handler.ts'
+import { queueCommand } from '../workflows/curl-commands.ts'
+import { renderBulkLinks, renderBulkSummary } from './bulk-action-pages.ts'
 import { parseAttempts } from './run-attempts.ts'
-import { parseRunFilter, toListRequest, toRunQuery } from './run-filter.ts'
-import { describeStatus, readQueuerLabels, shortId } from './run-labels.ts'
-import { renderRunList } from './run-list-template.ts'
+import { isEmptyFilter, parseRunFilter, type RunFilter, toListRequest, toRunQuery } from './run-filter.ts'
+import { describeStatus, type QueuerLabel, readQueuerLabels, shortId, statusOptions } from './run-labels.ts'
+import { renderRunTable } from './run-table.ts'
 import { renderCancellation, renderRun, renderRunDeletion } from './run-template.ts'
 
 const runsPerPage = 50
@@ -86,4 +93,101 @@ export const confirmRunDeletion: PageHandler = async ({ account, params }, { run
 export const deleteRun: PageHandler = async ({ account, params, actor }, { runs }) => {
   const deleted = orNotFound(await runs.delete(account.id, params.id ?? '', actor))
   return { location: deleted === 'deleted' ? '/runs?done=deleted' : `/runs/${deleted.id}?done=unfinished` }
+}
+
+// Template of the list of runs.
+
+interface RunList {
+  runs: Run[]
+  nextCursor: string | null
+  isFirstPage: boolean
+  done: string
+  /** Those that are not finished. */
+  bulkActions: BulkAction[]
+  filter: RunFilter
+  /** Installed workflows, sorted by id. */
+  workflows: Workflow[]
+  queuerLabel: QueuerLabel
+  executionUrl: string
+}
+
+function renderRunList(list: RunList): Html {
+  const { runs, filter, isFirstPage, workflows, nextCursor, done, bulkActions } = list
+  const isEmpty = runs.length === 0 && isFirstPage && isEmptyFilter(filter)
+  const bulkLinks = runs.length > 0 || !isFirstPage ? renderBulkLinks(filter) : nothing
+  const actions = html`${bulkLinks}<a class="button" href="/workflows">Run a workflow</a>`
+  const newest = html`<a href="/runs?${toRunQuery(filter)}">← Newest runs</a>`
+  const older = nextCursor && html`<a href="/runs?${toRunQuery(filter, nextCursor)}">Older runs →</a>`
+  return html`${heading('Runs', isEmpty ? {} : { actions })}
+    ${done === 'deleted' ? notice('good', 'Run deleted. Its data was erased.') : nothing}
+    ${isEmpty ? nothing : renderFilters(filter, workflows)}
+    <div id="runs" data-live="/runs/changes">
+      ${bulkActions.map((action) => notice('quiet', renderBulkSummary(action)))}
+      ${isEmpty ? renderNoRuns(list) : runs.length === 0 ? noResults : renderRunTable(list)}
+      <p class="pages">${isFirstPage ? nothing : newest} ${older ?? nothing}</p>
+    </div>`
+}
+
+const noResults = emptyState('No results', html`<p>No runs match these filters. <a href="/runs">Clear filters</a></p>`)
+
+function renderNoRuns({ workflows, executionUrl }: RunList): Html {
+  const [workflow] = workflows
+  if (!workflow) {
+    return emptyState('No runs yet', html`<p>No workflows are deployed. <a href="/workflows">Add a workflow</a></p>`)
+  }
+  const command = queueCommand(executionUrl, workflow.id, exampleVariables(workflow.variables))
+  return emptyState(
+    'No runs yet',
+    html`<p>Run a workflow from its page, or queue a run from your program with an <a href="/api-keys">API key</a>.</p>
+      <p><a class="button" href="/workflows">Choose a workflow</a></p>
+      ${copyable('first-command', command, { label: 'Copy command' })}`,
+  )
+}
+
+// Template of the filters of the list of runs: a search, a workflow, a period, and a link for each status.
+
+function renderFilters(filter: RunFilter, workflows: Workflow[]): Html {
+  const { search, workflow, statuses } = filter
+  const options = [{ value: '', title: 'All workflows' }, ...workflows.map(({ id, title }) => ({ value: id, title }))]
+  // A workflow that is no longer installed can still be filtered for.
+  if (!options.some(({ value }) => value === workflow)) options.push({ value: workflow, title: workflow })
+  const searchField = { name: 'search', label: 'Run ID, tag or error' }
+  return html`<form method="get" action="/runs" class="filters" data-submit-on-change>
+      ${labelledField(searchField, (common) => html`<input type="search" ${common} value="${search}" autocomplete="off" spellcheck="false" placeholder="Run ID, tag or error" />`)}
+      ${selectField({ name: 'workflow', label: 'Workflow', value: workflow, options })}
+      ${statuses.map((status) => html`<input type="hidden" name="status" value="${status}" />`)}
+      ${renderPeriod(filter)}
+      <button class="secondary">Apply</button>
+      ${isEmptyFilter(filter) ? nothing : html`<a href="/runs">Clear filters</a>`}
+    </form>
+    <nav class="chips" aria-label="Status"><ul>${renderChips(filter)}</ul></nav>`
+}
+
+/** Each link adds its status to the filter or removes it, so that filters apply without a script. */
+function renderChips(filter: RunFilter): Html[] {
+  const { statuses } = filter
+  const chip = (title: string, isChosen: boolean, chosen: RunFilter['statuses']) => {
+    const query = toRunQuery({ ...filter, statuses: chosen })
+    return html`<li><a href="/runs${query && '?'}${query}" ${isChosen ? html`aria-current="true"` : nothing}>${title}</a></li>`
+  }
+  const ofStatus = statusOptions.map(({ value, title }) => {
+    const isChosen = statuses.includes(value)
+    return chip(title, isChosen, isChosen ? statuses.filter((each) => each !== value) : [...statuses, value])
+  })
+  return [chip('All', statuses.length === 0, []), ...ofStatus]
+}
+
+/** The script puts the user's time zone into the field `zone`, unless a period was chosen in another. */
+function renderPeriod({ from, until, zone }: RunFilter): Html {
+  const isSet = from !== '' || until !== ''
+  const field = (name: string, label: string, value: string) =>
+    labelledField({ name, label }, (common) => html`<input type="datetime-local" ${common} value="${value}" />`)
+  return html`<details class="period">
+    <summary>${isSet ? html`<strong>Period set</strong>` : 'Any time'}</summary>
+    <div class="fields">
+      ${field('from', 'Queued from', from)} ${field('until', 'Queued before', until)}
+      <small>Time zone: <span id="zone-name">${zone}</span></small>
+      <input type="hidden" name="zone" value="${zone}" ${isSet ? nothing : html`data-zone="#zone-name"`} />
+    </div>
+  </details>`
 }

@@ -1,21 +1,33 @@
 /** Templates of the page of a run, its cancellation and its deletion. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
-import type { Run } from '../../../domain/runs/run.ts'
-import type { History } from '../../../domain/runs/run-history.ts'
+import type { Artifact } from '../../../domain/run-api/artifacts.ts'
+import type { History } from '../../../domain/run-api/runs.ts'
+import type { Run, RunEvent } from '../../../domain/runs/run.ts'
 import { isFinal } from '../../../domain/runs/run-state.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
-import { contextLink, persistLabels } from '../browser-contexts/context-labels.ts'
-import { elapsedSince, time } from '../format.ts'
-import { backLink, copyable, copyableId, type Fact, facts, type Html, heading, html, nothing, notice } from '../html.ts'
-import { renderLiveView } from '../live-view/live-view-template.ts'
-import { readCommand } from '../workflows/curl-commands.ts'
-import { renderArtifacts } from './run-artifacts.ts'
-import type { Attempt } from './run-attempts.ts'
-import { renderEvidence } from './run-evidence.ts'
+import { contextLink, persistLabels } from '../browser-contexts/context-pages.ts'
+import { elapsedSince, formatBytes, formatDuration, time } from '../format.ts'
+import {
+  attribute,
+  backLink,
+  badge,
+  copyable,
+  copyableId,
+  type Fact,
+  facts,
+  type Html,
+  heading,
+  html,
+  nothing,
+  notice,
+  type Tone,
+} from '../html.ts'
+import { traceViewerPath } from '../trace-viewer/trace-viewer.ts'
+import { eventsCommand, readCommand } from '../workflows/curl-commands.ts'
+import { artifactPath, renderArtifacts, renderPreviews } from './run-artifacts.ts'
+import type { Attempt, Step } from './run-attempts.ts'
 import { toRunQuery } from './run-filter.ts'
-import { describeEnd, describeWait, renderRunDuration, runBadge, shortId } from './run-labels.ts'
-import { renderLog } from './run-log-template.ts'
-import { renderTimeline } from './run-timeline.ts'
+import { describeEnd, describeWait, reasonLabels, renderRunDuration, runBadge, shortId } from './run-labels.ts'
 
 interface RunPage {
   run: Run
@@ -196,4 +208,257 @@ export function renderRunDeletion(run: Run, workflow: Workflow | undefined): Htm
       ])}
       <div class="buttons"><button class="danger">Delete run</button><a href="/runs/${id}">Keep run</a></div>
     </form>`
+}
+
+// The part of a run's page in which a script shows the browser.
+
+/** Hidden without JavaScript, which shows the frames. `userId` is the user of the page. */
+function renderLiveView({ id, status }: Run, usesBrowser: boolean, userId: string): Html | '' {
+  if (!usesBrowser || isFinal(status)) return nothing
+  return html`<section id="live-view" class="card live-view" data-live-view="/runs/${id}/live" data-user="${userId}" aria-labelledby="live-view-title" hidden>
+    <div class="live-view-head">
+      <h2 id="live-view-title">Browser</h2>
+      <div class="buttons">
+        <button type="button" data-take-over hidden>Take over</button>
+        <button type="button" data-hand-back hidden>Hand back</button>
+        <button type="button" class="secondary" data-watch>Watch live</button>
+      </div>
+    </div>
+    <p class="muted" data-about>Shows the pages as they are, secrets included. The audit log says who watched and who took over.</p>
+    <p role="status" class="muted" data-status></p>
+    <p role="status" data-control></p>
+    <div data-stage hidden>
+      <ul class="live-view-tabs" aria-label="Tabs of the browser" data-tabs></ul>
+      <p class="live-view-address"><code data-address></code></p>
+      <div class="live-view-screen" data-screen><img data-frame alt="What the browser shows now" draggable="false" hidden /></div>
+    </div>
+  </section>`
+}
+
+// What the browser of a run's failed attempts did: screenshots, and links to the trace and the summary.
+
+function renderEvidence({ id, artifacts }: Pick<Run, 'id' | 'artifacts'>): Html | '' {
+  const evidence = artifacts.filter(({ kind }) => kind === 'evidence')
+  const attempts = [...new Set(evidence.map(({ attempt }) => attempt))].sort((a, b) => b - a)
+  if (attempts.length === 0) return nothing
+  return html`${attempts.map((attempt) => {
+    return renderAttempt(
+      id,
+      attempt,
+      evidence.filter((each) => each.attempt === attempt),
+    )
+  })}`
+}
+
+function renderAttempt(id: string, attempt: number, evidence: readonly Artifact[]): Html {
+  const trace = evidence.find(({ mediaType }) => mediaType === 'application/zip')
+  const summary = evidence.find(({ mediaType }) => mediaType === 'application/json')
+  const open = trace && html`<a class="button secondary" href="${traceViewerPath(id, trace.name)}">Open trace</a>`
+  const files = [summary, trace].filter((file) => file !== undefined)
+  const downloads = files.map(
+    ({ name, sizeBytes }) =>
+      html`<a href="${artifactPath(id, name)}" download>${name}</a> (${formatBytes(sizeBytes)}) `,
+  )
+  return html`<section class="card evidence">
+    <h2>Browser in attempt ${attempt}</h2>
+    ${renderPreviews(id, evidence)}
+    <p>${open ?? nothing}</p>
+    <p class="muted">Download: ${downloads}</p>
+  </section>`
+}
+
+// Template of a run's log. Each line shows the seconds since the run started.
+
+function renderLog(run: Run, { events, logsOmitted }: History, executionUrl: string): Html {
+  const lines = events.filter(({ type }) => type === 'log' || type === 'artifact')
+  const empty = isFinal(run.status) ? 'No log messages.' : 'No log messages yet.'
+  const omitted = `${logsOmitted.toLocaleString('en')} earlier ${logsOmitted === 1 ? 'line is' : 'lines are'} not shown.`
+  return html`<section class="card">
+    <h2>Log</h2>
+    ${logsOmitted > 0 ? html`<p class="muted">${omitted}</p>` : nothing}
+    ${lines.length === 0 ? html`<p class="muted">${empty}</p>` : renderLines(run, lines)}
+    <details>
+      <summary>Follow all events with curl</summary>
+      ${copyable('events-command', eventsCommand(executionUrl, run.id), { label: 'Copy command' })}
+    </details>
+  </section>`
+}
+
+function renderLines(run: Run, events: RunEvent[]): Html {
+  const start = run.startedAt ?? run.createdAt
+  let attempt: unknown
+  const lines = events.map(({ type, at, data }) => {
+    const isNewAttempt = run.attempts > 1 && data.attempt !== attempt
+    attempt = data.attempt
+    const level = type === 'artifact' ? 'info' : String(data.level)
+    const text =
+      type === 'artifact'
+        ? html`Created artifact ${String(data.name)}, ${formatBytes(Number(data.sizeBytes))}`
+        : String(data.message)
+    return html`${isNewAttempt ? html`<li class="divider">Attempt ${Number(data.attempt)}</li>` : nothing}<li class="${level}">
+      <time datetime="${new Date(at).toISOString()}">+${(Math.max(0, at - start) / 1000).toFixed(3)}</time>
+      ${level === 'info' ? nothing : html`<strong>${level}</strong>`}
+      <span>${text}</span>
+    </li>`
+  })
+  return html`<div class="log" tabindex="0" role="group" aria-label="Log lines"><ol>${lines}</ol></div>`
+}
+
+// Template of a run's timeline: its attempts with their errors and steps.
+
+function renderTimeline(run: Run, attempts: Attempt[], stepsOmitted: number): Html {
+  const { createdAt, finishedAt, status } = run
+  const items = attempts.map((attempt) => {
+    // The page begins with the error of a failed run.
+    const isShownAbove = isFinal(status) && status !== 'cancelled' && attempt.number === run.attempts
+    return renderTimelineAttempt(attempt, attempts.length > 1 || attempt.endedAt === null, isShownAbove)
+  })
+  const finished = finishedAt !== null && html`<li class="muted">Finished ${time(finishedAt, 'exact')}</li>`
+  return html`<section class="card">
+    <h2>Timeline</h2>
+    ${stepsOmitted > 0 ? html`<p class="muted">The ${stepsOmitted} oldest steps are not shown.</p>` : nothing}
+    <ol class="timeline">
+      <li class="muted">Queued ${time(createdAt, 'exact')}</li>
+      ${items} ${finished || nothing}
+    </ol>
+  </section>`
+}
+
+function renderTimelineAttempt(attempt: Attempt, showReason: boolean, isErrorShownAbove: boolean): Html {
+  const { number, startedAt, endedAt, reason, steps } = attempt
+  const duration =
+    endedAt === null ? html`for ${elapsedSince(startedAt)}` : html`after ${formatDuration(endedAt - startedAt)}`
+  return html`<li id="attempt-${number}">
+    <h3>Attempt ${number} ${badge(...outcomeBadge(attempt))} <small>${time(startedAt, 'exact')}, ${duration}</small></h3>
+    ${showReason && reason !== null ? html`<p class="muted">${reasonLabels[reason]}</p>` : nothing}
+    ${renderError(attempt, isErrorShownAbove)} ${steps.length === 0 ? nothing : renderSteps(attempt)}
+  </li>`
+}
+
+function renderError({ number, error }: Attempt, isShownAbove: boolean): Html | '' {
+  if (!error) return nothing
+  const { name, message, stack, step } = error
+  return html`${isShownAbove ? nothing : html`<p class="error-message"><strong>${name}</strong> ${message}</p>`}
+    ${step === null ? nothing : html`<p>In step <strong>${step}</strong></p>`}
+    ${
+      stack === null
+        ? nothing
+        : html`<details id="stack-${number}" class="error-stack" open>
+      <summary>Stack</summary>
+      <pre tabindex="0" aria-label="Stack of attempt ${number}"><code>${stack}</code></pre>
+    </details>`
+    }`
+}
+
+function outcomeBadge({ endedAt, next, reason }: Attempt): [tone: Tone, label: string] {
+  if (endedAt === null) return ['busy', 'Running']
+  if (next === 'succeeded') return ['good', 'Succeeded']
+  if (next === 'timedOut') return ['bad', 'Timed out']
+  if (next === 'cancelled') return ['quiet', 'Cancelled']
+  if (reason === 'workerStopped') return ['quiet', 'Requeued']
+  if (reason === 'workerLost') return ['warning', 'Worker lost']
+  return ['bad', 'Failed']
+}
+
+// Template of an attempt's steps: how many there are, and each as a bar. Steps that differ in a number are a group.
+
+type State = Step['state']
+
+const stateTones = { running: 'busy', finished: 'good', failed: 'bad', reused: 'good', interrupted: 'waiting' }
+const stateNotes = { running: '', finished: '', failed: 'failed', reused: 'reused', interrupted: 'interrupted' }
+
+/** Fewer steps of one kind are shown one by one. */
+const groupSizeMin = 5
+
+/** In order; groups of consecutive steps such as `page 1`, `page 2` and `page 3`. */
+export function groupSteps(steps: readonly Step[]): Step[][] {
+  const groups: Step[][] = []
+  let kind: string | undefined
+  for (const step of steps) {
+    const last = groups.at(-1)
+    const next = step.name.replace(/\d+/g, '#')
+    if (last && next === kind && next !== step.name) last.push(step)
+    else groups.push([step])
+    kind = next
+  }
+  return groups.flatMap((group) => (group.length < groupSizeMin ? group.map((step) => [step]) : [group]))
+}
+
+/** For example `12 steps: 10 finished, 1 failed, 1 running`. */
+export function countSteps(steps: readonly Step[]): string {
+  const counts = (Object.keys(stateTones) as State[]).map((state): [State, number] => [
+    state,
+    steps.filter((step) => step.state === state).length,
+  ])
+  const parts = counts.filter(([, count]) => count > 0).map(([state, count]) => `${count} ${state}`)
+  return `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}: ${parts.join(', ')}`
+}
+
+/** The list is scrolled to its end unless the attempt has succeeded: there is the step that runs or has failed. */
+function renderSteps(attempt: Attempt): Html {
+  const { number, startedAt, endedAt, steps, next } = attempt
+  const end = endedAt ?? Date.now()
+  const title = `Steps of attempt ${number}`
+  const tables: Html[] = []
+  let rows: Step[] = []
+  const addTable = () => {
+    if (rows.length > 0) tables.push(renderTable(rows, title, startedAt, end))
+    rows = []
+  }
+  for (const group of groupSteps(steps)) {
+    if (group.length === 1) rows.push(...group)
+    else {
+      addTable()
+      tables.push(renderGroup(group, number, startedAt, end))
+    }
+  }
+  addTable()
+  return html`<p class="muted">${countSteps(steps)}</p>
+    <div class="steps ${next === 'succeeded' ? '' : 'to-end'}" tabindex="0" role="group" aria-label="${title}"><div>${tables}</div></div>`
+}
+
+function renderGroup(group: Step[], attempt: number, from: number, until: number): Html {
+  const [first, last] = [group[0] as Step, group.at(-1) as Step]
+  const isNotable = group.some(({ state }) => state === 'running' || state === 'failed')
+  const title = `${first.name} … ${last.name.split(/(?<=\D)(?=\d)/).at(-1)}`
+  const length = last.endedAt === null ? elapsedSince(first.startedAt) : formatDuration(last.endedAt - first.startedAt)
+  return html`<details id="${`steps-${attempt}-${first.name.replaceAll(/[^\w-]/g, '_')}`}" ${attribute('open', isNotable)}>
+    <summary>${title} <span class="muted">· ${countSteps(group)} · ${length}</span></summary>
+    ${renderTable(group, title, from, until)}
+  </details>`
+}
+
+function renderTable(steps: readonly Step[], title: string, from: number, until: number): Html {
+  const rows = steps.map((step) => {
+    const duration =
+      step.endedAt === null ? html`for ${elapsedSince(step.startedAt)}` : formatDuration(step.endedAt - step.startedAt)
+    const note = stateNotes[step.state]
+    return html`<tr>
+      <th scope="row">${step.name}</th>
+      <td class="bar">${renderBar(step, from, until)}</td>
+      <td class="number">+${formatDuration(step.startedAt - from)}</td>
+      <td class="number">${duration}${note ? html` <span class="${step.state}">${note}</span>` : nothing}</td>
+    </tr>`
+  })
+  return html`<table>
+    <caption class="unseen">${title}</caption>
+    <colgroup><col class="name" /><col /><col class="start" /><col class="duration" /></colgroup>
+    <thead class="unseen"><tr><th scope="col">Step</th><td></td><th scope="col">Start</th><th scope="col">Duration</th></tr></thead>
+    <tbody>${rows}</tbody>
+  </table>`
+}
+
+/** Width of an attempt's bar, in SVG units. */
+const width = 1000
+const barWidthMin = 6
+
+/** An SVG, because the Content-Security-Policy allows no `style` attributes. */
+function renderBar({ state, startedAt, endedAt }: Step, from: number, until: number): Html {
+  const span = Math.max(1, until - from)
+  const position = (at: number) => Math.round((Math.min(Math.max(0, at - from), span) / span) * width)
+  const x = Math.min(position(startedAt), width - barWidthMin)
+  const length = Math.max(barWidthMin, position(endedAt ?? until) - x)
+  return html`<svg viewBox="0 0 ${width} 10" preserveAspectRatio="none" aria-hidden="true">
+    <rect width="${width}" height="10" /><rect class="${stateTones[state]}" x="${x}" width="${length}" height="10" />
+  </svg>`
 }

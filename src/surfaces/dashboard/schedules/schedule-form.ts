@@ -3,13 +3,18 @@
 import type { OverlapPolicy, RunOptions, Schedule, ScheduleError } from '../../../domain/schedules/schedule.ts'
 import type { ScheduleChange } from '../../../domain/schedules/schedule-request.ts'
 import type { MissedPolicy } from '../../../domain/schedules/schedule-times.ts'
-import { isObject } from '../../../domain/workflows/json-schema.ts'
+import { isObject } from '../../../domain/workflows/example-values.ts'
 import { type Document, resolve } from '../../../openapi/document.ts'
 import { executionContract } from '../../../openapi/served-documents.ts'
-import { isPersistContext, persistDefault } from '../workflows/browser-context-choice.ts'
 import { parseVariables } from '../workflows/json-input.ts'
-import { readOption } from '../workflows/queue-options.ts'
-import { readConcurrencyKey, readTags, splitTags } from '../workflows/run-names.ts'
+import {
+  isPersistContext,
+  persistDefault,
+  readConcurrencyKey,
+  readOption,
+  readTags,
+  splitTags,
+} from '../workflows/queue-options.ts'
 
 /** What the user entered, as text. */
 export interface ScheduleForm {

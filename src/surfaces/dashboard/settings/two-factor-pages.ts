@@ -5,7 +5,7 @@ import type { Dependencies } from '../dependencies.ts'
 import { backLink, badge, copyable, type Html, heading, html, inputField, nothing, notice } from '../html.ts'
 import { type Page, PageForbidden, type PageHandler, type PageRequest } from '../page-handler.ts'
 import { setUpPath } from '../page-routes.ts'
-import { currentPassword, currentPasswordField, toUserError } from './current-password.ts'
+import { currentPassword, currentPasswordField, toUserError } from './profile-page.ts'
 
 const path = '/profile/two-factor'
 const title = 'Two-factor authentication'

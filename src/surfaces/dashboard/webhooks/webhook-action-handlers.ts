@@ -1,19 +1,19 @@
 /** Actions on a webhook endpoint: pause, test, rotate the secret, redeliver, delete. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { WebhookEndpoint } from '../../../domain/webhooks/webhook-endpoints.ts'
-import type { WebhookDeliveriesTable } from '../../../storage/tables/webhook-tables.ts'
+import type { WebhookDeliveriesTable } from '../../../storage/tables/tables.ts'
 import type { Dependencies } from '../dependencies.ts'
+import { formatLocalTime, parseLocalTime, parseZone } from '../format.ts'
 import { orNotFound, type PageHandler, type PageResult } from '../page-handler.ts'
-import { formatLocalTime, parseLocalTime, parseZone } from '../time-zone.ts'
 import {
   type RedeliveryForm,
   renderEndpointDeletion,
   renderRedelivery,
   renderSecret,
   renderSecretRotation,
-} from './webhook-form-templates.ts'
-import { findEndpoint, redirectTo, webhookTab } from './webhook-handlers.ts'
+} from './endpoint-form.ts'
 import { endpointPath } from './webhook-labels.ts'
+import { findEndpoint, redirectTo, webhookTab } from './webhook-pages.ts'
 
 export const setEnabled: PageHandler = async ({ account, params, form, actor }, { webhookEndpoints }) => {
   const enabled = form.get('enabled') === 'true'

@@ -1,7 +1,7 @@
 /** How pages describe a webhook endpoint and a delivery. */
 import type { DisabledReason, WebhookEndpoint } from '../../../domain/webhooks/webhook-endpoints.ts'
 import { countedMax } from '../../../domain/webhooks/webhooks.sql.ts'
-import type { WebhookDeliveriesTable } from '../../../storage/tables/webhook-tables.ts'
+import type { WebhookDeliveriesTable } from '../../../storage/tables/tables.ts'
 import { badge, type Html, html, nothing } from '../html.ts'
 
 export function endpointPath({ id }: Pick<WebhookEndpoint, 'id'>): string {

@@ -1,6 +1,6 @@
 /** Converts between the texts in a form's fields and the variables of a run. */
 import { isInexactInteger } from '../../../contract/i-json.ts'
-import type { Members } from '../../../domain/workflows/json-schema.ts'
+import type { Members } from '../../../domain/workflows/example-values.ts'
 import type { VariableError } from '../../../domain/workflows/workflows.ts'
 import { parsePointer } from '../../../openapi/json-pointer.ts'
 import { hiddenSecret, hideSecrets, parseVariables, type SecretPlaces } from './json-input.ts'

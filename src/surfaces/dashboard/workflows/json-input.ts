@@ -1,7 +1,7 @@
 /** JSON entered into a form: parsed by the rules of the Execution API, and shown again without its secrets. */
 import { parseJson } from '../../../contract/i-json.ts'
 import { Problem } from '../../../contract/problem.ts'
-import { isObject } from '../../../domain/workflows/json-schema.ts'
+import { isObject } from '../../../domain/workflows/example-values.ts'
 import { mask } from '../../../domain/workflows/secrets.ts'
 import type { JsonSchema } from '../../../domain/workflows/workflow.ts'
 import type { VariableError } from '../../../domain/workflows/workflows.ts'

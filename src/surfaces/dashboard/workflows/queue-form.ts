@@ -1,12 +1,10 @@
 /** The form that queues a run: its initial values, and parsing its submission. */
 import { v4 as uuid, validate } from 'uuid'
+import type { QueueRequest } from '../../../domain/run-api/runs.ts'
 import type { Run } from '../../../domain/runs/run.ts'
-import type { QueueRequest } from '../../../domain/runs/runs.ts'
-import { draftVariables } from '../../../domain/workflows/example-values.ts'
-import { isObject, type Members } from '../../../domain/workflows/json-schema.ts'
+import { draftVariables, isObject, type Members } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import type { VariableError } from '../../../domain/workflows/workflows.ts'
-import { type ContextChoice, initialChoice, readChoice } from './browser-context-choice.ts'
 import {
   assignErrors,
   defaultFormValues,
@@ -21,9 +19,20 @@ import {
   toVariables,
 } from './form-values.ts'
 import { findSecretPlaces, parseVariables } from './json-input.ts'
-import { noOptions, type QueueOptions, readOptions, toQueueOptions } from './queue-options.ts'
-import { initialNames, type RunNames, readNames, toNames } from './run-names.ts'
-import type { StartChoice } from './start-choice.ts'
+import {
+  type ContextChoice,
+  initialChoice,
+  initialNames,
+  noOptions,
+  type QueueOptions,
+  type RunNames,
+  readChoice,
+  readNames,
+  readOptions,
+  type StartChoice,
+  toNames,
+  toQueueOptions,
+} from './queue-options.ts'
 import { hasFieldForAll, type VariableField, variableFields } from './variable-fields.ts'
 
 export type FormMode = 'fields' | 'json'

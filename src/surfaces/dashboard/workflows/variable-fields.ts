@@ -6,7 +6,7 @@ import {
   memberSchemas,
   resolveSchema,
   toMembers,
-} from '../../../domain/workflows/json-schema.ts'
+} from '../../../domain/workflows/example-values.ts'
 import type { JsonSchema } from '../../../domain/workflows/workflow.ts'
 
 export type FieldKind =

@@ -1,0 +1,294 @@
+/**
+ * Starts and completes attempts, and leases and releases their browser contexts, always in the caller's transaction. A
+ * run whose browser context is leased by another run leaves the queue until the context is released, so claims skip it.
+ */
+import type { ClaimedRun, ClaimTerms, NewEvent } from '../../storage/runs/run-statements.ts'
+import { type Statement, statement, type Transaction } from '../../storage/store.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import {
+  acquireContextLease,
+  type ContextLease,
+  isContextLeased,
+  recordContextUse,
+  releaseContextLease,
+} from '../browser-contexts/context-lease.ts'
+import { toRunError } from '../runs/reported-values.ts'
+import { type DeploymentProblem, type PersistContext, type Report, toDeploymentProblem } from '../runs/run.ts'
+import {
+  deploymentUnavailable,
+  type FailedAttempt,
+  type FinishedRun,
+  type NextState,
+  nextState,
+  type Outcome,
+  type RetryPolicy,
+  toFinishedRun,
+} from '../runs/run-state.ts'
+import { type Concurrency, concurrencyOf, type Throttle } from '../workflows/workflow-limits.ts'
+import { addAttemptEnd, attemptError, insertErrorWords } from './attempt-history.ts'
+import type { PickedRuns } from './claim.ts'
+import { groupCapacity, permitsStart, recordStart, type ScopeOf, throttleId } from './limits.ts'
+import { appendEvents, appendStatus, statusReport, toNewEvent } from './runs.sql.ts'
+
+/** What claiming a workflow's runs depends on. */
+export interface Claimable {
+  id: string
+  concurrencyLimit: number | null
+  concurrency?: Concurrency | undefined
+  throttle?: Throttle | undefined
+  /** Whether its runs may have a browser context. */
+  usesBrowser: boolean
+}
+
+/** A worker's lease on one attempt of a run. */
+export interface Lease {
+  runId: string
+  workerId: string
+  /** The attempt's number, which is the fencing token. */
+  attempt: number
+}
+
+/** A started attempt, with what its worker needs. */
+export interface Claim extends Lease {
+  accountId: string
+  workflowId: string
+  /** The deployment to which the run is pinned; `null` for runs from before there were deployments. */
+  deploymentId: string | null
+  variables: Record<string, unknown>
+  /** Encrypted. */
+  secrets: Uint8Array | null
+  /** Results of the steps that earlier attempts finished, encrypted. */
+  steps: { name: string; value: Uint8Array }[]
+  browserContextId: string | null
+  persistContext: PersistContext
+  /** Allows the run to store a new version of its browser context; `null` when it only reads it or has none. */
+  contextLease: ContextLease | null
+  /** When the run could first start. */
+  availableAt: number
+  /** The W3C `traceparent` of the request that queued the run. */
+  traceContext: string | null
+}
+
+/**
+ * Starts an attempt of a run that has a browser context, a concurrency group or a throttle. Returns `undefined` if the
+ * run was cancelled or expired, or waits for its context, group or throttle. No other process may claim at the same time,
+ * which keeps the runs of one context in order, a group within its limit, and starts within their rate.
+ */
+export async function startSingly(
+  tx: Transaction,
+  { head, workflow }: PickedRuns,
+  terms: ClaimTerms,
+  scopeOf: ScopeOf,
+): Promise<Claim | undefined> {
+  const { at, workerId, leaseExpiresAt } = terms
+  const [run] = await tx.all(tx.statements.findClaimable, [at, head.id])
+  if (!run?.claimable) return undefined
+  const { concurrency_group: group, browser_context_id: contextId } = run
+  const { throttle } = workflow
+  const throttled = throttle && { throttle, id: throttleId(throttle, head, group, scopeOf) }
+  const concurrency = concurrencyOf(workflow)
+  const capacity = concurrency ? await groupCapacity(tx, group, concurrency) : Number.POSITIVE_INFINITY
+  if (capacity <= 0 || (throttled && !(await permitsStart(tx, throttled.id, throttled.throttle, at)))) {
+    // Other rates keep their runs ready: the next snapshot leaves out their queue heads.
+    if (capacity <= 0 || throttled?.id === group) await tx.all(tx.statements.waitForGroup, [run.id])
+    // It may have been resumed for its context, which another run can use now.
+    if (contextId !== null) await tx.all(tx.statements.resumeNextForContext, [contextId])
+    return undefined
+  }
+  const lease = await leaseContext(tx, run, at)
+  if (lease === 'wait') {
+    // It may have been resumed for its group, of which another run can start now.
+    if (group !== null) await tx.all(tx.statements.resumeNextOfGroup, [group])
+    return undefined
+  }
+  const [row] = await tx.all(tx.statements.claimRun, [at, at, workerId, leaseExpiresAt, head.id])
+  if (!row) throw new Error(`Run ${head.id} could not be claimed although it was locked.`)
+  await appendStatus(tx, row, 'running', null, at)
+  const permitsAnother = !throttled || (await recordStart(tx, throttled.id, throttled.throttle, at))
+  // Another one may start too, for example after a deployment has raised the limit.
+  if (group !== null && capacity > 1 && permitsAnother) await tx.all(tx.statements.resumeNextOfGroup, [group])
+  const steps = row.attempts === 1 && row.rerun_of === null ? [] : await tx.all(tx.statements.findSteps, [row.id])
+  return toClaim({ ...row, steps }, workerId, lease)
+}
+
+/** Leases the run's browser context; `null` if the run has none or only reads it, `wait` when another run leases it. */
+async function leaseContext(
+  tx: Transaction,
+  run: Pick<RunsTable, 'id' | 'browser_context_id' | 'persist_context'>,
+  at: number,
+): Promise<ContextLease | null | 'wait'> {
+  if (run.browser_context_id === null) return null
+  if (run.persist_context === 'never') {
+    await recordContextUse(tx, run.browser_context_id, at)
+    return null
+  }
+  const lease = await acquireContextLease(tx, run.browser_context_id, run.id, at)
+  if (lease) return lease
+  // If the context was deleted, do not wait for it: the run fails when it requests its browser.
+  if (!(await isContextLeased(tx, run.browser_context_id))) return null
+  await tx.all(tx.statements.waitForContext, [run.id])
+  return 'wait'
+}
+
+export function toClaim(row: ClaimedRun, workerId: string, contextLease: ContextLease | null = null): Claim {
+  return {
+    runId: row.id,
+    workerId,
+    attempt: row.attempts,
+    accountId: row.account_id,
+    workflowId: row.workflow_id,
+    deploymentId: row.deployment_id,
+    variables: JSON.parse(row.variables),
+    secrets: row.secrets,
+    steps: row.steps,
+    browserContextId: row.browser_context_id,
+    persistContext: (row.persist_context as PersistContext | null) ?? 'never',
+    contextLease,
+    availableAt: row.available_at ?? row.created_at,
+    traceContext: row.trace_context,
+  }
+}
+
+/** Appends reported events, and stores the last progress among them in the run. */
+export async function recordReports(tx: Transaction, { runId }: Lease, reports: readonly Report[]): Promise<void> {
+  await appendEvents(tx, runId, reports)
+  const progress = lastProgress(reports)
+  if (progress !== null) await tx.query.updateTable('runs').set({ progress }).where('id', '=', runId).execute()
+}
+
+/** The last progress among the reports, as it is stored in the run. */
+function lastProgress(reports: readonly Report[]): string | null {
+  const progress = reports.findLast(({ type }) => type === 'progress')
+  return progress ? JSON.stringify({ percent: progress.data.percent, message: progress.data.message }) : null
+}
+
+export function nextStateOfRow(
+  { cancel_requested, failures, losses }: RunsTable,
+  outcome: Outcome,
+  retry: RetryPolicy,
+): NextState {
+  return nextState(outcome, { cancelRequested: cancel_requested === 1, failures, losses, retry })
+}
+
+/** What observers learn when an attempt has ended. */
+export interface EndedAttempt {
+  /** Unless it is queued again. */
+  finished: FinishedRun | undefined
+  /** If it failed. */
+  failed: FailedAttempt | undefined
+}
+
+/** Ends the attempt of a locked run: the run finishes or is queued again. */
+export async function completeAttempt(
+  tx: Transaction,
+  row: RunsTable,
+  outcome: Outcome,
+  retry: RetryPolicy,
+  at: number,
+): Promise<EndedAttempt> {
+  const next = nextStateOfRow(row, outcome, retry)
+  const isRetried = next.status === 'queued'
+  const isDelayed = isRetried && next.delaySeconds > 0
+  const hasOutput = next.status === 'succeeded' && outcome.kind === 'succeeded'
+  const error = attemptError(outcome)
+  const failure = outcome.kind === 'failed' ? JSON.stringify(toRunError(outcome.error)) : row.error
+  await appendEvents(tx, row.id, [statusReport(row.attempts, next.status, next.reason, at, error)])
+  await tx.all(tx.statements.completeAttempt, [
+    next.status,
+    next.reason,
+    row.failures + (outcome.kind === 'failed' ? 1 : 0),
+    row.losses + (outcome.kind === 'workerLost' ? 1 : 0),
+    isDelayed ? 1 : 0,
+    isRetried ? null : at,
+    isDelayed ? at + Math.round(next.delaySeconds * 1000) : row.available_at,
+    hasOutput ? JSON.stringify(outcome.output) : row.output,
+    hasOutput ? null : failure,
+    next.status === 'succeeded' ? row.attempt_ends : await addAttemptEnd(tx, row, at),
+    row.id,
+  ])
+  if (failure !== null && (next.status === 'failed' || next.status === 'timedOut')) {
+    await insertErrorWords(tx, { ...row, status: next.status }, failure)
+  }
+  // Later attempts read the steps, and runs that repeat this one from a step.
+  if (next.status === 'succeeded') await tx.all(tx.statements.deleteSteps, [row.id])
+  if (row.browser_context_id !== null && (await releaseContextLease(tx, row.browser_context_id, row.id))) {
+    await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id])
+  }
+  if (row.concurrency_group !== null) await tx.all(tx.statements.resumeNextOfGroup, [row.concurrency_group])
+  const failed = error && { runId: row.id, workflowId: row.workflow_id, attempt: row.attempts, errorName: error.name }
+  return { finished: isRetried ? undefined : toFinishedRun(row, next, at), failed: failed ?? undefined }
+}
+
+/** Resumes the next run of each context that is free, and every run that waits for a deleted context. */
+export async function resumeForFreeContexts(tx: Transaction): Promise<void> {
+  const { freeContexts, resumeAllForContext, resumeNextForContext } = tx.statements
+  for (const { id, deleted } of await tx.all(freeContexts, [])) {
+    await tx.all(deleted ? resumeAllForContext : resumeNextForContext, [id])
+  }
+}
+
+// Finishes attempts that succeeded, any number in one transaction.
+
+/** A successful attempt to finish, and its last events. */
+export interface Success {
+  lease: Lease
+  output: unknown
+  reports: readonly Report[]
+}
+
+/**
+ * Finishes runs whose attempts succeeded and that nothing else depends on: most runs. Returns `undefined` for others,
+ * and for lost leases.
+ */
+export async function finishSuccesses(
+  tx: Transaction,
+  successes: readonly Success[],
+  at: number,
+): Promise<(FinishedRun | undefined)[]> {
+  // Two attempts of a run may arrive together when the worker lost the lease of the first: only the last may count.
+  const last = new Map<string, Success>()
+  for (const success of successes) {
+    const other = last.get(success.lease.runId)
+    if (!other || other.lease.attempt < success.lease.attempt) last.set(success.lease.runId, success)
+  }
+  // In order, as all transactions lock runs, which prevents deadlocks.
+  const sorted = [...last.values()].sort((a, b) => (a.lease.runId < b.lease.runId ? -1 : 1))
+  const attempts = sorted.map(({ lease, output, reports }) => {
+    const { runId: id, attempt, workerId } = lease
+    return { id, attempt, workerId, finishedAt: at, output: JSON.stringify(output), progress: lastProgress(reports) }
+  })
+  const events = sorted.flatMap(({ lease, reports }): NewEvent[] =>
+    [...reports, statusReport(lease.attempt, 'succeeded', null, at)].map((each) => toNewEvent(lease.runId, each)),
+  )
+  const rows = await tx.statements.finishRuns(tx, attempts, events)
+  const byId = new Map(rows.map((row) => [row.id, toFinishedRun(row, { status: 'succeeded', reason: null }, at)]))
+  return successes.map((each) => (last.get(each.lease.runId) === each ? byId.get(each.lease.runId) : undefined))
+}
+
+// Returns a claimed run to the queue because its worker cannot get the run's deployment.
+
+/** A run is tried again after 1, 2, 4, … seconds, and at least this often. */
+const delaySecondsMax = 300
+
+/**
+ * The attempt does not count: its workflow has not run. The next claim gives its number again, which is safe because a
+ * lease is found by number and worker, and a worker that hands a run back has nothing else to write.
+ */
+const handBackRun: Statement<object, [availableAt: number, problem: string, id: string]> = statement(
+  `UPDATE runs SET status = 'queued', reason = '${deploymentUnavailable}', worker_id = NULL, lease_expires_at = NULL,
+    started_at = CASE WHEN attempts > 1 THEN started_at END, attempts = attempts - 1, delayed = 1, available_at = ?,
+    deployment_problem = ? WHERE id = ?`,
+)
+
+/** @param row a locked run of a lease, which is not cancelled. */
+export async function handBack(tx: Transaction, row: RunsTable, message: string, at: number): Promise<void> {
+  const count = toDeploymentProblem(row).count + 1
+  const delaySeconds = Math.min(delaySecondsMax, 2 ** Math.min(count - 1, 10))
+  const problem: DeploymentProblem = { message, count }
+  await tx.all(handBackRun, [at + delaySeconds * 1000, JSON.stringify(problem), row.id])
+  await appendStatus(tx, { ...row, attempts: row.attempts - 1 }, 'queued', null, at)
+  if (row.browser_context_id !== null && (await releaseContextLease(tx, row.browser_context_id, row.id))) {
+    await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id])
+  }
+  if (row.concurrency_group !== null) await tx.all(tx.statements.resumeNextOfGroup, [row.concurrency_group])
+}

@@ -1,0 +1,442 @@
+/** Claims runs for a worker's free slots: from snapshots of the queue heads, by fair scheduling, within the limits. */
+import { type ClaimedQueue, type ClaimTerms, type QueueHead, queueHeadsMax } from '../../storage/runs/run-statements.ts'
+import type { Store, Transaction } from '../../storage/store.ts'
+import { concurrencyOf, limitPer } from '../workflows/workflow-limits.ts'
+import { type Claim, type Claimable, startSingly, toClaim } from './attempts.ts'
+import {
+  type ConcurrencyLimits,
+  findThrottles,
+  isAtRate,
+  isLimitedByKey,
+  RunningCounts,
+  resumeNextOfGroups,
+  type ScopeOf,
+  throttleId,
+} from './limits.ts'
+
+/** Accounts that a snapshot has in addition to one for each free slot and each process in turn, to choose from. */
+const accountsMore = 2
+/** A snapshot in which no run can be claimed is followed by one of this many times as many accounts. */
+const growth = 8
+/** At most this many of these in a row; the next claim resumes after the last account seen. */
+const blockedMax = 4
+
+export class RunClaims {
+  readonly #store: Store
+  readonly #accountConcurrency: number
+  readonly #now: () => number
+  /** The account that this process served last. */
+  #lastAccount = ''
+  readonly #served = new ServedAccounts()
+  /** Whether the end of a run may let another one start. */
+  hasLimits = true
+
+  constructor(store: Store, { accountConcurrency, now }: { accountConcurrency: number; now: () => number }) {
+    this.#store = store
+    this.#accountConcurrency = accountConcurrency
+    this.#now = now
+  }
+
+  /**
+   * Claims runs within the concurrency limits of workflows and accounts, by fair scheduling.
+   *
+   * @param slots the most runs to claim. A function is called again when the claim has its transaction, so that slots
+   * which became free during the wait for it are filled by the same commit.
+   * @param own by which the worker prefers accounts for which it has a process.
+   */
+  async claim(
+    workerId: string,
+    workflows: ClaimableWorkflows,
+    slots: number | (() => number),
+    leaseSeconds: number,
+    own?: OwnAttempts,
+  ): Promise<Claim[]> {
+    const countMax = typeof slots === 'number' ? () => slots : slots
+    const claimer = { workflows, accountConcurrency: this.#accountConcurrency, own, served: this.#served }
+    this.hasLimits = hasLimits(claimer)
+    const claims: Claim[] = []
+    let blocked = 0
+    while (claims.length < countMax() && blocked < blockedMax) {
+      const accountsInTurn = new Set(own?.inTurn()).size
+      const accountsMax = (countMax() + accountsInTurn + accountsMore) * growth ** blocked
+      const left = () => countMax() - claims.length
+      try {
+        const batch = await this.#claimBatch({ workerId, leaseSeconds }, claimer, left, accountsMax)
+        claims.push(...batch.claims)
+        this.#lastAccount = batch.lastAccount ?? this.#lastAccount
+        if (!batch.more) break
+        blocked = batch.claims.length + batch.skipped > 0 ? 0 : blocked + 1
+      } catch (error) {
+        // Keep the claims of earlier batches: without a worker, their runs would wait for their leases to expire.
+        if (claims.length === 0) throw error
+        break
+      }
+    }
+    if (claims.length > 0) this.#store.notify('runs')
+    return claims
+  }
+
+  /** Claims runs of one snapshot; returns whether there may be more. */
+  async #claimBatch(
+    { workerId, leaseSeconds }: { workerId: string; leaseSeconds: number },
+    claimer: Claimer,
+    slots: () => number,
+    accountsMax: number,
+  ): Promise<Batch> {
+    const read = (tx: Transaction) =>
+      FairSchedule.read(tx, claimer, { after: this.#lastAccount, accountsMax, now: this.#now() })
+    // Most wake-ups find nothing; this read saves them a write.
+    const schedule = await read(this.#store.read)
+    await schedule.loadWorkflows()
+    const picks = schedule.pick(slots())
+    if (picks.length === 0) {
+      return { claims: [], skipped: 0, more: schedule.continueAfter !== undefined, lastAccount: schedule.continueAfter }
+    }
+    const terms = (): ClaimTerms => ({ workerId, at: this.#now(), leaseExpiresAt: this.#now() + leaseSeconds * 1000 })
+    if (!picks.some((pick) => schedule.isExclusive(pick))) {
+      // The snapshot may be stale: the statement claims what is ready now.
+      const growing = () => (schedule.hasExclusive() ? picks : schedule.pick(slots()))
+      const claim = (tx: Transaction) => claimPicks(tx, schedule, growing(), terms())
+      // If a power cut undoes the claim, the run is claimed again. Every report and outcome is durable together with it.
+      return this.#store.write(claim, { concurrent: true, oneStatement: true, durableLater: true })
+    }
+    // Two processes that count at the same time would exceed a limit.
+    const claim = async (tx: Transaction) => {
+      for (const total = { claims: [] as Claim[], skipped: 0 }; ; ) {
+        const current = await read(tx)
+        const batch = await claimPicks(tx, current, current.pick(slots() - total.claims.length), terms())
+        total.claims.push(...batch.claims)
+        total.skipped += batch.skipped
+        const isFull = total.claims.length >= slots() || total.skipped >= skippedMax
+        if (batch.skipped === 0 || isFull) return { ...batch, ...total }
+      }
+    }
+    return this.#store.write(claim, { concurrent: true, exclusive: 'claim' })
+  }
+}
+
+// Claims the runs that fair scheduling has picked, in the caller's transaction.
+
+interface Batch {
+  claims: Claim[]
+  /** Runs that now wait for their browser contexts, concurrency groups or throttles. */
+  skipped: number
+  more: boolean
+  /** The account after which the next snapshot starts; `undefined` to start where this one did. */
+  lastAccount: string | undefined
+}
+
+/** Skipping a run takes several statements. After this many, a transaction ends, so that others can write. */
+const skippedMax = 100
+
+async function claimPicks(
+  tx: Transaction,
+  schedule: FairSchedule,
+  picks: readonly PickedRuns[],
+  terms: ClaimTerms,
+): Promise<Batch> {
+  const { workerId } = terms
+  const claims: Claim[] = []
+  const isPlain = ({ head, workflow }: PickedRuns) =>
+    head.has_context === 0 && !isLimitedByKey(workflow) && !workflow.throttle
+  const plain = picks.filter(isPlain)
+  const rows = plain.length > 0 ? await tx.statements.claimRuns(tx, plain, terms) : []
+  for (const pick of plain) {
+    const claimed = rows.filter((row) => row.account_id === pick.accountId && row.workflow_id === pick.workflowId)
+    claimed.sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
+    claims.push(...claimed.map((row) => toClaim(row, workerId)))
+  }
+  await resumeNextOfGroups(tx, rows)
+  let skipped = 0
+  for (const pick of picks) {
+    if (isPlain(pick)) continue
+    const claim = await startSingly(tx, pick, terms, schedule.scopeOf)
+    if (claim) claims.push(claim)
+    else skipped += 1
+  }
+  return { claims, skipped, more: schedule.hasMore(picks, claims), lastAccount: schedule.lastAccount }
+}
+
+// Fair scheduling: decides which runs are claimed next. Accounts are served in the order of their ids, so that
+// thousands of runs of one account do not delay another's. `AccountOrder` chooses among the next accounts. Within an
+// account, the highest priority goes first, then the oldest run.
+
+/** The workflows whose runs a worker claims. */
+export interface ClaimableWorkflows {
+  /** The definition whose concurrency limit and throttle apply; `undefined` if no run of this workflow can be executed. */
+  find(accountId: string, workflowId: string): Claimable | undefined
+  /** Identifies the runs that share the workflow's concurrency limit or throttle. */
+  readonly scopeOf: ScopeOf
+  /** Whether any of them has a concurrency limit. */
+  readonly hasLimits: boolean
+  /** Loads definitions that `find` does not have. */
+  load(heads: readonly QueueHead[]): Promise<void>
+}
+
+interface Claimer {
+  workflows: ClaimableWorkflows
+  /** How many runs of one account may run at the same time; 0 for no limit. */
+  accountConcurrency: number
+  own?: OwnAttempts | undefined
+  served: ServedAccounts
+}
+
+function hasLimits({ workflows, accountConcurrency }: Claimer): boolean {
+  return accountConcurrency > 0 || workflows.hasLimits
+}
+
+/** Runs to claim: the first of an account and workflow. */
+export interface PickedRuns extends ClaimedQueue {
+  head: QueueHead
+  workflow: Claimable
+}
+
+/** A snapshot of the queue heads of the accounts whose turn is next. */
+class FairSchedule {
+  readonly #heads: readonly QueueHead[]
+  readonly #running: RunningCounts
+  readonly #claimer: Claimer
+  readonly #limits: ConcurrencyLimits
+  readonly #picks = new Map<QueueHead, PickedRuns>()
+  #picked = 0
+  /** Heads that can still be picked. */
+  readonly #candidates: Set<QueueHead>
+  readonly #order: AccountOrder
+  /** The account after which the next snapshot starts; `undefined` when this one has all queue heads. */
+  readonly continueAfter: string | undefined
+  /** The account that was picked last. */
+  lastAccount: string | undefined
+
+  private constructor(
+    heads: QueueHead[],
+    throttled: ReadonlySet<QueueHead>,
+    running: RunningCounts,
+    claimer: Claimer,
+    accountsMax: number,
+  ) {
+    this.#heads = heads
+    this.#candidates = new Set(heads.filter((head) => !throttled.has(head)))
+    this.#running = running
+    this.#claimer = claimer
+    this.#limits = {
+      ofWorkflow: (run) => limitPer('workflow', claimer.workflows.find(run.account_id, run.workflow_id)),
+      ofWorkflowInAccount: (run) => limitPer('account', claimer.workflows.find(run.account_id, run.workflow_id)),
+      ofAccount: claimer.accountConcurrency || Number.POSITIVE_INFINITY,
+    }
+    const accounts = [...new Set(heads.map(({ account_id }) => account_id))]
+    const { served, own } = claimer
+    this.#order = new AccountOrder(accounts, { running, served, own })
+    // The heads of the last account may be cut off.
+    if (heads.length === queueHeadsMax) this.continueAfter = accounts.at(-2) ?? accounts.at(-1)
+    else if (accounts.length === accountsMax) this.continueAfter = accounts.at(-1)
+  }
+
+  /** Reads the queue heads of the next accounts after one, `accountsMax` at most. */
+  static async read(
+    tx: Transaction,
+    claimer: Claimer,
+    { after, accountsMax, now }: { after: string; accountsMax: number; now: number },
+  ): Promise<FairSchedule> {
+    const heads = await tx.all(tx.statements.queueHeads, [after, accountsMax, now])
+    const isCounted = heads.length > 0 && hasLimits(claimer)
+    const running = isCounted ? await RunningCounts.read(tx, claimer.workflows.scopeOf) : new RunningCounts()
+    if (!isCounted) for (const { account_id, running: count } of heads) running.byAccount.set(account_id, count)
+    claimer.served.see(running, heads, now)
+    const throttled = await findThrottledHeads(tx, heads, claimer.workflows, now)
+    return new FairSchedule(heads, throttled, running, claimer, accountsMax)
+  }
+
+  /** Outside of a transaction: what it reads never changes. */
+  async loadWorkflows(): Promise<void> {
+    await this.#claimer.workflows.load(this.#heads)
+  }
+
+  /**
+   * Picks up to `slots` runs that can be claimed within the limits, those of earlier calls included. Picks at most one
+   * run with a browser context, a limit per key or a throttle of each account: which one is next depends on the run
+   * behind it, which is not in the snapshot.
+   */
+  pick(slots: number): PickedRuns[] {
+    const picks = this.#picks
+    const candidates = this.#candidates
+    this.#order.refresh([...picks.values()].flatMap(({ accountId, countMax }) => Array(countMax).fill(accountId)))
+    for (; this.#picked < slots; this.#picked += 1) {
+      const best = this.#best(candidates)
+      if (!best) break
+      const { head, workflow } = best
+      const { account_id: accountId, workflow_id: workflowId } = head
+      const pick = picks.get(head) ?? { head, workflow, accountId, workflowId, countMax: 0 }
+      pick.countMax += 1
+      picks.set(head, pick)
+      this.lastAccount = accountId
+      this.#running.add(head)
+      this.#order.pick(accountId)
+      const others = [...candidates].filter((each) => each.account_id === accountId)
+      if (others.length > 1 || head.has_context || isLimitedByKey(workflow) || workflow.throttle)
+        for (const each of others) candidates.delete(each)
+    }
+    return [...picks.values()]
+  }
+
+  /** Whether claiming the run must be exclusive: it is counted, or its browser context is leased. */
+  isExclusive({ head, workflow }: Pick<PickedRuns, 'head' | 'workflow'>): boolean {
+    const isCounted = concurrencyOf(workflow) !== null || workflow.throttle !== undefined
+    return head.has_context === 1 || isCounted || this.#claimer.accountConcurrency > 0
+  }
+
+  get scopeOf(): ScopeOf {
+    return this.#claimer.workflows.scopeOf
+  }
+
+  /** Whether any run of the snapshot must be claimed exclusively. */
+  hasExclusive(): boolean {
+    return this.#heads.some((head) => {
+      const workflow = this.#claimer.workflows.find(head.account_id, head.workflow_id)
+      return workflow !== undefined && this.isExclusive({ head, workflow })
+    })
+  }
+
+  /** Whether there may be more runs to claim after these claims of the picks. */
+  hasMore(picks: readonly PickedRuns[], claims: readonly Claim[]): boolean {
+    if (this.continueAfter !== undefined || this.#heads.length > picks.length) return true
+    return picks.some(({ accountId, workflowId, workflow, countMax }) => {
+      const { length } = claims.filter((each) => each.accountId === accountId && each.workflowId === workflowId)
+      // Runs with a browser context among them were left out.
+      return length === countMax || workflow.usesBrowser
+    })
+  }
+
+  #best(heads: Iterable<QueueHead>): { head: QueueHead; workflow: Claimable } | undefined {
+    let best: { head: QueueHead; workflow: Claimable } | undefined
+    for (const head of heads) {
+      const workflow = this.#claimer.workflows.find(head.account_id, head.workflow_id)
+      if (!workflow || this.#running.isAtLimit(head, this.#limits)) continue
+      if (!best || this.#isBefore(head, best.head)) best = { head, workflow }
+    }
+    return best
+  }
+
+  #isBefore(a: QueueHead, b: QueueHead): boolean {
+    if (a.account_id !== b.account_id) return this.#order.isBefore(a.account_id, b.account_id)
+    return a.priority > b.priority || (a.priority === b.priority && a.id < b.id)
+  }
+}
+
+/** Queue heads whose throttle per account or workflow is at its rate. A rate per key applies to single runs. */
+async function findThrottledHeads(
+  tx: Transaction,
+  heads: readonly QueueHead[],
+  workflows: ClaimableWorkflows,
+  now: number,
+): Promise<Set<QueueHead>> {
+  const throttled = heads.flatMap((head) => {
+    const { throttle } = workflows.find(head.account_id, head.workflow_id) ?? {}
+    if (!throttle || throttle.per === 'key') return []
+    return [{ head, throttle, id: throttleId(throttle, head, null, workflows.scopeOf) }]
+  })
+  if (throttled.length === 0) return new Set()
+  const rows = await findThrottles(
+    tx,
+    throttled.map(({ id }) => id),
+  )
+  const waiting = throttled.filter(({ throttle, id }) => isAtRate(rows.get(id), throttle, now))
+  return new Set(waiting.map(({ head }) => head))
+}
+
+// Which account a free slot goes to. Accounts that are not served go first. Among the others, a process of this worker
+// keeps its account during its turn, since a process for another one may have to be started. Then the account with the
+// fewest running runs goes first, then the next in the order of turns.
+
+/** What a worker knows about its own attempts and processes. */
+export interface OwnAttempts {
+  /** The account of each attempt that has ended, but that the store counts as running since its outcome is not stored. */
+  ended(): Iterable<string>
+  /** The account of each idle process whose turn lasts. */
+  inTurn(): Iterable<string>
+}
+
+/** An account whose only run has just ended is still served: its next run may not have been claimed yet. */
+const servedMilliseconds = 100
+
+/** The accounts that had running runs in recent snapshots, with the time of the latest. */
+class ServedAccounts {
+  readonly #seenAt = new Map<string, number>()
+
+  see(running: RunningCounts, heads: readonly { account_id: string }[], now: number): void {
+    // The clock may have been set back.
+    const isRecent = (at: number) => Math.abs(now - at) < servedMilliseconds
+    for (const [account, at] of this.#seenAt) if (!isRecent(at)) this.#seenAt.delete(account)
+    for (const { account_id } of heads) if (running.ofAccount(account_id) > 0) this.#seenAt.set(account_id, now)
+  }
+
+  has(accountId: string): boolean {
+    return this.#seenAt.has(accountId)
+  }
+}
+
+class AccountOrder {
+  readonly #running: RunningCounts
+  readonly #served: ServedAccounts
+  readonly #own: OwnAttempts | undefined
+  /** Each account's place in the order of turns. */
+  readonly #places: Map<string, number>
+  /** The worker's ended attempts by account. */
+  #ended = new Map<string, number>()
+  /** The worker's idle processes in turn by account, without those for picked runs. */
+  #inTurn = new Map<string, number>()
+
+  /** @param accounts in the order of their turns. */
+  constructor(
+    accounts: readonly string[],
+    { running, served, own }: { running: RunningCounts; served: ServedAccounts; own: OwnAttempts | undefined },
+  ) {
+    this.#places = new Map(accounts.map((account, place) => [account, place]))
+    this.#running = running
+    this.#served = served
+    this.#own = own
+  }
+
+  /** Reads what the worker knows now. @param picked the account of each run that has been picked. */
+  refresh(picked: Iterable<string>): void {
+    this.#ended = countEach(this.#own?.ended() ?? [])
+    this.#inTurn = countEach(this.#own?.inTurn() ?? [])
+    for (const account of picked) this.#useProcess(account)
+  }
+
+  /** The account becomes the last in the order of turns, and one of its idle processes, if it has any, is used. */
+  pick(account: string): void {
+    this.#useProcess(account)
+    this.#places.delete(account)
+    this.#places.set(account, Math.max(-1, ...this.#places.values()) + 1)
+  }
+
+  isBefore(a: string, b: string): boolean {
+    if (this.#isServed(a) !== this.#isServed(b)) return this.#isServed(b)
+    if (this.#isServed(a) && this.#isInTurn(a) !== this.#isInTurn(b)) return this.#isInTurn(a)
+    const [ofA, ofB] = [this.#runningOf(a), this.#runningOf(b)]
+    if (ofA !== ofB) return ofA < ofB
+    return (this.#places.get(a) ?? 0) < (this.#places.get(b) ?? 0)
+  }
+
+  #isServed(account: string): boolean {
+    return this.#runningOf(account) > 0 || this.#served.has(account)
+  }
+
+  #runningOf(account: string): number {
+    return Math.max(0, this.#running.ofAccount(account) - (this.#ended.get(account) ?? 0))
+  }
+
+  #isInTurn(account: string): boolean {
+    return (this.#inTurn.get(account) ?? 0) > 0
+  }
+
+  #useProcess(account: string): void {
+    this.#inTurn.set(account, (this.#inTurn.get(account) ?? 0) - 1)
+  }
+}
+
+function countEach(values: Iterable<string>): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return counts
+}

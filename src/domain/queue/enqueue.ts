@@ -1,0 +1,369 @@
+/**
+ * Enqueues runs: requests that arrive together share one transaction of a few statements. That transaction also checks
+ * idempotency keys and the limit of queued runs.
+ */
+
+import { context, ROOT_CONTEXT } from '@opentelemetry/api'
+import type { InsertedRun } from '../../storage/runs/run-statements.ts'
+import { type Store, StoreUnavailable, type Transaction, type WriteOptions } from '../../storage/store.ts'
+import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
+
+/** A run to insert. Every other column has its default. */
+export type NewRun = Omit<InsertedRun, 'secrets'> & {
+  /** Encrypts the secrets. Called for each attempt to write them, since the encryption key may have changed. */
+  secrets: (() => Uint8Array) | null
+  /** The results of steps that the run does not execute, in their order. Encrypted for each attempt to write them. */
+  steps?: readonly { name: string; encrypt: () => Uint8Array }[]
+}
+
+interface EnqueueRequest {
+  run: NewRun
+  idempotencyKey: IdempotencyKey | undefined
+  /** Writes what is stored together with the run. Not called if the run is refused. */
+  andStore?: ((tx: Transaction) => Promise<void>) | undefined
+}
+
+export interface IdempotencyKey {
+  key: string
+  /** A keyed hash of the request. */
+  fingerprint: Uint8Array
+  expiresAt: number
+}
+
+type EnqueueResult =
+  | { kind: 'enqueued'; run: NewRun }
+  | { kind: 'noSuchBrowserContext' }
+  | { kind: 'tooManyQueuedRuns'; queuedMax: number }
+  /** The idempotency key belongs to this earlier run. */
+  | { kind: 'keyInUse'; runId: string; fingerprint: Uint8Array }
+
+/** The result of enqueueing several runs, all or none. */
+type BatchEnqueueResult =
+  | { kind: 'enqueued'; runs: readonly NewRun[] }
+  /** Positions of the runs whose browser context does not exist. */
+  | { kind: 'noSuchBrowserContext'; indexes: number[] }
+  | { kind: 'tooManyQueuedRuns'; queuedMax: number }
+  | { kind: 'keyInUse'; runIds: string[]; fingerprint: Uint8Array }
+
+export class EnqueueBatcher {
+  readonly #batcher: Batcher<EnqueueRequest, EnqueueResult>
+  /** For runs without an idempotency key or a browser context, where a transaction would cost round trips. */
+  readonly #plainBatcher: Batcher<EnqueueRequest, EnqueueResult | undefined> | undefined
+  readonly #store: Store
+  readonly #limit: QueuedRunsLimit
+  readonly #now: () => number
+
+  constructor(store: Store, limit: QueuedRunsLimit, now: () => number) {
+    this.#store = store
+    this.#batcher = new Batcher(store, (tx, requests) => this.#enqueueAll(tx, requests))
+    const insertPlain = (tx: Transaction, requests: EnqueueRequest[]) => this.#insertPlain(tx, requests)
+    this.#plainBatcher = store.isRemote ? new Batcher(store, insertPlain, { oneStatement: true }) : undefined
+    this.#limit = limit
+    this.#now = now
+  }
+
+  /** Once this resolves, the run survives a power cut. */
+  async enqueue(request: EnqueueRequest): Promise<EnqueueResult> {
+    if (request.run.steps || request.andStore) return this.#enqueueAlone(request)
+    const isPlain = !request.idempotencyKey && request.run.browser_context_id === null
+    const inserted = isPlain ? await this.#plainBatcher?.add(request) : undefined
+    return inserted ?? this.#batcher.add(request)
+  }
+
+  /** The runs of a batch would have to wait for the other rows: the results of steps can have megabytes. */
+  #enqueueAlone(request: EnqueueRequest): Promise<EnqueueResult> {
+    const enqueue = async (tx: Transaction) => {
+      const [result] = await this.#enqueueAll(tx, [request])
+      if (result?.kind === 'enqueued') await request.andStore?.(tx)
+      return result as EnqueueResult
+    }
+    return this.#store.write(enqueue, { concurrent: true })
+  }
+
+  /** Enqueues all runs of one account or none, in their order. Once this resolves, they survive a power cut. */
+  enqueueTogether(runs: readonly NewRun[], idempotencyKey: IdempotencyKey | undefined): Promise<BatchEnqueueResult> {
+    const options = { concurrent: true, batchSize: runs.length }
+    return this.#store.write((tx) => this.#enqueueTogether(tx, runs, idempotencyKey), options)
+  }
+
+  async isKeyInUse(accountId: string, key: string): Promise<boolean> {
+    const { read } = this.#store
+    return (await read.all(read.statements.findIdempotencyKey, [accountId, key])).length > 0
+  }
+
+  async #enqueueTogether(
+    tx: Transaction,
+    runs: readonly NewRun[],
+    idempotencyKey: IdempotencyKey | undefined,
+  ): Promise<BatchEnqueueResult> {
+    const [first] = runs
+    if (!first) return { kind: 'enqueued', runs }
+    const reserved = await this.#limit.reserve(tx, first.account_id, runs.length)
+    const earlier = idempotencyKey && (await claimIdempotencyKey(tx, first, idempotencyKey, this.#now()))
+    if (earlier) return { kind: 'keyInUse', runIds: runIdsOf(earlier), fingerprint: earlier.fingerprint }
+    const contexts = await findContextLeases(tx, first.account_id, runs)
+    const unknown = runs.flatMap(({ browser_context_id: id }, index) => (id === null || contexts.has(id) ? [] : index))
+    const isRefused = reserved < runs.length || unknown.length > 0
+    // A refused request does not use up its key.
+    if (isRefused && idempotencyKey)
+      await tx.all(tx.statements.releaseIdempotencyKey, [first.account_id, idempotencyKey.key, first.id])
+    if (reserved < runs.length) return { kind: 'tooManyQueuedRuns', queuedMax: this.#limit.max }
+    if (unknown.length > 0) return { kind: 'noSuchBrowserContext', indexes: unknown }
+    const enqueued = runs.map((run) => ({ ...run, waits_for_context: waitsFor(run, contexts) ? 1 : 0 }) as const)
+    await insertRuns(tx, enqueued)
+    if (idempotencyKey) {
+      const ids = JSON.stringify(runs.map(({ id }) => id))
+      await tx.all(tx.statements.nameRunsOfKey, [ids, first.account_id, idempotencyKey.key])
+    }
+    return { kind: 'enqueued', runs: enqueued }
+  }
+
+  /**
+   * Inserts runs by one statement, without a transaction around it. Returns `undefined` for those that need one because
+   * their account is near its limit.
+   */
+  async #insertPlain(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<(EnqueueResult | undefined)[]> {
+    const plain = new Set<EnqueueRequest>()
+    for (const [accountId, ofAccount] of Map.groupBy(requests, ({ run }) => run.account_id)) {
+      if (!(await this.#limit.reserveFarFrom(tx, accountId, ofAccount.length))) continue
+      for (const request of ofAccount) plain.add(request)
+    }
+    await insertRuns(
+      tx,
+      [...plain].map(({ run }) => run),
+    )
+    return requests.map((request) => (plain.has(request) ? { kind: 'enqueued', run: request.run } : undefined))
+  }
+
+  async #enqueueAll(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<EnqueueResult[]> {
+    const capacities = await this.#capacities(tx, requests)
+    const results = new Map<EnqueueRequest, EnqueueResult>()
+    // All transactions write keys in the same order, which prevents deadlocks.
+    for (const request of requests.toSorted((a, b) => compare(keyOrder(a), keyOrder(b)))) {
+      results.set(request, await this.#check(tx, request, capacities))
+    }
+    const runs = [...results.values()].flatMap((result) => (result.kind === 'enqueued' ? result.run : []))
+    runs.sort((a, b) => compare(a.id, b.id))
+    await insertRuns(tx, runs)
+    return requests.map((request) => results.get(request) as EnqueueResult)
+  }
+
+  /** How many runs each account may still enqueue. */
+  async #capacities(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<Map<string, number>> {
+    const capacities = new Map<string, number>()
+    const byAccount = Map.groupBy(requests, ({ run }) => run.account_id)
+    // Sorted, because this may lock the accounts: the same order in all transactions prevents deadlocks.
+    for (const [accountId, { length }] of [...byAccount].sort(([a], [b]) => compare(a, b))) {
+      capacities.set(accountId, await this.#limit.reserve(tx, accountId, length))
+    }
+    return capacities
+  }
+
+  async #check(
+    tx: Transaction,
+    { run, idempotencyKey }: EnqueueRequest,
+    capacities: Map<string, number>,
+  ): Promise<EnqueueResult> {
+    const earlier = idempotencyKey && (await claimIdempotencyKey(tx, run, idempotencyKey, this.#now()))
+    if (earlier) return { kind: 'keyInUse', runId: earlier.run_id, fingerprint: earlier.fingerprint }
+    const capacity = capacities.get(run.account_id) ?? 0
+    const result =
+      capacity === 0
+        ? ({ kind: 'tooManyQueuedRuns', queuedMax: this.#limit.max } as const)
+        : await this.#prepare(tx, run)
+    if (result.kind === 'enqueued') capacities.set(run.account_id, capacity - 1)
+    // A refused request does not use up its key.
+    else if (idempotencyKey)
+      await tx.all(tx.statements.releaseIdempotencyKey, [run.account_id, idempotencyKey.key, run.id])
+    return result
+  }
+
+  async #prepare(tx: Transaction, run: NewRun): Promise<EnqueueResult> {
+    if (run.browser_context_id === null) return { kind: 'enqueued', run }
+    const leases = await findContextLeases(tx, run.account_id, [run])
+    if (!leases.has(run.browser_context_id)) return { kind: 'noSuchBrowserContext' }
+    return { kind: 'enqueued', run: { ...run, waits_for_context: waitsFor(run, leases) ? 1 : 0 } }
+  }
+}
+
+export async function insertRuns(tx: Transaction, runs: readonly NewRun[]): Promise<void> {
+  if (runs.length === 0) return
+  await tx.statements.insertRuns(
+    tx,
+    runs.map(({ steps: _, ...run }) => ({ ...run, secrets: run.secrets?.() ?? null })),
+  )
+  for (const run of runs) if (run.steps) await insertSteps(tx, run.id, run.steps)
+}
+
+/** Steps per statement, which bounds the number of its parameters. */
+const stepsPerStatement = 100
+
+async function insertSteps(tx: Transaction, runId: string, steps: NonNullable<NewRun['steps']>): Promise<void> {
+  for (let from = 0; from < steps.length; from += stepsPerStatement) {
+    const rows = steps.slice(from, from + stepsPerStatement).map(({ name, encrypt }, index) => {
+      return { run_id: runId, name, value: encrypt(), position: from + index + 1 }
+    })
+    await tx.query.insertInto('run_steps').values(rows).execute()
+  }
+}
+
+interface KeyUse {
+  fingerprint: Uint8Array
+  run_id: string
+  run_ids: string | null
+}
+
+function runIdsOf({ run_id, run_ids }: KeyUse): string[] {
+  return run_ids === null ? [run_id] : JSON.parse(run_ids)
+}
+
+/** Whether another run has the lease of the run's browser context. For a delayed run, its claim decides. */
+function waitsFor(run: NewRun, leases: ReadonlyMap<string, string | null>): boolean {
+  const heldBy = run.browser_context_id === null ? null : leases.get(run.browser_context_id)
+  return heldBy != null && run.persist_context !== 'never' && run.delayed === 0
+}
+
+/** Returns the unexpired earlier use of the key, or stores this one. */
+async function claimIdempotencyKey(
+  tx: Transaction,
+  { account_id, id }: NewRun,
+  { key, fingerprint, expiresAt }: IdempotencyKey,
+  now: number,
+): Promise<KeyUse | undefined> {
+  const values = [account_id, key, fingerprint, id, expiresAt, now] as const
+  const claimed = await tx.all(tx.statements.claimIdempotencyKey, [...values])
+  if (claimed.length > 0) return undefined
+  const [earlier] = await tx.all(tx.statements.findIdempotencyKey, [account_id, key])
+  return earlier
+}
+
+function keyOrder({ run, idempotencyKey }: EnqueueRequest): string {
+  return idempotencyKey ? `${run.account_id} ${idempotencyKey.key}` : ''
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+// Writes items that arrive together in one transaction. While one batch is written, the next one gathers.
+
+/** Bounds how long the first item of a batch waits for the last. */
+const batchMax = 256
+
+interface Waiting<Item, Result> {
+  item: Item
+  resolve(result: Result): void
+  reject(error: unknown): void
+}
+
+type Write<Item, Result> = (tx: Transaction, items: Item[]) => Promise<Result[]>
+
+export class Batcher<Item, Result> {
+  readonly #store: Store
+  readonly #write: Write<Item, Result>
+  readonly #options: WriteOptions
+  #waiting: Waiting<Item, Result>[] = []
+  #draining: Promise<void> | undefined
+
+  /** @param write returns a result for each item, in their order. */
+  constructor(store: Store, write: Write<Item, Result>, options: WriteOptions = {}) {
+    this.#store = store
+    this.#write = write
+    this.#options = options
+  }
+
+  /** Once this resolves, what was written survives a power cut. */
+  add(item: Item): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject })
+      // A batch serves several requests, so it belongs to no request's trace.
+      this.#draining ??= context.with(ROOT_CONTEXT, () => this.#drain())
+    })
+  }
+
+  async #drain(): Promise<void> {
+    // Lets requests that have arrived on other connections be parsed and authenticated.
+    await new Promise((resolve) => setImmediate(resolve))
+    while (this.#waiting.length > 0) await this.#writeBatch(this.#waiting.splice(0, batchMax), false)
+    this.#draining = undefined
+  }
+
+  /** @param isClosed whether later items may not join the batch. */
+  async #writeBatch(batch: Waiting<Item, Result>[], isClosed: boolean): Promise<void> {
+    try {
+      const options = { ...this.#options, concurrent: true, batchSize: batch.length }
+      const results = await this.#store.write((tx) => {
+        // The write has waited for its transaction: items that arrived meanwhile join it.
+        if (!isClosed) batch.push(...this.#waiting.splice(0, batchMax - batch.length))
+        options.batchSize = batch.length
+        const items = batch.map(({ item }) => item)
+        return this.#write(tx, items)
+      }, options)
+      for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result)
+    } catch (error) {
+      // When the connection is lost during the commit, the items may be stored. Do not write them a second time.
+      if (batch.length === 1 || error instanceof StoreUnavailable) {
+        for (const { reject } of batch) reject(error)
+        return
+      }
+      // A single item may have failed the transaction: write each one separately.
+      for (const each of batch) await this.#writeBatch([each], true)
+    }
+  }
+}
+
+// The limit of an account's queued runs, which QUEUED_RUNS_MAX sets.
+
+/** Within this distance of its limit, the queued runs of an account are counted for each batch. */
+const distanceMin = 5000
+
+/** An upper bound for the rate of all processes (15 were measured), which limits how long a count can be reused. */
+const runsPerMillisecond = 50
+
+/** Limits the queued runs of an account exactly, without counting them for each batch while the limit is far. */
+export class QueuedRunsLimit {
+  readonly max: number
+  readonly #distance: number
+  /** The last count of each account, and the runs that this process has added since. */
+  readonly #counts = new Map<string, { queued: number; countedAt: number }>()
+
+  /** @param max runs of an account; 0 for no limit. */
+  constructor(max: number) {
+    this.max = max
+    this.#distance = Math.max(distanceMin, max / 2)
+  }
+
+  /**
+   * Returns how many of `wanted` runs the account may enqueue. Call it before anything is written in the transaction,
+   * once for each account, in the order of their ids: near the limit it locks the account.
+   */
+  async reserve(tx: Transaction, accountId: string, wanted: number): Promise<number> {
+    if (await this.reserveFarFrom(tx, accountId, wanted)) return wanted
+    await tx.all(tx.statements.lockAccount, [accountId])
+    const count = await this.#count(tx, accountId)
+    const reserved = Math.min(wanted, Math.max(0, this.max - count.queued))
+    count.queued += reserved
+    return reserved
+  }
+
+  /** Like `reserve`, but reserves all or none: none if the limit is near. Writes and locks nothing. */
+  async reserveFarFrom(tx: Transaction, accountId: string, wanted: number): Promise<boolean> {
+    if (this.max === 0) return true
+    const near = this.max - this.#distance - wanted
+    const known = this.#counts.get(accountId)
+    if (near < 0 || (known?.queued ?? 0) > near) return false
+    const isRecent = known && performance.now() - known.countedAt < this.#distance / runsPerMillisecond
+    const count = isRecent ? known : await this.#count(tx, accountId)
+    if (count.queued > near) return false
+    count.queued += wanted
+    return true
+  }
+
+  async #count(tx: Transaction, accountId: string) {
+    const countedAt = performance.now()
+    const [row] = await tx.all(tx.statements.countQueuedRuns, [accountId, this.max])
+    const count = { queued: row?.count ?? 0, countedAt }
+    this.#counts.set(accountId, count)
+    return count
+  }
+}

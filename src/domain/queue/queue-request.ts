@@ -1,0 +1,172 @@
+/** A request to queue a run: its validation, its row, and the fingerprint by which a repeated request is recognized. */
+import type { Encryption } from '../../storage/encryption.ts'
+import { insertedRunColumns } from '../../storage/runs/run-statements.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { createRunId, type PersistContext, parseCreatedAt, secretsAad, stepAad } from '../runs/run.ts'
+import type { Secrets } from '../workflows/secrets.ts'
+import type { VariableError } from '../workflows/workflows.ts'
+import type { IdempotencyKey, NewRun } from './enqueue.ts'
+import { groupOf, isLimitedByKey } from './limits.ts'
+import type { RunStart } from './reused-steps.ts'
+
+/** An API key, or a user in the dashboard. */
+export interface Queuer {
+  accountId: string
+  apiKeyId: string | null
+  userId?: string | null
+}
+
+export interface QueueRequest {
+  workflowId: string
+  variables: Record<string, unknown>
+  idempotencyKey: string | undefined
+  delaySeconds: number
+  expiresInSeconds: number | undefined
+  priority: number
+  /** Distinct; `undefined` without any, so that the fingerprints of earlier requests stay the same. */
+  tags?: readonly string[] | undefined
+  /** For a workflow with a limit per key. */
+  concurrencyKey?: string | undefined
+  browserContext?: { id: string; persist: PersistContext } | undefined
+  /**
+   * A run of the same account and workflow whose secrets replace the masks in `variables`. Applies if the same caller
+   * queued that run or all other variables are equal; otherwise the masks are not replaced.
+   */
+  secretsFrom?: string | undefined
+  /** The step of `rerunOf` that the run starts from, with the results of the steps before. */
+  start?: RunStart | undefined
+  /** The run of the same account and workflow that this one repeats. */
+  rerunOf?: string | undefined
+  /** The schedule that queues the run, and the time that it is for; `null` if a caller starts it. */
+  schedule?: { id: string; time: number | null } | undefined
+}
+
+/** Why a request is refused whatever is queued. */
+export type RefusedRun =
+  | { kind: 'noSuchWorkflow' }
+  | { kind: 'usesNoBrowser' }
+  /** The workflow has no limit per key. */
+  | { kind: 'usesNoConcurrencyKey' }
+  | { kind: 'variablesInvalid'; errors: VariableError[] }
+
+/** Validates the request by the current deployment, fills in the defaults of its variables, and creates the row. */
+export function createRun(
+  { workflows: registry, encryption }: { workflows: WorkflowRegistry; encryption: Encryption },
+  queuer: Queuer,
+  request: QueueRequest,
+  earlierSecrets: Secrets = {},
+): { kind: 'created'; run: NewRun } | RefusedRun {
+  const workflows = registry.current(queuer.accountId)
+  const workflow = workflows.get(request.workflowId)
+  if (!workflow) return { kind: 'noSuchWorkflow' }
+  if (request.browserContext && !workflow.usesBrowser) return { kind: 'usesNoBrowser' }
+  if (request.concurrencyKey !== undefined && !isLimitedByKey(workflow)) return { kind: 'usesNoConcurrencyKey' }
+  const checked = workflows.checkVariables(workflow.id, request.variables, earlierSecrets)
+  if ('errors' in checked) return { kind: 'variablesInvalid', errors: checked.errors }
+  const deploymentId = workflows.deploymentOf(workflow.id)
+  const run = toNewRun(queuer, request, { ...workflow, deploymentId }, checked.masked)
+  if (isLimitedByKey(workflow)) run.concurrency_group = groupOf(run, request.concurrencyKey)
+  const { id, account_id } = run
+  if (Object.keys(checked.secrets).length > 0) {
+    run.secrets = () => encryption.encrypt(JSON.stringify(checked.secrets), secretsAad(account_id, id))
+  }
+  if (request.start) {
+    run.steps = request.start.results.map(({ name, value }) => {
+      return { name, encrypt: () => encryption.encrypt(value, stepAad(id, name)) }
+    })
+  }
+  return { kind: 'created', run }
+}
+
+const idempotencyMilliseconds = 24 * 60 * 60 * 1000
+
+/** @param canonical the request as canonical JSON, which identifies it. */
+export function createIdempotencyKey(
+  encryption: Encryption,
+  key: string,
+  canonical: string,
+  now: number,
+): IdempotencyKey {
+  return { key, fingerprint: encryption.sign('idempotency', canonical), expiresAt: now + idempotencyMilliseconds }
+}
+
+/** Columns that an INSERT leaves at their defaults. */
+const unstarted = {
+  reason: null,
+  attempts: 0,
+  failures: 0,
+  losses: 0,
+  attempt_started_at: null,
+  attempt_ends: null,
+  output: null,
+  error: null,
+  progress: null,
+  cancel_requested: 0,
+  cancelled_by_key_id: null,
+  cancelled_by_user_id: null,
+  started_at: null,
+  finished_at: null,
+  worker_id: null,
+  lease_expires_at: null,
+  deployment_problem: null,
+} as const
+
+/** The stored row of a run that was just inserted, without its secrets. */
+export function toQueuedRow({ steps: _, ...run }: NewRun): RunsTable {
+  return { ...unstarted, ...run, secrets: null }
+}
+
+/** All columns of a run, for statements that leave some out. */
+export const queuedRowColumns = [...insertedRunColumns, ...Object.keys(unstarted)]
+
+function toNewRun(
+  { accountId, apiKeyId, userId = null }: Queuer,
+  { priority, delaySeconds, expiresInSeconds, tags, browserContext, schedule, rerunOf }: QueueRequest,
+  workflow: { id: string; version: string; deploymentId: string | null },
+  variables: Record<string, unknown>,
+): NewRun {
+  const id = createRunId()
+  const createdAt = parseCreatedAt(id)
+  return {
+    id,
+    account_id: accountId,
+    api_key_id: apiKeyId,
+    user_id: userId,
+    workflow_id: workflow.id,
+    workflow_version: workflow.version,
+    status: 'queued',
+    priority,
+    variables: JSON.stringify(variables),
+    secrets: null,
+    created_at: createdAt,
+    delayed: delaySeconds === 0 ? 0 : 1,
+    available_at: delaySeconds === 0 ? null : createdAt + delaySeconds * 1000,
+    expires_at: expiresInSeconds === undefined ? null : createdAt + expiresInSeconds * 1000,
+    browser_context_id: browserContext?.id.toLowerCase() ?? null,
+    persist_context: browserContext?.persist ?? null,
+    waits_for_context: 0,
+    trace_context: null,
+    deployment_id: workflow.deploymentId,
+    tags: tags === undefined ? null : JSON.stringify(tags),
+    concurrency_group: null,
+    schedule_id: schedule?.id ?? null,
+    scheduled_for: schedule?.time ?? null,
+    rerun_of: rerunOf ?? null,
+  }
+}
+
+/** Identifies a request that is sent again with its idempotency key. */
+export function canonicalRequest({ idempotencyKey: _, browserContext, tags, start, ...request }: QueueRequest): string {
+  // UUIDs are case-insensitive (RFC 9562, section 4).
+  const sameContext = browserContext && { ...browserContext, id: browserContext.id.toLowerCase() }
+  return canonicalJson({ ...request, fromStep: start?.fromStep, browserContext: sameContext, tags: tags?.toSorted() })
+}
+
+/** JSON with sorted members: their order has no meaning (RFC 8259, section 4). */
+export function canonicalJson(json: unknown): string {
+  return JSON.stringify(json, (_, value: unknown) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+    return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+  })
+}

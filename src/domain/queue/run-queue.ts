@@ -1,0 +1,180 @@
+/**
+ * The queue as workers use it: claim runs under a lease, extend leases, report on attempts and complete them. Every
+ * report names the attempt as its fencing token, so that a worker paused past its lease changes nothing.
+ */
+import type { Store, Transaction } from '../../storage/store.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import { putArtifact } from '../run-api/artifacts.ts'
+import type { NewArtifact } from '../runs/artifact.ts'
+import type { Report } from '../runs/run.ts'
+import {
+  type FinishedRun,
+  noRetry,
+  type Outcome,
+  type RetryPolicy,
+  type RunObserver,
+  type RunStatus,
+} from '../runs/run-state.ts'
+import {
+  type Claim,
+  completeAttempt,
+  type EndedAttempt,
+  finishSuccesses,
+  handBack,
+  type Lease,
+  nextStateOfRow,
+  recordReports,
+  type Success,
+} from './attempts.ts'
+import { RunClaims } from './claim.ts'
+import { Batcher } from './enqueue.ts'
+
+export interface QueueOptions {
+  /** How many runs of one account may run at the same time, over all workers; 0 for no limit. */
+  accountConcurrency?: number
+  now?: () => number
+  observer?: RunObserver
+}
+
+export class RunQueue {
+  readonly #store: Store
+  readonly #claims: RunClaims
+  readonly #now: () => number
+  readonly #observer: RunObserver | undefined
+  readonly #successes: Batcher<Success, FinishedRun | undefined>
+
+  constructor(store: Store, { accountConcurrency = 0, now = Date.now, observer }: QueueOptions = {}) {
+    this.#store = store
+    this.#claims = new RunClaims(store, { accountConcurrency, now })
+    this.#now = now
+    this.#observer = observer
+    this.#successes = new Batcher(store, (tx, successes) => finishSuccesses(tx, successes, this.#now()), {
+      oneStatement: true,
+    })
+  }
+
+  /** See `RunClaims.claim`. */
+  claim(...request: Parameters<RunClaims['claim']>): Promise<Claim[]> {
+    return this.#claims.claim(...request)
+  }
+
+  /**
+   * Extends the given leases; returns those that the worker still has. Others expire: if the connection was lost during
+   * the commit of a claim, the worker does not know about it, and another must take the run.
+   */
+  async renew(workerId: string, leases: readonly Lease[], leaseSeconds: number): Promise<Lease[]> {
+    if (leases.length === 0) return []
+    const until = this.#now() + leaseSeconds * 1000
+    // In order, as all transactions lock runs, which prevents deadlocks.
+    const ids = leases.map(({ runId }) => runId).sort()
+    const extend = (tx: Transaction) => tx.statements.extendLeases(tx, workerId, ids, until)
+    const runs = await this.#store.write(extend, { concurrent: true, oneStatement: true })
+    return runs.map(({ id, attempts }) => ({ runId: id, attempt: attempts, workerId }))
+  }
+
+  /** The worker's leases on runs that a caller has cancelled. */
+  async cancelRequested(workerId: string): Promise<Lease[]> {
+    const { read } = this.#store
+    return (await read.all(read.statements.cancelledLeases, [workerId])).map(({ id, attempts }) => ({
+      runId: id,
+      attempt: attempts,
+      workerId,
+    }))
+  }
+
+  /** Appends events to the run, and stores the last progress among them. False when the lease was lost. */
+  async report(lease: Lease, reports: readonly Report[]): Promise<boolean> {
+    return this.#withLease(lease, (tx) => recordReports(tx, lease, reports))
+  }
+
+  /**
+   * Appends events and stores a step's result for later attempts. False when the lease was lost.
+   *
+   * @param step its position among the finished steps of the run, from 1.
+   * @param encrypt called for each attempt to write the result, since the encryption key may have changed.
+   */
+  async finishStep(
+    lease: Lease,
+    { name, position }: { name: string; position: number },
+    encrypt: () => Uint8Array,
+    reports: readonly Report[],
+  ): Promise<boolean> {
+    return this.#withLease(lease, async (tx) => {
+      await tx.all(tx.statements.insertStep, [lease.runId, name, encrypt(), position])
+      await recordReports(tx, lease, reports)
+    })
+  }
+
+  /** Stores an artifact of the run. False when the lease was lost. @throws {ArtifactError} */
+  async keepArtifact(lease: Lease, artifact: NewArtifact, reports: readonly Report[]): Promise<boolean> {
+    return this.#withLease(lease, async (tx) => {
+      await putArtifact(tx, lease, artifact, this.#now())
+      await recordReports(tx, lease, reports)
+    })
+  }
+
+  /**
+   * Ends the attempt: the run finishes or is queued again. False when the lease was lost; nothing has changed then.
+   *
+   * @param within writes in the same transaction, and may return further events.
+   */
+  async complete(
+    lease: Lease,
+    outcome: Outcome,
+    retry: RetryPolicy,
+    reports: readonly Report[] = [],
+    within?: (tx: Transaction, next: RunStatus) => Promise<readonly Report[]>,
+  ): Promise<boolean> {
+    if (outcome.kind === 'succeeded' && !within) {
+      const succeeded = await this.#successes.add({ lease, output: outcome.output, reports })
+      if (succeeded) {
+        this.#observer?.finished(succeeded)
+        this.#store.notify('runs')
+        if (this.#claims.hasLimits) this.#store.notify('queue')
+        return true
+      }
+    }
+    let ended: EndedAttempt | undefined
+    const completed = await this.#withLease(lease, async (tx, row) => {
+      const more = (await within?.(tx, nextStateOfRow(row, outcome, retry).status)) ?? []
+      await recordReports(tx, lease, [...reports, ...more])
+      ended = await completeAttempt(tx, row, outcome, retry, this.#now())
+    })
+    if (completed && ended?.failed) this.#observer?.attemptFailed?.(ended.failed)
+    if (completed && ended?.finished) this.#observer?.finished(ended.finished)
+    if (completed) this.#store.notify('queue')
+    return completed
+  }
+
+  /**
+   * Returns a run whose deployment the worker cannot get to the queue, with a growing delay and without counting the
+   * attempt. A cancelled run ends. False when the lease was lost.
+   *
+   * @param message why, in a sentence for callers.
+   */
+  async handBack(lease: Lease, message: string): Promise<boolean> {
+    let finished: FinishedRun | undefined
+    const isLeased = await this.#withLease(lease, async (tx, row) => {
+      const at = this.#now()
+      if (row.cancel_requested === 0) return handBack(tx, row, message, at)
+      finished = (await completeAttempt(tx, row, { kind: 'cancelled' }, noRetry, at)).finished
+    })
+    if (finished) this.#observer?.finished(finished)
+    if (isLeased) this.#store.notify('queue')
+    return isLeased
+  }
+
+  async #withLease(
+    { runId, attempt, workerId }: Lease,
+    work: (tx: Transaction, row: RunsTable) => Promise<void>,
+  ): Promise<boolean> {
+    const workIfLeased = async (tx: Transaction) => {
+      const [row] = await tx.all(tx.statements.lockLeasedRun, [runId, attempt, workerId])
+      if (row) await work(tx, row)
+      return row !== undefined
+    }
+    const isLeased = await this.#store.write(workIfLeased, { concurrent: true })
+    if (isLeased) this.#store.notify('runs')
+    return isLeased
+  }
+}

@@ -1,0 +1,108 @@
+/** What queued runs wait for: which concurrency limit or throttle, which other run, and behind how many. */
+import { type Statement, statement, type Transaction } from '../../storage/store.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import type { DescribeLimit, Run } from '../runs/run.ts'
+import { limitPer, type Throttle } from '../workflows/workflow-limits.ts'
+import { type ConcurrencyLimits, findThrottles, RunningCounts, throttleId } from './limits.ts'
+
+type QueuedRun = Pick<RunsTable, 'status' | 'workflow_id' | 'account_id' | 'concurrency_group'>
+
+interface Registry {
+  workflows: WorkflowRegistry
+  /** How many runs of one account may run at the same time; 0 for no limit. */
+  accountConcurrency: number | undefined
+}
+
+/**
+ * Reads what `Run` needs to describe limits of runs of one account. Counts running runs only if a queued run among these
+ * has a concurrency limit, and reads throttles only if the workflow of one has a rate.
+ */
+export async function readLimits(
+  read: Transaction,
+  { workflows: registry, accountConcurrency }: Registry,
+  runs: readonly QueuedRun[],
+): Promise<DescribeLimit> {
+  const workflows = registry.current(runs[0]?.account_id ?? '')
+  const find = ({ workflow_id }: { workflow_id: string }) => workflows.get(workflow_id)
+  const limits: ConcurrencyLimits = {
+    ofWorkflow: (run) => limitPer('workflow', find(run)),
+    ofWorkflowInAccount: (run) => limitPer('account', find(run)),
+    ofAccount: accountConcurrency || Number.POSITIVE_INFINITY,
+  }
+  const isLimited = (run: QueuedRun) =>
+    Math.min(limits.ofAccount, limits.ofWorkflow(run), limits.ofWorkflowInAccount?.(run) ?? Number.POSITIVE_INFINITY) <
+    Number.POSITIVE_INFINITY
+  const queued = runs.filter(({ status }) => status === 'queued')
+  const running = queued.some(isLimited) ? await RunningCounts.read(read, registry.scopeOf) : undefined
+  const idOf = (run: QueuedRun) => {
+    const { throttle } = find(run) ?? {}
+    return throttle && throttleId(throttle, run, run.concurrency_group, registry.scopeOf)
+  }
+  const throttles = await findThrottles(
+    read,
+    queued.flatMap((run) => idOf(run) ?? []),
+  )
+  return (run) => {
+    const { throttle } = find(run) ?? {}
+    const row = throttles.get(idOf(run) ?? '')
+    const reached = run.waits_for_context === 2 ? undefined : running?.reachedLimit(run, limits)
+    if (reached) return { waitingFor: 'concurrencyLimit', detail: describe(reached.per, reached.limit) }
+    if (throttle && row) return { waitingFor: 'throttle', detail: describeThrottle(throttle, row.permits_at) }
+    if (run.waits_for_context !== 2) return undefined
+    return { waitingFor: 'concurrencyLimit', detail: describe('key', limitPer('key', find(run))) }
+  }
+}
+
+function describeThrottle({ limit, periodSeconds, per }: Throttle, permitsAt: number): string {
+  const runs = limit === 1 ? 'one run' : `${limit} runs`
+  const scope = { workflow: '', account: ' in this account', key: ' for each concurrency key' }[per]
+  const next = new Date(permitsAt).toISOString()
+  return `This workflow starts at most ${runs} in ${periodSeconds} s${scope}. The next one starts at ${next}.`
+}
+
+function describe(per: 'workflow' | 'workflowInAccount' | 'account' | 'key', limit: number): string {
+  // The limit of a key may be gone since the run began to wait.
+  const count = limit === Number.POSITIVE_INFINITY ? 'few' : limit === 1 ? 'one' : `at most ${limit}`
+  switch (per) {
+    case 'workflow':
+      return `This workflow runs ${count} at a time.`
+    case 'workflowInAccount':
+      return `This workflow runs ${count} at a time in this account.`
+    case 'account':
+      return `This account runs ${count} at a time.`
+    case 'key':
+      return `This workflow runs ${count} at a time for each concurrency key.`
+  }
+}
+
+/** Maximum place that is counted, so that a count takes at most a millisecond. */
+const positionMax = 1000
+
+const ready = "status = 'queued' AND delayed = 0 AND waits_for_context = 0"
+/** Two ranges of an index, since no range has both conditions. */
+const countAhead = (condition: string): Statement<{ count: number }> =>
+  statement(`SELECT COUNT(*) AS count FROM (
+    SELECT * FROM (SELECT 1 FROM runs WHERE ${condition} AND priority > ? LIMIT ${positionMax}) AS higher
+    UNION ALL
+    SELECT * FROM (SELECT 1 FROM runs WHERE ${condition} AND priority = ? AND id < ? LIMIT ${positionMax}) AS earlier) AS ahead`)
+const countAheadOfReady = countAhead(`${ready} AND account_id = ? AND workflow_id = ?`)
+const countAheadInGroup = countAhead("status = 'queued' AND waits_for_context = 2 AND concurrency_group = ?")
+
+const findHolder = statement<{ held_by_run_id: string | null }, [contextId: string]>(
+  'SELECT held_by_run_id FROM browser_contexts WHERE id = ?',
+)
+
+/** Adds to a queued run the run that it waits for, and its place in the queue. */
+export async function addWaitingDetails(read: Transaction, run: Run): Promise<void> {
+  const { priority, id, waitsForGroup, browserContextId } = run
+  if (run.waitingFor === 'browserContext' && browserContextId !== null) {
+    const [holder] = await read.all(findHolder, [browserContextId])
+    if (holder?.held_by_run_id) run.waitingForDetail = `Run ${holder.held_by_run_id} uses the browser context.`
+  }
+  if (!['worker', 'concurrencyLimit', 'throttle'].includes(run.waitingFor ?? '')) return
+  const queue = waitsForGroup === null ? [run.accountId, run.workflowId] : [waitsForGroup]
+  const counted = waitsForGroup === null ? countAheadOfReady : countAheadInGroup
+  const [ahead] = await read.all(counted, [...queue, priority, ...queue, priority, id])
+  run.queuePosition = Math.min(positionMax, (ahead?.count ?? 0) + 1)
+}

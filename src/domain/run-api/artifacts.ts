@@ -1,0 +1,188 @@
+/** Artifacts: files that runs produce, such as a PDF or a screenshot, stored until their retention ends. */
+import type { ByteRange } from '../../contract/conditional-requests.ts'
+import type { Reserve } from '../../contract/tenant-limits.ts'
+import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
+import { inList, parseId } from '../../storage/statement-values.ts'
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
+import {
+  type ArtifactKind,
+  checkArtifact,
+  checkArtifactsOfRun,
+  evidenceAttemptsMax,
+  type NewArtifact,
+} from '../runs/artifact.ts'
+import { deletedStatus } from '../runs/run-state.ts'
+import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
+
+export interface Artifact {
+  name: string
+  kind: ArtifactKind
+  /** Number of the attempt that created it. */
+  attempt: number
+  mediaType: ArtifactMediaType
+  sizeBytes: number
+  createdAt: number
+  /** When it is purged. */
+  expiresAt: number
+}
+
+type SelectRange = (artifact: Artifact) => ByteRange | 'unsatisfiable' | undefined
+
+export interface ReadArtifact extends Artifact {
+  range: ReturnType<SelectRange>
+  content: Uint8Array
+}
+
+interface Row {
+  run_id: string
+  name: string
+  kind: ArtifactKind
+  attempt: number
+  media_type: ArtifactMediaType
+  size_bytes: number
+  created_at: number
+}
+
+const columns = 'run_id, name, media_type, size_bytes, created_at, kind, attempt'
+
+const upsertArtifact = statement<
+  object,
+  [string, string, ArtifactMediaType, number, number, ArtifactKind, number, Uint8Array]
+>(
+  // The time increases with each replacement, even when clocks differ, because it is the ETag.
+  `INSERT INTO artifacts (${columns}, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (run_id, name) DO UPDATE SET media_type = excluded.media_type, size_bytes = excluded.size_bytes,
+    created_at = CASE WHEN excluded.created_at > artifacts.created_at THEN excluded.created_at
+      ELSE artifacts.created_at + 1 END, attempt = excluded.attempt, kind = excluded.kind, content = excluded.content
+    WHERE excluded.kind = 'workflow' OR artifacts.kind = 'evidence'`,
+)
+const sumOthers = statement<{ count: number; bytes: number }, [runId: string, name: string]>(
+  `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts
+    WHERE run_id = ? AND name <> ? AND kind = 'workflow'`,
+)
+/** Keeps the evidence of the last attempts that have any. */
+const deleteOldEvidence = statement<object, [runId: string, sameRunId: string, attempts: number]>(
+  `DELETE FROM artifacts WHERE run_id = ? AND kind = 'evidence' AND attempt NOT IN (SELECT attempt FROM artifacts
+    WHERE run_id = ? AND kind = 'evidence' GROUP BY attempt ORDER BY attempt DESC LIMIT ?)`,
+)
+const findArtifact = statement<Row, [runId: string, name: string, createdAfter: number, accountId: string]>(
+  `SELECT ${columns} FROM artifacts WHERE run_id = ? AND name = ? AND created_at > ?
+    AND run_id IN (SELECT id FROM runs WHERE account_id = ? AND status <> '${deletedStatus}')`,
+)
+const readContent = statement<
+  { content: Uint8Array | null },
+  [firstByte: number, bytes: number, runId: string, name: string, createdAt: number]
+>('SELECT substr(content, ?, ?) AS content FROM artifacts WHERE run_id = ? AND name = ? AND created_at = ?')
+const findExpired = statement<Pick<Row, 'run_id' | 'name' | 'size_bytes'>, [createdUpTo: number]>(
+  `SELECT run_id, name, size_bytes FROM artifacts WHERE created_at <= ? ORDER BY created_at, run_id, name LIMIT 100`,
+)
+export const deleteArtifact = statement<object, [runId: string, name: string]>(
+  'DELETE FROM artifacts WHERE run_id = ? AND name = ?',
+)
+
+export class RunArtifacts {
+  readonly #store: Store
+  readonly #retentionMilliseconds: number
+  readonly #now: () => number
+
+  constructor(store: Store, retentionDays: number, now: () => number = Date.now) {
+    this.#store = store
+    this.#retentionMilliseconds = retentionDays * dayMilliseconds
+    this.#now = now
+  }
+
+  /** The artifacts of each run, oldest first. */
+  async findByRun(runIds: readonly string[]): Promise<Map<string, Artifact[]>> {
+    const found = new Map<string, Artifact[]>()
+    if (runIds.length === 0) return found
+    const { marks, values } = inList(runIds)
+    const sql = `SELECT ${columns} FROM artifacts WHERE run_id IN (${marks}) AND created_at > ? ORDER BY created_at, name`
+    for (const row of await this.#store.read.all<Row>(sql, [...values, this.#expiredSince()])) {
+      found.set(row.run_id, [...(found.get(row.run_id) ?? []), this.#toArtifact(row)])
+    }
+    return found
+  }
+
+  /**
+   * The artifact with the bytes that `select` chooses, by default all of them; `undefined` when the account has no such
+   * run or artifact.
+   */
+  async read(
+    accountId: string,
+    runId: string,
+    name: string,
+    { select, reserve }: { select?: SelectRange; reserve?: Reserve } = {},
+  ): Promise<ReadArtifact | undefined> {
+    const id = parseId(runId)
+    if (id === undefined) return undefined
+    for (;;) {
+      const [row] = await this.#store.read.all(findArtifact, [id, name, this.#expiredSince(), accountId])
+      if (!row) return undefined
+      const artifact = this.#toArtifact(row)
+      const range = select?.(artifact)
+      if (range === 'unsatisfiable') return { ...artifact, range, content: new Uint8Array() }
+      const { first, last } = range ?? { first: 0, last: row.size_bytes - 1 }
+      await reserve?.(last - first + 1)
+      const [found] = await this.#store.read.all(readContent, [first + 1, last - first + 1, id, name, row.created_at])
+      // Otherwise it was replaced or removed between the two statements.
+      // SQLite reads an empty file as NULL.
+      if (found) return { ...artifact, range, content: found.content ?? new Uint8Array() }
+    }
+  }
+
+  get expired(): PurgeTarget {
+    return {
+      next: async (tx) => {
+        const [first] = await tx.all(findExpired, [this.#expiredSince()])
+        return first && `${first.run_id}/${first.name}`
+      },
+      remove: async (tx) => {
+        const batch = takeBatch(await tx.all(findExpired, [this.#expiredSince()]))
+        for (const { run_id, name } of batch) await tx.all(deleteArtifact, [run_id, name])
+      },
+    }
+  }
+
+  /** Artifacts created up to this time have expired. */
+  #expiredSince(): number {
+    return this.#now() - this.#retentionMilliseconds
+  }
+
+  #toArtifact(row: Row): Artifact {
+    return {
+      name: row.name,
+      kind: row.kind,
+      attempt: row.attempt,
+      mediaType: row.media_type,
+      sizeBytes: row.size_bytes,
+      createdAt: row.created_at,
+      expiresAt: row.created_at + this.#retentionMilliseconds,
+    }
+  }
+}
+
+/**
+ * Stores the artifact; replaces one of the same name. Evidence replaces no file of the workflow, and does not count
+ * towards the workflow's limits.
+ *
+ * @throws {ArtifactError}
+ */
+export async function putArtifact(
+  tx: Transaction,
+  { runId, attempt }: { runId: string; attempt: number },
+  artifact: NewArtifact,
+  at: number,
+): Promise<void> {
+  checkArtifact(artifact)
+  const { name, mediaType, content, kind = 'workflow' } = artifact
+  const row = [runId, name, mediaType, content.length, at, kind, attempt, content] as const
+  if (kind === 'evidence') {
+    await tx.all(upsertArtifact, [...row])
+    await tx.all(deleteOldEvidence, [runId, runId, evidenceAttemptsMax])
+    return
+  }
+  const [others] = await tx.all(sumOthers, [runId, name])
+  const { count = 0, bytes = 0 } = others ?? {}
+  checkArtifactsOfRun({ count, bytes: bytes + content.length })
+  await tx.all(upsertArtifact, [...row])
+}

@@ -1,0 +1,239 @@
+/** The Execution API's operations on runs: requests to domain calls, results to responses. */
+import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
+import { requestedRange } from '../../contract/conditional-requests.ts'
+import type { ServerSentEvent } from '../../contract/handler.ts'
+import { preferredWait } from '../../contract/prefer.ts'
+import { CredentialRevoked, invalidRequest } from '../../contract/problem.ts'
+import type { Principal } from '../api-keys/api-key.ts'
+import type { RunTokens } from '../api-keys/run-tokens.ts'
+import { notFound, wrongCursor } from '../problems.ts'
+import { idempotencyConflict, refusedDetails, runDeleted, tooManyQueuedRuns } from '../queue/queue-problems.ts'
+import type { Run, RunEvent } from '../runs/run.ts'
+import { isFinal } from '../runs/run-state.ts'
+import type { Artifact, RunArtifacts } from './artifacts.ts'
+import { findListErrors } from './list-request.ts'
+import type { RunFeed } from './run-feed.ts'
+import { toResponse } from './run-response.ts'
+import type { QueueResult, Runs } from './runs.ts'
+
+type Operations = Pick<
+  ExecutionV1Handlers<Principal>,
+  | 'queueRemoteRun'
+  | 'listRuns'
+  | 'createRunToken'
+  | 'getRun'
+  | 'deleteRun'
+  | 'cancelRun'
+  | 'streamRunEvents'
+  | 'getRunArtifact'
+>
+
+type WaitingRequest = Pick<
+  Parameters<Operations['queueRemoteRun']>[0],
+  'whileAuthenticated' | 'reserve' | 'stillAuthenticated'
+>
+
+/** Maximum seconds that a response waits for its run to finish (`Prefer: wait`). */
+export const waitSecondsMax = 30
+
+/** A comment after this many quiet seconds keeps proxies from closing the connection. */
+const heartbeatSeconds = 15
+
+export interface RunDependencies {
+  runs: Runs
+  artifacts: RunArtifacts
+  feed: RunFeed
+  runTokens: RunTokens
+}
+
+export function runOperations({ runs, artifacts, feed, runTokens }: RunDependencies): Operations {
+  return {
+    async queueRemoteRun(request) {
+      const { principal, path, query, header, body } = request
+      if (query.expiresInSeconds !== undefined && query.expiresInSeconds <= query.delaySeconds) {
+        return invalidRequest([{ parameter: 'expiresInSeconds', detail: refusedDetails.expiresTooSoon }])
+      }
+      const { browserContextId, persistContext } = query
+      const queued = await runs.queue(principal, {
+        workflowId: path.workflowId,
+        variables: body.variableData,
+        idempotencyKey: header['Idempotency-Key'],
+        delaySeconds: query.delaySeconds,
+        expiresInSeconds: query.expiresInSeconds,
+        priority: query.priority,
+        tags: query.tag,
+        concurrencyKey: query.concurrencyKey,
+        browserContext: browserContextId === undefined ? undefined : { id: browserContextId, persist: persistContext },
+      })
+      if (queued.kind !== 'queued') return toProblem(queued)
+      const wait = preferredWait(header.Prefer, waitSecondsMax)
+      if (wait !== undefined) request.endTurn()
+      const run = wait === undefined ? queued.run : await waitUntilFinished(feed, runs, queued.run, wait, request)
+      return toQueuedResponse(run, { waited: wait, replayed: queued.replayed })
+    },
+
+    async listRuns({ principal, query, reserve }) {
+      const parseTime = (text: string | undefined) => (text === undefined ? undefined : Date.parse(text))
+      const times = { createdAfter: parseTime(query.createdAfter), createdBefore: parseTime(query.createdBefore) }
+      const request = { ...query, ...times }
+      const errors = findListErrors(request)
+      if (errors.length > 0) return invalidRequest(errors)
+      const page = await runs.list(principal.accountId, request, reserve)
+      if (!page) return wrongCursor
+      return { status: 200, body: { data: page.runs.map(toResponse), nextCursor: page.nextCursor } }
+    },
+
+    async createRunToken({ principal, body: { runId, expiresInSeconds } }) {
+      const run = await runs.get(principal.accountId, runId)
+      if (!run) return notFound('run')
+      const { token, expiresAt } = runTokens.create(principal, run.id, expiresInSeconds)
+      return { status: 201, body: { token, runId: run.id, expiresAt: new Date(expiresAt).toISOString() } }
+    },
+
+    async getRun({ principal, path, reserve }) {
+      const run = await runs.getWithWaiting(principal.accountId, path.runId, reserve)
+      return run ? { status: 200, body: toResponse(run) } : notFound('run')
+    },
+
+    async deleteRun({ principal, path }) {
+      const deleted = await runs.delete(principal.accountId, path.runId, { apiKeyId: principal.apiKeyId })
+      if (!deleted) return notFound('run')
+      return deleted === 'deleted' ? { status: 204 } : notFinished(deleted)
+    },
+
+    async cancelRun({ principal, path }) {
+      const run = await runs.cancel(principal.accountId, path.runId, { apiKeyId: principal.apiKeyId })
+      return run ? { status: 200, body: toResponse(run) } : notFound('run')
+    },
+
+    async streamRunEvents(request) {
+      const { principal, path, header } = request
+      const run = await runs.get(principal.accountId, path.runId)
+      if (!run) return notFound('run')
+      const after = Number(header['Last-Event-ID'] ?? 0)
+      if (isFinal(run.status) && !(await feed.hasEventsAfter(run.id, after))) return { status: 204 }
+      const events = feed.events(run.id, after, heartbeatSeconds, request.whileAuthenticated())
+      return { status: 200, events: toServerSentEvents(events, () => request.stillAuthenticated()) }
+    },
+
+    async getRunArtifact({ principal, path, header: { Range: range, 'If-Range': ifRange }, reserve }) {
+      const select = (artifact: Artifact) =>
+        requestedRange({ range, ifRange }, { etag: etagOf(artifact), sizeBytes: artifact.sizeBytes })
+      const artifact = await artifacts.read(principal.accountId, path.runId, path.artifactName, { select, reserve })
+      return artifact ? toFileResponse(artifact) : notFound('artifact')
+    },
+  }
+}
+
+/** @param waited the seconds of `Prefer: wait`. A new run that was not waited for has not finished. */
+function toQueuedResponse(run: Run, { waited, replayed }: { waited: number | undefined; replayed: boolean }) {
+  const headers = {
+    Location: `/v1/execution/runs/${run.id}`,
+    ...(waited !== undefined && { 'Preference-Applied': `wait=${waited}` }),
+    ...(replayed && { 'Idempotent-Replayed': 'true' as const }),
+  }
+  const finished = (waited !== undefined || replayed) && isFinal(run.status)
+  return finished
+    ? { status: 200 as const, headers, body: toResponse(run) }
+    : { status: 202 as const, headers, body: toResponse(run) }
+}
+
+function toProblem(result: Exclude<QueueResult, { kind: 'queued' }>) {
+  switch (result.kind) {
+    case 'noSuchWorkflow':
+      return notFound('workflow')
+    case 'noSuchBrowserContext':
+      return notFound('browser context', [
+        { parameter: 'browserContextId', detail: refusedDetails.noSuchBrowserContext },
+      ])
+    case 'usesNoBrowser':
+      return invalidRequest([{ parameter: 'browserContextId', detail: refusedDetails.usesNoBrowser }])
+    case 'usesNoConcurrencyKey':
+      return invalidRequest([{ parameter: 'concurrencyKey', detail: refusedDetails.usesNoConcurrencyKey }])
+    case 'idempotencyConflict':
+      return idempotencyConflict
+    case 'runDeleted':
+      return runDeleted
+    case 'tooManyQueuedRuns':
+      return tooManyQueuedRuns(result)
+    case 'variablesInvalid':
+      return invalidRequest(
+        result.errors.map(({ pointer, detail }) => ({ pointer: `/variableData${pointer}`, detail })),
+      )
+  }
+}
+
+/** @throws {CredentialRevoked} within about a second after the API key of the request was deleted or has expired. */
+function waitUntilFinished(
+  feed: RunFeed,
+  runs: Runs,
+  run: Run,
+  seconds: number,
+  request: WaitingRequest,
+): Promise<Run> {
+  const { reserve } = request
+  const check = async () => {
+    if (!(await request.stillAuthenticated())) throw new CredentialRevoked()
+  }
+  return feed
+    .waitUntilFinished(runs, run, seconds, request.whileAuthenticated(), { reserve, check })
+    .catch((error: unknown) => {
+      if (error instanceof CredentialRevoked) throw error
+      // The run is stored: if waiting fails, 202 is still correct.
+      return run
+    })
+}
+
+function notFinished({ status }: Run) {
+  const detail = `The run is ${status}. Cancel it and wait for its end, then delete it. Nothing was deleted.`
+  return { status: 409, problem: { kind: 'run-not-finished', detail } } as const
+}
+
+function toFileResponse(artifact: NonNullable<Awaited<ReturnType<RunArtifacts['read']>>>) {
+  const { content: bytes, mediaType, sizeBytes, range: sent } = artifact
+  if (sent === 'unsatisfiable') return rangeNotSatisfiable(sizeBytes)
+  const headers = {
+    'Content-Disposition': `attachment; filename="${artifact.name}"`,
+    'X-Content-Type-Options': 'nosniff' as const,
+    'Accept-Ranges': 'bytes' as const,
+    ETag: etagOf(artifact),
+  }
+  if (!sent) return { status: 200 as const, headers, bytes, mediaType }
+  const position = { 'Content-Range': `bytes ${sent.first}-${sent.last}/${sizeBytes}` }
+  return { status: 206 as const, headers: { ...headers, ...position }, bytes, mediaType }
+}
+
+/** The time increases whenever the artifact is replaced. */
+function etagOf({ createdAt }: Artifact): string {
+  return `"${createdAt.toString(36)}"`
+}
+
+function rangeNotSatisfiable(sizeBytes: number) {
+  const detail = `The artifact has ${sizeBytes} bytes; the range begins after its end.`
+  const errors = [{ header: 'Range', detail: 'begins after the end of the artifact' }]
+  const headers = { 'Content-Range': `bytes */${sizeBytes}` }
+  return { status: 416 as const, headers, problem: { kind: 'range-not-satisfiable', detail, errors } }
+}
+
+/** Checks the API key again before each event. While there is none, the request's signal ends the stream. */
+async function* toServerSentEvents(
+  events: AsyncIterable<RunEvent | null>,
+  stillAuthenticated: () => Promise<boolean>,
+): AsyncGenerator<ServerSentEvent> {
+  for await (const event of events) {
+    if (!(await stillAuthenticated())) return
+    yield event && toServerSentEvent(event)
+  }
+}
+
+const serverSentEvents = new WeakMap<RunEvent, NonNullable<ServerSentEvent>>()
+
+/** Returns one object to all streams that share the read of an event, so that it is formatted once. */
+function toServerSentEvent(event: RunEvent): NonNullable<ServerSentEvent> {
+  const known = serverSentEvents.get(event)
+  if (known) return known
+  const { type, sequence, at, data } = event
+  const sent = { id: String(sequence), event: type, data: { type, sequence, at: new Date(at).toISOString(), ...data } }
+  serverSentEvents.set(event, sent)
+  return sent
+}

@@ -1,0 +1,227 @@
+/**
+ * Adds up finished runs by account, workflow and time of creation. Maintenance does it a minute after they finished, so
+ * that completing a run writes nothing for statistics.
+ */
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
+import type { RunRollupsTable } from '../../storage/tables/run-tables.ts'
+import type { RunStatus } from '../runs/run-state.ts'
+
+// Counts of durations in exponential buckets, from which percentiles follow with a known error.
+
+/** Each bucket is 19 % wider than the one before, so a percentile is at most 9 % from the true one. */
+const bucketsPerDoubling = 4
+
+/** Counts by bucket; empty buckets are left out. */
+type DurationHistogram = Record<number, number>
+
+function addDuration(histogram: DurationHistogram, milliseconds: number): void {
+  const bucket = Math.floor(Math.log2(Math.max(1, milliseconds)) * bucketsPerDoubling)
+  histogram[bucket] = (histogram[bucket] ?? 0) + 1
+}
+
+function addHistogram(histogram: DurationHistogram, other: DurationHistogram): void {
+  for (const [bucket, count] of Object.entries(other)) {
+    histogram[Number(bucket)] = (histogram[Number(bucket)] ?? 0) + count
+  }
+}
+
+/** A percentile in milliseconds; `null` without durations. @param fraction 0.95 for the 95th percentile. */
+export function percentile(histogram: DurationHistogram, fraction: number): number | null {
+  // Integer keys are in ascending order.
+  const buckets = Object.entries(histogram)
+  const total = buckets.reduce((sum, [, count]) => sum + count, 0)
+  let missing = Math.max(1, Math.ceil(total * fraction))
+  for (const [bucket, count] of buckets) {
+    missing -= count
+    if (missing <= 0) return 2 ** ((Number(bucket) + 0.5) / bucketsPerDoubling)
+  }
+  return null
+}
+
+export const outcomes = ['succeeded', 'failed', 'timedOut', 'cancelled', 'expired'] as const satisfies RunStatus[]
+export type OutcomeCounts = Record<(typeof outcomes)[number], number>
+
+export interface RunTally {
+  counts: OutcomeCounts
+  durations: DurationHistogram
+  lastFinishedAt: number
+}
+
+/** The columns of a finished run that statistics need. */
+export interface FinishedRow {
+  account_id: string
+  workflow_id: string
+  status: string
+  created_at: number
+  started_at: number | null
+  finished_at: number
+}
+
+const minuteMilliseconds = 60_000
+const hourMilliseconds = 60 * minuteMilliseconds
+
+/** Retention of the rows of each period: longer than the longest range that is shown from them. */
+const rollupPeriods = [
+  { seconds: 300, keptMilliseconds: 2 * hourMilliseconds },
+  { seconds: 3600, keptMilliseconds: 8 * 24 * hourMilliseconds },
+] as const
+const longestKept = Math.max(...rollupPeriods.map(({ keptMilliseconds }) => keptMilliseconds))
+export type PeriodSeconds = (typeof rollupPeriods)[number]['seconds']
+
+/**
+ * A run may become visible this long after its time of finishing: transactions take a while, and clocks of machines
+ * differ. Later ones are missing in statistics.
+ */
+const delayMilliseconds = minuteMilliseconds
+
+/** Between two batches, unless more runs than one batch wait. */
+const intervalMilliseconds = 10_000
+
+/** Runs per transaction, which takes 10 to 20 ms. More, if that many finished in the same millisecond. */
+const batchSize = 2000
+
+const finishedColumns = 'account_id, workflow_id, status, created_at, started_at, finished_at'
+
+const findProgress = statement<{ finished_until: number }, []>('SELECT finished_until FROM run_rollup_progress')
+
+const saveProgress = statement<object, [finishedUntil: number]>(
+  `INSERT INTO run_rollup_progress (id, finished_until) VALUES (1, ?)
+    ON CONFLICT (id) DO UPDATE SET finished_until = excluded.finished_until`,
+)
+
+const findBatchEnd = statement<{ finished_at: number }, [after: number, upTo: number, offset: number]>(
+  'SELECT finished_at FROM runs WHERE finished_at > ? AND finished_at <= ? ORDER BY finished_at LIMIT 1 OFFSET ?',
+)
+
+const findFinished = statement<FinishedRow, [after: number, upTo: number]>(
+  `SELECT ${finishedColumns} FROM runs WHERE finished_at > ? AND finished_at <= ? ORDER BY finished_at`,
+)
+
+/** Concatenation hides the account, so that PostgreSQL cannot pick an index of all of its runs. */
+export const findFinishedOfAccount = statement<FinishedRow, [after: number, upTo: number, accountId: string]>(
+  `SELECT ${finishedColumns} FROM runs WHERE finished_at > ? AND finished_at <= ? AND account_id || '' = ?`,
+)
+
+type RollupKey = [accountId: string, periodSeconds: number, startsAt: number, workflowId: string]
+
+const findRollup = statement<RunRollupsTable, RollupKey>(
+  `SELECT * FROM run_rollups WHERE account_id = ? AND period_seconds = ? AND starts_at = ? AND workflow_id = ?`,
+)
+
+const saveRollup = statement<
+  object,
+  [...RollupKey, number, number, number, number, number, durations: string, lastFinishedAt: number]
+>(`INSERT INTO run_rollups (account_id, period_seconds, starts_at, workflow_id, succeeded, failed, timed_out, cancelled,
+    expired, durations, last_finished_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (account_id, period_seconds, starts_at, workflow_id) DO UPDATE SET succeeded = excluded.succeeded,
+    failed = excluded.failed, timed_out = excluded.timed_out, cancelled = excluded.cancelled,
+    expired = excluded.expired, durations = excluded.durations, last_finished_at = excluded.last_finished_at`)
+
+const deleteRollups = statement<object, [periodSeconds: number, before: number]>(
+  'DELETE FROM run_rollups WHERE period_seconds = ? AND starts_at < ?',
+)
+
+/** The rollups include the runs that finished until this time. The first batch skips runs that no range shows any more. */
+export async function rolledUpUntil(tx: Transaction, now: number): Promise<number> {
+  const [progress] = await tx.all(findProgress, [])
+  return progress?.finished_until ?? now - longestKept
+}
+
+/** Whether a run that is not in the rollups finished by `upTo`. */
+export async function unaddedBefore(tx: Transaction, rolledUpUntil: number, upTo: number): Promise<boolean> {
+  return (await tx.all(findBatchEnd, [rolledUpUntil, upTo, 0])).length > 0
+}
+
+export function noRuns(): OutcomeCounts {
+  return { succeeded: 0, failed: 0, timedOut: 0, cancelled: 0, expired: 0 }
+}
+
+export function newTally(): RunTally {
+  return { counts: noRuns(), durations: {}, lastFinishedAt: 0 }
+}
+
+export function addCounts(counts: OutcomeCounts, others: OutcomeCounts): void {
+  for (const outcome of outcomes) counts[outcome] += others[outcome]
+}
+
+/** A run that a user has deleted is not counted. */
+export function addRun(tally: RunTally, { status, started_at, finished_at }: FinishedRow): void {
+  if (!Object.hasOwn(tally.counts, status)) return
+  tally.counts[status as keyof OutcomeCounts] += 1
+  if (started_at !== null) addDuration(tally.durations, finished_at - started_at)
+  tally.lastFinishedAt = Math.max(tally.lastFinishedAt, finished_at)
+}
+
+export function addTally(tally: RunTally, { counts, durations, lastFinishedAt }: RunTally): void {
+  addCounts(tally.counts, counts)
+  addHistogram(tally.durations, durations)
+  tally.lastFinishedAt = Math.max(tally.lastFinishedAt, lastFinishedAt)
+}
+
+export function toTally(row: RunRollupsTable): RunTally {
+  const { succeeded, failed, timed_out: timedOut, cancelled, expired } = row
+  const counts = { succeeded, failed, timedOut, cancelled, expired }
+  return { counts, durations: JSON.parse(row.durations), lastFinishedAt: row.last_finished_at }
+}
+
+/** Safe in any number of processes on one store. */
+export class RunRollups {
+  readonly #store: Store
+  readonly #now: () => number
+  #nextAt = 0
+
+  constructor(store: Store, now: () => number) {
+    this.#store = store
+    this.#now = now
+  }
+
+  /** Adds a batch if one is due. Returns whether more runs wait. */
+  async once(): Promise<boolean> {
+    const now = this.#now()
+    if (now < this.#nextAt) return false
+    const upTo = now - delayMilliseconds
+    const { read } = this.#store
+    const isDue = await unaddedBefore(read, await rolledUpUntil(read, now), upTo)
+    const options = { concurrent: true, exclusive: 'maintenance' } as const
+    const hasMore = isDue && (await this.#store.write((tx) => addBatch(tx, now, upTo), options))
+    if (!hasMore) this.#nextAt = now + intervalMilliseconds
+    return hasMore
+  }
+}
+
+async function addBatch(tx: Transaction, now: number, upTo: number): Promise<boolean> {
+  const after = await rolledUpUntil(tx, now)
+  const [last] = await tx.all(findBatchEnd, [after, upTo, batchSize - 1])
+  const end = last?.finished_at ?? upTo
+  if (end <= after) return false
+  await addTallies(tx, await tx.all(findFinished, [after, end]), now)
+  await tx.all(saveProgress, [end])
+  // Once an hour.
+  if (Math.floor(after / hourMilliseconds) !== Math.floor(end / hourMilliseconds)) {
+    for (const { seconds, keptMilliseconds } of rollupPeriods) {
+      await tx.all(deleteRollups, [seconds, now - keptMilliseconds - seconds * 1000])
+    }
+  }
+  return last !== undefined
+}
+
+async function addTallies(tx: Transaction, runs: readonly FinishedRow[], now: number): Promise<void> {
+  const tallies = new Map<string, { key: RollupKey; tally: RunTally }>()
+  for (const run of runs) {
+    for (const { seconds, keptMilliseconds } of rollupPeriods) {
+      const startsAt = run.created_at - (run.created_at % (seconds * 1000))
+      if (startsAt < now - keptMilliseconds) continue
+      const key: RollupKey = [run.account_id, seconds, startsAt, run.workflow_id]
+      const { tally } = tallies.get(key.join()) ?? { tally: newTally() }
+      addRun(tally, run)
+      tallies.set(key.join(), { key, tally })
+    }
+  }
+  for (const { key, tally } of tallies.values()) {
+    const [stored] = await tx.all(findRollup, key)
+    if (stored) addTally(tally, toTally(stored))
+    const { counts, durations, lastFinishedAt } = tally
+    const values = outcomes.map((outcome) => counts[outcome]) as [number, number, number, number, number]
+    await tx.all(saveRollup, [...key, ...values, JSON.stringify(durations), lastFinishedAt])
+  }
+}

@@ -1,0 +1,500 @@
+/**
+ * The SQL statements of the queue, by name. Statements that both stores share are here. The others are declared in
+ * `RunStatements` and written in `sqlite/` and `postgres/` for each query planner.
+ */
+import { type Statement, statement, type Transaction, type Value } from '../store.ts'
+import type { RunEventsTable, RunsTable, ThrottlesTable } from '../tables/run-tables.ts'
+
+// The SQL statements that count runs, for metrics, concurrency limits and the dashboard. All read indexes alone.
+
+const isReady = "status = 'queued' AND delayed = 0 AND waits_for_context = 0"
+
+/** The condition of the indexes of finished runs: redundant with a status, but SQLite compares conditions literally. */
+export const finished = "status <> 'queued' AND status <> 'running'"
+
+type CountByWorkflow = { workflow_id: string; count: number }
+
+type CountByWorkflowAndAccount = CountByWorkflow & { account_id: string }
+
+const runCountStatements = {
+  // Over all accounts: SQLite counts 100,000 ready runs in 10 ms, whatever the number of finished ones.
+
+  countReady: statement<CountByWorkflowAndAccount & { first_id: string }, []>(
+    `SELECT account_id, workflow_id, COUNT(*) AS count, MIN(id) AS first_id FROM runs
+      WHERE ${isReady} GROUP BY account_id, workflow_id`,
+  ),
+
+  countRunning: statement<CountByWorkflowAndAccount, []>(
+    `SELECT account_id, workflow_id, COUNT(*) AS count FROM runs
+      WHERE status = 'running' GROUP BY workflow_id, account_id`,
+  ),
+
+  countDelayed: statement<CountByWorkflow, []>(
+    "SELECT workflow_id, COUNT(*) AS count FROM runs WHERE status = 'queued' AND delayed = 1 GROUP BY workflow_id",
+  ),
+
+  countWaitingForContext: statement<CountByWorkflow, []>(
+    `SELECT workflow_id, COUNT(*) AS count FROM runs
+      WHERE status = 'queued' AND waits_for_context = 1 GROUP BY workflow_id`,
+  ),
+
+  countWaitingForGroup: statement<CountByWorkflow, []>(
+    `SELECT workflow_id, COUNT(*) AS count FROM runs
+      WHERE status = 'queued' AND waits_for_context = 2 GROUP BY workflow_id`,
+  ),
+
+  /** When the run could first start, and its last change of status: a retried run is available since then. */
+  availability: statement<{ available_at: number; queued_at: number | null }, [id: string]>(
+    `SELECT COALESCE(available_at, created_at) AS available_at,
+      (SELECT at FROM run_events WHERE run_id = runs.id AND type = 'status' ORDER BY sequence DESC LIMIT 1) AS queued_at
+      FROM runs WHERE id = ?`,
+  ),
+
+  // Of one account
+
+  countOfAccount: statement<{ queued: number; delayed: number; running: number }, [string, string, string]>(
+    `SELECT ${count('queued')} AS queued, ${count('queued', 'AND delayed = 1')} AS delayed,
+      ${count('running')} AS running`,
+  ),
+
+  /** The oldest run that is not delayed. For `delayed = 0`, SQLite would read the rows of every status. */
+  oldestReady: statement<{ id: string; workflow_id: string; created_at: number }, [accountId: string, string]>(
+    `SELECT id, workflow_id, created_at FROM runs WHERE id = (SELECT MIN(id) FROM runs
+      WHERE account_id = ? AND status = 'queued'
+      AND id NOT IN (SELECT id FROM runs WHERE account_id = ? AND status = 'queued' AND delayed = 1))`,
+  ),
+}
+
+/** A scalar subquery: the number of an account's unfinished runs of a status. */
+function count(status: 'queued' | 'running', condition = ''): string {
+  return `(SELECT COUNT(*) FROM runs WHERE account_id = ? AND status = '${status}' ${condition})`
+}
+
+// SQL statements of throttles, which limit how many runs of a workflow start within a period.
+
+const throttleStatements = {
+  /** The number of the latest start; `null` without any. */
+  latestStart: statement<{ number: number | null }, [throttleId: string]>(
+    'SELECT MAX(number) AS number FROM throttle_starts WHERE throttle_id = ?',
+  ),
+
+  findStart: statement<{ started_at: number }, [throttleId: string, number: number]>(
+    'SELECT started_at FROM throttle_starts WHERE throttle_id = ? AND number = ?',
+  ),
+
+  insertStart: statement<object, [throttleId: string, number: number, startedAt: number, expiresAt: number]>(
+    'INSERT INTO throttle_starts (throttle_id, number, started_at, expires_at) VALUES (?, ?, ?, ?)',
+  ),
+
+  /** Deletes the starts up to a number. */
+  deleteStarts: statement<object, [throttleId: string, number: number]>(
+    'DELETE FROM throttle_starts WHERE throttle_id = ? AND number <= ?',
+  ),
+
+  /** Stores that the throttle is at its rate. */
+  setThrottle: statement<object, [id: string, limit: number, periodSeconds: number, permitsAt: number]>(
+    `INSERT INTO throttles (id, limit_count, period_seconds, permits_at) VALUES (?, ?, ?, ?)
+      ON CONFLICT (id) DO UPDATE SET limit_count = excluded.limit_count, period_seconds = excluded.period_seconds,
+      permits_at = excluded.permits_at`,
+  ),
+
+  deleteThrottle: statement<object, [id: string]>('DELETE FROM throttles WHERE id = ?'),
+
+  /** When the next throttle permits a start. */
+  nextPermit: statement<{ at: number | null }, []>('SELECT MIN(permits_at) AS at FROM throttles'),
+
+  /** Deletes the throttles that permit a start now, 500 at most. */
+  deletePermitting: statement<Pick<ThrottlesTable, 'id'>, [now: number, now: number]>(
+    `DELETE FROM throttles WHERE id IN (SELECT id FROM throttles WHERE permits_at <= ? ORDER BY permits_at LIMIT 500)
+      AND permits_at <= ? RETURNING id`,
+  ),
+
+  /** All throttles at their rate. */
+  listThrottles: statement<ThrottlesTable, []>('SELECT * FROM throttles'),
+}
+
+// SQL statements of queued runs that the queue skips: they wait for their concurrency group or browser context.
+
+const waitingRunStatements = {
+  // Runs that wait for their concurrency group
+
+  countRunningOfGroup: statement<{ count: number }, [group: string]>(
+    "SELECT COUNT(*) AS count FROM runs WHERE status = 'running' AND concurrency_group = ?",
+  ),
+
+  waitForGroup: statement<object, [id: string]>('UPDATE runs SET waits_for_context = 2 WHERE id = ?'),
+
+  /** Makes the first run that waits for the group ready. */
+  resumeNextOfGroup: statement<object, [group: string]>(
+    `UPDATE runs SET waits_for_context = 0 WHERE id = (SELECT id FROM runs
+      WHERE status = 'queued' AND waits_for_context = 2 AND concurrency_group = ?
+      ORDER BY priority DESC, id LIMIT 1) AND waits_for_context = 2`,
+  ),
+
+  /**
+   * Groups with waiting runs after a group, in the order of their ids, by a few index look-ups for each. The rate is
+   * `null` unless the group is at it.
+   */
+  waitingGroups: statement<
+    { id: string; running: number; limit_count: number | null; period_seconds: number | null },
+    [after: string, countMax: number]
+  >(`WITH RECURSIVE page AS (SELECT CAST(? AS TEXT) AS after, CAST(? AS INTEGER) AS count_max),
+    waited (id, number) AS (
+      SELECT (SELECT MIN(concurrency_group) FROM runs
+        WHERE status = 'queued' AND waits_for_context = 2 AND concurrency_group > page.after), 1 FROM page
+      UNION ALL
+      SELECT (SELECT MIN(concurrency_group) FROM runs
+        WHERE status = 'queued' AND waits_for_context = 2 AND concurrency_group > waited.id), number + 1
+      FROM waited CROSS JOIN page WHERE id IS NOT NULL AND number < count_max)
+    SELECT waited.id, (SELECT COUNT(*) FROM runs
+        WHERE status = 'running' AND concurrency_group = waited.id) AS running, limit_count, period_seconds
+      FROM waited LEFT JOIN throttles ON throttles.id = waited.id WHERE waited.id IS NOT NULL ORDER BY waited.id`),
+
+  // Runs that wait for a browser context
+
+  waitForContext: statement<object, [id: string]>('UPDATE runs SET waits_for_context = 1 WHERE id = ?'),
+
+  /** Makes the first run that waits for the context ready. */
+  resumeNextForContext: statement<object, [contextId: string]>(
+    `UPDATE runs SET waits_for_context = 0 WHERE id = (SELECT id FROM runs
+      WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id = ?
+      ORDER BY priority DESC, id LIMIT 1) AND waits_for_context = 1`,
+  ),
+
+  /** Makes all runs that wait for the context ready. */
+  resumeAllForContext: statement<object, [contextId: string]>(
+    `UPDATE runs SET waits_for_context = 0 WHERE status = 'queued' AND waits_for_context = 1
+      AND browser_context_id = ?`,
+  ),
+
+  /**
+   * Contexts that runs wait for although no run leases them: they were deleted, or the next run has not started yet.
+   * One index look-up for each context: for SELECT DISTINCT, SQLite reads every run that waits.
+   */
+  freeContexts: statement<{ id: string; deleted: number }, []>(`WITH RECURSIVE waited (id) AS (
+      SELECT MIN(browser_context_id) FROM runs WHERE status = 'queued' AND waits_for_context = 1
+      UNION ALL
+      SELECT (SELECT MIN(browser_context_id) FROM runs
+        WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id > waited.id)
+      FROM waited WHERE id IS NOT NULL)
+    SELECT waited.id, browser_contexts.id IS NULL AS deleted FROM waited
+    LEFT JOIN browser_contexts ON browser_contexts.id = waited.id AND deleted_at IS NULL
+    WHERE waited.id IS NOT NULL AND held_by_run_id IS NULL LIMIT 100`),
+}
+
+// The statement that reads queue heads for fair scheduling, and the condition of a ready run.
+
+/** The first ready run of an account and a workflow. */
+export type QueueHead = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'priority'> & {
+  has_context: 0 | 1
+  /** The account's running runs, to compare accounts; 0 if there is only one. Accurate below some hundreds. */
+  running: number
+}
+
+/** A run that has not started in time must not start, even before maintenance marks it as expired. */
+export const ready = (now = '?') => `status = 'queued' AND delayed = 0 AND waits_for_context = 0
+  AND (expires_at IS NULL OR expires_at > ${now} OR attempts > 0)`
+
+/** At most this many queue heads are read for one decision. */
+export const queueHeadsMax = 500
+
+/** At most this many running runs are counted to compare accounts. */
+const countedMax = 1000
+
+/** Sorts after every account's id. */
+const lastAccount = "'~'"
+const uuidLength = 36
+/** Makes each priority a number of three digits. */
+const priorityOffset = 500
+/** All columns of a head in one value, so that one index look-up finds them. @param isNew whether its account is. */
+const findHead = (isNew: 0 | 1, condition: string) => `(SELECT '${isNew}' || id || account_id
+    || (priority + ${priorityOffset}) || CASE WHEN browser_context_id IS NULL THEN '0' ELSE '1' END || workflow_id
+  FROM runs WHERE ${ready('moment')} AND ${condition} ORDER BY account_id, workflow_id, priority DESC, id LIMIT 1)`
+const headAccount = `substr(head, ${uuidLength + 2}, ${uuidLength})`
+const headPriority = `substr(head, ${2 * uuidLength + 2}, 3)`
+const headHasContext = `substr(head, ${2 * uuidLength + 5}, 1)`
+const headWorkflow = `substr(head, ${2 * uuidLength + 6})`
+const accountsLeft = 'accounts_left - CAST(substr(head, 1, 1) AS INTEGER)'
+const findNextHead = `COALESCE(
+  ${findHead(0, `account_id = ${headAccount} AND workflow_id > ${headWorkflow}`)},
+  CASE WHEN ${accountsLeft} > 0 THEN ${findHead(
+    1,
+    `account_id > ${headAccount}
+      AND account_id <= CASE WHEN ${headAccount} > start_after THEN ${lastAccount} ELSE start_after END`,
+  )} END,
+  CASE WHEN ${accountsLeft} > 0 AND ${headAccount} > start_after THEN ${findHead(1, 'account_id <= start_after')} END)`
+
+/**
+ * The queue heads of the next accounts: in order of their ids, starting after one account and wrapping around. Reads
+ * the accounts' heads of all workflows, `queueHeadsMax` at most.
+ *
+ * The recursion costs a few index look-ups for each head, whatever waits. Both databases execute GROUP BY by reading
+ * every ready run, and SQLite does so for `(account_id, workflow_id) > (…)` too.
+ */
+const queueHeads = statement<QueueHead, [startAfter: string, accountsMax: number, now: number]>(
+  `WITH RECURSIVE start (start_after, accounts_left, moment) AS (
+      SELECT CAST(? AS TEXT), CAST(? AS INTEGER), CAST(? AS BIGINT)),
+    heads (number, start_after, accounts_left, moment, head) AS (
+      SELECT 1, start_after, accounts_left, moment,
+        COALESCE(${findHead(1, 'account_id > start_after')}, ${findHead(1, 'account_id <= start_after')}) FROM start
+      UNION ALL
+      SELECT number + 1, start_after, ${accountsLeft}, moment, ${findNextHead}
+        FROM heads WHERE head IS NOT NULL AND number < ${queueHeadsMax}),
+    running AS MATERIALIZED (SELECT account_id, COUNT(*) AS count FROM (
+      SELECT account_id FROM runs WHERE status = 'running' LIMIT ${countedMax}) AS counted GROUP BY account_id)
+    SELECT substr(head, 2, ${uuidLength}) AS id, ${headAccount} AS account_id, ${headWorkflow} AS workflow_id,
+      CAST(${headPriority} AS INTEGER) - ${priorityOffset} AS priority,
+      CAST(${headHasContext} AS INTEGER) AS has_context,
+      CASE WHEN (SELECT MIN(${headAccount}) = MAX(${headAccount}) FROM heads) THEN 0
+        ELSE COALESCE((SELECT count FROM running WHERE running.account_id = ${headAccount}), 0) END AS running
+    FROM heads WHERE head IS NOT NULL`,
+)
+
+/** The values of an INSERT into `runs`, in this order. */
+export const insertedRunColumns = [
+  'id',
+  'account_id',
+  'api_key_id',
+  'user_id',
+  'workflow_id',
+  'workflow_version',
+  'status',
+  'priority',
+  'variables',
+  'secrets',
+  'created_at',
+  'delayed',
+  'available_at',
+  'expires_at',
+  'browser_context_id',
+  'persist_context',
+  'waits_for_context',
+  'trace_context',
+  'deployment_id',
+  'tags',
+  'concurrency_group',
+  'schedule_id',
+  'scheduled_for',
+  'rerun_of',
+] as const satisfies (keyof RunsTable)[]
+
+export const startedAttempt = "status = 'running', reason = NULL, attempts = attempts + 1"
+
+/**
+ * Does not find a run that is being erased. Concatenation hides the account, so that PostgreSQL cannot pick one of the
+ * indexes that begin with it.
+ */
+export const findRunSql = "SELECT * FROM runs WHERE id = ? AND account_id || '' = ? AND status <> 'deleted'"
+
+/** A run, and whether it has artifacts (1) or not (0), so that those of most runs need no query. */
+export interface RunToRead extends RunsTable {
+  has_artifacts: 0 | 1
+}
+
+/** The bytes of the columns that may be large. Neither store reads the columns to measure them. */
+export const runBytes =
+  "octet_length(variables) + octet_length(COALESCE(output, '')) + octet_length(COALESCE(error, ''))"
+
+export const hasArtifacts = (runId = 'runs.id') =>
+  `(CASE WHEN EXISTS (SELECT 1 FROM artifacts WHERE run_id = ${runId}) THEN 1 ELSE 0 END) AS has_artifacts`
+
+export const sharedRunStatements = {
+  ...runCountStatements,
+  ...waitingRunStatements,
+  ...throttleStatements,
+
+  // Enqueueing
+
+  /** Counts the account's queued runs, up to the limit. From runs_queued: 10,000 rows take 0.5 to 1 ms. */
+  countQueuedRuns: statement<{ count: number }, [accountId: string, limit: number]>(
+    `SELECT COUNT(*) AS count FROM (SELECT id FROM runs WHERE account_id = ? AND status = 'queued'
+      ORDER BY account_id, id LIMIT ?) AS queued_runs`,
+  ),
+
+  /**
+   * Stores the key, in place of one that has expired. Returns no row when the key is in use. Waits for a transaction
+   * that writes the same key.
+   */
+  claimIdempotencyKey: statement<
+    { run_id: string },
+    [accountId: string, key: string, fingerprint: Uint8Array, runId: string, expiresAt: number, now: number]
+  >(`INSERT INTO idempotency_keys (account_id, key, fingerprint, run_id, expires_at) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, run_id = excluded.run_id,
+    run_ids = NULL, expires_at = excluded.expires_at WHERE idempotency_keys.expires_at <= ? RETURNING run_id`),
+
+  /** Stores the ids of all runs of a batch, a JSON array, with its key. */
+  nameRunsOfKey: statement<object, [runIds: string, accountId: string, key: string]>(
+    'UPDATE idempotency_keys SET run_ids = ? WHERE account_id = ? AND key = ?',
+  ),
+
+  findIdempotencyKey: statement<
+    { fingerprint: Uint8Array; run_id: string; run_ids: string | null },
+    [accountId: string, key: string]
+  >('SELECT fingerprint, run_id, run_ids FROM idempotency_keys WHERE account_id = ? AND key = ?'),
+
+  releaseIdempotencyKey: statement<object, [accountId: string, key: string, runId: string]>(
+    'DELETE FROM idempotency_keys WHERE account_id = ? AND key = ? AND run_id = ?',
+  ),
+
+  findRun: statement<RunToRead, [id: string, accountId: string]>(findRunSql.replace('*', `*, ${hasArtifacts()}`)),
+
+  // Claiming
+
+  queueHeads,
+
+  // Attempts
+
+  /** Starts an attempt of a locked run under a lease. */
+  claimRun: statement<
+    RunsTable,
+    [startedAt: number, attemptStartedAt: number, workerId: string, leaseExpiresAt: number, id: string]
+  >(`UPDATE runs SET ${startedAttempt}, started_at = COALESCE(started_at, ?), attempt_started_at = ?, worker_id = ?,
+    lease_expires_at = ? WHERE id = ? RETURNING *`),
+
+  findSteps: statement<{ name: string; value: Uint8Array }, [runId: string]>(
+    'SELECT name, value FROM run_steps WHERE run_id = ? ORDER BY position, name',
+  ),
+
+  insertStep: statement<object, [runId: string, name: string, value: Uint8Array, position: number]>(
+    'INSERT INTO run_steps (run_id, name, value, position) VALUES (?, ?, ?, ?)',
+  ),
+
+  /** The worker's leases on runs that a caller has cancelled. */
+  cancelledLeases: statement<{ id: string; attempts: number }, [workerId: string]>(
+    "SELECT id, attempts FROM runs WHERE status = 'running' AND cancel_requested = 1 AND worker_id = ?",
+  ),
+
+  completeAttempt: statement<
+    object,
+    [
+      status: string,
+      reason: string | null,
+      failures: number,
+      losses: number,
+      delayed: 0 | 1,
+      finishedAt: number | null,
+      availableAt: number | null,
+      output: string | null,
+      error: string | null,
+      attemptEnds: string | null,
+      id: string,
+    ]
+  >(`UPDATE runs SET status = ?, reason = ?, worker_id = NULL, lease_expires_at = NULL, failures = ?, losses = ?,
+    delayed = ?, finished_at = ?, available_at = ?, output = ?, error = ?, attempt_ends = ? WHERE id = ?`),
+
+  /** The sequence number of the run's last event. */
+  lastSequence: statement<{ sequence: number }, [runId: string]>(
+    'SELECT COALESCE(MAX(sequence), 1) AS sequence FROM run_events WHERE run_id = ?',
+  ),
+
+  deleteSteps: statement<object, [runId: string]>('DELETE FROM run_steps WHERE run_id = ?'),
+}
+
+/** A run to insert. Every other column has its default. */
+export type InsertedRun = Pick<RunsTable, (typeof insertedRunColumns)[number]>
+
+/** Ready runs of one account and workflow to claim: the first ones that have no browser context. */
+export interface ClaimedQueue {
+  accountId: string
+  workflowId: string
+  countMax: number
+}
+
+export interface ClaimTerms {
+  workerId: string
+  at: number
+  leaseExpiresAt: number
+}
+
+export type ClaimedRun = RunsTable & {
+  /** Results of the steps that earlier attempts finished, encrypted. */
+  steps: { name: string; value: Uint8Array }[]
+}
+
+/** An event without its sequence number, which is the run's next one. */
+export type NewEvent = Omit<RunEventsTable, 'id' | 'sequence'>
+
+/** An attempt that succeeded. */
+interface SucceededAttempt {
+  id: string
+  attempt: number
+  workerId: string
+  finishedAt: number
+  output: string
+  /** `null` to keep the run's. */
+  progress: string | null
+}
+
+/**
+ * All statements of runs. Locks last until the transaction ends; SQLite needs none, since its writes never overlap.
+ * Functions execute one statement in PostgreSQL, whatever the number of runs, and need no other lock.
+ */
+export interface RunStatements extends Readonly<typeof sharedRunStatements> {
+  insertRuns(tx: Transaction, runs: readonly InsertedRun[]): Promise<void>
+  /** Inserts rows of `run_terms` (`termRows`). */
+  insertTerms(tx: Transaction, rows: readonly (readonly Value[])[]): Promise<void>
+  /** Starts attempts under leases, with their events. Skips runs that another transaction has locked. */
+  claimRuns(tx: Transaction, queues: readonly ClaimedQueue[], terms: ClaimTerms): Promise<ClaimedRun[]>
+  /**
+   * Finishes attempts and writes their events, the last of which is the change of status. Leaves out attempts whose
+   * lease was lost, which are cancelled, or which have a browser context or a concurrency group. Returns the others' runs.
+   */
+  finishRuns(
+    tx: Transaction,
+    attempts: readonly SucceededAttempt[],
+    events: readonly NewEvent[],
+  ): Promise<Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>[]>
+  /** Extends the leases that the worker still has; returns their runs. */
+  extendLeases(
+    tx: Transaction,
+    workerId: string,
+    runIds: readonly string[],
+    leaseExpiresAt: number,
+  ): Promise<Pick<RunsTable, 'id' | 'attempts'>[]>
+  /** Appends events to runs that the transaction has locked. */
+  appendEvents(tx: Transaction, events: readonly NewEvent[]): Promise<void>
+  /** Locks the account, so that no other transaction enqueues runs for it. */
+  lockAccount: Statement<{ id: string }, [id: string]>
+  /** Locks and returns the run. */
+  lockRun: Statement<RunsTable, [id: string, accountId: string]>
+  /** Locks the run and returns whether it can be claimed now. Waits for a transaction that changes it. */
+  findClaimable: Statement<
+    Pick<RunsTable, 'id' | 'browser_context_id' | 'persist_context' | 'concurrency_group'> & { claimable: 0 | 1 },
+    [now: number, id: string]
+  >
+  /** Locks and returns the run of a lease; no row when the lease was lost. */
+  lockLeasedRun: Statement<RunsTable, [id: string, attempt: number, workerId: string]>
+  /** Locks and returns running runs whose leases have expired, 500 at most. */
+  lockLostRuns: Statement<RunsTable, [now: number]>
+  /** Joins each run of `page` that is small with its row. Has one value: the most bytes. */
+  joinSmallRuns: string
+  /** The run's events after a sequence number, oldest first. */
+  eventsAfter: Statement<
+    { sequence: number; at: number; type: string; data: string },
+    [runId: string, sequence: number, limit: number]
+  >
+}
+
+// Terms by which runs are found, as rows of `run_terms`: tags, and words of errors.
+
+export const termColumns = { account_id: 'text', term: 'text', scope: 'text', status: 'text', run_id: 'text' }
+export const insertTermsSql = `INSERT INTO run_terms (${Object.keys(termColumns)})`
+export const insertTerm = statement(`${insertTermsSql} VALUES (?, ?, ?, ?, ?)`)
+
+export const tagTerm = (tag: string) => `tag:${tag}`
+export const errorTerm = (word: string) => `error:${word}`
+
+/** Values of `insertTerm`: two rows for each tag of each run. */
+export function tagRows(runs: readonly InsertedRun[]): Value[][] {
+  return runs.flatMap((run) => {
+    const tags: string[] = run.tags === null ? [] : JSON.parse(run.tags)
+    return tags.flatMap((tag) => termRows(run, tagTerm(tag)))
+  })
+}
+
+type OfTerm = Pick<InsertedRun, 'id' | 'account_id' | 'workflow_id' | 'status'>
+
+/** Two rows: for lists of the account, and of the workflow. */
+export function termRows({ id, account_id, workflow_id, status }: OfTerm, term: string): Value[][] {
+  return ['', workflow_id].map((scope) => [account_id, term, scope, status, id])
+}

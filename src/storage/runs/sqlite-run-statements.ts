@@ -1,0 +1,114 @@
+/** The statements of runs for SQLite. Write transactions never overlap, so none of them takes a lock. */
+
+import { inList } from '../statement-values.ts'
+import { type Statement, statement, type Transaction, type Value } from '../store.ts'
+import type { RunsTable } from '../tables/run-tables.ts'
+import {
+  findRunSql,
+  insertedRunColumns,
+  insertTerm,
+  type RunStatements,
+  ready,
+  runBytes,
+  sharedRunStatements,
+  startedAttempt,
+  tagRows,
+} from './run-statements.ts'
+
+/** Statements by number of rows, largest first: a few prepared statements insert any number. */
+const insertRunsSql = new Map(
+  [64, 32, 16, 8, 4, 2, 1].map((rows): [number, Statement] => {
+    const row = `(${insertedRunColumns.map(() => '?').join(', ')})`
+    return [rows, statement(`INSERT INTO runs (${insertedRunColumns}) VALUES ${Array(rows).fill(row).join(', ')}`)]
+  }),
+)
+
+const claimRunsSql = statement<RunsTable>(`UPDATE runs SET ${startedAttempt},
+  started_at = COALESCE(started_at, ?), attempt_started_at = ?, worker_id = ?, lease_expires_at = ?
+  WHERE browser_context_id IS NULL AND id IN (SELECT id FROM runs WHERE ${ready()}
+    AND account_id = ? AND workflow_id = ? ORDER BY priority DESC, id LIMIT ?) RETURNING *`)
+
+const finishRunSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>>(
+  `UPDATE runs SET status = 'succeeded', reason = NULL, worker_id = NULL, lease_expires_at = NULL, finished_at = ?,
+    output = ?, error = NULL, progress = COALESCE(?, progress) WHERE id = ? AND status = 'running' AND attempts = ? AND worker_id = ?
+    AND cancel_requested = 0 AND browser_context_id IS NULL AND concurrency_group IS NULL RETURNING id, workflow_id, started_at`,
+)
+
+/** The first event, with sequence number 1, is not stored: it follows from the run. */
+const appendEventSql = statement(`INSERT INTO run_events (run_id, sequence, at, type, data)
+  SELECT ?, COALESCE(MAX(sequence), 1) + 1, ?, ?, ? FROM run_events WHERE run_id = ?`)
+
+export const sqliteRunStatements = {
+  ...sharedRunStatements,
+  async insertRuns(tx, runs) {
+    let inserted = 0
+    for (const [count, insert] of insertRunsSql) {
+      for (; runs.length - inserted >= count; inserted += count) {
+        const rows = runs.slice(inserted, inserted + count)
+        await tx.all(
+          insert,
+          rows.flatMap((run): Value[] => insertedRunColumns.map((column) => run[column])),
+        )
+      }
+    }
+    await insertTerms(tx, tagRows(runs))
+  },
+  insertTerms,
+  async claimRuns(tx, queues, { at, workerId, leaseExpiresAt }) {
+    const claimed: RunsTable[] = []
+    for (const { accountId, workflowId, countMax } of queues) {
+      const values = [at, at, workerId, leaseExpiresAt, at, accountId, workflowId, countMax]
+      claimed.push(...(await tx.all(claimRunsSql, values)))
+    }
+    const running = ({ id, attempts }: RunsTable) => ({
+      run_id: id,
+      at,
+      type: 'status',
+      data: JSON.stringify({ status: 'running', attempt: attempts, reason: null }),
+    })
+    await appendEvents(tx, claimed.map(running))
+    const findSteps = async ({ id, attempts, rerun_of }: RunsTable) =>
+      attempts > 1 || rerun_of !== null ? tx.all(tx.statements.findSteps, [id]) : []
+    return Promise.all(claimed.map(async (run) => ({ ...run, steps: await findSteps(run) })))
+  },
+  async finishRuns(tx, attempts, events) {
+    const byRun = Map.groupBy(events, ({ run_id }) => run_id)
+    const finished: Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>[] = []
+    for (const { id, attempt, workerId, finishedAt, output, progress } of attempts) {
+      const [run] = await tx.all(finishRunSql, [finishedAt, output, progress, id, attempt, workerId])
+      if (!run) continue
+      finished.push(run)
+      await appendEvents(tx, byRun.get(id) ?? [])
+      await tx.all(tx.statements.deleteSteps, [id])
+    }
+    return finished
+  },
+  async extendLeases(tx, workerId, runIds, leaseExpiresAt) {
+    const { marks, values } = inList(runIds)
+    return tx.all<Pick<RunsTable, 'id' | 'attempts'>>(
+      `UPDATE runs SET lease_expires_at = ? WHERE status = 'running' AND worker_id = ? AND id IN (${marks})
+        RETURNING id, attempts`,
+      [leaseExpiresAt, workerId, ...values],
+    )
+  },
+  appendEvents,
+  lockAccount: statement('SELECT id FROM accounts WHERE id = ?'),
+  lockRun: statement(findRunSql),
+  findClaimable: statement(
+    `SELECT id, browser_context_id, persist_context, concurrency_group, (${ready()}) AS claimable FROM runs WHERE id = ?`,
+  ),
+  lockLeasedRun: statement("SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND status = 'running'"),
+  lockLostRuns: statement("SELECT * FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500"),
+  joinSmallRuns: `LEFT JOIN runs ON runs.id = page.id AND ${runBytes} <= ?`,
+  eventsAfter: statement(
+    'SELECT sequence, at, type, data FROM run_events WHERE run_id = ? AND sequence > ? ORDER BY sequence LIMIT ?',
+  ),
+} satisfies RunStatements
+
+async function insertTerms(tx: Transaction, rows: Parameters<RunStatements['insertTerms']>[1]): Promise<void> {
+  for (const row of rows) await tx.all(insertTerm, row)
+}
+
+async function appendEvents(tx: Transaction, events: Parameters<RunStatements['appendEvents']>[1]): Promise<void> {
+  for (const { run_id, at, type, data } of events) await tx.all(appendEventSql, [run_id, at, type, data, run_id])
+}

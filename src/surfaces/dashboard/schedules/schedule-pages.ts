@@ -1,0 +1,456 @@
+/** The tab "Schedules". Every user of the account can do all of this. */
+import { v7 as uuid } from 'uuid'
+import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
+import { refusedDetails, tooManyQueuedRuns } from '../../../domain/queue/queue-problems.ts'
+import type { QueueResult } from '../../../domain/run-api/runs.ts'
+import type { Run } from '../../../domain/runs/run.ts'
+import {
+  type OverlapPolicy,
+  type PausedReason,
+  type Schedule,
+  type ScheduleError,
+  type SkipReason,
+  toErrors,
+} from '../../../domain/schedules/schedule.ts'
+import type { MissedPolicy } from '../../../domain/schedules/schedule-times.ts'
+import type { Workflow } from '../../../domain/workflows/workflow.ts'
+import { parseId } from '../../../storage/statement-values.ts'
+import type { Dependencies } from '../dependencies.ts'
+import { formatDuration, time } from '../format.ts'
+import {
+  attribute,
+  backLink,
+  badge,
+  emptyState,
+  type Fact,
+  facts,
+  type Html,
+  heading,
+  html,
+  inputField,
+  labelledField,
+  nothing,
+  notice,
+  selectField,
+  table,
+  textArea,
+} from '../html.ts'
+import { formId, orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
+import { type QueuerLabel, readQueuerLabels, runLink } from '../runs/run-labels.ts'
+import { renderRunTable } from '../runs/run-table.ts'
+import { findSecretPlaces, hiddenSecret, hideSecrets } from '../workflows/json-input.ts'
+import {
+  isPersistContext,
+  persistDefault,
+  renderConcurrencyKey,
+  renderContextChoice,
+  renderTags,
+} from '../workflows/queue-options.ts'
+import { listSelectableContexts } from '../workflows/workflow-pages.ts'
+import {
+  emptyForm,
+  type FormErrors,
+  hasOptions,
+  missedPolicies,
+  overlapPolicies,
+  parseForm,
+  type ScheduleForm,
+  submittedForm,
+  toForm,
+  toFormErrors,
+} from './schedule-form.ts'
+
+const schedulesPerPage = 50
+const runsShown = 20
+
+export const listSchedules: PageHandler = async ({ account, query }, { schedules }) => {
+  const cursor = query.get('cursor') ?? undefined
+  const page = await schedules.list(account.id, { limit: schedulesPerPage, cursor })
+  // The cursor is invalid, for example because someone edited the address.
+  if (!page) return { location: '/schedules' }
+  const message = query.get('done') === 'deleted' ? 'Schedule deleted. Its runs stay.' : undefined
+  return scheduleTab('Schedules', renderScheduleList({ ...page, isFirstPage: cursor === undefined, message }))
+}
+
+export const showNewSchedule: PageHandler = async (request, deps) =>
+  formPage(request, deps, { id: uuid(), form: emptyForm, errors: {} })
+
+export const createSchedule: PageHandler = async (request, deps) => {
+  const { account, actor, form: fields } = request
+  const given = formId(fields)
+  // Other versions of UUIDs are not found again.
+  const id = parseId(given) ?? uuid()
+  const form = submittedForm(fields)
+  const parsed = parseForm(form)
+  if ('errors' in parsed) return formPage(request, deps, { id, form, errors: parsed.errors }, 400)
+  const wanted = { ...parsed.given, workflowId: form.workflowId }
+  const created = await deps.schedules.create(account.id, wanted, actor, id)
+  switch (created.kind) {
+    case 'created':
+      return { location: `${schedulePath(created.schedule)}?done=created` }
+    case 'invalid':
+      return formPage(request, deps, { id, form, errors: toFormErrors(created.errors) }, 400)
+    case 'tooManySchedules': {
+      const text = `This account has ${created.schedulesMax} schedules. Delete one to create another.`
+      return formPage(request, deps, { id, form, errors: { form: text } }, 409)
+    }
+  }
+}
+
+export const showScheduleChange: PageHandler = async (request, deps) => {
+  const schedule = await findSchedule(request, deps)
+  return formPage(request, deps, { schedule, form: toForm(schedule), errors: {} })
+}
+
+export const changeSchedule: PageHandler = async (request, deps) => {
+  const schedule = await findSchedule(request, deps)
+  const form = { ...submittedForm(request.form), workflowId: schedule.workflowId }
+  const parsed = parseForm(form)
+  if ('errors' in parsed) return formPage(request, deps, { schedule, form, errors: parsed.errors }, 400)
+  const updated = orNotFound(await deps.schedules.update(request.account.id, schedule.id, parsed.given, request.actor))
+  if ('errors' in updated) {
+    return formPage(request, deps, { schedule, form, errors: toFormErrors(updated.errors) }, 400)
+  }
+  return { location: `${schedulePath(schedule)}?done=changed` }
+}
+
+export const setPaused: PageHandler = async (request, deps) => {
+  const schedule = await findSchedule(request, deps)
+  const paused = request.form.get('paused') === 'true'
+  const updated = orNotFound(await deps.schedules.update(request.account.id, schedule.id, { paused }, request.actor))
+  if ('errors' in updated) return schedulePage(request, deps, schedule, refusal(updated.errors), 409)
+  return { location: `${schedulePath(schedule)}?done=${paused ? 'paused' : 'resumed'}` }
+}
+
+export const triggerSchedule: PageHandler = async (request, deps) => {
+  const schedule = await findSchedule(request, deps)
+  const queued = orNotFound(await deps.schedules.trigger(request.account.id, schedule.id, request.actor))
+  if (queued.kind === 'queued') return { location: `/runs/${queued.run.id}` }
+  return schedulePage(request, deps, schedule, describeRefusal(queued), 409)
+}
+
+function describeRefusal(refused: Exclude<QueueResult, { kind: 'queued' }>): string {
+  switch (refused.kind) {
+    case 'tooManyQueuedRuns':
+      return tooManyQueuedRuns(refused).problem.detail
+    case 'noSuchBrowserContext':
+      return refusal([{ pointer: '/browserContextId', detail: refusedDetails.noSuchBrowserContext }])
+    case 'idempotencyConflict':
+    case 'runDeleted':
+      return 'The run was not queued.'
+    default:
+      return refusal(toErrors(refused))
+  }
+}
+
+function refusal(errors: readonly ScheduleError[]): string {
+  return `Runs of this schedule would be refused: ${errors.map(({ pointer, detail }) => `${pointer} ${detail}`).join('; ')}.`
+}
+
+const messages = new Map([
+  ['created', 'Schedule created.'],
+  ['changed', 'Schedule changed.'],
+  ['paused', 'Schedule paused.'],
+  ['resumed', 'Schedule resumed.'],
+])
+
+export const showSchedule: PageHandler = async (request, deps) =>
+  schedulePage(request, deps, await findSchedule(request, deps))
+
+async function schedulePage(
+  { account, query }: PageRequest,
+  deps: Dependencies,
+  schedule: Schedule,
+  error?: string,
+  status = 200,
+): Promise<Page> {
+  const [page, queuerLabel] = await Promise.all([
+    deps.runs.list(account.id, { scheduleId: schedule.id, limit: runsShown }),
+    readQueuerLabels(deps, account.id),
+  ])
+  const done = messages.get(query.get('done') ?? '')
+  const message = error ? ({ tone: 'bad', text: error } as const) : done && ({ tone: 'good', text: done } as const)
+  const workflows = deps.workflows.current(account.id).list()
+  const shown = { schedule, runs: page?.runs ?? [], workflows, queuerLabel, message: message || undefined }
+  return scheduleTab(scheduleTitle(schedule), renderSchedule(shown), status)
+}
+
+export const confirmScheduleDeletion: PageHandler = async (request, deps) =>
+  scheduleTab('Delete schedule', renderScheduleDeletion(await findSchedule(request, deps)))
+
+export const deleteSchedule: PageHandler = async ({ account, params, actor }, { schedules }) => {
+  orNotFound(await schedules.delete(account.id, params.id ?? '', actor))
+  return { location: '/schedules?done=deleted' }
+}
+
+interface ShownForm {
+  schedule?: Schedule
+  id?: string
+  form: ScheduleForm
+  errors: FormErrors
+}
+
+async function formPage(request: PageRequest, deps: Dependencies, shown: ShownForm, status = 200): Promise<Page> {
+  const current = deps.workflows.current(request.account.id)
+  const workflow = current.get(shown.form.workflowId)
+  // Secrets that were entered are not shown again.
+  const stored = shown.schedule ? toForm(shown.schedule).variables : emptyForm.variables
+  const variables = workflow ? hideSecrets(shown.form.variables, findSecretPlaces(workflow.variables)) : stored
+  const isHidden = variables === undefined || variables.includes(hiddenSecret)
+  const form = { ...shown.form, variables: variables ?? '' }
+  const errors = { ...shown.errors }
+  if (isHidden && !errors.variables) errors.variables = 'Enter the secrets again.'
+  const title = shown.schedule ? 'Edit schedule' : 'Create schedule'
+  const contexts = await listSelectableContexts(request, deps, form.browserContextId)
+  return scheduleTab(title, renderScheduleForm({ ...shown, workflows: current.list(), contexts, form, errors }), status)
+}
+
+async function findSchedule({ account, params }: PageRequest, { schedules }: Dependencies): Promise<Schedule> {
+  return orNotFound(await schedules.get(account.id, params.id ?? ''))
+}
+
+function scheduleTab(title: string, body: Html, status = 200): Page {
+  return { title, tab: 'schedules', body, status }
+}
+
+// Templates of the list of schedules and of one schedule's page.
+
+interface ScheduleList {
+  schedules: Schedule[]
+  nextCursor: string | null
+  isFirstPage: boolean
+  message: string | undefined
+}
+
+const createButton = html`<a class="button" href="/schedules/new">Create schedule</a>`
+
+function renderScheduleList({ schedules, nextCursor, isFirstPage, message }: ScheduleList): Html {
+  const isEmpty = schedules.length === 0 && isFirstPage
+  const lead = 'Queue runs by a cron expression or an interval. Each time makes exactly one run.'
+  return html`${heading('Schedules', { lead, ...(!isEmpty && { actions: createButton }) })}
+    ${message ? notice('good', message) : nothing}
+    <div id="schedules" data-live="/runs/changes">${isEmpty ? noSchedules : renderTable(schedules)}</div>
+    <p class="pages">
+      ${isFirstPage ? nothing : html`<a href="/schedules">← Newest</a>`}
+      ${nextCursor === null ? nothing : html`<a href="/schedules?cursor=${nextCursor}">Older →</a>`}
+    </p>`
+}
+
+const noSchedules = emptyState(
+  'No schedules',
+  html`<p>A schedule queues a run of a workflow every night, every hour, or whenever you say.</p><p>${createButton}</p>`,
+)
+
+function renderTable(schedules: Schedule[]): Html {
+  const rows = schedules.map((schedule) => [
+    html`<div class="stack"><strong><a href="${schedulePath(schedule)}">${scheduleTitle(schedule)}</a></strong>
+      <small>${schedule.workflowId}</small></div>`,
+    renderTiming(schedule),
+    scheduleBadge(schedule),
+    time(schedule.nextTimes[0] ?? null, 'relative', 'none'),
+    renderLastRun(schedule),
+  ])
+  return table(['Schedule', 'Times', 'Status', 'Next time', 'Last run'], rows, 'Schedules, newest first')
+}
+
+function renderLastRun({ lastRun }: Schedule): Html {
+  if (!lastRun) return html`<span class="muted">none</span>`
+  const { id, scheduledFor, status } = lastRun
+  if (status === null) return html`<span>${time(scheduledFor)} <span class="muted">deleted</span></span>`
+  return html`<div class="stack">${runLink(id)} <small>${status}, ${time(scheduledFor)}</small></div>`
+}
+
+interface SchedulePage {
+  schedule: Schedule
+  runs: Run[]
+  workflows: Workflow[]
+  queuerLabel: QueuerLabel
+  message: { tone: 'good' | 'bad'; text: string } | undefined
+}
+
+function renderSchedule({ schedule, runs, workflows, queuerLabel, message }: SchedulePage): Html {
+  const { pausedReason, pausedDetail, lastSkipped } = schedule
+  const detail = pausedDetail === null ? '' : ` ${pausedDetail}`
+  return html`${backLink('/schedules', 'Schedules')}
+    ${message ? notice(message.tone, message.text) : nothing}
+    <div id="schedule" data-live="/runs/changes">
+      ${scheduleBadge(schedule)} ${heading(scheduleTitle(schedule), { actions: renderActions(schedule) })}
+      ${pausedReason === null ? nothing : notice(pausedReason === 'request' ? 'quiet' : 'warning', `${pausedMessages[pausedReason]}${detail}`)}
+      <section class="card">
+        ${facts([
+          ['Workflow', html`<a href="/workflows/${schedule.workflowId}">${schedule.workflowId}</a>`],
+          ['Times', renderTiming(schedule)],
+          ['Next times', renderNextTimes(schedule)],
+          ['Missed times', missedLabels[schedule.missed]],
+          ['While a run is unfinished', overlapLabels[schedule.overlap]],
+          ...renderOptions(schedule),
+          ['Last run', renderLastRun(schedule)],
+          [
+            'Last time without a run',
+            lastSkipped
+              ? html`${time(lastSkipped.scheduledFor, 'exact')}: ${skipLabels[lastSkipped.reason]}`
+              : html`<span class="muted">none</span>`,
+          ],
+          ['Created', time(schedule.createdAt, 'exact')],
+          ['ID', html`<code>${schedule.id}</code>`],
+        ])}
+      </section>
+      <h2>Variables</h2>
+      <pre tabindex="0" aria-label="Variables"><code>${JSON.stringify(schedule.variables, null, 2)}</code></pre>
+      <h2>Runs</h2>
+      ${runs.length === 0 ? html`<p class="muted">None yet.</p>` : renderRunTable({ runs, workflows, queuerLabel })}
+    </div>`
+}
+
+/** The options of its runs that are not the defaults. */
+function renderOptions({ tags, concurrencyKey, priority, expiresInSeconds, browserContextId }: Schedule): Fact[] {
+  const facts: (Fact | false)[] = [
+    tags.length > 0 && ['Tags', html`${tags.map((tag) => html`<code>${tag}</code> `)}`],
+    concurrencyKey !== null && ['Concurrency key', html`<code>${concurrencyKey}</code>`],
+    priority !== 0 && ['Priority', `${priority}`],
+    expiresInSeconds !== null && ['Expires if not started', `after ${formatDuration(expiresInSeconds * 1000)}`],
+    browserContextId !== null && [
+      'Browser context',
+      html`<a href="/browser-contexts/${browserContextId}"><code>${browserContextId}</code></a>`,
+    ],
+  ]
+  return facts.filter((fact) => fact !== false)
+}
+
+function renderNextTimes({ nextTimes }: Schedule): Html {
+  if (nextTimes.length === 0) return html`<span class="muted">none</span>`
+  return html`<div class="stack">${nextTimes.map((at) => html`<span>${time(at, 'exact')}</span>`)}</div>`
+}
+
+function renderActions(schedule: Schedule): Html {
+  const path = schedulePath(schedule)
+  const isActive = schedule.pausedReason === null
+  return html`<form method="post" action="${path}/trigger"><button>Run now</button></form>
+    <form method="post" action="${path}/state">
+      <input type="hidden" name="paused" value="${isActive ? 'true' : 'false'}" />
+      <button class="secondary">${isActive ? 'Pause' : 'Resume'}</button>
+    </form>
+    <a class="button secondary" href="${path}/edit">Edit</a>
+    <a class="button secondary danger" href="${path}/delete">Delete</a>`
+}
+
+// Templates of the forms of schedules.
+
+interface ScheduleFormPage {
+  /** `undefined` for a new schedule. */
+  schedule?: Schedule | undefined
+  /** The id of a new schedule, so that submitting the form twice creates one. */
+  id?: string
+  workflows: Workflow[]
+  /** Browser contexts to choose from. */
+  contexts: readonly BrowserContext[]
+  form: ScheduleForm
+  errors: FormErrors
+}
+
+function renderScheduleForm({ schedule, id = '', workflows, contexts, form, errors }: ScheduleFormPage): Html {
+  const back = schedule ? schedulePath(schedule) : '/schedules'
+  const title = schedule ? 'Edit schedule' : 'Create schedule'
+  const options = workflows.map((workflow) => ({ value: workflow.id, title: workflow.title ?? workflow.id }))
+  const workflow = schedule
+    ? html`<p>Workflow: <code>${schedule.workflowId}</code></p>`
+    : selectField({ name: 'workflowId', label: 'Workflow', value: form.workflowId, options, error: errors.workflowId })
+  const variables = {
+    name: 'variables',
+    label: 'Variables, as JSON',
+    hint: schedule ? 'Secrets are kept if you change nothing here. Otherwise enter them again.' : undefined,
+    error: errors.variables,
+  }
+  return html`${backLink(back, schedule ? scheduleTitle(schedule) : 'Schedules')} ${heading(title)}
+    ${errors.form ? notice('bad', errors.form) : nothing}
+    <form method="post" class="card">
+      ${schedule ? nothing : html`<input type="hidden" name="id" value="${id}" />`}
+      ${inputField({ name: 'name', label: 'Name', value: form.name, error: errors.name, maxlength: 100, hint: 'Optional.' })}
+      ${workflow}
+      ${labelledField(variables, (common) => textArea(common, form.variables, 6))}
+      ${inputField({ name: 'cron', label: 'Cron expression', value: form.cron, error: errors.cron, maxlength: 256, hint: 'Minute, hour, day of the month, month, day of the week, such as 0 7 * * MON-FRI.' })}
+      ${inputField({ name: 'timeZone', label: 'Time zone', value: form.timeZone, error: errors.timeZone, maxlength: 64, hint: 'Of the cron expression, such as Europe/Berlin.' })}
+      ${inputField({ name: 'intervalSeconds', label: 'Or an interval, in seconds', value: form.intervalSeconds, error: errors.intervalSeconds, inputmode: 'numeric' })}
+      ${selectField({ name: 'missed', label: 'Missed times', value: form.missed, error: errors.missed, options: missedPolicies.map((value) => ({ value, title: missedLabels[value] })) })}
+      ${selectField({ name: 'overlap', label: 'While a run is unfinished', value: form.overlap, error: errors.overlap, options: overlapPolicies.map((value) => ({ value, title: overlapLabels[value] })) })}
+      ${renderRunOptions(form, errors, contexts)}
+      <div class="buttons"><button>${schedule ? 'Save changes' : 'Create schedule'}</button><a href="${back}">Cancel</a></div>
+    </form>`
+}
+
+function renderRunOptions(form: ScheduleForm, errors: FormErrors, contexts: readonly BrowserContext[]): Html {
+  const { tags, concurrencyKey, priority, expiresInSeconds, browserContextId: contextId } = form
+  const error = (name: keyof ScheduleForm) => (errors[name] === undefined ? {} : { error: errors[name] })
+  const names = ['tags', 'concurrencyKey', 'priority', 'expiresInSeconds', 'browserContextId'] as const
+  const isOpen = hasOptions(form) || names.some((name) => errors[name] !== undefined)
+  const persist = isPersistContext(form.persistContext) ? form.persistContext : persistDefault
+  return html`<details ${attribute('open', isOpen)}><summary>Options of its runs</summary>
+    ${renderTags({ tags: { text: tags, ...error('tags') } })}
+    ${renderConcurrencyKey({ concurrencyKey: { text: concurrencyKey, ...error('concurrencyKey') } })}
+    ${inputField({ name: 'priority', label: 'Priority', value: priority, error: errors.priority, inputmode: 'numeric', hint: 'From -10 to 10. Runs with a higher priority start first; the default is 0.' })}
+    ${inputField({ name: 'expiresInSeconds', label: 'Expires after (seconds)', value: expiresInSeconds, error: errors.expiresInSeconds, inputmode: 'numeric', hint: 'A run that has not started by then never starts.' })}
+    ${renderContextChoice({ contextId, persist, ...error('browserContextId') }, contexts)}
+  </details>`
+}
+
+function renderScheduleDeletion(schedule: Schedule): Html {
+  return html`${backLink(schedulePath(schedule), scheduleTitle(schedule))} ${heading('Delete this schedule?')}
+    <form method="post" class="card">
+      <p>It queues no more runs. Its runs stay. <strong>This cannot be undone.</strong></p>
+      ${facts([
+        ['Schedule', scheduleTitle(schedule)],
+        ['Times', renderTiming(schedule)],
+        ['Created', time(schedule.createdAt)],
+      ])}
+      <div class="buttons"><button class="danger">Delete schedule</button><a href="${schedulePath(schedule)}">Cancel</a></div>
+    </form>`
+}
+
+// How pages describe a schedule.
+
+function schedulePath({ id }: Pick<Schedule, 'id'>): string {
+  return `/schedules/${id}`
+}
+
+function scheduleTitle({ name, workflowId }: Pick<Schedule, 'name' | 'workflowId'>): string {
+  return name ?? workflowId
+}
+
+function scheduleBadge({ pausedReason }: Schedule): Html {
+  if (pausedReason === null) return badge('good', 'Active')
+  return pausedReason === 'request' ? badge('quiet', 'Paused') : badge('bad', 'Paused')
+}
+
+function renderTiming({ cron, timeZone, intervalSeconds }: Schedule): Html {
+  if (cron === null) return html`every ${formatDuration((intervalSeconds ?? 0) * 1000)}`
+  return html`<div class="stack"><code>${cron}</code> <small>${timeZone ?? ''}</small></div>`
+}
+
+const missedLabels: Record<MissedPolicy, string> = {
+  skip: 'Get no runs',
+  runOnce: 'The latest gets a run',
+  runAll: 'Each gets a run, at most the latest 100',
+}
+
+const overlapLabels: Record<OverlapPolicy, string> = {
+  allow: 'Queue the run, too',
+  skip: 'Leave the time out',
+  queue: 'Wait until the run has ended',
+  cancelPrevious: 'Cancel the unfinished run',
+}
+
+const skipLabels: Record<SkipReason, string> = {
+  missed: 'missed',
+  overlap: 'an earlier run had not ended',
+  queuedRunsLimit: 'the account had reached its limit of queued runs',
+  storageQuota: 'the account had reached its storage quota',
+}
+
+const pausedMessages: Record<PausedReason, string> = {
+  request: 'This schedule is paused. Times that pass get no runs.',
+  workflowRemoved: 'This schedule was paused: its workflow is no longer deployed.',
+  runInvalid:
+    'This schedule was paused: the current version of its workflow refuses its runs. Edit it, then resume it.',
+  browserContextRemoved: 'This schedule was paused: its browser context was deleted.',
+  error: 'This schedule was paused: the service could not read it. Its log says why.',
+}

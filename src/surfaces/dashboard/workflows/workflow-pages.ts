@@ -1,0 +1,260 @@
+/** The tab "Workflows": the deployed workflows, and queueing a run of one. */
+import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
+import type { Run } from '../../../domain/runs/run.ts'
+import { exampleVariables } from '../../../domain/workflows/example-values.ts'
+import type { Workflow } from '../../../domain/workflows/workflow.ts'
+import { concurrencyOf, type Throttle } from '../../../domain/workflows/workflow-limits.ts'
+import { maskedSecretDetail, type VariableError } from '../../../domain/workflows/workflows.ts'
+import { sendWorkflowDocs } from '../../docs/workflow-pages.ts'
+import type { Dependencies } from '../dependencies.ts'
+import { formatDuration } from '../format.ts'
+import { backLink, copyable, emptyState, type Fact, facts, type Html, heading, html, nothing, table } from '../html.ts'
+import {
+  orNotFound,
+  type Page,
+  type PageHandler,
+  PageNotFound,
+  type PageRequest,
+  type StreamHandler,
+} from '../page-handler.ts'
+import { queueCommand } from './curl-commands.ts'
+import {
+  newQueueForm,
+  type QueueForm,
+  readQueueForm,
+  toQueueRequest,
+  withErrors,
+  withoutSecrets,
+} from './queue-form.ts'
+import { renderQueueForm } from './queue-form-template.ts'
+import { initialStart, readStart, toContextQuery, withRefusal } from './queue-options.ts'
+
+export const listWorkflows: PageHandler = async ({ account }, { workflows }) => ({
+  title: 'Workflows',
+  tab: 'workflows',
+  body: renderWorkflowList(workflows.current(account.id).list()),
+})
+
+export const showWorkflow: PageHandler = async (request, deps) => {
+  const { account, params, query } = request
+  const workflow = orNotFound(deps.workflows.current(account.id).get(params.id ?? ''))
+  const from = await findEarlierRun(request, deps, query.get('from'))
+  const form = newQueueForm(workflow, from, query.get('as') === 'json', query.get('browserContextId') ?? '')
+  return workflowPage(request, deps, { ...form, start: await initialStart(deps.runs, from) })
+}
+
+export const showWorkflowDocs: StreamHandler = async ({ account }, deps, request, response) => {
+  await sendWorkflowDocs(response, request.path.slice('/docs/workflows'.length), {
+    docs: deps.builtDocs,
+    workflows: deps.workflows.current(account.id),
+    executionUrl: deps.addresses().executionUrl,
+  })
+}
+
+export const queueRun: PageHandler = async (request, deps) => {
+  const { account, user, query, params } = request
+  const workflow = orNotFound(deps.workflows.current(account.id).get(params.id ?? ''))
+  const from = await findEarlierRun(request, deps, request.form.get('from'))
+  const read = readQueueForm(workflow, from, query.get('as') === 'json' ? 'json' : 'fields', request.form)
+  const form = { ...read, start: await readStart(deps.runs, from, request.form) }
+  const refuse = (shown: QueueForm, status = 400, error = 'The run was not queued. Fix the errors below.') =>
+    workflowPage(request, deps, withoutSecrets(shown), { status, error })
+  const parsed = toQueueRequest(form)
+  if ('invalid' in parsed) return refuse(parsed.invalid)
+  const queuer = { accountId: account.id, apiKeyId: null, userId: user.id }
+  const start =
+    from && form.start?.isChosen
+      ? await deps.runs.readStart(from, form.start.step, queuer, parsed.request.variables)
+      : undefined
+  if (start && 'refused' in start) return refuse({ ...form, start: form.start && withRefusal(form.start, start) })
+  const queued = await deps.runs.queue(queuer, { ...parsed.request, start })
+  switch (queued.kind) {
+    case 'queued':
+      return { location: `/runs/${queued.run.id}` }
+    case 'variablesInvalid':
+      return refuse(withErrors(form, from ? queued.errors.map(explainMask) : queued.errors))
+    case 'idempotencyConflict':
+      // The user went back to a submitted form and changed it. The new key lets them submit it.
+      return refuse(
+        { ...form, key: newQueueForm(workflow, from, false).key },
+        409,
+        'This form already queued a run with other values. Submit it again to queue another run.',
+      )
+    case 'runDeleted':
+      return refuse(
+        { ...form, key: newQueueForm(workflow, from, false).key },
+        409,
+        'This form already queued a run, which was deleted. Submit it again to queue another run.',
+      )
+    case 'tooManyQueuedRuns':
+      return refuse(
+        form,
+        429,
+        `The run was not queued: this account has reached its limit of ${queued.queuedMax} queued runs. Try again when some have started, or cancel some.`,
+      )
+    case 'noSuchBrowserContext':
+      // The form's field reports the deleted context itself.
+      return refuse(form)
+    case 'usesNoBrowser':
+      return refuse(form, 400, 'The run was not queued: this workflow uses no browser, so it takes no browser context.')
+    case 'usesNoConcurrencyKey':
+      return refuse(form, 400, 'The run was not queued: this workflow takes no concurrency key any more.')
+    case 'noSuchWorkflow':
+      throw new PageNotFound()
+  }
+}
+
+/** A masked secret is resolved only for unchanged variables, or for the user who queued the earlier run. */
+function explainMask({ pointer, detail }: VariableError): VariableError {
+  const explanation =
+    'is a secret that must be entered again, because only its own user can reuse it with other variables'
+  return { pointer, detail: detail === maskedSecretDetail ? explanation : detail }
+}
+
+/** The run to run again. @throws {PageNotFound} unless it is a run of this account and workflow. */
+async function findEarlierRun({ account, params }: PageRequest, { runs }: Dependencies, id: string | null) {
+  if (!id) return undefined
+  const run: Run = orNotFound(await runs.get(account.id, id))
+  return orNotFound(run.workflowId === params.id && run)
+}
+
+async function workflowPage(
+  request: PageRequest,
+  deps: Dependencies,
+  form: QueueForm,
+  { status = 200, error = '' } = {},
+): Promise<Page> {
+  const { workflow, context } = form
+  const contexts = workflow.usesBrowser ? await listSelectableContexts(request, deps, context.contextId) : []
+  const deploymentId = deps.workflows.current(request.account.id).deploymentOf(workflow.id)
+  const { executionUrl } = deps.addresses()
+  const body = renderWorkflow({ form, error, contexts, executionUrl, deploymentId })
+  return { title: workflow.title, tab: 'workflows', body, status }
+}
+
+const selectableContextsMax = 100
+
+/** The newest contexts, and the selected one even if it is older. */
+export async function listSelectableContexts(
+  { account }: PageRequest,
+  { browserContexts }: Dependencies,
+  selectedId: string,
+): Promise<BrowserContext[]> {
+  const newest = (await browserContexts.list(account.id, { limit: selectableContextsMax }))?.contexts ?? []
+  if (selectedId === '' || newest.some(({ id }) => id === selectedId)) return newest
+  const selected = await browserContexts.get(account.id, selectedId)
+  return selected ? [...newest, selected] : newest
+}
+
+// Templates of the list of workflows and of one workflow's page.
+
+function renderWorkflowList(workflows: Workflow[]): Html {
+  const lead = html`The workflows that this account can run, as they were deployed.`
+  return html`${heading('Workflows', { lead })} ${workflows.length === 0 ? noWorkflows : renderWorkflowTable(workflows)}`
+}
+
+const noWorkflows = emptyState(
+  'No workflows',
+  html`<p>Deploy a directory of workflows: <code>npm run cli -- workflows deploy DIR</code>.</p>
+    <p>The directory <code>examples/workflows</code> has workflows to start from.</p>`,
+)
+
+function renderWorkflowTable(workflows: Workflow[]): Html {
+  const rows = workflows.map(({ id, title, description, version }) => [
+    html`<div class="stack">
+      <a href="/workflows/${id}"><strong>${title}</strong></a>
+      ${description === null ? nothing : html`<small>${description}</small>`}
+    </div>`,
+    html`<code>${id}</code>`,
+    version,
+    html`<span class="row-actions">
+      <a href="/workflows/${id}#queue" aria-label="Run ${title}">Run</a>
+      <a href="/runs?workflow=${id}" aria-label="View runs of ${title}">View runs</a>
+    </span>`,
+  ])
+  return table(['Workflow', 'ID', 'Version', ''], rows, 'Workflows')
+}
+
+interface WorkflowPage {
+  deploymentId: string | null
+  form: QueueForm
+  error: string
+  contexts: readonly BrowserContext[]
+  executionUrl: string
+}
+
+function renderWorkflow({ form, error, contexts, executionUrl, deploymentId }: WorkflowPage): Html {
+  const { workflow } = form
+  const { id, title, description } = workflow
+  const actions = html`<a class="button secondary" href="/docs/workflows/${id}">Docs</a>
+    <a class="button secondary" href="/runs?workflow=${id}">View runs</a>`
+  const browserContext = toContextQuery(form.context, contexts)
+  const command = queueCommand(executionUrl, id, exampleVariables(workflow.variables), { browserContext })
+  const contextHint = html`<p class="muted">The run starts with an empty browser. To start with a
+    <a href="/browser-contexts">browser context</a>, copy the command from its page.</p>`
+  return html`${backLink('/workflows', 'Workflows')}
+    ${heading(title, { ...(description !== null && { lead: description }), actions })}
+    <section class="card">${facts(workflowFacts(workflow, deploymentId))}</section>
+    <div class="columns">
+      <div>${renderQueueForm(form, error, contexts)}</div>
+      <div>
+        <section class="card">
+          <h2>Run from a program</h2>
+          ${copyable('command', command, { label: 'Copy command' })}
+          <p class="muted">Replace <code>&lt;API_KEY&gt;</code> with an <a href="/api-keys">API key</a>.</p>
+          ${workflow.usesBrowser && !browserContext ? contextHint : nothing}
+        </section>
+        <section class="card">
+          <h2>Schemas</h2>
+          <details><summary>Output</summary>${copyable('output-schema', formatJson(workflow.output))}</details>
+          <details><summary>Variables</summary>${copyable('variables-schema', formatJson(workflow.variables))}</details>
+        </section>
+      </div>
+    </div>`
+}
+
+function workflowFacts(workflow: Workflow, deploymentId: string | null): Fact[] {
+  const { id, version, timeLimitSeconds, usesBrowser } = workflow
+  return [
+    ['ID', html`<code>${id}</code>`],
+    ['Version', version],
+    ...(deploymentId === null ? [] : [['Deployment', html`<code>${deploymentId.slice(0, 12)}</code>`] satisfies Fact]),
+    ['Time limit', `${formatDuration(timeLimitSeconds * 1000)} per attempt`],
+    ['Concurrency', describeConcurrency(workflow)],
+    ...(workflow.throttle ? [['Rate', describeThrottle(workflow.throttle)] satisfies Fact] : []),
+    ['Retries', describeRetries(workflow)],
+    ...(usesBrowser ? [['Browser', 'one per run'] satisfies Fact] : []),
+  ]
+}
+
+function describeConcurrency(workflow: Workflow): string {
+  const concurrency = concurrencyOf(workflow)
+  if (!concurrency) return 'limited by worker slots'
+  return `${concurrency.limit} at a time${scopes[concurrency.per]}`
+}
+
+const scopes = { workflow: '', account: ' in each account', key: ' for each concurrency key' }
+
+function describeThrottle({ limit, periodSeconds, per }: Throttle): string {
+  return `${limit} ${limit === 1 ? 'start' : 'starts'} in ${formatDuration(periodSeconds * 1000)}${scopes[per]}`
+}
+
+/** Further waits are abbreviated. */
+const waitsMax = 4
+
+function describeRetries({ retry }: Workflow): string {
+  const { maxAttempts, backoffSeconds, backoffFactor } = retry
+  if (maxAttempts === 1) return 'none'
+  const count = Math.min(maxAttempts - 1, waitsMax)
+  const waits = Array.from({ length: count }, (_, index) => {
+    const seconds = backoffSeconds * backoffFactor ** index
+    return seconds === 0 ? 'no wait' : formatDuration(seconds * 1000)
+  })
+  const isConstant = new Set(waits).size === 1
+  const described = isConstant ? waits.slice(0, 1) : [...waits, ...(maxAttempts - 1 > count ? ['…'] : [])]
+  return `up to ${maxAttempts} attempts, with ${described.join(', ')} between them`
+}
+
+function formatJson(value: unknown): string {
+  return JSON.stringify(value, null, 2)
+}

@@ -1,0 +1,223 @@
+/** An MCP server for one request: the caller's workflows as tools. A call queues a run and follows it to its end. */
+import { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import {
+  CallToolRequestSchema,
+  type CallToolResult,
+  ErrorCode,
+  ListToolsRequestSchema,
+  McpError,
+  type Tool,
+} from '@modelcontextprotocol/sdk/types.js'
+import type { Request, RequestHandler, Response } from 'express'
+import { readBody } from '../../contract/body.ts'
+import type { Exchange } from '../../contract/exchange.ts'
+import { invalidBody, Problem } from '../../contract/problem.ts'
+import type { Principal } from '../../domain/api-keys/api-key.ts'
+import type { WorkflowRegistry } from '../../domain/deployments/deployments.ts'
+import type { RunFeed } from '../../domain/run-api/run-feed.ts'
+import type { QueueResult, Runs } from '../../domain/run-api/runs.ts'
+import type { Run, RunEvent } from '../../domain/runs/run.ts'
+import { isFinal } from '../../domain/runs/run-state.ts'
+import type { JsonSchema, Workflow } from '../../domain/workflows/workflow.ts'
+import { executionContract } from '../../openapi/served-documents.ts'
+import { bodyBytesMax, type Operation } from '../../openapi/served-operations.ts'
+import type { Cursors } from '../../storage/cursors.ts'
+import { StoreUnavailable } from '../../storage/store.ts'
+import { admitCaller, type CallerDependencies, refuse } from '../api-caller.ts'
+
+interface ToolDependencies {
+  workflows: WorkflowRegistry
+  runs: Runs
+  feed: RunFeed
+  cursors: Cursors
+}
+
+interface ToolCaller {
+  principal: Principal
+  /** Whether the API key would be accepted now. */
+  stillAuthenticated(): Promise<boolean>
+  logError(error: unknown): void
+}
+
+const toolsPerPage = 100
+const listName = 'mcp-tools'
+
+/** The member of `_meta` with the id of a call's run. */
+const runIdMember = 'execution-service/runId'
+
+function createToolServer(dependencies: ToolDependencies, caller: ToolCaller): Server {
+  const { version } = (executionContract.document as unknown as { info: { version: string } }).info
+  const server = new Server({ name: 'execution-service', version }, { capabilities: { tools: {} } })
+  const visible = dependencies.workflows.current(caller.principal.accountId)
+
+  server.setRequestHandler(ListToolsRequestSchema, async ({ params }) => {
+    const { cursor } = params ?? {}
+    const after = cursor === undefined ? '' : dependencies.cursors.read(listName, cursor)
+    if (after === undefined) throw new McpError(ErrorCode.InvalidParams, 'cursor is not a cursor of this list')
+    const rest = visible.list().filter(({ id }) => id > after)
+    const page = rest.slice(0, toolsPerPage)
+    const last = rest.length > page.length ? page.at(-1) : undefined
+    return { tools: page.map(toTool), ...(last && { nextCursor: dependencies.cursors.write(listName, last.id) }) }
+  })
+
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal, _meta, sendNotification }) => {
+    const token = _meta?.progressToken
+    let percent = 0
+    const report = async (event: RunEvent) => {
+      if (token === undefined) return
+      percent = nextPercent(percent, event)
+      const progress = { progressToken: token, progress: percent, total: 100, message: describeEvent(event) }
+      await sendNotification({ method: 'notifications/progress', params: progress })
+    }
+    try {
+      const queued = await dependencies.runs.queue(caller.principal, {
+        workflowId: params.name,
+        variables: params.arguments ?? {},
+        idempotencyKey: undefined,
+        delaySeconds: 0,
+        expiresInSeconds: undefined,
+        priority: 0,
+      })
+      if (queued.kind !== 'queued') return toToolError(params.name, queued)
+      const run = await follow(dependencies, caller, queued.run, signal, report)
+      return toResult(run, queued.run.id, visible.get(params.name))
+    } catch (error) {
+      if (error instanceof McpError) throw error
+      if (error instanceof Problem) return toolError(error.problem.detail)
+      caller.logError(error)
+      const isDown = error instanceof StoreUnavailable
+      throw new McpError(ErrorCode.InternalError, isDown ? 'The store is unavailable.' : 'The service failed.')
+    }
+  })
+  return server
+}
+
+/** MCP has objects only: another output is the member `result` of one. */
+function toTool({ id, title, description, variables, output, deprecated }: Workflow): Tool {
+  const notes = [description ?? title, ...(deprecated ? ['Deprecated.'] : [])]
+  return {
+    name: id,
+    title,
+    description: notes.join('\n\n'),
+    inputSchema: { ...variables, type: 'object' } as Tool['inputSchema'],
+    outputSchema: (isObject(output) ? output : wrapped(output)) as NonNullable<Tool['outputSchema']>,
+  }
+}
+
+function isObject({ type }: JsonSchema): boolean {
+  return type === 'object'
+}
+
+/** Definitions stay at the root, to which references lead. */
+function wrapped({ $schema: _, $defs, definitions, ...output }: JsonSchema): JsonSchema {
+  const kept = { ...($defs !== undefined && { $defs }), ...(definitions !== undefined && { definitions }) }
+  return { type: 'object', properties: { result: output }, required: ['result'], ...kept }
+}
+
+/** Follows the run until it ends, the client disconnects, or the service stops. */
+async function follow(
+  { runs, feed }: ToolDependencies,
+  { principal, stillAuthenticated }: ToolCaller,
+  { id }: Run,
+  signal: AbortSignal,
+  report: (event: RunEvent) => Promise<void>,
+): Promise<Run | undefined> {
+  for await (const event of feed.events(id, 0, 1, signal)) {
+    if (!(await stillAuthenticated())) throw new McpError(ErrorCode.InvalidRequest, `Unauthorized. Run ${id} goes on.`)
+    if (event) await report(event)
+  }
+  return runs.get(principal.accountId, id)
+}
+
+/** Progress must increase with each notification, also for events without progress and in another attempt. */
+function nextPercent(last: number, { type, data }: RunEvent): number {
+  const reported = type === 'progress' ? Number(data.percent) : 0
+  return reported > last ? reported : last + 0.001
+}
+
+function describeEvent({ type, data }: RunEvent): string {
+  if (type === 'status') return `Run is ${data.status}.`
+  if (type === 'step') return `Step ${data.name}: ${data.state}.`
+  if (type === 'artifact') return `File ${data.name} is stored.`
+  return String(data.message ?? `${data.percent} percent`)
+}
+
+function toResult(run: Run | undefined, runId: string, workflow: Workflow | undefined): CallToolResult {
+  const _meta = { [runIdMember]: runId }
+  if (!run) return { ...toolError(`Run ${runId} was deleted.`), _meta }
+  if (!isFinal(run.status)) return { ...toolError(`The service is stopping. Run ${runId} goes on.`), _meta }
+  if (run.status !== 'succeeded') {
+    const reason = run.error ? `: ${run.error.name}: ${run.error.message}` : run.reason ? ` (${run.reason})` : ''
+    return { ...toolError(`Run ${runId} has ended as ${run.status}${reason}`), _meta }
+  }
+  const { output } = run
+  const structuredContent = (workflow && isObject(workflow.output) ? output : { result: output }) as object
+  const text = JSON.stringify(structuredContent)
+  return { content: [{ type: 'text', text }], structuredContent: structuredContent as Record<string, unknown>, _meta }
+}
+
+function toToolError(name: string, result: Exclude<QueueResult, { kind: 'queued' }>): CallToolResult {
+  if (result.kind === 'noSuchWorkflow') throw new McpError(ErrorCode.InvalidParams, `There is no tool ${name}.`)
+  if (result.kind === 'tooManyQueuedRuns') {
+    return toolError(`This account has reached its limit of ${result.queuedMax} queued runs. Try again later.`)
+  }
+  if (result.kind !== 'variablesInvalid') throw new Error(`A call without ${result.kind} got it.`)
+  const errors = result.errors.map(({ pointer, detail }) => `${pointer || 'The arguments'} ${detail}`)
+  return toolError(`The arguments are invalid. ${errors.join('; ')}. No run was queued.`)
+}
+
+function toolError(text: string): CallToolResult {
+  return { content: [{ type: 'text', text }], isError: true }
+}
+
+// `/mcp`: the workflows as tools of the Model Context Protocol, by Streamable HTTP. Stateless: each POST has its own
+// server, so that any process can serve it. API keys, scopes, limits and bodies are as for the operations of the API.
+
+interface McpDependencies extends ToolDependencies, CallerDependencies {
+  /** Responds with 421 to a request for a Host that is not the service's. */
+  checkHost: RequestHandler
+}
+
+/** The scopes of the operations that the message stands for. */
+const scopesByMethod: Record<string, readonly string[]> = {
+  'tools/list': ['workflows:read'],
+  'tools/call': ['runs:write', 'runs:read'],
+}
+
+const message: Pick<Operation, 'body'> = {
+  body: { required: true, mediaTypes: ['application/json'], schemas: [], bytesMax: bodyBytesMax },
+}
+
+export function mcpHandler(dependencies: McpDependencies): RequestHandler {
+  return (request, response, next) =>
+    dependencies.checkHost(request, response, (error?: unknown) =>
+      error ? next(error) : serve(dependencies, request, response).catch(next),
+    )
+}
+
+async function serve(dependencies: McpDependencies, request: Request, response: Response): Promise<void> {
+  const exchange: Exchange<Principal> = response.locals.exchange
+  if (request.method !== 'POST')
+    throw new Problem({ kind: 'method-not-allowed', detail: 'This path has POST.' }, { Allow: 'POST' })
+  // Browsers send it with every request of a page, also of one whose name leads to this service (DNS rebinding).
+  if (request.headers.origin !== undefined) return refuse(response, 403)
+  const caller = await admitCaller(dependencies, request, response)
+  if (!caller) return
+  const { principal, credential } = caller
+  const body = await readBody(message as Operation, request, exchange.tenant)
+  exchange.tenant?.endTurn()
+  if (Array.isArray(body?.value)) throw invalidBody('', 'must be one message')
+  const { method } = Object(body?.value) as { method?: unknown }
+  const needed = typeof method === 'string' ? (scopesByMethod[method] ?? []) : []
+  if (!caller.hasScopes(needed)) return refuse(response, 403)
+  const stillAuthenticated = async () => (await dependencies.apiKeys.authenticate(credential)) !== undefined
+  const logError = (err: unknown) => exchange.logError('tool call failed', { err })
+  const server = createToolServer(dependencies, { principal, stillAuthenticated, logError })
+  const transport = new StreamableHTTPServerTransport({})
+  // A client that disconnects ends the wait; the run goes on.
+  response.once('close', () => void server.close().catch(logError))
+  await server.connect(transport as Transport)
+  await transport.handleRequest(request, response, body?.value)
+}

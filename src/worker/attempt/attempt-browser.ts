@@ -1,0 +1,269 @@
+/** The worker's part of an attempt's browser: restores and saves its browser context, and masks cookies in reports. */
+import type { StorageUsage } from '../../domain/accounts/storage-usage.ts'
+import type { ContextVersions } from '../../domain/browser-contexts/context-versions.ts'
+import {
+  domainLengthMax,
+  isSameState,
+  longestDomainLength,
+  secretCookieValues,
+  stateBytesMax,
+} from '../../domain/browser-contexts/storage-state.ts'
+import type { Claim } from '../../domain/queue/attempts.ts'
+import { evidenceFilesMax, type NewArtifact } from '../../domain/runs/artifact.ts'
+import { toRunError } from '../../domain/runs/reported-values.ts'
+import type { Report } from '../../domain/runs/run.ts'
+import type { Outcome, RunStatus } from '../../domain/runs/run-state.ts'
+import { createRedactor, type Secrets } from '../../domain/workflows/secrets.ts'
+import type { Transaction } from '../../storage/store.ts'
+import { type BrowserHost, BrowserMissing } from '../browser/browser-host.ts'
+import type { Reply } from '../executors/executor-process.ts'
+import type { AttemptMessage, CapturedState } from '../executors/messages.ts'
+import { AttemptLiveView, type LiveViewMessage, type Shown } from '../live-view/attempt-live-view.ts'
+import type { LiveViewSenders } from '../live-view/live-view-senders.ts'
+import { retryUntilAvailable } from './reporter.ts'
+
+export interface AttemptBrowserDependencies {
+  host: BrowserHost
+  liveViews: LiveViewSenders
+  versions: ContextVersions
+  usage: StorageUsage
+}
+
+/** What watching and taking over an attempt's browser does to the attempt. */
+interface WatchedAttemptHooks {
+  /** Sends to the executor. */
+  send(message: LiveViewMessage): void
+  /** Writes to the run's log. */
+  log(message: string): void
+  /** The workflow waits for a person, or no longer. */
+  pause(isPaused: boolean): void
+}
+
+/** How saving the browser context changes the end of an attempt. */
+interface SavedContext {
+  outcome: Outcome
+  reports: Report[]
+  /** Publishes the new version in the transaction that completes the attempt, if there is one. */
+  within?: (tx: Transaction, next: RunStatus) => Promise<Report[]>
+}
+
+export class AttemptBrowser {
+  readonly #dependencies: AttemptBrowserDependencies
+  readonly #claim: Claim
+  readonly #secrets: Secrets
+  readonly #attempt: WatchedAttemptHooks
+  #liveView: AttemptLiveView | undefined
+  readonly #cookies = new Set<string>()
+  #captured: CapturedState
+  /** The storage state that the browser was opened with. */
+  #restored: string | undefined
+  #requested = false
+  #acquired = false
+  #released = false
+  /** Masks secrets and cookies in reports and errors. The run's output is masked separately. */
+  redact: <Value>(value: Value) => Value
+
+  constructor(dependencies: AttemptBrowserDependencies, claim: Claim, secrets: Secrets, attempt: WatchedAttemptHooks) {
+    this.#dependencies = dependencies
+    this.#claim = claim
+    this.#secrets = secrets
+    this.#attempt = attempt
+    this.redact = createRedactor(secrets)
+  }
+
+  /** The reply to an executor whose workflow asks for the browser, which it does once. */
+  async provide(): Promise<Reply> {
+    if (this.#released) return unavailable('The run has ended.')
+    if (this.#requested) return unavailable('The browser was requested before.')
+    this.#requested = true
+    let storageState: string | undefined
+    try {
+      storageState = await this.#storedState()
+    } catch (error) {
+      return unavailable((error as Error).message)
+    }
+    try {
+      const endpoint = await this.#dependencies.host.acquire()
+      if (this.#released) this.#dependencies.host.release()
+      this.#acquired = !this.#released
+      this.#restored = storageState
+      this.#beWatchable()
+      return { type: 'browser', endpoint, storageState }
+    } catch (error) {
+      const { message } = error as Error
+      return unavailable(error instanceof BrowserMissing ? message : `The browser could not be started: ${message}`)
+    }
+  }
+
+  /** @returns undefined when the run has no browser context. */
+  async #storedState(): Promise<string | undefined> {
+    const { accountId, browserContextId: id } = this.#claim
+    if (id === null) return undefined
+    const read = () => this.#dependencies.versions.read(accountId, id)
+    const state = await retryUntilAvailable(read).catch((cause: unknown) => {
+      throw new Error("The run's browser context cannot be decrypted: replace or restore it.", { cause })
+    })
+    if (state === undefined) throw new Error('The browser context of this run was deleted.')
+    this.#mask(state)
+    return state
+  }
+
+  /** Keeps the state that the browser had when the workflow ended. */
+  capture(state: CapturedState): void {
+    this.#captured = state
+    if (!state || !('json' in state)) return
+    try {
+      this.#mask(state.json)
+      const length = longestDomainLength(state.json)
+      if (length <= domainLengthMax) return
+      this.#captured = {
+        unreadable: `the domain of a cookie has ${length} characters; the limit is ${domainLengthMax}.`,
+      }
+    } catch {
+      // A workflow can change anything in its process, including Playwright's functions.
+      this.#captured = { unreadable: 'it is not a storage state as Playwright writes it.' }
+    }
+  }
+
+  #beWatchable(): void {
+    if (this.#released) return
+    this.#liveView = new AttemptLiveView(this.#claim, this.#attempt, (value) => this.redact(value))
+    this.#dependencies.liveViews.add(this.#liveView)
+  }
+
+  /** Passes on what the browser shows, if someone watches, and who has control of it. */
+  show(message: Shown): void {
+    this.#liveView?.onMessage(message)
+  }
+
+  /** Releases the browser: the attempt no longer uses it. */
+  release(): void {
+    if (this.#acquired && !this.#released) this.#dependencies.host.release()
+    this.#released = true
+    if (this.#liveView) this.#dependencies.liveViews.remove(this.#liveView)
+  }
+
+  /** Stores the captured state as a staged version, which `within` publishes when the attempt is completed. */
+  async save(outcome: Outcome): Promise<SavedContext> {
+    const { accountId, runId, contextLease, persistContext } = this.#claim
+    const succeeded = outcome.kind === 'succeeded'
+    if (!contextLease || !this.#captured || (persistContext !== 'always' && !succeeded)) return unchanged(outcome)
+    const problem = this.redact(stateProblem(this.#captured)) ?? this.#dependencies.usage.refusal(accountId)
+    if (problem !== undefined) return succeeded ? unchanged(notSaved(problem)) : unchanged(outcome, warning(problem))
+    const { json } = this.#captured as { json: string }
+    // A run that changed nothing makes no new version, which would push out an old one.
+    if (this.#restored !== undefined && isSameState(this.#restored, json)) return unchanged(outcome)
+    const staged = await this.#dependencies.versions.stage(accountId, contextLease.contextId, json, { runId })
+    if (!staged) return unchanged(outcome, warning(contextDeleted))
+    this.#dependencies.usage.add(accountId, Buffer.byteLength(json))
+    const within = async (tx: Transaction, next: RunStatus) => {
+      // A cancellation may arrive after the workflow has returned.
+      if (persistContext !== 'always' && next !== 'succeeded') {
+        await this.#dependencies.versions.discard(tx, staged)
+        return []
+      }
+      return (await this.#dependencies.versions.commitForRun(tx, staged, contextLease)) ? [] : [warning(contextDeleted)]
+    }
+    return { outcome, reports: [], within }
+  }
+
+  #mask(state: string | undefined): void {
+    if (state === undefined) return
+    const before = this.#cookies.size
+    for (const value of secretCookieValues(state)) this.#cookies.add(value)
+    if (this.#cookies.size === before) return
+    this.redact = createRedactor({ ...this.#secrets, cookies: [...this.#cookies] })
+  }
+}
+
+const contextDeleted = 'The browser context was deleted during the run: its changes were not saved.'
+
+function stateProblem(state: NonNullable<CapturedState>): string | undefined {
+  if ('unreadable' in state) return `The browser's storage state could not be read: ${state.unreadable}`
+  const bytes = 'tooLarge' in state ? state.tooLarge : Buffer.byteLength(state.json)
+  if (bytes <= stateBytesMax) return undefined
+  return `The browser has ${bytes} bytes of cookies and storage; at most ${stateBytesMax} can be saved.`
+}
+
+function unavailable(message: string): Reply {
+  return { type: 'browserUnavailable', message }
+}
+
+function notSaved(message: string): Outcome {
+  return { kind: 'failed', reason: 'contextNotSaved', error: toRunError({ name: 'ContextNotSaved', message }) }
+}
+
+function unchanged(outcome: Outcome, ...reports: Report[]): SavedContext {
+  return { outcome, reports }
+}
+
+function warning(message: string): Report {
+  return { at: Date.now(), type: 'log', data: { level: 'warn', message } }
+}
+
+// The worker's part of an attempt's evidence: stores it, and bounds how long the end of the attempt waits for it.
+
+type EvidenceMessage = Extract<AttemptMessage, { type: 'evidenceStarted' | 'evidence' | 'evidenceEnded' }>
+
+const evidenceMillisecondsMax = 10_000
+
+export class AttemptEvidence {
+  /** Resolves when the evidence is stored, or will not be. */
+  readonly settled: Promise<void>
+  readonly #attempt: number
+  readonly #save: (artifact: NewArtifact) => Promise<void>
+  readonly #resolve: () => void
+  #state: 'none' | 'pending' | 'settled' = 'none'
+  #timer: NodeJS.Timeout | undefined
+  #files = 0
+  #saving: Promise<void> = Promise.resolve()
+  /** Whether the executor has sent all of it. */
+  hasEnded = false
+
+  /** @param save stores a file; it must not reject. */
+  constructor(attempt: number, save: (artifact: NewArtifact) => Promise<void>) {
+    this.#attempt = attempt
+    this.#save = save
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.settled = promise
+    this.#resolve = resolve
+  }
+
+  get isPending(): boolean {
+    return this.#state === 'pending'
+  }
+
+  /** @throws {Error} for a message that only a workflow that writes to the channel sends. */
+  onMessage(message: EvidenceMessage): void {
+    switch (message.type) {
+      case 'evidenceStarted':
+        if (this.#state !== 'none') throw new Error('The executor sends evidence once.')
+        this.#state = 'pending'
+        this.#timer = setTimeout(() => this.settle(), evidenceMillisecondsMax)
+        return
+      case 'evidence':
+        return this.#onFile(message)
+      case 'evidenceEnded':
+        this.hasEnded = true
+        void this.#saving.then(() => this.settle())
+    }
+  }
+
+  /** Stops waiting for evidence. */
+  settle(): void {
+    clearTimeout(this.#timer)
+    this.#state = 'settled'
+    this.#resolve()
+  }
+
+  #onFile({ name, mediaType, content }: Extract<EvidenceMessage, { type: 'evidence' }>): void {
+    // The attempt no longer waits for it.
+    if (this.#state === 'settled') return
+    this.#files += 1
+    if (this.#files > evidenceFilesMax || !name.startsWith(`attempt-${this.#attempt}-`)) {
+      throw new Error('The executor sent a file that is not evidence of its attempt.')
+    }
+    const artifact = { name, mediaType: mediaType as NewArtifact['mediaType'], content: Buffer.from(content, 'base64') }
+    this.#saving = this.#saving.then(() => (this.isPending ? this.#save({ ...artifact, kind: 'evidence' }) : undefined))
+  }
+}

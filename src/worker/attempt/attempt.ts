@@ -1,0 +1,412 @@
+/** One attempt of a run, from its claim to its outcome. */
+import type { StorageUsage } from '../../domain/accounts/storage-usage.ts'
+import type { Claim } from '../../domain/queue/attempts.ts'
+import type { RunQueue } from '../../domain/queue/run-queue.ts'
+import { pausedMillisecondsMax } from '../../domain/run-api/live-views.ts'
+import { ArtifactError, artifactWritesMax, type NewArtifact } from '../../domain/runs/artifact.ts'
+import { stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
+import { type Report, secretsAad, stepAad } from '../../domain/runs/run.ts'
+import type { Outcome, RetryPolicy, RunStatus } from '../../domain/runs/run-state.ts'
+import { createRedactor, insertSecrets, type Secrets } from '../../domain/workflows/secrets.ts'
+import type { Workflow } from '../../domain/workflows/workflow.ts'
+import type { Workflows } from '../../domain/workflows/workflows.ts'
+import type { Encryption } from '../../storage/encryption.ts'
+import type { Transaction } from '../../storage/store.ts'
+import type { AttemptChannel, ExecutorEvent, ExecutorProcess } from '../executors/executor-process.ts'
+import { isLiveViewEvent } from '../live-view/attempt-live-view.ts'
+import { AttemptBrowser, type AttemptBrowserDependencies, AttemptEvidence } from './attempt-browser.ts'
+import type { AttemptEnd, AttemptObserver, ObservedStep } from './attempt-observer.ts'
+import { abortMessages, type Interruption, interruptedOutcome, type LastEvent, toOutcome } from './attempt-outcome.ts'
+import { Reporter, retryUntilAvailable } from './reporter.ts'
+
+type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type: Type }>
+
+export interface AttemptDependencies {
+  queue: RunQueue
+  encryption: Encryption
+  /** Time between a workflow's AbortSignal and the end of its process. */
+  abortGraceSeconds: number
+  browser: AttemptBrowserDependencies
+  usage: StorageUsage
+}
+
+/** The process and the definitions of the deployment that executes the run. */
+export interface Execution {
+  executor: ExecutorProcess
+  deploymentId: string
+  workflows: Workflows
+}
+
+export class Attempt {
+  readonly #dependencies: AttemptDependencies
+  readonly #claim: Claim
+  readonly #execution: Execution
+  readonly #reporter: Reporter
+  readonly #redact: <Value>(value: Value) => Value
+  readonly #secrets: Secrets
+  readonly #browser: AttemptBrowser
+  readonly #observer: Required<AttemptObserver>
+  readonly #timeLimit = new TimeLimit()
+  #grace: NodeJS.Timeout | undefined
+  #channel: AttemptChannel | undefined
+  readonly #steps: AttemptSteps
+  readonly #artifacts: AttemptArtifacts
+  readonly #evidence: AttemptEvidence
+  /** Whether the outcome is decided, and waits for the evidence. */
+  #isEnding = false
+  /** The step that was running when the attempt was interrupted. */
+  #interruptedStep: string | null = null
+  #timeLimitSeconds = 0
+  #interruption: Interruption | undefined
+  #end: (outcome: Outcome | 'leaseLost') => void = () => {}
+  /** Whether the executor may run another attempt. */
+  reusable = false
+  /** Set when `execute` has resolved. */
+  end: AttemptEnd
+
+  constructor(
+    dependencies: AttemptDependencies,
+    claim: Claim,
+    execution: Execution,
+    observer: Required<AttemptObserver>,
+  ) {
+    this.#dependencies = dependencies
+    this.#observer = observer
+    this.#claim = claim
+    this.#execution = execution
+    this.#steps = new AttemptSteps(claim.steps)
+    const { secrets, accountId, runId } = claim
+    this.#secrets = secrets ? JSON.parse(dependencies.encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
+    this.#redact = createRedactor(this.#secrets)
+    this.#browser = new AttemptBrowser(dependencies.browser, claim, this.#secrets, {
+      send: (message) => this.#channel?.reply(message),
+      log: (message) => this.#reporter.add('log', { level: 'info', message }),
+      pause: (isPaused) => (isPaused ? this.#timeLimit.pause() : this.#timeLimit.resume()),
+    })
+    // Looked up at each call: the browser replaces its redactor when it learns of cookies.
+    const redact = <Value>(value: Value) => this.#browser.redact(value)
+    this.#reporter = new Reporter(dependencies.queue, claim, redact, () => this.interrupt('leaseLost'))
+    this.#artifacts = new AttemptArtifacts(dependencies, claim, this.#reporter, this.#redact)
+    this.#evidence = new AttemptEvidence(claim.attempt, (artifact) => this.#artifacts.saveEvidence(artifact))
+  }
+
+  /**
+   * Executes the attempt and stores its outcome; returns false when the lease was lost before that.
+   *
+   * @param onReturned called when the executor is not needed any more, before the outcome is stored.
+   */
+  async execute(onReturned: () => void): Promise<boolean> {
+    const workflow = this.#execution.workflows.get(this.#claim.workflowId)
+    if (!workflow) throw new Error(`The deployment of this run has no workflow ${this.#claim.workflowId}.`)
+    const outcome = await this.#run(workflow)
+    this.#timeLimit.clear()
+    clearTimeout(this.#grace)
+    this.#browser.release()
+    onReturned()
+    const completed = outcome !== 'leaseLost' && (await this.#complete(outcome, workflow.retry))
+    this.end = completed ? outcome : { kind: 'leaseLost' }
+    return completed
+  }
+
+  /** Ends the attempt: aborts its signal now, and ends its process after the grace period. */
+  interrupt(why: Interruption): void {
+    // A second cause does not extend the grace period of the first.
+    if (this.#interruption) return
+    if (why === 'timeLimit' && this.#evidence.isPending) {
+      // The attempt has failed. How long it collects evidence is bounded, and does not count.
+      return void this.#evidence.settled.then(() => this.interrupt(why))
+    }
+    this.#interruption = why
+    this.#interruptedStep = this.#steps.running
+    if (why === 'leaseLost') return this.#endNow('leaseLost')
+    // The outcome is decided: a cancelled run need not wait for the evidence.
+    if (this.#isEnding) return this.#evidence.settle()
+    this.#channel?.abort(abortMessages[why], why === 'timeLimit')
+    const end = () => this.#endAfterEvidence(this.#interruptedOutcome(why))
+    this.#grace = setTimeout(end, this.#dependencies.abortGraceSeconds * 1000)
+  }
+
+  /** Ends the attempt with this outcome, once its evidence is stored or takes too long. */
+  #endAfterEvidence(outcome: Outcome | 'leaseLost'): void {
+    if (!this.#evidence.isPending) return this.#end(outcome)
+    if (this.#isEnding) return
+    this.#isEnding = true
+    void this.#evidence.settled.then(() => this.#endNow(outcome))
+  }
+
+  #endNow(outcome: Outcome | 'leaseLost'): void {
+    // The process may still be at work on the evidence.
+    if (this.#isEnding && !this.#evidence.hasEnded) this.reusable = false
+    this.#end(outcome)
+  }
+
+  #run({ timeLimitSeconds, usesBrowser, evidence = 'onFailure' }: Workflow): Promise<Outcome | 'leaseLost'> {
+    return new Promise((resolve) => {
+      this.#end = resolve
+      this.#timeLimitSeconds = timeLimitSeconds
+      const { workflowId, runId, attempt: runAttempt, variables, contextLease, persistContext } = this.#claim
+      const { encryption } = this.#dependencies
+      const decrypt = (name: string, value: Uint8Array) => encryption.decrypt(value, stepAad(runId, name))
+      const steps = this.#claim.steps.map(({ name, value }) => [name, decrypt(name, value)])
+      const start = {
+        workflowId,
+        runId,
+        runAttempt,
+        variables: insertSecrets(variables, this.#secrets),
+        steps: Object.fromEntries(steps),
+        captureState: contextLease ? persistContext : ('never' as const),
+        usesBrowser,
+        evidence: usesBrowser ? evidence : ('off' as const),
+        secrets: Object.values(this.#secrets),
+      }
+      this.#channel = this.#execution.executor.start(start, (event) => this.#onEvent(event))
+      this.#observer.started()
+      this.#timeLimit.start(timeLimitSeconds, () => this.interrupt('timeLimit'))
+    })
+  }
+
+  #onEvent(event: ExecutorEvent): void {
+    if (isLiveViewEvent(event)) return this.#browser.show(event)
+    switch (event.type) {
+      case 'log':
+        return this.#reporter.add('log', { level: event.level, message: event.message })
+      case 'progress':
+        return this.#reporter.add('progress', { percent: event.percent, message: event.message })
+      case 'step':
+        this.#observeStep(event.name, event.state)
+        return this.#reporter.add('step', { name: event.name, state: event.state })
+      case 'stepFinished': {
+        const position = this.#steps.addFinished(event.name, event.value)
+        return void this.#saveStep(event, position).catch(() => this.interrupt('leaseLost'))
+      }
+      case 'artifact':
+        return void this.#replyWhenSaved(event.id, this.#artifacts.save(event)).catch(() => this.interrupt('leaseLost'))
+      case 'browserRequested': {
+        const reply = this.#browser.provide()
+        this.#observer.browserRequested(reply)
+        return void reply.then((message) => this.#channel?.reply(message))
+      }
+      case 'evidenceStarted':
+      case 'evidence':
+      case 'evidenceEnded':
+        return this.#evidence.onMessage(event)
+      default:
+        if (this.#isEnding) return this.#evidence.settle()
+        if (event.type === 'exited') this.#evidence.settle()
+        else this.#browser.capture(event.state)
+        this.#endAfterEvidence(
+          this.#interruption ? this.#interruptedOutcome(this.#interruption, event) : this.#outcome(event),
+        )
+    }
+  }
+
+  #observeStep(name: string, state: ObservedStep['state'], at = Date.now()): void {
+    this.#observer.step({ name: this.#browser.redact(name), state, at })
+    this.#steps.observe(name, state)
+  }
+
+  /** The outcome of an attempt that was not interrupted. */
+  #outcome(event: LastEvent): Outcome {
+    if (event.type === 'returned') this.reusable = event.reusable
+    const redact = { output: this.#redact, error: <Value>(value: Value) => this.#browser.redact(value) }
+    return toOutcome(event, this.#execution.workflows, this.#claim.workflowId, redact, this.#steps.running)
+  }
+
+  /** A stopping worker keeps a result that arrives within the grace period. */
+  #interruptedOutcome(why: Interruption, event?: LastEvent): Outcome | 'leaseLost' {
+    if (why === 'workerStopped' && event?.type === 'returned') return this.#outcome(event)
+    return interruptedOutcome(why, this.#timeLimitSeconds, this.#browser.redact(this.#interruptedStep))
+  }
+
+  async #saveStep({ name, value }: EventOf<'stepFinished'>, position: number): Promise<void> {
+    const at = Date.now()
+    const { queue, encryption } = this.#dependencies
+    const before = await this.#reporter.take()
+    const finished = this.#reporter.report('step', { name, state: 'finished' }, at)
+    const encrypt = () => encryption.encrypt(value, stepAad(this.#claim.runId, name))
+    const step = { name, position }
+    const saved = await retryUntilAvailable(() => queue.finishStep(this.#claim, step, encrypt, [...before, finished]))
+    this.#observeStep(name, 'finished', at)
+    if (saved) this.#channel?.reply({ type: 'stepSaved', name })
+    else this.interrupt('leaseLost')
+  }
+
+  async #replyWhenSaved(id: number, saving: ReturnType<AttemptArtifacts['save']>): Promise<void> {
+    const result = await saving
+    if (result === 'leaseLost') this.interrupt('leaseLost')
+    else this.#channel?.reply({ type: 'artifactSaved', id, ...result })
+  }
+
+  async #complete(ended: Outcome, retry: RetryPolicy): Promise<boolean> {
+    const context = await retryUntilAvailable(() => this.#browser.save(ended))
+    const mask = (list: readonly Report[]) => list.map(({ at, type, data }) => this.#reporter.report(type, data, at))
+    const reports = [...(await this.#reporter.take()), ...mask(context.reports)]
+    const { outcome, within } = context
+    const masked = within && (async (tx: Transaction, next: RunStatus) => mask(await within(tx, next)))
+    const { queue } = this.#dependencies
+    return retryUntilAvailable(() => queue.complete(this.#claim, outcome, retry, reports, masked))
+  }
+}
+
+// The steps of one attempt: which are running, and whether finished ones are within the limits.
+
+class AttemptSteps {
+  /** Steps that this attempt or an earlier one has finished. */
+  readonly #finished: Set<string>
+  #bytes = 0
+  /** Steps that have started and not ended, the latest last. */
+  #running: string[] = []
+
+  /** @param finished the steps that earlier attempts have finished. */
+  constructor(finished: readonly { name: string }[]) {
+    this.#finished = new Set(finished.map(({ name }) => name))
+  }
+
+  /** The step that has started last and not ended. */
+  get running(): string | null {
+    return this.#running.at(-1) ?? null
+  }
+
+  observe(name: string, state: ObservedStep['state']): void {
+    if (state !== 'started') this.#running = this.#running.filter((each) => each !== name)
+    else if (this.#running.length < stepsMax) this.#running.push(name)
+  }
+
+  /**
+   * Returns the position of the step among the finished ones, from 1. The executor checks the same limits. A process that
+   * writes to its channel itself is ended.
+   */
+  addFinished(name: string, value: string): number {
+    this.#bytes += Buffer.byteLength(value)
+    const isWithinLimits = this.#finished.size < stepsMax && this.#bytes <= stepBytesOfRunMax
+    if (this.#finished.has(name) || !isWithinLimits) throw new Error('The step is finished, or exceeds a limit.')
+    this.#finished.add(name)
+    return this.#finished.size
+  }
+}
+
+// The time limit of an attempt, which does not count time for which a person has paused it, up to a maximum.
+
+export class TimeLimit {
+  #left = 0
+  #pausedLeft = pausedMillisecondsMax
+  #since = 0
+  #isPaused = false
+  #timer: NodeJS.Timeout | undefined
+  #onReached: () => void = () => {}
+
+  start(seconds: number, onReached: () => void): void {
+    this.#left = seconds * 1000
+    this.#onReached = onReached
+    this.#run()
+  }
+
+  /** Does nothing once the attempt has been paused for the maximum. */
+  pause(): void {
+    if (this.#isPaused || !this.#timer || this.#pausedLeft <= 0) return
+    this.#left -= performance.now() - this.#since
+    this.#isPaused = true
+    this.#since = performance.now()
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.resume(), this.#pausedLeft)
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return
+    this.#pausedLeft -= performance.now() - this.#since
+    this.#isPaused = false
+    clearTimeout(this.#timer)
+    this.#run()
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#isPaused = false
+  }
+
+  #run(): void {
+    this.#since = performance.now()
+    this.#timer = setTimeout(this.#onReached, Math.max(0, this.#left))
+  }
+}
+
+// Stores the artifacts of an attempt: those that the workflow writes, and evidence.
+
+type ArtifactEvent = Extract<ExecutorEvent, { type: 'artifact' }>
+
+interface AttemptArtifactsDependencies {
+  queue: RunQueue
+  usage: StorageUsage
+}
+
+class AttemptArtifacts {
+  readonly #dependencies: AttemptArtifactsDependencies
+  readonly #claim: Claim
+  readonly #reporter: Reporter
+  readonly #redact: (text: string) => string
+  #writes = 0
+  #isSaving = false
+
+  constructor(
+    dependencies: AttemptArtifactsDependencies,
+    claim: Claim,
+    reporter: Reporter,
+    redact: (text: string) => string,
+  ) {
+    this.#dependencies = dependencies
+    this.#claim = claim
+    this.#reporter = reporter
+    this.#redact = redact
+  }
+
+  /**
+   * Stores an artifact of the workflow, and reports it together with the pending reports.
+   *
+   * @returns the error that the workflow gets, if the artifact was not stored.
+   * @throws {Error} synchronously, while another artifact is being stored.
+   */
+  save(event: ArtifactEvent): Promise<'leaseLost' | { error?: string }> {
+    if (this.#isSaving) throw new Error('The executor sends one artifact at a time.')
+    this.#isSaving = true
+    return this.#tryToSave(event).finally(() => {
+      this.#isSaving = false
+    })
+  }
+
+  async #tryToSave({ name, mediaType, content }: ArtifactEvent): Promise<'leaseLost' | { error?: string }> {
+    this.#writes += 1
+    if (this.#writes > artifactWritesMax) {
+      return { error: `An attempt may write artifacts ${artifactWritesMax} times, including replacements.` }
+    }
+    const { queue, usage } = this.#dependencies
+    const { accountId } = this.#claim
+    const refusal = usage.refusal(accountId)
+    if (refusal) return { error: `${refusal} The artifact was not stored.` }
+    const bytes = Buffer.from(content, 'base64')
+    const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }
+    const report = this.#reporter.report('artifact', { name: artifact.name, mediaType, sizeBytes: bytes.length })
+    const before = await this.#reporter.take()
+    try {
+      const saved = await retryUntilAvailable(() => queue.keepArtifact(this.#claim, artifact, [...before, report]))
+      if (saved) usage.add(accountId, bytes.length)
+      return saved ? {} : 'leaseLost'
+    } catch (error) {
+      if (!(error instanceof ArtifactError)) throw error
+      const reported = await retryUntilAvailable(() => queue.report(this.#claim, before))
+      return reported ? { error: error.message } : 'leaseLost'
+    }
+  }
+
+  /** Stores evidence. Never rejects: evidence that cannot be stored does not change the attempt's outcome. */
+  async saveEvidence(artifact: NewArtifact): Promise<void> {
+    const { queue, usage } = this.#dependencies
+    const { accountId } = this.#claim
+    try {
+      if (usage.refusal(accountId)) return
+      if (await queue.keepArtifact(this.#claim, artifact, [])) usage.add(accountId, artifact.content.length)
+    } catch {
+      this.#reporter.add('log', { level: 'warn', message: `The evidence ${artifact.name} could not be stored.` })
+    }
+  }
+}

@@ -1,0 +1,73 @@
+/** Collects an attempt's reports for 20 ms and writes them in one transaction, in order and with secrets masked. */
+
+import type { Lease } from '../../domain/queue/attempts.ts'
+import type { RunQueue } from '../../domain/queue/run-queue.ts'
+import { boundEventData, ReportLimit } from '../../domain/runs/reported-values.ts'
+import type { Report } from '../../domain/runs/run.ts'
+import { StoreUnavailable } from '../../storage/store.ts'
+
+/** Long enough to share a commit, too short for a reader to notice. */
+const batchMilliseconds = 20
+
+export class Reporter {
+  readonly #queue: RunQueue
+  readonly #lease: Lease
+  readonly #redact: <Value>(value: Value) => Value
+  readonly #onLeaseLost: () => void
+  #batch: Report[] = []
+  readonly #limit = new ReportLimit()
+  #timer: NodeJS.Timeout | undefined
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor(queue: RunQueue, lease: Lease, redact: <Value>(value: Value) => Value, onLeaseLost: () => void) {
+    this.#queue = queue
+    this.#lease = lease
+    this.#redact = redact
+    this.#onLeaseLost = onLeaseLost
+  }
+
+  /** Adds a report to the next batch. */
+  add(type: Report['type'], data: Record<string, unknown>): void {
+    const bounded = this.#limit.next(type, data)
+    if (!bounded) return
+    this.#batch.push(this.report(bounded.type, bounded.data))
+    this.#timer ??= setTimeout(() => this.#flush(), batchMilliseconds)
+  }
+
+  /** A report of this attempt, masked and truncated. */
+  report(type: Report['type'], data: Record<string, unknown>, at = Date.now()): Report {
+    // Masked before it is truncated, which could leave a part of a secret.
+    return { at, type, data: { attempt: this.#lease.attempt, ...boundEventData(type, this.#redact(data)) } }
+  }
+
+  /** Waits for earlier batches to be written and returns the reports that are not in any, for another transaction. */
+  async take(): Promise<Report[]> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    await this.#writing
+    return this.#batch.splice(0)
+  }
+
+  #flush(): void {
+    this.#timer = undefined
+    const reports = this.#batch.splice(0)
+    const write = async () => {
+      if (!(await retryUntilAvailable(() => this.#queue.report(this.#lease, reports)))) this.#onLeaseLost()
+    }
+    this.#writing = this.#writing.then(write).catch(() => this.#onLeaseLost())
+  }
+}
+
+const retryMilliseconds = 250
+
+/** Retries for as long as the store is unavailable. The lease decides whether the write still counts. */
+export async function retryUntilAvailable<Result>(write: () => Promise<Result>): Promise<Result> {
+  for (;;) {
+    try {
+      return await write()
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error
+      await new Promise((resolve) => setTimeout(resolve, retryMilliseconds))
+    }
+  }
+}

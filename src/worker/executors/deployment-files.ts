@@ -1,0 +1,129 @@
+/** Writes the files of deployments for executors, in a directory that only the worker and they can read. */
+import { chmodSync, chownSync, realpathSync } from 'node:fs'
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve, sep } from 'node:path'
+import type { SnapshotContent } from '../../domain/deployments/snapshot.ts'
+import type { Identity } from '../../domain/workflows/executor-identity.ts'
+import { createTemporaryDirectory, type TemporaryDirectory } from './temporary-directory.ts'
+
+/** This worker cannot execute a deployment; another one may. The message is a sentence for callers. */
+export class DeploymentUnavailable extends Error {
+  override name = 'DeploymentUnavailable'
+}
+
+/** What executors may do: read, but neither write nor list the deployments, whose ids they cannot guess. */
+const [rootMode, directoryMode, fileMode] = [0o710, 0o750, 0o640]
+
+export class DeploymentFiles {
+  readonly #identity: Identity
+  #root: TemporaryDirectory | undefined
+  #count = 0
+
+  /** @param identity the user that executors run as, if not the worker's. */
+  constructor(identity: Identity) {
+    this.#identity = identity
+  }
+
+  /**
+   * Returns the new directory of the files.
+   *
+   * @param content its hash must have been checked.
+   * @param directories where packages with native code may be installed, or their subdirectories.
+   * @throws {DeploymentUnavailable}
+   */
+  async write(id: string, content: SnapshotContent, directories: readonly string[]): Promise<string> {
+    let directory: string | undefined
+    try {
+      this.#count += 1
+      // The same deployment may be written again while its earlier files are being removed.
+      directory = join(this.#open(), `${id}-${this.#count}`)
+      await this.#makeDirectory(directory)
+      await this.#writeFile(directory, 'package.json', '{"type":"module"}')
+      for (const file of content.files) await this.#writeFile(directory, file.path, file.content)
+      for (const name of content.externals) await this.#linkPackage(directory, name, directories)
+      return directory
+    } catch (error) {
+      if (directory) await this.remove(directory)
+      if (error instanceof DeploymentUnavailable) throw error
+      throw new DeploymentUnavailable(`The worker cannot write its files: ${systemReason(error)}.`)
+    }
+  }
+
+  /** Best effort: `close` removes what is left. */
+  async remove(directory: string): Promise<void> {
+    await rm(directory, { recursive: true, force: true }).catch(() => {})
+  }
+
+  async close(): Promise<void> {
+    await this.#root?.remove()
+  }
+
+  #open(): string {
+    if (!this.#root) {
+      this.#root = createTemporaryDirectory('deployments', String(process.pid))
+      this.#grant(this.#root.path, rootMode)
+    }
+    return this.#root.path
+  }
+
+  #grant(path: string, mode: number): void {
+    if (!this.#identity) return
+    // Only root has another user for executors.
+    chownSync(path, process.getuid?.() ?? 0, this.#identity.gid)
+    chmodSync(path, mode)
+  }
+
+  async #makeDirectory(path: string): Promise<void> {
+    await mkdir(path, { mode: 0o700 })
+    this.#grant(path, directoryMode)
+  }
+
+  async #writeFile(directory: string, path: string, text: string): Promise<void> {
+    const target = resolve(directory, path)
+    if (!target.startsWith(directory + sep)) throw new DeploymentUnavailable('One of its paths leads out of it.')
+    await this.#makeParents(directory, dirname(target))
+    await writeFile(target, text, { mode: 0o600 })
+    this.#grant(target, fileMode)
+  }
+
+  async #makeParents(directory: string, path: string): Promise<void> {
+    const names = path.slice(directory.length + 1).split(sep)
+    let parent = directory
+    for (const name of names.filter(Boolean)) {
+      parent = join(parent, name)
+      await this.#makeDirectory(parent).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'EEXIST') throw error
+      })
+    }
+  }
+
+  /** Modules in this directory find the package as if it were installed there. */
+  async #linkPackage(directory: string, name: string, directories: readonly string[]): Promise<void> {
+    const found = directories.map((each) => findPackage(each, name)).find((each) => each !== undefined)
+    if (found === undefined) {
+      throw new DeploymentUnavailable(
+        `The package "${name}", which has native code, is not installed on the worker's machine.`,
+      )
+    }
+    const link = join(directory, 'node_modules', name)
+    await this.#makeParents(directory, dirname(link))
+    await symlink(found, link)
+  }
+}
+
+/** Searches the directory and all above it, as Node.js does. */
+function findPackage(directory: string, name: string): string | undefined {
+  for (let path = directory; ; path = dirname(path)) {
+    try {
+      return realpathSync(join(path, 'node_modules', name))
+    } catch {
+      if (path === dirname(path)) return undefined
+    }
+  }
+}
+
+/** Without the path, which callers must not see: the code and its meaning. */
+function systemReason(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  return code === undefined ? 'an unexpected error' : (message.split(',')[0] ?? code)
+}

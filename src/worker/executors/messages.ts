@@ -1,0 +1,169 @@
+/** Messages between a worker and its executor processes: a line of JSON each, on a channel that both have open. */
+import type { PageInput } from '../../domain/run-api/live-views.ts'
+import { isLogLevel, jsonBytesMax, type LogLevel, nameLengthMax } from '../../domain/runs/reported-values.ts'
+import type { EvidencePolicy } from '../../domain/workflows/define-workflow.ts'
+import type { BrowserEndpoint } from '../browser/browser-host.ts'
+
+/** `attempt` counts the attempts of one process, so that late messages of an earlier attempt are ignored. */
+export type ToExecutor =
+  /** The first message. Paths of modules in the deployment's directory, by workflow. */
+  | { type: 'load'; modules: Record<string, string> }
+  | {
+      type: 'start'
+      attempt: number
+      workflowId: string
+      runId: string
+      runAttempt: number
+      variables: Record<string, unknown>
+      /** Results of finished steps by name, as JSON. */
+      steps: Record<string, string>
+      captureState: CaptureState
+      /** Whether the workflow's definition asks for a browser. */
+      usesBrowser: boolean
+      /** When to send evidence of what the browser did. Secrets are the values to mask in it. */
+      evidence: EvidencePolicy
+      secrets: readonly unknown[]
+    }
+  /** `timedOut`: the attempt has reached its time limit. */
+  | { type: 'abort'; attempt: number; reason: string; timedOut: boolean }
+  | { type: 'stepSaved'; attempt: number; name: string }
+  /** `error` is set when the artifact was refused. */
+  | { type: 'artifactSaved'; attempt: number; id: number; error?: string }
+  | { type: 'browser'; attempt: number; endpoint: BrowserEndpoint; storageState: string | undefined }
+  | { type: 'browserUnavailable'; attempt: number; message: string }
+  /** Someone starts or stops to watch the browser, or can take another frame. */
+  | { type: 'screencast'; attempt: number; action: 'start' | 'stop' | 'next' }
+  /** A person takes over or hands back, or no user has taken over in time. */
+  | { type: 'takeOver'; attempt: number; action: 'begin' | 'end' | 'unanswered' }
+  | { type: 'input'; attempt: number; input: PageInput }
+
+export type FromExecutor =
+  /** The workflows are loaded, or have failed to load. */
+  { type: 'ready' } | ({ attempt: number } & AttemptMessage)
+
+/** Sent by an executing attempt. Values are JSON text. */
+export type AttemptMessage =
+  | { type: 'log'; level: LogLevel; message: string }
+  | { type: 'progress'; percent: number; message: string | null }
+  | { type: 'step'; name: string; state: 'started' | 'failed' | 'reused' }
+  | { type: 'stepFinished'; name: string; value: string }
+  /** `content` is base64; `id` counts within the attempt. */
+  | { type: 'artifact'; id: number; name: string; mediaType: string; content: string }
+  | { type: 'browserRequested' }
+  /** Evidence follows, even after `returned` or `threw`, until `evidenceEnded`. */
+  | { type: 'evidenceStarted' }
+  | { type: 'evidence'; name: string; mediaType: string; content: string }
+  | { type: 'evidenceEnded' }
+  /** What the shown page looks like: a JPEG in base64, and the size of the page in CSS pixels. */
+  | { type: 'frame'; data: string; width: number; height: number }
+  | { type: 'tabs'; tabs: readonly ShownTab[] }
+  /** The workflow asks for a person, and waits. */
+  | { type: 'takeOverAwaited'; message: string; waitMinutes: number }
+  /** The workflow waits for a person, or no longer. */
+  | { type: 'paused' }
+  | { type: 'resumed' }
+  /** `reusable` is false when the process has grown or code of the attempt may still run in it. */
+  | { type: 'returned'; output: string; reusable: boolean; state: CapturedState }
+  | {
+      type: 'threw'
+      reason: 'workflowFailed' | 'outputInvalid'
+      name: string
+      message: string
+      stack: string | null
+      /** The step that threw the error. */
+      step: string | null
+      state: CapturedState
+    }
+  /** Code that the workflow left behind threw an error that nothing handles, which ends the process. */
+  | { type: 'crashed'; name: string; message: string; stack: string | null }
+
+export interface ShownTab {
+  url: string
+  /** Whether frames are of this page. */
+  isShown: boolean
+}
+
+/** When an attempt sends its browser's storage state: when it succeeds, when it ends, or never. */
+export type CaptureState = 'never' | 'onSuccess' | 'always'
+
+/**
+ * The browser's storage state as JSON, or why it is missing. A state above the size limit is not sent to the worker.
+ * `undefined` when it was not requested.
+ */
+export type CapturedState = { json: string } | { tooLarge: number } | { unreadable: string } | undefined
+
+/** The descriptor of the channel in the executor. It is a socket, open in both directions. */
+export const channelDescriptor = 3
+
+/** Enough for the largest message: a trace in base64. */
+export const messageBytesMax = 32 * 1024 * 1024
+
+type Check = (value: unknown) => boolean
+type MembersOf<Message> = { [Member in Exclude<keyof Message, 'type'>]-?: Check }
+type Shapes = { [Type in FromExecutor['type']]: MembersOf<Extract<FromExecutor, { type: Type }>> }
+
+const isText: Check = (value) => typeof value === 'string'
+const isTextOrNull: Check = (value) => value === null || isText(value)
+const isNumber: Check = (value) => typeof value === 'number'
+const isOneOf =
+  (...values: unknown[]): Check =>
+  (value) =>
+    values.includes(value)
+/** Whether it can be the name of a step. Neither store returns U+0000 or half of a surrogate pair unchanged. */
+export const isName: Check = (value) =>
+  typeof value === 'string' && value.length <= nameLengthMax && !value.includes('\0') && value.isWellFormed()
+const isTab: Check = (value) => isText(Object(value).url) && typeof Object(value).isShown === 'boolean'
+const isTabs: Check = (value) => Array.isArray(value) && value.length <= 100 && value.every(isTab)
+const isJson: Check = (value) => typeof value === 'string' && Buffer.byteLength(value) <= jsonBytesMax
+const isState: Check = (value) => {
+  if (value === undefined) return true
+  const { json, tooLarge, unreadable } = Object(value)
+  return isText(json) || isNumber(tooLarge) || isText(unreadable)
+}
+
+const attempt = isNumber
+const shapes: Shapes = {
+  ready: {},
+  log: { attempt, level: isLogLevel, message: isText },
+  progress: { attempt, percent: isNumber, message: isTextOrNull },
+  step: { attempt, name: isName, state: isOneOf('started', 'failed', 'reused') },
+  stepFinished: { attempt, name: isName, value: isJson },
+  artifact: { attempt, id: isNumber, name: isText, mediaType: isText, content: isText },
+  browserRequested: { attempt },
+  evidenceStarted: { attempt },
+  evidence: { attempt, name: isText, mediaType: isText, content: isText },
+  evidenceEnded: { attempt },
+  frame: { attempt, data: isText, width: isNumber, height: isNumber },
+  tabs: { attempt, tabs: isTabs },
+  takeOverAwaited: { attempt, message: isText, waitMinutes: isNumber },
+  paused: { attempt },
+  resumed: { attempt },
+  crashed: { attempt, name: isText, message: isText, stack: isTextOrNull },
+  returned: { attempt, output: isJson, reusable: isOneOf(true, false), state: isState },
+  threw: {
+    attempt,
+    reason: isOneOf('workflowFailed', 'outputInvalid'),
+    name: isText,
+    message: isText,
+    stack: isTextOrNull,
+    step: isTextOrNull,
+    state: isState,
+  },
+}
+
+const checksByType = new Map<unknown, [string, Check][]>(
+  Object.entries(shapes).map(([type, shape]) => [type, Object.entries(shape)]),
+)
+
+/**
+ * Parses a message of an executor. A workflow can write to the channel by its descriptor, so nothing in it is trusted.
+ *
+ * @throws {Error} if it is no message.
+ */
+export function parseMessage(line: string): FromExecutor {
+  const message = JSON.parse(line)
+  const type: unknown = message?.type
+  const checks = checksByType.get(type)
+  if (!checks?.every(([member, check]) => check(message[member]))) throw new Error('It is no message.')
+  return message
+}

@@ -1,0 +1,155 @@
+/** Bulk actions: each run of the filter is worked on exactly once, with any number of processes. */
+
+import { describe, expect, test } from 'vitest'
+import { operator } from '../../../src/domain/audit-log/audit-log.ts'
+import type { NewBulkAction } from '../../../src/domain/bulk-actions/bulk-actions.ts'
+import { type DomainOptions, newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
+import { type StoreKind, stores } from '../../support/store-kinds.ts'
+
+const count = 250
+
+async function openWithRuns(test: Test, kind: StoreKind, options: Partial<DomainOptions> = {}) {
+  let time = Date.now()
+  const now = () => time
+  const domain = await openDomain(test, { kind, now, ...options })
+  const { principal } = await newAccount(domain)
+  const { accountId, apiKeyId } = principal
+  const runs = await Promise.all(
+    Array.from({ length: count }, (_, index) => queueRun(domain, principal, { priority: index % 10, tags: ['a'] })),
+  )
+  const pass = (milliseconds: number) => {
+    time += milliseconds
+  }
+  const create = async (members: Partial<NewBulkAction> & Pick<NewBulkAction, 'kind'>) => {
+    const given = { filter: {}, apiKeyId, usesBrowserContexts: true, ...members }
+    const created = await domain.bulkActions.create(accountId, given, operator)
+    if (created.kind !== 'created') throw new Error(created.kind)
+    return created.action.id
+  }
+  const get = (id: string) => domain.bulkActions.get(accountId, id)
+  const rows = () => domain.store.read.query.selectFrom('runs').selectAll().orderBy('id').execute()
+  const finishAll = () =>
+    domain.store.write(({ query }) =>
+      query.updateTable('runs').set({ status: 'failed', reason: 'workflowError', finished_at: now() }).execute(),
+    )
+  async function work() {
+    while (await domain.bulkWorker.once()) {
+      // Until no batch is left.
+    }
+  }
+  return { ...{ domain, principal, runs, pass, now, create, get, rows, finishAll, work, accountId } }
+}
+
+describe.each(stores)('bulk actions ($name)', (kind) => {
+  test('cancel every run of the filter that was queued before, and no other', async (test) => {
+    const { domain, principal, accountId, create, get, rows, work } = await openWithRuns(test, kind)
+    const other = await queueRun(domain, principal, { tags: ['b'] })
+    const counts = [1000, 100].map((limit) => domain.bulkActions.count(accountId, 'cancel', { tag: ['a'] }, limit))
+    expect(await Promise.all(counts)).toEqual([count, 100])
+    expect(await domain.bulkActions.count(accountId, 'rerun', {}, 1000)).toBe(0)
+    const id = await create({ kind: 'cancel', filter: { tag: ['a'] } })
+    expect((await domain.bulkActions.unfinished(accountId)).map((action) => action.id)).toEqual([id])
+    const later = await queueRun(domain, principal, { tags: ['a'] })
+    await work()
+    expect(await get(id)).toMatchObject({ status: 'finished', matched: count, done: count, skipped: 0, failed: 0 })
+    const queued = (await rows()).filter(({ status }) => status === 'queued').map((row) => row.id)
+    expect(queued).toEqual([other.id, later.id])
+    const cancelled = (await rows()).find(({ status }) => status === 'cancelled')
+    expect(cancelled?.cancelled_by_key_id).toBe(principal.apiKeyId)
+  })
+
+  test('repeat every run once although several processes work and commits fail', async (test) => {
+    const { domain, runs, create, get, rows, finishAll, now } = await openWithRuns(test, kind)
+    await finishAll()
+    const id = await create({ kind: 'rerun' })
+    const others = await Promise.all([1, 2].map(() => openDomain(test, { kind, location: domain.location, now })))
+    // Fails after the batch's statements, like a process that is killed before the commit.
+    const { write } = domain.store
+    let failures = 0
+    domain.store.write = ((work, options) =>
+      write.call(
+        domain.store,
+        async (tx) => {
+          const result = await work(tx)
+          failures += 1
+          if (failures % 2 === 1) throw new Error('killed')
+          return result
+        },
+        options,
+      )) as typeof write
+    for (let round = 0; round < 10; round += 1)
+      await Promise.allSettled([domain, ...others].map(({ bulkWorker }) => bulkWorker.once()))
+    domain.store.write = write
+    expect(failures).toBeGreaterThan(0)
+    expect(await get(id)).toMatchObject({ status: 'finished', matched: count, done: count, limitReached: false })
+    const repeated = (await rows()).flatMap(({ rerun_of }) => rerun_of ?? [])
+    expect(repeated.sort()).toEqual(runs.map((run) => run.id).sort())
+  })
+
+  test('wait at the limit of queued runs, and continue when the account can have more', async (test) => {
+    const opened = await openWithRuns(test, kind, { queuedRunsMax: count })
+    const { domain, principal, create, get, rows, finishAll, work, pass } = opened
+    await finishAll()
+    const [unfinished] = await rows()
+    await domain.store.write(({ query }) => {
+      const update = query.updateTable('runs').set({ status: 'queued', finished_at: null })
+      return update.where('id', '=', unfinished?.id ?? '').execute()
+    })
+    for (let index = 0; index < 20; index += 1) await queueRun(domain, principal, { tags: ['b'] })
+    const id = await create({ kind: 'rerun', filter: { tag: ['a'], status: ['failed', 'queued'] } })
+    await work()
+    const waiting = { status: 'waiting', waitsFor: 'queuedRunsLimit', done: count - 21, skipped: 1 }
+    expect(await get(id)).toMatchObject(waiting)
+    await finishAll()
+    await work()
+    expect(await get(id)).toMatchObject(waiting)
+    pass(5000)
+    await work()
+    expect(await get(id)).toMatchObject({ status: 'finished', waitsFor: null, done: count - 1, skipped: 1, failed: 0 })
+    expect((await rows()).filter(({ rerun_of }) => rerun_of !== null)).toHaveLength(count - 1)
+  })
+
+  test('count runs that no longer fit, with the first one as a sample', async (test) => {
+    const { domain, runs, create, get, finishAll, work } = await openWithRuns(test, kind)
+    await finishAll()
+    const gone = runs.slice(3, 5).map((run) => run.id)
+    await domain.store.write(({ query }) =>
+      query.updateTable('runs').set({ workflow_id: 'gone' }).where('id', 'in', gone).execute(),
+    )
+    const id = await create({ kind: 'rerun' })
+    await work()
+    const firstFailure = { runId: gone.sort()[0], detail: 'The account no longer has the workflow of the run.' }
+    expect(await get(id)).toMatchObject({ done: count - 2, failed: 2, firstFailure })
+  })
+
+  test('count a run whose secrets cannot be read, and continue behind it', async (test) => {
+    const { domain, runs, create, get, finishAll, work } = await openWithRuns(test, kind)
+    await finishAll()
+    const [unreadable] = runs.slice(3)
+    const secrets = Buffer.from('of a lost key')
+    await domain.store.write(({ query }) =>
+      query
+        .updateTable('runs')
+        .set({ secrets })
+        .where('id', '=', unreadable?.id ?? '')
+        .execute(),
+    )
+    const id = await create({ kind: 'rerun' })
+    await work()
+    const firstFailure = { runId: unreadable?.id, detail: 'The service could not read the secrets of the run.' }
+    expect(await get(id)).toMatchObject({ status: 'finished', done: count - 1, failed: 1, firstFailure })
+  })
+
+  test('repeat the secrets of the runs', async (test) => {
+    const properties = { token: { type: 'string', writeOnly: true } }
+    const workflows = [workflow({ variables: { type: 'object', properties } })]
+    const { domain, principal, create, rows, finishAll, work } = await openWithRuns(test, kind, { workflows })
+    const { id: runId } = await queueRun(domain, principal, { variables: { token: 'secret' }, tags: ['secret'] })
+    await finishAll()
+    await create({ kind: 'rerun', filter: { tag: ['secret'] } })
+    await work()
+    const repeated = (await rows()).find(({ rerun_of }) => rerun_of === runId)
+    expect(repeated?.secrets).not.toBeNull()
+    expect(JSON.parse(repeated?.variables ?? '{}').token).toBe('********')
+  })
+})

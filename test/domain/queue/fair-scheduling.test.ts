@@ -1,0 +1,188 @@
+/** Fair scheduling: what an account can rely on, whatever other accounts have queued. */
+import { describe, expect, test } from 'vitest'
+import { operator } from '../../../src/domain/audit-log/audit-log.ts'
+import { Deployments } from '../../../src/domain/deployments/deployments.ts'
+import type { Claim } from '../../../src/domain/queue/attempts.ts'
+import type { OwnAttempts } from '../../../src/domain/queue/claim.ts'
+import { claimAll, claimableOf, claimOne, leaseSeconds, noRetry } from '../../support/claims.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
+import { writtenSnapshot } from '../../support/snapshots.ts'
+import { stores } from '../../support/store-kinds.ts'
+
+/** With two accounts that have a run of each, more queue heads than one snapshot has. */
+const otherWorkflows = Array.from({ length: 300 }, (_, index) => workflow({ id: `other-${index}` }))
+
+const succeeded = { kind: 'succeeded', output: null } as const
+
+async function flood(domain: Domain, runs: number, changes = {}) {
+  const account = await newAccount(domain)
+  await Promise.all(Array.from({ length: runs }, () => queueRun(domain, account.principal, changes)))
+  return account
+}
+
+const accountsOf = (claims: readonly Claim[]) => claims.map(({ accountId }) => accountId)
+
+describe.each(stores)('fair scheduling ($name)', (kind) => {
+  /** With n accounts that have ready runs, the first run of an account is among the next n claims. */
+  test('starts the first run of an account within as many claims as there are accounts', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const floods = [await flood(domain, 300, { priority: 10 }), await flood(domain, 100)]
+    for (let count = 0; count < 10; count += 1) await domain.queue.complete(await claimOne(domain), succeeded, noRetry)
+    const late = await newAccount(domain)
+    const run = await queueRun(domain, late.principal, { priority: -10 })
+    const started: Claim[] = []
+    while (!started.some(({ runId }) => runId === run.id)) {
+      const claim = await claimOne(domain)
+      started.push(claim)
+      await domain.queue.complete(claim, succeeded, noRetry)
+    }
+    expect(started.length).toBeLessThanOrEqual(floods.length + 1)
+  })
+
+  test('gives each account the same share of the slots', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const accounts = [await flood(domain, 50), await flood(domain, 50), await flood(domain, 50)]
+    const claims = [...(await claimAll(domain.queue, domain, 4)), ...(await claimAll(domain.queue, domain, 5))]
+    for (const { accountId } of accounts)
+      expect(accountsOf(claims).filter((each) => each === accountId)).toHaveLength(3)
+  })
+
+  describe('by what a worker knows', () => {
+    /** Two accounts: one has three runs that are running and four that wait, the other four that wait. */
+    async function openTwo(test: Test) {
+      const clock = { now: Date.now() }
+      const domain = await openDomain(test, { kind, now: () => clock.now })
+      const busy = await flood(domain, 3)
+      const claimed = await claimAll(domain.queue, domain, 3)
+      for (let count = 0; count < 4; count += 1) await queueRun(domain, busy.principal)
+      const other = await flood(domain, 4)
+      const claim = (own: Partial<OwnAttempts>) => {
+        const known = { ended: () => [], inTurn: () => [], ...own }
+        return domain.queue.claim('worker', claimableOf(domain.workflows), 1, leaseSeconds, known)
+      }
+      return { domain, clock, busy, other, claimed, claim }
+    }
+
+    test('an account keeps a process during its turn, unless another account has no running run', async (test) => {
+      const { busy, other, claim } = await openTwo(test)
+      const inTurn = () => [busy.accountId]
+      expect(accountsOf(await claim({ inTurn }))).toEqual([other.accountId])
+      expect(accountsOf(await claim({ inTurn }))).toEqual([busy.accountId])
+      expect(accountsOf(await claim({}))).toEqual([other.accountId])
+    })
+
+    test('a turn lasts when the only run of another account has just ended, and for 100 ms at most', async (test) => {
+      const { domain, clock, busy, other, claim } = await openTwo(test)
+      const inTurn = () => [busy.accountId]
+      const [claimed] = await claim({ inTurn })
+      if (claimed?.accountId !== other.accountId) throw new Error('The other account has no running run.')
+      expect(accountsOf(await claim({ inTurn }))).toEqual([busy.accountId])
+      await domain.queue.complete(claimed, succeeded, noRetry)
+      clock.now += 99
+      expect(accountsOf(await claim({ inTurn }))).toEqual([busy.accountId])
+      clock.now += 1
+      expect(accountsOf(await claim({ inTurn }))).toEqual([other.accountId])
+    })
+
+    test('an account that is not served goes before one in turn, also if a served one is due before it', async (test) => {
+      const { domain, busy, other, claim } = await openTwo(test)
+      const inTurn = () => [busy.accountId]
+      expect(accountsOf([...(await claim({ inTurn })), ...(await claim({ inTurn }))])).toEqual([
+        other.accountId,
+        busy.accountId,
+      ])
+      const newcomer = await flood(domain, 1)
+      // The only run of the other account has ended, so that it has as many running runs as the newcomer.
+      expect(accountsOf(await claim({ inTurn, ended: () => [other.accountId] }))).toEqual([newcomer.accountId])
+    })
+
+    test('an account in turn is among those that a claim chooses from', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const accounts: string[] = []
+      for (let count = 0; count < 4; count += 1) accounts.push((await flood(domain, 5)).accountId)
+      await claimAll(domain.queue, domain, 4)
+      const own = { ended: () => [], inTurn: () => accounts.slice(0, 1) }
+      const claimed: Claim[] = []
+      while (claimed.length < 4) {
+        claimed.push(...(await domain.queue.claim('worker', claimableOf(domain.workflows), 1, leaseSeconds, own)))
+      }
+      expect(new Set(accountsOf(claimed))).toEqual(new Set(own.inTurn()))
+    })
+
+    test('attempts that have ended no longer count as running', async (test) => {
+      const { busy, other, claimed, claim } = await openTwo(test)
+      expect(accountsOf(await claim({}))).toEqual([other.accountId])
+      expect(accountsOf(await claim({ ended: () => accountsOf(claimed) }))).toEqual([busy.accountId])
+    })
+
+    test('a process serves one run at a time', async (test) => {
+      const { domain, busy, other, claim } = await openTwo(test)
+      await claim({})
+      const own = { ended: () => [], inTurn: () => [busy.accountId] }
+      const claims = await domain.queue.claim('worker', claimableOf(domain.workflows), 2, leaseSeconds, own)
+      expect(accountsOf(claims).toSorted()).toEqual([busy.accountId, other.accountId].toSorted())
+    })
+  })
+
+  test('skips an account whose runs all wait for a concurrency limit', async (test) => {
+    const workflows = [workflow({ id: 'limited', concurrencyLimit: 1 }), workflow()]
+    const domain = await openDomain(test, { kind, workflows })
+    const limited = await flood(domain, 20, { workflowId: 'limited' })
+    const other = await flood(domain, 3)
+    const claims = await claimAll(domain.queue, domain, 10)
+    expect(accountsOf(claims).filter((each) => each === limited.accountId)).toHaveLength(1)
+    expect(accountsOf(claims).filter((each) => each === other.accountId)).toHaveLength(3)
+  })
+
+  test('counts the runs of a workflow that an account has deployed for itself apart from others of the same id', async (test) => {
+    const snapshot = writtenSnapshot({ limited: { module: '', concurrencyLimit: 1 } })
+    const domain = await openDomain(test, { kind, snapshot })
+    const [shared, other, own] = [await newAccount(domain), await newAccount(domain), await newAccount(domain)]
+    const deployments = await new Deployments(domain.store).open()
+    test.onTestFinished(() => deployments.close())
+    await deployments.deploy(snapshot, { accountId: own.accountId, by: operator, directory: '/' })
+    for (const { principal } of [shared, shared, other, own, own]) {
+      await queueRun(domain, principal, { workflowId: 'limited' })
+    }
+    const claims = await domain.queue.claim('worker', deployments.claimable(), 10, leaseSeconds)
+    expect(accountsOf(claims).filter((each) => each === own.accountId)).toHaveLength(1)
+    expect(accountsOf(claims).filter((each) => each !== own.accountId)).toHaveLength(1)
+    expect(await domain.queue.claim('worker', deployments.claimable(), 10, leaseSeconds)).toEqual([])
+  })
+
+  test('never exceeds the concurrency limit of an account in two processes, and shows it as waitingFor', async (test) => {
+    const accountConcurrency = 2
+    const domain = await openDomain(test, { kind, accountConcurrency })
+    const other = await openDomain(test, { kind, accountConcurrency, location: domain.location })
+    const [one, two] = [await flood(domain, 8), await flood(domain, 8)]
+    for (let finished = 0; finished < 16; ) {
+      const claiming = Array.from({ length: 6 }, (_, index) => claimAll((index % 2 ? domain : other).queue, domain, 3))
+      const claims = (await Promise.all(claiming)).flat()
+      for (const { accountId } of [one, two]) {
+        expect(accountsOf(claims).filter((each) => each === accountId)).toHaveLength(accountConcurrency)
+      }
+      if (finished === 0) {
+        const listed = await domain.runs.list(one.accountId, { limit: 10, status: 'queued' })
+        expect(listed?.runs.map(({ waitingFor }) => waitingFor)).toEqual(Array(6).fill('concurrencyLimit'))
+      }
+      for (const claim of claims) await other.queue.complete(claim, succeeded, noRetry)
+      finished += claims.length
+    }
+  })
+
+  test('finds runs behind hundreds of queue heads that this worker cannot run', async (test) => {
+    // Sorts after the others, so that the first snapshot ends before it.
+    const own = workflow({ id: 'own' })
+    const domain = await openDomain(test, { kind, workflows: [own, ...otherWorkflows] })
+    const [first, second] = [await newAccount(domain), await newAccount(domain)]
+    for (const { principal } of [first, second]) {
+      await Promise.all(otherWorkflows.map(({ id }) => queueRun(domain, principal, { workflowId: id })))
+    }
+    const last = await newAccount(domain)
+    const behind = await queueRun(domain, last.principal, { workflowId: 'own' })
+    // In the account that the first snapshot cuts off.
+    const within = await queueRun(domain, second.principal, { workflowId: 'own' })
+    const claims = await domain.queue.claim('worker', claimableOf([own]), 10, leaseSeconds)
+    expect(claims.map(({ runId }) => runId).sort()).toEqual([behind.id, within.id].sort())
+  })
+})

@@ -1,0 +1,59 @@
+/** A time of a schedule while the run of an earlier time is unfinished. */
+import { describe, expect, test } from 'vitest'
+import { openDomain } from '../../support/domain.ts'
+import { stores } from '../../support/store-kinds.ts'
+import { minute, openWithSchedule } from './schedule-helpers.ts'
+
+describe.each(stores)('schedules ($name)', (kind) => {
+  test('skip a time while an earlier run is unfinished, and say so', async (test) => {
+    const { pass, minutes, get, finish, now } = await openWithSchedule(test, kind, { overlap: 'skip' })
+    await pass(minute)
+    await pass(minute)
+    expect((await get()).lastSkipped).toEqual({ scheduledFor: now(), reason: 'overlap' })
+    expect(await finish()).toBe(1)
+    await pass(minute)
+    expect(await minutes()).toEqual([1, 3])
+  })
+
+  test('let times wait for the earlier run, each in turn', async (test) => {
+    const { domain, pass, minutes, finish, get } = await openWithSchedule(test, kind, { overlap: 'queue' })
+    for (let count = 0; count < 3; count += 1) await pass(minute)
+    expect(await minutes()).toEqual([1])
+    expect(new Date((await get()).nextTimes[0] ?? 0).getUTCMinutes()).toBe(2)
+    for (const expected of [
+      [1, 2],
+      [1, 2, 3],
+    ]) {
+      expect(await finish()).toBe(1)
+      await domain.scheduler.once()
+      expect(await minutes()).toEqual(expected)
+    }
+    await finish()
+    await pass(minute)
+    expect(await minutes()).toEqual([1, 2, 3, 4])
+  })
+
+  test('cancel the earlier run and queue the next', async (test) => {
+    const { pass, minutes } = await openWithSchedule(test, kind, { overlap: 'cancelPrevious' })
+    await pass(minute)
+    await pass(minute)
+    expect(await minutes(['cancelled'])).toEqual([1])
+    expect(await minutes(['queued'])).toEqual([2])
+  })
+
+  test('keep the earlier run if its successor is refused', async (test) => {
+    const opened = await openWithSchedule(test, kind, { overlap: 'cancelPrevious' }, { queuedRunsMax: 1 })
+    const { pass, minutes, get, now } = opened
+    await pass(minute)
+    await pass(minute)
+    expect((await get()).lastSkipped).toEqual({ scheduledFor: now(), reason: 'queuedRunsLimit' })
+    expect([await minutes(['queued']), await minutes(['cancelled'])]).toEqual([[1], []])
+  })
+
+  test('do not cancel the run that another process has queued for the same time', async (test) => {
+    const { domain, pass, minutes, now } = await openWithSchedule(test, kind, { overlap: 'cancelPrevious' })
+    const other = await openDomain(test, { kind, location: domain.location, now })
+    await Promise.all([pass(minute), other.scheduler.once(), other.scheduler.once()])
+    expect(await minutes(['queued'])).toEqual([1])
+  })
+})
