@@ -51,7 +51,7 @@ const limits = {
 }
 
 const inProcess =
-  'test/{unit,contract,operations,storage,generate,contract-checks,samples,parity,dashboard,docs,client,mock}'
+  'test/{unit,domain,maintenance,contract,operations,storage,generate,contract-checks,samples,parity,dashboard,docs,client,mock}'
 const startingProcesses = 'test/{e2e,worker,browser,commands}'
 
 export default defineConfig({

@@ -101,7 +101,7 @@ test('only the operations and responses of a domain and the surfaces import gene
   const readers =
     /^surfaces\/(execution-api|browser-context-api)\.ts$|^domain\/[^/]+\/[a-z-]+-(operations|response)\.ts$/
   const generated = imports.filter(({ target }) => target.startsWith('generated/'))
-  expect(generated.some(({ file }) => file === 'domain/runs/run-operations.ts')).toBe(true)
+  expect(generated.some(({ file }) => file === 'domain/run-api/run-operations.ts')).toBe(true)
   // The demo and the client see what callers see: nothing of the server.
   const callers = /^(tools\/demo\.ts|client\/)/
   const violations = generated.filter(({ file, target }) => {
@@ -124,7 +124,7 @@ test('the published client imports only openapi-fetch and the generated client t
 test('SQL is written only in storage/, domain/ and maintenance/', () => {
   const databases = imports.filter(({ target }) => target === 'kysely' || target === 'node:sqlite')
   // There, SQLite is a lock on a file and stores nothing.
-  const isAllowed = /^(storage|domain|maintenance)\/|^worker\/file-lock\.ts$/
+  const isAllowed = /^(storage|domain|maintenance)\/|^worker\/executors\/file-lock\.ts$/
   expect(described(databases.filter(({ file }) => !isAllowed.test(file)))).toEqual([])
 })
 
