@@ -2,8 +2,7 @@
 import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts'
 import type { Principal } from '../domain/api-keys/api-key.ts'
 import { type BulkActionDependencies, bulkOperations } from '../domain/bulk-actions/bulk-operations.ts'
-import { batchOperations } from '../domain/run-api/batch-operations.ts'
-import { rerunOperations } from '../domain/run-api/rerun-operations.ts'
+import { type QueueDependencies, queueOperations } from '../domain/run-api/queue-operations.ts'
 import { type RunDependencies, runOperations } from '../domain/run-api/run-operations.ts'
 import { type ScheduleDependencies, scheduleOperations } from '../domain/schedules/schedule-operations.ts'
 import { type WebhookDependencies, webhookOperations } from '../domain/webhooks/webhook-operations.ts'
@@ -47,7 +46,8 @@ export const executionScopes = {
   redeliverWebhooks: 'webhooks:write',
 } satisfies Record<keyof Handlers, string>
 
-export type ExecutionApiDependencies = RunDependencies &
+export type ExecutionApiDependencies = QueueDependencies &
+  RunDependencies &
   BulkActionDependencies &
   WorkflowDependencies &
   ScheduleDependencies &
@@ -55,9 +55,8 @@ export type ExecutionApiDependencies = RunDependencies &
 
 export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
   return {
+    ...queueOperations(dependencies),
     ...runOperations(dependencies),
-    ...batchOperations(dependencies),
-    ...rerunOperations(dependencies),
     ...bulkOperations(dependencies),
     ...workflowOperations(dependencies),
     ...scheduleOperations(dependencies),

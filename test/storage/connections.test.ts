@@ -1,7 +1,7 @@
 /** The PostgreSQL store replaces unusable connections by itself, and waits for migrations. */
 import pg from 'pg'
 import { describe, expect, test, vi } from 'vitest'
-import type { QueueRequest } from '../../src/domain/run-api/runs.ts'
+import type { QueueRequest } from '../../src/domain/queue/queue-request.ts'
 import { toStoreError } from '../../src/storage/postgres/postgres-errors.ts'
 import { migrationLockId } from '../../src/storage/postgres/postgres-schema.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'

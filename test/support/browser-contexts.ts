@@ -19,7 +19,12 @@ export async function openWithContext(test: Test, options: DomainOptions = {}) {
     changes: { id?: string; persist?: PersistContext; priority?: number; expiresInSeconds?: number } = {},
   ) => {
     const { id = contextId, persist = 'onSuccess', ...same } = changes
-    return queueRun(domain, principal, { workflowId: browserWorkflow.id, browserContext: { id, persist }, ...same })
+    return queueRun(domain, principal, {
+      workflowId: browserWorkflow.id,
+      browserContextId: id,
+      persistContext: persist,
+      ...same,
+    })
   }
   return {
     domain,

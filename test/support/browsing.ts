@@ -69,7 +69,7 @@ export async function openBrowsing(test: Test) {
     queueRun(domain, principal, {
       workflowId,
       variables: { url: site.url, how, ...same },
-      ...(contextId !== undefined && { browserContext: { id: contextId, persist } }),
+      ...(contextId !== undefined && { browserContextId: contextId, persistContext: persist }),
     })
   return {
     ...installation,

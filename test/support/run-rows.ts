@@ -1,6 +1,6 @@
 /** Rows of runs, for tests that insert many. */
 import { v7 as uuid } from 'uuid'
-import type { NewRun } from '../../src/domain/queue/enqueue.ts'
+import type { NewRun } from '../../src/domain/queue/enqueue-batcher.ts'
 
 /** A queued run of the workflow `anything`, except for `changes`. */
 export function newRunRow(accountId: string, changes: Partial<NewRun> = {}): NewRun {

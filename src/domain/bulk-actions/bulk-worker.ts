@@ -11,11 +11,12 @@ import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { cancelRow } from '../queue/cancellation.ts'
-import { insertRuns, type NewRun, QueuedRunsLimit } from '../queue/enqueue.ts'
+import { insertRuns, type NewRun, QueuedRunsLimit, withContextLease } from '../queue/enqueue-batcher.ts'
 import { resumeNextOfGroups } from '../queue/limits.ts'
-import { refusedDetails } from '../queue/queue-problems.ts'
-import { createRun, type QueueRequest, type RefusedRun } from '../queue/queue-request.ts'
-import { type PersistContext, Run, secretsAad } from '../runs/run.ts'
+import { describeRefusedRepeat } from '../queue/queue-problems.ts'
+import { createRun } from '../queue/queue-request.ts'
+import { repeatedOptions } from '../queue/run-options.ts'
+import { Run, secretsAad } from '../runs/run.ts'
 import { type FinishedRun, isFinal, type RunObserver, type RunStatus, toFinishedRun } from '../runs/run-state.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import { remainingRuns } from './bulk-actions.ts'
@@ -193,17 +194,15 @@ function repeatRun(
   const contextId = row.browser_context_id
   if (contextId !== null && may === 0)
     return 'The run has a browser context, and the API key lacks browser-contexts:use.'
-  if (contextId !== null && !contexts.has(contextId)) return 'The account no longer has the browser context of the run.'
+  if (contextId !== null && !contexts.has(contextId)) return describeRefusedRepeat({ kind: 'noSuchBrowserContext' })
   const secrets = readSecrets(encryption, row)
   if (secrets === undefined) return 'The service could not read the secrets of the run.'
   const queuer = { accountId, apiKeyId, userId }
-  const request = toQueueRequest(row)
-  let created = createRun({ workflows, encryption }, queuer, request, secrets)
-  if (created.kind === 'usesNoConcurrencyKey')
-    created = createRun({ workflows, encryption }, queuer, { ...request, concurrencyKey: undefined }, secrets)
-  if (created.kind !== 'created') return toSentence(created)
-  const isHeld = contextId !== null && contexts.get(contextId) !== null && row.persist_context !== 'never'
-  return { ...created.run, waits_for_context: isHeld ? 1 : 0 }
+  const run = new Run(row, () => undefined, [], [])
+  const { workflowId, variables, id } = run
+  const request = { ...repeatedOptions(run), workflowId, variables, rerunOf: id }
+  const created = createRun({ workflows, encryption }, queuer, request, secrets)
+  return created.kind === 'created' ? withContextLease(created.run, contexts) : describeRefusedRepeat(created)
 }
 
 /** Never throws: a run that cannot be read must not stop the action, nor those of other accounts. */
@@ -212,36 +211,5 @@ function readSecrets(encryption: Encryption, { id, account_id, secrets }: RunsTa
     return secrets === null ? {} : JSON.parse(encryption.decrypt(secrets, secretsAad(account_id, id)))
   } catch {
     return undefined
-  }
-}
-
-function toQueueRequest(row: RunsTable): QueueRequest {
-  const { id, workflowId, variables, priority, tags, concurrencyKey } = new Run(row, () => undefined, [], [])
-  const context = row.browser_context_id
-  return {
-    ...{ workflowId, variables, priority },
-    idempotencyKey: undefined,
-    delaySeconds: 0,
-    expiresInSeconds: undefined,
-    tags: tags.length === 0 ? undefined : tags,
-    concurrencyKey: concurrencyKey ?? undefined,
-    browserContext:
-      context === null ? undefined : { id: context, persist: (row.persist_context ?? 'onSuccess') as PersistContext },
-    rerunOf: id,
-  }
-}
-
-function toSentence(refused: RefusedRun): string {
-  switch (refused.kind) {
-    case 'noSuchWorkflow':
-      return 'The account no longer has the workflow of the run.'
-    case 'usesNoBrowser':
-      return 'The run has a browser context, but its workflow no longer uses a browser.'
-    case 'usesNoConcurrencyKey':
-      return refusedDetails.usesNoConcurrencyKey
-    case 'variablesInvalid': {
-      const [error] = refused.errors
-      return `The variables no longer fit the workflow: ${error?.pointer} ${error?.detail}.`
-    }
   }
 }

@@ -1,5 +1,8 @@
-/** The problems that all operations that queue runs respond with. */
+/** Why requests to queue runs are refused, in the words of each kind of caller. */
+import type { ProblemMember } from '../../contract/problem.ts'
+import type { RefusedRun } from './queue-request.ts'
 import type { RefusedStart } from './reused-steps.ts'
+import { type OptionName, parameterOf } from './run-options.ts'
 
 /** Details of validation errors, by what a request lacks. */
 export const refusedDetails = {
@@ -8,6 +11,62 @@ export const refusedDetails = {
   noSuchBrowserContext: 'names no browser context of this account',
   usesNoBrowser: 'requires a workflow that uses a browser; this one does not',
   usesNoConcurrencyKey: 'requires a workflow with a limit or rate per key; this one has none',
+}
+
+/** A validation error of a request: its member, a JSON Pointer within the member's value, and a detail. */
+export interface RequestError {
+  member: OptionName | 'workflowId' | 'variableData'
+  pointer: string
+  detail: string
+}
+
+const refusedMembers = {
+  noSuchWorkflow: 'workflowId',
+  expiresTooSoon: 'expiresInSeconds',
+  noSuchBrowserContext: 'browserContextId',
+  usesNoBrowser: 'browserContextId',
+  usesNoConcurrencyKey: 'concurrencyKey',
+} as const
+
+/** The errors of a request, by member. */
+export function toErrors(refused: RefusedRun): RequestError[] {
+  if (refused.kind === 'variablesInvalid') return refused.errors.map((error) => ({ member: 'variableData', ...error }))
+  return [{ member: refusedMembers[refused.kind], pointer: '', detail: refusedDetails[refused.kind] }]
+}
+
+/** The errors of a request whose options are query parameters. */
+export function toParameterErrors(refused: RefusedRun): ProblemMember[] {
+  return toErrors(refused).map(({ member, pointer, detail }) =>
+    member === 'variableData' || member === 'workflowId'
+      ? { pointer: `/${member}${pointer}`, detail }
+      : { parameter: parameterOf(member), detail },
+  )
+}
+
+/** The errors of a JSON object whose members are options. */
+export function toMemberErrors(refused: RefusedRun): { pointer: string; detail: string }[] {
+  return toErrors(refused).map(({ member, pointer, detail }) => ({ pointer: `/${member}${pointer}`, detail }))
+}
+
+/** Why a finished run cannot be repeated, as a sentence. */
+export function describeRefusedRepeat(refused: RefusedRun): string {
+  switch (refused.kind) {
+    case 'noSuchWorkflow':
+      return 'The account no longer has the workflow of the run.'
+    case 'noSuchBrowserContext':
+      return 'The account no longer has the browser context of the run.'
+    case 'usesNoBrowser':
+      return 'The run has a browser context, but its workflow no longer uses a browser.'
+    case 'variablesInvalid': {
+      const [error] = refused.errors
+      return `The variables no longer fit the workflow: ${error?.pointer} ${error?.detail}.`
+    }
+    case 'expiresTooSoon':
+    case 'usesNoConcurrencyKey': {
+      const [error] = toErrors(refused)
+      return `${error?.member} ${error?.detail}.`
+    }
+  }
 }
 
 export const idempotencyConflict = {

@@ -3,12 +3,13 @@ import type { Encryption } from '../../storage/encryption.ts'
 import { insertedRunColumns } from '../../storage/runs/run-statements.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
-import { createRunId, type PersistContext, parseCreatedAt, secretsAad, stepAad } from '../runs/run.ts'
+import { createRunId, parseCreatedAt, secretsAad, stepAad } from '../runs/run.ts'
 import type { Secrets } from '../workflows/secrets.ts'
-import type { VariableError } from '../workflows/workflows.ts'
-import type { IdempotencyKey, NewRun } from './enqueue.ts'
+import type { VariableError, Workflows } from '../workflows/workflows.ts'
+import type { IdempotencyKey, NewRun } from './enqueue-batcher.ts'
 import { groupOf, isLimitedByKey } from './limits.ts'
 import type { RunStart } from './reused-steps.ts'
+import { type GivenOptions, identify, type RunOptions, toColumns, withDefaults } from './run-options.ts'
 
 /** An API key, or a user in the dashboard. */
 export interface Queuer {
@@ -17,18 +18,10 @@ export interface Queuer {
   userId?: string | null
 }
 
-export interface QueueRequest {
+export interface QueueRequest extends GivenOptions {
   workflowId: string
   variables: Record<string, unknown>
-  idempotencyKey: string | undefined
-  delaySeconds: number
-  expiresInSeconds: number | undefined
-  priority: number
-  /** Distinct; `undefined` without any, so that the fingerprints of earlier requests stay the same. */
-  tags?: readonly string[] | undefined
-  /** For a workflow with a limit per key. */
-  concurrencyKey?: string | undefined
-  browserContext?: { id: string; persist: PersistContext } | undefined
+  idempotencyKey?: string | undefined
   /**
    * A run of the same account and workflow whose secrets replace the masks in `variables`. Applies if the same caller
    * queued that run or all other variables are equal; otherwise the masks are not replaced.
@@ -42,38 +35,53 @@ export interface QueueRequest {
   schedule?: { id: string; time: number | null } | undefined
 }
 
-/** Why a request is refused whatever is queued. */
+/** Why a request is refused. */
 export type RefusedRun =
   | { kind: 'noSuchWorkflow' }
+  | { kind: 'expiresTooSoon' }
+  | { kind: 'noSuchBrowserContext' }
   | { kind: 'usesNoBrowser' }
   /** The workflow has no limit per key. */
   | { kind: 'usesNoConcurrencyKey' }
   | { kind: 'variablesInvalid'; errors: VariableError[] }
 
-/** Validates the request by the current deployment, fills in the defaults of its variables, and creates the row. */
+/** Validates the request, and fills in the defaults of its options and variables. */
+export function checkRequest(workflows: Workflows, request: QueueRequest, earlierSecrets: Secrets = {}) {
+  const options = withDefaults(request)
+  const { delaySeconds, expiresInSeconds, concurrencyKey } = options
+  if (expiresInSeconds !== null && expiresInSeconds <= delaySeconds) return { kind: 'expiresTooSoon' } as const
+  const workflow = workflows.get(request.workflowId)
+  if (!workflow) return { kind: 'noSuchWorkflow' } as const
+  if (options.browserContextId !== null && !workflow.usesBrowser) return { kind: 'usesNoBrowser' } as const
+  // A run that repeats another one leaves out its key if the workflow no longer has a limit per key.
+  if (concurrencyKey !== null && !isLimitedByKey(workflow) && request.rerunOf === undefined)
+    return { kind: 'usesNoConcurrencyKey' } as const
+  const checked = workflows.checkVariables(workflow.id, request.variables, earlierSecrets)
+  if ('errors' in checked) return { kind: 'variablesInvalid', errors: checked.errors } as const
+  return { kind: 'valid', workflow, options, ...checked } as const
+}
+
+/** Validates the request by the current deployment, and creates the row. */
 export function createRun(
   { workflows: registry, encryption }: { workflows: WorkflowRegistry; encryption: Encryption },
   queuer: Queuer,
   request: QueueRequest,
-  earlierSecrets: Secrets = {},
+  earlierSecrets?: Secrets,
 ): { kind: 'created'; run: NewRun } | RefusedRun {
   const workflows = registry.current(queuer.accountId)
-  const workflow = workflows.get(request.workflowId)
-  if (!workflow) return { kind: 'noSuchWorkflow' }
-  if (request.browserContext && !workflow.usesBrowser) return { kind: 'usesNoBrowser' }
-  if (request.concurrencyKey !== undefined && !isLimitedByKey(workflow)) return { kind: 'usesNoConcurrencyKey' }
-  const checked = workflows.checkVariables(workflow.id, request.variables, earlierSecrets)
-  if ('errors' in checked) return { kind: 'variablesInvalid', errors: checked.errors }
+  const checked = checkRequest(workflows, request, earlierSecrets)
+  if (checked.kind !== 'valid') return checked
+  const { workflow, options, masked, secrets } = checked
   const deploymentId = workflows.deploymentOf(workflow.id)
-  const run = toNewRun(queuer, request, { ...workflow, deploymentId }, checked.masked)
-  if (isLimitedByKey(workflow)) run.concurrency_group = groupOf(run, request.concurrencyKey)
+  const run = toNewRun(queuer, request, options, { ...workflow, deploymentId }, masked)
+  if (isLimitedByKey(workflow)) run.concurrency_group = groupOf(run, options.concurrencyKey ?? undefined)
   const { id, account_id } = run
-  if (Object.keys(checked.secrets).length > 0) {
-    run.secrets = () => encryption.encrypt(JSON.stringify(checked.secrets), secretsAad(account_id, id))
+  if (Object.keys(secrets).length > 0) {
+    run.secrets = () => encryption.encrypt(JSON.stringify(secrets), secretsAad(account_id, id))
   }
   if (request.start) {
     run.steps = request.start.results.map(({ name, value }) => {
-      return { name, encrypt: () => encryption.encrypt(value, stepAad(id, name)) }
+      return { name, bytes: Buffer.byteLength(value), encrypt: () => encryption.encrypt(value, stepAad(id, name)) }
     })
   }
   return { kind: 'created', run }
@@ -122,7 +130,8 @@ export const queuedRowColumns = [...insertedRunColumns, ...Object.keys(unstarted
 
 function toNewRun(
   { accountId, apiKeyId, userId = null }: Queuer,
-  { priority, delaySeconds, expiresInSeconds, tags, browserContext, schedule, rerunOf }: QueueRequest,
+  { schedule, rerunOf }: QueueRequest,
+  options: RunOptions,
   workflow: { id: string; version: string; deploymentId: string | null },
   variables: Record<string, unknown>,
 ): NewRun {
@@ -136,19 +145,13 @@ function toNewRun(
     workflow_id: workflow.id,
     workflow_version: workflow.version,
     status: 'queued',
-    priority,
     variables: JSON.stringify(variables),
     secrets: null,
     created_at: createdAt,
-    delayed: delaySeconds === 0 ? 0 : 1,
-    available_at: delaySeconds === 0 ? null : createdAt + delaySeconds * 1000,
-    expires_at: expiresInSeconds === undefined ? null : createdAt + expiresInSeconds * 1000,
-    browser_context_id: browserContext?.id.toLowerCase() ?? null,
-    persist_context: browserContext?.persist ?? null,
+    ...toColumns(options, createdAt),
     waits_for_context: 0,
     trace_context: null,
     deployment_id: workflow.deploymentId,
-    tags: tags === undefined ? null : JSON.stringify(tags),
     concurrency_group: null,
     schedule_id: schedule?.id ?? null,
     scheduled_for: schedule?.time ?? null,
@@ -157,10 +160,10 @@ function toNewRun(
 }
 
 /** Identifies a request that is sent again with its idempotency key. */
-export function canonicalRequest({ idempotencyKey: _, browserContext, tags, start, ...request }: QueueRequest): string {
-  // UUIDs are case-insensitive (RFC 9562, section 4).
-  const sameContext = browserContext && { ...browserContext, id: browserContext.id.toLowerCase() }
-  return canonicalJson({ ...request, fromStep: start?.fromStep, browserContext: sameContext, tags: tags?.toSorted() })
+export function canonicalRequest(request: QueueRequest): string {
+  const { workflowId, variables, secretsFrom, rerunOf, schedule, start } = request
+  const options = identify(withDefaults(request))
+  return canonicalJson({ workflowId, variables, secretsFrom, rerunOf, schedule, fromStep: start?.fromStep, options })
 }
 
 /** JSON with sorted members: their order has no meaning (RFC 8259, section 4). */

@@ -27,7 +27,7 @@ import {
   type Success,
 } from './attempts.ts'
 import { RunClaims } from './claim.ts'
-import { Batcher } from './enqueue.ts'
+import { Batcher } from './enqueue-batcher.ts'
 
 export interface QueueOptions {
   /** How many runs of one account may run at the same time, over all workers; 0 for no limit. */

@@ -2,39 +2,22 @@
 import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
 import { requestedRange } from '../../contract/conditional-requests.ts'
 import type { ServerSentEvent } from '../../contract/handler.ts'
-import { preferredWait } from '../../contract/prefer.ts'
-import { CredentialRevoked, invalidRequest } from '../../contract/problem.ts'
+import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { RunTokens } from '../api-keys/run-tokens.ts'
 import { notFound, wrongCursor } from '../problems.ts'
-import { idempotencyConflict, refusedDetails, runDeleted, tooManyQueuedRuns } from '../queue/queue-problems.ts'
 import type { Run, RunEvent } from '../runs/run.ts'
 import { isFinal } from '../runs/run-state.ts'
 import type { Artifact, RunArtifacts } from './artifacts.ts'
 import { findListErrors } from './list-request.ts'
 import type { RunFeed } from './run-feed.ts'
 import { toResponse } from './run-response.ts'
-import type { QueueResult, Runs } from './runs.ts'
+import type { Runs } from './runs.ts'
 
 type Operations = Pick<
   ExecutionV1Handlers<Principal>,
-  | 'queueRemoteRun'
-  | 'listRuns'
-  | 'createRunToken'
-  | 'getRun'
-  | 'deleteRun'
-  | 'cancelRun'
-  | 'streamRunEvents'
-  | 'getRunArtifact'
+  'listRuns' | 'createRunToken' | 'getRun' | 'deleteRun' | 'cancelRun' | 'streamRunEvents' | 'getRunArtifact'
 >
-
-type WaitingRequest = Pick<
-  Parameters<Operations['queueRemoteRun']>[0],
-  'whileAuthenticated' | 'reserve' | 'stillAuthenticated'
->
-
-/** Maximum seconds that a response waits for its run to finish (`Prefer: wait`). */
-export const waitSecondsMax = 30
 
 /** A comment after this many quiet seconds keeps proxies from closing the connection. */
 const heartbeatSeconds = 15
@@ -48,30 +31,6 @@ export interface RunDependencies {
 
 export function runOperations({ runs, artifacts, feed, runTokens }: RunDependencies): Operations {
   return {
-    async queueRemoteRun(request) {
-      const { principal, path, query, header, body } = request
-      if (query.expiresInSeconds !== undefined && query.expiresInSeconds <= query.delaySeconds) {
-        return invalidRequest([{ parameter: 'expiresInSeconds', detail: refusedDetails.expiresTooSoon }])
-      }
-      const { browserContextId, persistContext } = query
-      const queued = await runs.queue(principal, {
-        workflowId: path.workflowId,
-        variables: body.variableData,
-        idempotencyKey: header['Idempotency-Key'],
-        delaySeconds: query.delaySeconds,
-        expiresInSeconds: query.expiresInSeconds,
-        priority: query.priority,
-        tags: query.tag,
-        concurrencyKey: query.concurrencyKey,
-        browserContext: browserContextId === undefined ? undefined : { id: browserContextId, persist: persistContext },
-      })
-      if (queued.kind !== 'queued') return toProblem(queued)
-      const wait = preferredWait(header.Prefer, waitSecondsMax)
-      if (wait !== undefined) request.endTurn()
-      const run = wait === undefined ? queued.run : await waitUntilFinished(feed, runs, queued.run, wait, request)
-      return toQueuedResponse(run, { waited: wait, replayed: queued.replayed })
-    },
-
     async listRuns({ principal, query, reserve }) {
       const parseTime = (text: string | undefined) => (text === undefined ? undefined : Date.parse(text))
       const times = { createdAfter: parseTime(query.createdAfter), createdBefore: parseTime(query.createdBefore) }
@@ -123,65 +82,6 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
       return artifact ? toFileResponse(artifact) : notFound('artifact')
     },
   }
-}
-
-/** @param waited the seconds of `Prefer: wait`. A new run that was not waited for has not finished. */
-function toQueuedResponse(run: Run, { waited, replayed }: { waited: number | undefined; replayed: boolean }) {
-  const headers = {
-    Location: `/v1/execution/runs/${run.id}`,
-    ...(waited !== undefined && { 'Preference-Applied': `wait=${waited}` }),
-    ...(replayed && { 'Idempotent-Replayed': 'true' as const }),
-  }
-  const finished = (waited !== undefined || replayed) && isFinal(run.status)
-  return finished
-    ? { status: 200 as const, headers, body: toResponse(run) }
-    : { status: 202 as const, headers, body: toResponse(run) }
-}
-
-function toProblem(result: Exclude<QueueResult, { kind: 'queued' }>) {
-  switch (result.kind) {
-    case 'noSuchWorkflow':
-      return notFound('workflow')
-    case 'noSuchBrowserContext':
-      return notFound('browser context', [
-        { parameter: 'browserContextId', detail: refusedDetails.noSuchBrowserContext },
-      ])
-    case 'usesNoBrowser':
-      return invalidRequest([{ parameter: 'browserContextId', detail: refusedDetails.usesNoBrowser }])
-    case 'usesNoConcurrencyKey':
-      return invalidRequest([{ parameter: 'concurrencyKey', detail: refusedDetails.usesNoConcurrencyKey }])
-    case 'idempotencyConflict':
-      return idempotencyConflict
-    case 'runDeleted':
-      return runDeleted
-    case 'tooManyQueuedRuns':
-      return tooManyQueuedRuns(result)
-    case 'variablesInvalid':
-      return invalidRequest(
-        result.errors.map(({ pointer, detail }) => ({ pointer: `/variableData${pointer}`, detail })),
-      )
-  }
-}
-
-/** @throws {CredentialRevoked} within about a second after the API key of the request was deleted or has expired. */
-function waitUntilFinished(
-  feed: RunFeed,
-  runs: Runs,
-  run: Run,
-  seconds: number,
-  request: WaitingRequest,
-): Promise<Run> {
-  const { reserve } = request
-  const check = async () => {
-    if (!(await request.stillAuthenticated())) throw new CredentialRevoked()
-  }
-  return feed
-    .waitUntilFinished(runs, run, seconds, request.whileAuthenticated(), { reserve, check })
-    .catch((error: unknown) => {
-      if (error instanceof CredentialRevoked) throw error
-      // The run is stored: if waiting fails, 202 is still correct.
-      return run
-    })
 }
 
 function notFinished({ status }: Run) {

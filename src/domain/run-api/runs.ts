@@ -1,38 +1,32 @@
 /** Queues, cancels and deletes runs for callers. Reading is inherited from `RunReader`. */
 
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import { context, propagation, SpanKind } from '@opentelemetry/api'
 import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Cursors } from '../../storage/cursors.ts'
-import type { Encryption } from '../../storage/encryption.ts'
 import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
 import { findRuns, listRuns } from '../../storage/runs/run-list.ts'
 import type { RunToRead } from '../../storage/runs/run-statements.ts'
+import { inList } from '../../storage/statement-values.ts'
 import { type Statement, type Store, statement, type Transaction } from '../../storage/store.ts'
-import { inSpan } from '../../telemetry/tracing.ts'
-import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { historyBytes, type RunAttempt, readAttempts } from '../queue/attempt-history.ts'
 import { type Canceller, cancelRow } from '../queue/cancellation.ts'
-import { EnqueueBatcher, QueuedRunsLimit } from '../queue/enqueue.ts'
-import { resumeNextOfGroups } from '../queue/limits.ts'
 import {
-  canonicalRequest,
-  createIdempotencyKey,
-  createRun,
-  type QueueRequest,
-  type Queuer,
-  type RefusedRun,
-  toQueuedRow,
-} from '../queue/queue-request.ts'
-import { findStepsBefore, mayReuse, type RefusedStart, type RunStart, readStart } from '../queue/reused-steps.ts'
-import { type BatchResult, RunBatches } from '../queue/run-batches.ts'
+  type EnqueuedBatch,
+  type EnqueuedRun,
+  type EnqueueOptions,
+  Enqueuer,
+  type EnqueuerDependencies,
+} from '../queue/enqueue-runs.ts'
+import { resumeNextOfGroups } from '../queue/limits.ts'
+import { type QueueRequest, type Queuer, queuedRowColumns } from '../queue/queue-request.ts'
+import { findStepsBefore, type RefusedStart, type RunStart, readStart } from '../queue/reused-steps.ts'
 import { findRun, firstEvent, followsFirst, toEvent } from '../queue/runs.sql.ts'
 import { addWaitingDetails, readLimits } from '../queue/waiting.ts'
-import { type DescribeLimit, messageAttributes, Run, type RunEvent, secretsAad, sizeOf } from '../runs/run.ts'
+import { type DescribeLimit, Run, type RunEvent, sizeOf } from '../runs/run.ts'
 import { isFinal, type RunObserver, type RunStatus, toFinishedRun } from '../runs/run-state.ts'
-import type { Secrets } from '../workflows/secrets.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { type ListRequest, nameList, toRunFilter } from './list-request.ts'
 import { deleteRun } from './run-erasure.ts'
@@ -137,45 +131,26 @@ class RunReader {
   }
 }
 
-export type { QueueRequest } from '../queue/queue-request.ts'
+/** `runDeleted`: the idempotency key belongs to a request of which a run was deleted. */
+type Queued<Result> = Exclude<Result, { kind: 'queued' | 'repeated' }> | { kind: 'runDeleted' }
 
-export type QueueResult =
-  | { kind: 'queued'; run: Run; replayed: boolean }
-  | RefusedRun
-  | { kind: 'noSuchBrowserContext' }
-  | { kind: 'idempotencyConflict' }
-  /** The idempotency key belongs to a run that was deleted. */
-  | { kind: 'runDeleted' }
-  | { kind: 'tooManyQueuedRuns'; queuedMax: number }
+export type QueueResult = Queued<EnqueuedRun> | { kind: 'queued'; run: Run; replayed: boolean }
 
-interface RunsDependencies extends RunReaderDependencies {
-  usage?: StorageUsage
-  encryption: Encryption
-  /** How many queued runs an account may have; 0 for no limit. */
-  queuedRunsMax?: number
+export type BatchResult = Queued<EnqueuedBatch> | { kind: 'queued'; runs: Run[]; replayed: boolean }
+
+interface RunsDependencies extends RunReaderDependencies, EnqueuerDependencies {
   observer?: RunObserver
-}
-
-interface QueueOptions {
-  /** Replace the masks in the variables of a schedule. */
-  secrets?: Secrets
-  /** Writes in the transaction that stores the run. Not called if the run is refused or exists already. */
-  andStore?: (tx: Transaction, runId: string) => Promise<void>
 }
 
 export class Runs extends RunReader {
   readonly #dependencies: RunsDependencies
-  readonly #batcher: EnqueueBatcher
-  readonly #batches: RunBatches
+  readonly #enqueuer: Enqueuer
   readonly #now: () => number
 
   constructor(dependencies: RunsDependencies, now = Date.now) {
     super(dependencies)
-    const { store, queuedRunsMax = 0 } = dependencies
     this.#dependencies = dependencies
-    this.#batcher = new EnqueueBatcher(store, new QueuedRunsLimit(queuedRunsMax), now)
-    const readLimits = this.readLimits.bind(this)
-    this.#batches = new RunBatches({ ...dependencies, batcher: this.#batcher, readLimits, now })
+    this.#enqueuer = new Enqueuer(dependencies, now)
     this.#now = now
   }
 
@@ -184,47 +159,36 @@ export class Runs extends RunReader {
    *
    * @throws {Problem} beyond the storage quota.
    */
-  async queue(queuer: Queuer, request: QueueRequest, { secrets, andStore }: QueueOptions = {}): Promise<QueueResult> {
-    const { store, workflows: registry, encryption, usage } = this.#dependencies
-    // Before `createRun` fills in defaults: a repeated request must match even if the schema has changed.
-    const { idempotencyKey: key } = request
-    const canonical = key === undefined ? '' : canonicalRequest(request)
-    const earlierSecrets =
-      secrets ?? (request.secretsFrom === undefined ? {} : await this.#earlierSecrets(queuer, request))
-    const created = createRun({ workflows: registry, encryption }, queuer, request, earlierSecrets)
-    if (created.kind !== 'created') return created
-    const { run } = created
-    const { id, account_id } = run
-    const stepBytes = request.start?.results.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0) ?? 0
-    // A repeated request returns its run although nothing more can be stored.
-    if (usage?.refusal(account_id, stepBytes) && !(key && (await this.#batcher.isKeyInUse(account_id, key))))
-      usage.require(account_id, stepBytes)
-    // Read before the write: after the commit, nothing may fail before the response.
-    const describeLimit = await this.readLimits([run])
-    const idempotencyKey = key === undefined ? undefined : createIdempotencyKey(encryption, key, canonical, this.#now())
-    const attributes = messageAttributes('send', run.workflow_id, id)
-    const result = await inSpan(`send ${run.workflow_id}`, { kind: SpanKind.PRODUCER, attributes }, () => {
-      const trace: { traceparent?: string } = {}
-      propagation.inject(context.active(), trace)
-      run.trace_context = trace.traceparent ?? null
-      return this.#batcher.enqueue({ run, idempotencyKey, andStore: andStore && ((tx) => andStore(tx, id)) })
-    })
-    if (result.kind === 'enqueued') {
-      usage?.add(account_id, rowBytes + run.variables.length + stepBytes)
-      store.notify('queue')
-      return { kind: 'queued', run: new Run(toQueuedRow(result.run), describeLimit, [], []), replayed: false }
-    }
-    if (result.kind !== 'keyInUse') return result
-    const signatures = encryption.signatures('idempotency', canonical)
-    if (!signatures.some((each) => each.equals(result.fingerprint))) return { kind: 'idempotencyConflict' }
-    const first = await this.get(account_id, result.runId)
-    if (!first) return { kind: 'runDeleted' }
-    return { kind: 'queued', run: first, replayed: true }
+  async queue(queuer: Queuer, request: QueueRequest, options?: EnqueueOptions): Promise<QueueResult> {
+    const enqueued = await this.#enqueuer.enqueue(queuer, request, options)
+    if (enqueued.kind === 'queued') return { ...enqueued, replayed: false }
+    if (enqueued.kind !== 'repeated') return enqueued
+    const first = await this.get(queuer.accountId, enqueued.runIds[0] ?? '')
+    return first ? { kind: 'queued', run: first, replayed: true } : { kind: 'runDeleted' }
   }
 
   /** Queues all runs or none, in one transaction. @throws {Problem} beyond the storage quota. */
-  queueBatch(queuer: Queuer, requests: readonly QueueRequest[], idempotencyKey?: string): Promise<BatchResult> {
-    return this.#batches.queue(queuer, requests, idempotencyKey)
+  async queueBatch(queuer: Queuer, requests: readonly QueueRequest[], idempotencyKey?: string): Promise<BatchResult> {
+    const enqueued = await this.#enqueuer.enqueueBatch(queuer, requests, idempotencyKey)
+    if (enqueued.kind === 'queued') return { ...enqueued, replayed: false }
+    if (enqueued.kind !== 'repeated') return enqueued
+    const first = await this.#findAll(queuer.accountId, enqueued.runIds)
+    return first ? { kind: 'queued', runs: first, replayed: true } : { kind: 'runDeleted' }
+  }
+
+  /** The runs in this order, without outputs, which could be a gigabyte; `undefined` if one of them was deleted. */
+  async #findAll(accountId: string, ids: readonly string[]): Promise<Run[] | undefined> {
+    const { marks, values } = inList(ids)
+    const found = await this.#dependencies.store.read.all<RunsTable>(
+      `SELECT ${queuedRowColumns.filter((column) => column !== 'output' && column !== 'secrets')},
+        NULL AS output, NULL AS secrets FROM runs
+        WHERE id IN (${marks}) AND account_id || '' = ? AND status <> 'deleted'`,
+      [...values, accountId],
+    )
+    if (found.length < ids.length) return undefined
+    const describeLimit = await this.readLimits(found)
+    const byId = new Map(found.map((row) => [row.id, new Run(row, describeLimit, [], undefined)]))
+    return ids.flatMap((id) => byId.get(id) ?? [])
   }
 
   /** Cancels a queued run, requests a running one to stop, and leaves a finished one unchanged. */
@@ -268,17 +232,6 @@ export class Runs extends RunReader {
   async delete(accountId: string, id: string, by: Actor | ApiKeyUse): Promise<'deleted' | Run | undefined> {
     const deleted = await deleteRun(this.#dependencies.store, accountId, id, by)
     return deleted === 'unfinished' ? this.get(accountId, id) : deleted
-  }
-
-  /** The secrets of the run in `secretsFrom`, if the caller may reuse them. */
-  async #earlierSecrets({ accountId, apiKeyId, userId = null }: Queuer, request: QueueRequest): Promise<Secrets> {
-    const { store, encryption } = this.#dependencies
-    const { secretsFrom, workflowId, variables } = request
-    const row = secretsFrom === undefined ? undefined : await findRun(store.read, accountId, secretsFrom)
-    if (!row?.secrets || row.workflow_id !== workflowId) return {}
-    const earlier = { apiKeyId: row.api_key_id, userId: row.user_id, variables: JSON.parse(row.variables) }
-    if (!mayReuse({ apiKeyId, userId }, variables, earlier)) return {}
-    return JSON.parse(encryption.decrypt(row.secrets, secretsAad(accountId, row.id)))
   }
 }
 

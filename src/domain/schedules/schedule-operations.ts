@@ -4,10 +4,10 @@ import type { components } from '../../../generated/execution.v1/types.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound, wrongCursor } from '../problems.ts'
-import { refusedDetails, tooManyQueuedRuns } from '../queue/queue-problems.ts'
+import { toMemberErrors, tooManyQueuedRuns } from '../queue/queue-problems.ts'
 import { toResponse as toRunResponse } from '../run-api/run-response.ts'
 import type { QueueResult } from '../run-api/runs.ts'
-import { type Schedule, type ScheduleError, toErrors } from './schedule.ts'
+import type { Schedule, ScheduleError } from './schedule.ts'
 import type { Schedules } from './schedules.ts'
 
 type Operations = Pick<
@@ -93,13 +93,11 @@ function toProblem(refused: Exclude<QueueResult, { kind: 'queued' }>) {
   switch (refused.kind) {
     case 'tooManyQueuedRuns':
       return tooManyQueuedRuns(refused)
-    case 'noSuchBrowserContext':
-      return doesNotFit([{ pointer: '/browserContextId', detail: refusedDetails.noSuchBrowserContext }])
     case 'idempotencyConflict':
     case 'runDeleted':
       throw new Error('A run without an idempotency key was taken for a repeated one.')
     default:
-      return doesNotFit(toErrors(refused))
+      return doesNotFit(toMemberErrors(refused))
   }
 }
 
@@ -112,6 +110,7 @@ function toResponse(schedule: Schedule): Schemas['Schedule'] {
   const { variables, nextTimes, lastRun, lastSkipped, createdAt, updatedAt, ...members } = schedule
   return {
     ...members,
+    tags: [...members.tags],
     variableData: variables,
     paused: schedule.pausedReason !== null,
     nextRunsAt: nextTimes.map(toTimestamp),

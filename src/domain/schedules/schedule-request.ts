@@ -4,23 +4,17 @@ import type { Transaction } from '../../storage/store.ts'
 import type { SchedulesTable } from '../../storage/tables/tables.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
-import { refusedDetails } from '../queue/queue-problems.ts'
-import { canonicalJson, createRun } from '../queue/queue-request.ts'
+import { toMemberErrors } from '../queue/queue-problems.ts'
+import { canonicalJson, createRun, type RefusedRun } from '../queue/queue-request.ts'
+import { defaultOptions } from '../queue/run-options.ts'
 import { extractSecrets } from '../workflows/secrets.ts'
-import {
-  type OverlapPolicy,
-  type RefusedRun,
-  type RunOptions,
-  type ScheduleError,
-  timingOf,
-  toErrors,
-  toQueueRequest,
-} from './schedule.ts'
+import { type OverlapPolicy, type ScheduleError, type ScheduleOptions, timingOf, toQueueRequest } from './schedule.ts'
 import { findTimingError, type MissedPolicy, nextTimeOf } from './schedule-times.ts'
 import { secretsAad } from './schedules.sql.ts'
 
 /** Absent members stay as they are; for a new schedule, they have their defaults. */
-export interface ScheduleChange extends Partial<{ [Name in keyof RunOptions]: RunOptions[Name] | undefined }> {
+export interface ScheduleChange
+  extends Partial<{ [Name in keyof ScheduleOptions]: ScheduleOptions[Name] | undefined }> {
   name?: string | null | undefined
   variables?: Record<string, unknown> | undefined
   /** Replaces an interval. */
@@ -40,14 +34,7 @@ export interface ScheduleRequest {
 
 type Changed = { row: SchedulesTable } | { errors: ScheduleError[] }
 
-const defaultOptions: RunOptions = {
-  priority: 0,
-  expiresInSeconds: null,
-  tags: [],
-  concurrencyKey: null,
-  browserContextId: null,
-  persistContext: 'onSuccess',
-}
+const { delaySeconds: _, ...defaultScheduleOptions } = defaultOptions
 
 /** A schedule before its first change, which gives it variables and times. */
 export function emptySchedule(id: string, accountId: string, workflowId: string, now: number): SchedulesTable {
@@ -58,7 +45,7 @@ export function emptySchedule(id: string, accountId: string, workflowId: string,
     workflow_id: workflowId,
     variables: '{}',
     secrets: null,
-    options: JSON.stringify(defaultOptions),
+    options: JSON.stringify(defaultScheduleOptions),
     cron: null,
     time_zone: null,
     interval_seconds: null,
@@ -114,8 +101,8 @@ function findConflict(before: SchedulesTable, change: ScheduleChange): ScheduleE
 
 function changedColumns(before: SchedulesTable, change: ScheduleChange, now: number): Partial<SchedulesTable> {
   const { cron, timeZone, intervalSeconds, paused } = change
-  const options: RunOptions = JSON.parse(before.options)
-  for (const name of Object.keys(options) as (keyof RunOptions)[]) {
+  const options: ScheduleOptions = JSON.parse(before.options)
+  for (const name of Object.keys(options) as (keyof ScheduleOptions)[]) {
     if (change[name] !== undefined) Object.assign(options, { [name]: change[name] })
   }
   const columns: Partial<SchedulesTable> = { options: JSON.stringify(options) }
@@ -148,12 +135,12 @@ async function checkRuns(
   variables: Record<string, unknown> | undefined,
 ): Promise<ScheduleError[]> {
   const refused = findRefusal(dependencies, row, variables)
-  if (refused) return toErrors(refused)
-  const { browserContextId }: RunOptions = JSON.parse(row.options)
+  if (refused) return toMemberErrors(refused)
+  const { browserContextId }: ScheduleOptions = JSON.parse(row.options)
   if (browserContextId === null) return []
   const contexts = await findContextLeases(tx, row.account_id, [{ browser_context_id: browserContextId }])
   if (contexts.has(browserContextId.toLowerCase())) return []
-  return [{ pointer: '/browserContextId', detail: refusedDetails.noSuchBrowserContext }]
+  return toMemberErrors({ kind: 'noSuchBrowserContext' })
 }
 
 /** Why a run that the schedule queues now would be refused, with other variables if they are given. */

@@ -1,9 +1,9 @@
 /** A schedule as callers see it, and the request by which it queues runs. */
 import type { Encryption } from '../../storage/encryption.ts'
 import type { SchedulesTable } from '../../storage/tables/tables.ts'
-import { refusedDetails } from '../queue/queue-problems.ts'
-import type { createRun, QueueRequest } from '../queue/queue-request.ts'
-import type { PersistContext } from '../runs/run.ts'
+import { toMemberErrors } from '../queue/queue-problems.ts'
+import type { QueueRequest, RefusedRun } from '../queue/queue-request.ts'
+import type { RunOptions } from '../queue/run-options.ts'
 import type { RunStatus } from '../runs/run-state.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import { type MissedPolicy, nextTimeOf, nextTimes, type Timing } from './schedule-times.ts'
@@ -18,17 +18,10 @@ export type PausedReason = 'request' | 'workflowRemoved' | 'runInvalid' | 'brows
 export type SkipReason = 'missed' | 'overlap' | 'queuedRunsLimit' | 'storageQuota'
 
 /** What every run of the schedule is queued with. */
-export interface RunOptions {
-  priority: number
-  expiresInSeconds: number | null
-  tags: string[]
-  concurrencyKey: string | null
-  browserContextId: string | null
-  persistContext: PersistContext
-}
+export type ScheduleOptions = Omit<RunOptions, 'delaySeconds'>
 
 /** Times are milliseconds since 1970. */
-export interface Schedule extends RunOptions {
+export interface Schedule extends ScheduleOptions {
   id: string
   name: string | null
   workflowId: string
@@ -62,7 +55,7 @@ const nextTimesMax = 5
 export function toSchedule(row: SchedulesTable, statuses: ReadonlyMap<string, string>): Schedule {
   const { last_run_id, last_run_for, last_skipped_for } = row
   return {
-    ...(JSON.parse(row.options) as RunOptions),
+    ...(JSON.parse(row.options) as ScheduleOptions),
     id: row.id,
     name: row.name,
     workflowId: row.workflow_id,
@@ -104,39 +97,16 @@ export function toQueueRequest(
   row: Pick<SchedulesTable, 'id' | 'account_id' | 'workflow_id' | 'variables' | 'secrets' | 'options'>,
   time: number | null,
 ): { request: QueueRequest; secrets: Secrets } {
-  const options: RunOptions = JSON.parse(row.options)
-  const { browserContextId, tags } = options
+  const options: ScheduleOptions = JSON.parse(row.options)
   const request: QueueRequest = {
+    ...options,
     workflowId: row.workflow_id,
     variables: JSON.parse(row.variables),
-    idempotencyKey: undefined,
-    delaySeconds: 0,
-    expiresInSeconds: options.expiresInSeconds ?? undefined,
-    priority: options.priority,
-    tags: tags.length > 0 ? tags : undefined,
-    concurrencyKey: options.concurrencyKey ?? undefined,
-    browserContext: browserContextId === null ? undefined : { id: browserContextId, persist: options.persistContext },
     schedule: { id: row.id, time },
   }
   const { secrets } = row
   const decrypt = (value: Uint8Array) => JSON.parse(encryption.decrypt(value, secretsAad(row.account_id, row.id)))
   return { request, secrets: secrets === null ? {} : decrypt(secrets) }
-}
-
-export type RefusedRun = Exclude<ReturnType<typeof createRun>, { kind: 'created' }>
-
-/** The errors of a schedule whose runs would be refused, by member. */
-export function toErrors(refused: RefusedRun): ScheduleError[] {
-  switch (refused.kind) {
-    case 'noSuchWorkflow':
-      return [{ pointer: '/workflowId', detail: refusedDetails.noSuchWorkflow }]
-    case 'usesNoBrowser':
-      return [{ pointer: '/browserContextId', detail: refusedDetails.usesNoBrowser }]
-    case 'usesNoConcurrencyKey':
-      return [{ pointer: '/concurrencyKey', detail: refusedDetails.usesNoConcurrencyKey }]
-    case 'variablesInvalid':
-      return refused.errors.map(({ pointer, detail }) => ({ pointer: `/variableData${pointer}`, detail }))
-  }
 }
 
 type Pause = { paused_reason: PausedReason; paused_detail: string }
@@ -146,11 +116,16 @@ export const unreadable: Pause = { paused_reason: 'error', paused_detail: 'The s
 
 const detailLengthMax = 1000
 
+const pausedReasons: Partial<Record<RefusedRun['kind'], PausedReason>> = {
+  noSuchWorkflow: 'workflowRemoved',
+  noSuchBrowserContext: 'browserContextRemoved',
+}
+
 /** Why a schedule is paused whose runs would be refused. */
 export function toPause(refused: RefusedRun): Pause {
-  const texts = toErrors(refused).map(({ pointer, detail }) => `${pointer} ${detail}`)
+  const texts = toMemberErrors(refused).map(({ pointer, detail }) => `${pointer} ${detail}`)
   return {
-    paused_reason: refused.kind === 'noSuchWorkflow' ? 'workflowRemoved' : 'runInvalid',
+    paused_reason: pausedReasons[refused.kind] ?? 'runInvalid',
     paused_detail: texts.join('; ').slice(0, detailLengthMax),
   }
 }

@@ -11,14 +11,13 @@ import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { cancelRow } from '../queue/cancellation.ts'
-import { insertRuns, type NewRun, QueuedRunsLimit } from '../queue/enqueue.ts'
+import { insertRuns, type NewRun, QueuedRunsLimit, withContextLease } from '../queue/enqueue-batcher.ts'
 import { resumeNextOfGroups } from '../queue/limits.ts'
-import { refusedDetails } from '../queue/queue-problems.ts'
 import { createRun } from '../queue/queue-request.ts'
 import { type RunObserver, toFinishedRun } from '../runs/run-state.ts'
 import {
   type OverlapPolicy,
-  type RunOptions,
+  type ScheduleOptions,
   type SkipReason,
   timingOf,
   toPause,
@@ -281,7 +280,7 @@ async function readContext(tx: Transaction, rows: readonly SchedulesTable[]): Pr
 }
 
 function contextOf({ options }: SchedulesTable): string | null {
-  return (JSON.parse(options) as RunOptions).browserContextId
+  return (JSON.parse(options) as ScheduleOptions).browserContextId
 }
 
 /** The due times of the schedule, by its policy for missed ones. */
@@ -367,11 +366,7 @@ function createRunFor(row: SchedulesTable, time: number, context: DecisionContex
   if (created.kind !== 'created') return { pause: toPause(created) }
   const { run } = created
   const { browser_context_id: contextId } = run
-  if (contextId !== null && !contexts.has(contextId)) {
-    const detail = `/browserContextId ${refusedDetails.noSuchBrowserContext}`
-    return { pause: { paused_reason: 'browserContextRemoved', paused_detail: detail } }
-  }
+  if (contextId !== null && !contexts.has(contextId)) return { pause: toPause({ kind: 'noSuchBrowserContext' }) }
   if (usage.refusal(row.account_id) !== undefined) return { skip: 'storageQuota' }
-  const waits = contextId !== null && contexts.get(contextId) !== null && run.persist_context !== 'never'
-  return { run: { ...run, waits_for_context: waits ? 1 : 0 } }
+  return { run: withContextLease(run, contexts) }
 }

@@ -118,8 +118,8 @@ export class Schedules {
     if (!row) return undefined
     const { request, secrets } = toQueueRequest(encryption, row, null)
     const queuer = 'apiKeyId' in by ? { apiKeyId: by.apiKeyId } : { apiKeyId: null, userId: by.id }
-    const andStore = (tx: Transaction, runId: string) => audit(tx, row, 'schedule.triggered', by, { runId })
-    return runs.queue({ accountId, ...queuer }, request, { secrets, andStore })
+    const within = (tx: Transaction, runId: string) => audit(tx, row, 'schedule.triggered', by, { runId })
+    return runs.queue({ accountId, ...queuer }, request, { secrets, within })
   }
 
   /** Erases the schedule; its runs stay. Returns whether it existed. */

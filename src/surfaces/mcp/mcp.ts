@@ -75,10 +75,6 @@ function createToolServer(dependencies: ToolDependencies, caller: ToolCaller): S
       const queued = await dependencies.runs.queue(caller.principal, {
         workflowId: params.name,
         variables: params.arguments ?? {},
-        idempotencyKey: undefined,
-        delaySeconds: 0,
-        expiresInSeconds: undefined,
-        priority: 0,
       })
       if (queued.kind !== 'queued') return toToolError(params.name, queued)
       const run = await follow(dependencies, caller, queued.run, signal, report)

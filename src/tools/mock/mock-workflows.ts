@@ -5,8 +5,9 @@ import { invalidRequest } from '../../contract/problem.ts'
 import { buildSnapshot } from '../../domain/deployments/build-snapshot.ts'
 import { snapshotId } from '../../domain/deployments/snapshot.ts'
 import { notFound, wrongCursor } from '../../domain/problems.ts'
-import { isLimitedByKey } from '../../domain/queue/limits.ts'
-import { refusedDetails } from '../../domain/queue/queue-problems.ts'
+import { toMemberErrors, toParameterErrors } from '../../domain/queue/queue-problems.ts'
+import { checkRequest } from '../../domain/queue/queue-request.ts'
+import { fromMembers, fromParameters, type GivenOptions } from '../../domain/queue/run-options.ts'
 import { findListErrors, type ListRequest } from '../../domain/run-api/list-request.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import { Workflows } from '../../domain/workflows/workflows.ts'
@@ -50,59 +51,31 @@ export function checkQueueRequest(
   { path, query, body }: QueueRequest,
   isChecked = false,
 ): AcceptedRequest | HandlerResponse {
-  if (query.expiresInSeconds !== undefined && query.expiresInSeconds <= query.delaySeconds) {
-    return invalidRequest([{ parameter: 'expiresInSeconds', detail: refusedDetails.expiresTooSoon }])
-  }
-  const workflow = workflows.get(path.workflowId)
-  if (!workflow) return notFound('workflow')
-  if (query.browserContextId !== undefined && !workflow.usesBrowser) {
-    return invalidRequest([{ parameter: 'browserContextId', detail: refusedDetails.usesNoBrowser }])
-  }
-  if (query.concurrencyKey !== undefined && !isLimitedByKey(workflow)) {
-    return invalidRequest([{ parameter: 'concurrencyKey', detail: refusedDetails.usesNoConcurrencyKey }])
-  }
-  if (isChecked) return { workflow, variableData: body.variableData }
-  const checked = workflows.checkVariables(workflow.id, body.variableData)
-  if ('masked' in checked) return { workflow, variableData: checked.masked }
-  return invalidRequest(checked.errors.map(({ pointer, detail }) => ({ pointer: `/variableData${pointer}`, detail })))
+  const request = { workflowId: path.workflowId, variables: body.variableData, ...fromParameters(query) }
+  const checked = checkRequest(workflows, request)
+  if (checked.kind === 'valid') return { workflow: checked.workflow, variableData: checked.masked }
+  if (checked.kind === 'noSuchWorkflow') return notFound('workflow')
+  if (checked.kind !== 'variablesInvalid' || !isChecked) return invalidRequest(toParameterErrors(checked))
+  return { workflow: workflows.get(path.workflowId) as Workflow, variableData: body.variableData }
 }
 
-interface BatchEntry {
+interface BatchEntry extends GivenOptions {
   workflowId: string
   variableData: Record<string, unknown>
-  delaySeconds?: number
-  expiresInSeconds?: number
-  browserContextId?: string
-  concurrencyKey?: string
 }
 
 /** Like the service, names the place of each error in the batch. */
 export function refuseBatch(workflows: Workflows, { body }: HandlerRequest): HandlerResponse | undefined {
   const { runs } = body as { runs: BatchEntry[] }
-  const expired = runs.flatMap(({ expiresInSeconds, delaySeconds = 0 }, index) => {
-    if (expiresInSeconds === undefined || expiresInSeconds > delaySeconds) return []
-    return [{ pointer: `/runs/${index}/expiresInSeconds`, detail: refusedDetails.expiresTooSoon }]
+  const errors = runs.flatMap(({ workflowId, variableData, ...options }, index) => {
+    const checked = checkRequest(workflows, { workflowId, variables: variableData, ...fromMembers(options) })
+    if (checked.kind === 'valid') return []
+    return toMemberErrors(checked).map(({ pointer, detail }) => ({ pointer: `/runs/${index}${pointer}`, detail }))
   })
-  const errors = expired.length > 0 ? expired : runs.flatMap((entry, index) => findEntryErrors(workflows, entry, index))
   return errors.length > 0 ? invalidRequest(errors.slice(0, errorsMax)) : undefined
 }
 
 const errorsMax = 20
-
-function findEntryErrors(workflows: Workflows, entry: BatchEntry, index: number) {
-  const at = `/runs/${index}`
-  const workflow = workflows.get(entry.workflowId)
-  if (!workflow) return [{ pointer: `${at}/workflowId`, detail: refusedDetails.noSuchWorkflow }]
-  if (entry.browserContextId !== undefined && !workflow.usesBrowser) {
-    return [{ pointer: `${at}/browserContextId`, detail: refusedDetails.usesNoBrowser }]
-  }
-  if (entry.concurrencyKey !== undefined && !isLimitedByKey(workflow)) {
-    return [{ pointer: `${at}/concurrencyKey`, detail: refusedDetails.usesNoConcurrencyKey }]
-  }
-  const checked = workflows.checkVariables(workflow.id, entry.variableData)
-  if ('masked' in checked) return []
-  return checked.errors.map(({ pointer, detail }) => ({ pointer: `${at}/variableData${pointer}`, detail }))
-}
 
 /** Refuses filters of runs that cannot be combined, and cursors: lists of the mock have one page. */
 export function refuseList(operationId: string, request: HandlerRequest): HandlerResponse | undefined {

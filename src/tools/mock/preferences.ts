@@ -1,7 +1,7 @@
 /** Chooses one of an operation's documented responses: the default one, or the one that `Prefer` asks for. */
 import { parsePreferences, preferredWait } from '../../contract/prefer.ts'
 import { invalidRequest, Problem } from '../../contract/problem.ts'
-import { waitSecondsMax } from '../../domain/run-api/run-operations.ts'
+import { waitSecondsMax } from '../../domain/run-api/queue-operations.ts'
 import type { Operation } from '../../openapi/served-operations.ts'
 
 export interface Choice {

@@ -193,8 +193,8 @@ describe.each(stores)('runs with a browser context ($name)', (kind) => {
     const { domain, principal, contextId, queue, run } = await openWithContext(test, { kind, now: clock.now })
     await queue()
     const holder = await claimOne(domain)
-    const browserContext = { id: contextId, persist: 'always' } as const
-    const delayed = await queueRun(domain, principal, { workflowId: 'browse', browserContext, delaySeconds: 1 })
+    const onContext = { browserContextId: contextId, persistContext: 'always' } as const
+    const delayed = await queueRun(domain, principal, { workflowId: 'browse', ...onContext, delaySeconds: 1 })
     expect(delayed.waitingFor).toBe('delay')
     clock.set(delayed.availableAt)
     await domain.maintenance.once()

@@ -148,7 +148,7 @@ describe.each(stores)('concurrency ($name)', (kind) => {
       workflow({ usesBrowser: true, concurrency: { limit: 2, per: 'key' } }),
     ])
     const context = await domain.browserContexts.create(accountId, undefined)
-    const onContext = { browserContext: { id: context?.id ?? '', persist: 'onSuccess' } }
+    const onContext = { browserContextId: context?.id ?? '' }
     for (const key of ['a', 'a']) await queue(key)
     const running = await claimAll(domain.queue, domain)
     const onSameContext = await queue('a', { ...onContext, priority: 1 })

@@ -1,6 +1,6 @@
 /** The limit of queued runs of an account holds exactly, over all processes. */
 import { describe, expect, test } from 'vitest'
-import { insertRuns, QueuedRunsLimit } from '../../../src/domain/queue/enqueue.ts'
+import { insertRuns, QueuedRunsLimit } from '../../../src/domain/queue/enqueue-batcher.ts'
 import type { Transaction } from '../../../src/storage/store.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, type Test } from '../../support/domain.ts'
 import { newRunRow } from '../../support/run-rows.ts'

@@ -1,7 +1,7 @@
 /** Running a run again with its secrets, which remain unreadable; and the caller that a run records. */
 import { v4 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
-import type { QueueRequest } from '../../../src/domain/run-api/runs.ts'
+import type { QueueRequest } from '../../../src/domain/queue/queue-request.ts'
 import { secretsAad } from '../../../src/domain/runs/run.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, type Test, workflow } from '../../support/domain.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'

@@ -1,8 +1,8 @@
 /** What callers rely on when they queue, read and cancel runs. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
+import type { QueueRequest } from '../../../src/domain/queue/queue-request.ts'
 import { eventsAfter } from '../../../src/domain/queue/runs.sql.ts'
-import type { QueueRequest } from '../../../src/domain/run-api/runs.ts'
 import { claimableOf, noRetry } from '../../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, workflow } from '../../support/domain.ts'
 import { stores } from '../../support/store-kinds.ts'
@@ -67,7 +67,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       const domain = await openDomain(test, { kind, workflows: [workflow({ usesBrowser: true })] })
       const { principal } = await newAccount(domain)
       const valid = { ...request, idempotencyKey }
-      const wrong = { ...valid, browserContext: { id: crypto.randomUUID(), persist: 'never' as const } }
+      const wrong = { ...valid, browserContextId: crypto.randomUUID(), persistContext: 'never' as const }
       expect(await domain.runs.queue(principal, wrong)).toEqual({ kind: 'noSuchBrowserContext' })
       expect(await domain.runs.queue(principal, valid)).toMatchObject({ kind: 'queued', replayed: false })
     })

@@ -1,6 +1,6 @@
 /** The form of a schedule, within the limits of the Execution API. */
 
-import type { OverlapPolicy, RunOptions, Schedule, ScheduleError } from '../../../domain/schedules/schedule.ts'
+import type { OverlapPolicy, Schedule, ScheduleError, ScheduleOptions } from '../../../domain/schedules/schedule.ts'
 import type { ScheduleChange } from '../../../domain/schedules/schedule-request.ts'
 import type { MissedPolicy } from '../../../domain/schedules/schedule-times.ts'
 import { isObject } from '../../../domain/workflows/example-values.ts'
@@ -98,7 +98,7 @@ export function hasOptions(form: ScheduleForm): boolean {
 }
 
 /** The options of the runs; adds what is wrong to `errors`. */
-function parseOptions(form: ScheduleForm, errors: FormErrors): RunOptions {
+function parseOptions(form: ScheduleForm, errors: FormErrors): ScheduleOptions {
   const read = {
     tags: readTags(form.tags),
     concurrencyKey: readConcurrencyKey(form.concurrencyKey),

@@ -1,16 +1,15 @@
 /** The tab "Schedules". Every user of the account can do all of this. */
 import { v7 as uuid } from 'uuid'
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
-import { refusedDetails, tooManyQueuedRuns } from '../../../domain/queue/queue-problems.ts'
+import { toMemberErrors, tooManyQueuedRuns } from '../../../domain/queue/queue-problems.ts'
 import type { QueueResult } from '../../../domain/run-api/runs.ts'
 import type { Run } from '../../../domain/runs/run.ts'
-import {
-  type OverlapPolicy,
-  type PausedReason,
-  type Schedule,
-  type ScheduleError,
-  type SkipReason,
-  toErrors,
+import type {
+  OverlapPolicy,
+  PausedReason,
+  Schedule,
+  ScheduleError,
+  SkipReason,
 } from '../../../domain/schedules/schedule.ts'
 import type { MissedPolicy } from '../../../domain/schedules/schedule-times.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
@@ -133,13 +132,11 @@ function describeRefusal(refused: Exclude<QueueResult, { kind: 'queued' }>): str
   switch (refused.kind) {
     case 'tooManyQueuedRuns':
       return tooManyQueuedRuns(refused).problem.detail
-    case 'noSuchBrowserContext':
-      return refusal([{ pointer: '/browserContextId', detail: refusedDetails.noSuchBrowserContext }])
     case 'idempotencyConflict':
     case 'runDeleted':
       return 'The run was not queued.'
     default:
-      return refusal(toErrors(refused))
+      return refusal(toMemberErrors(refused))
   }
 }
 

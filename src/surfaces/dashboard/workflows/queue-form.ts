@@ -1,6 +1,6 @@
 /** The form that queues a run: its initial values, and parsing its submission. */
 import { v4 as uuid, validate } from 'uuid'
-import type { QueueRequest } from '../../../domain/run-api/runs.ts'
+import type { QueueRequest } from '../../../domain/queue/queue-request.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { draftVariables, isObject, type Members } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
@@ -112,9 +112,9 @@ export function toQueueRequest(form: QueueForm): { request: QueueRequest } | { i
   if ('invalid' in parsed) return parsed
   if ('error' in parsed || !options || !names || context.error !== undefined) return { invalid: form }
   const { contextId: id, persist } = context
-  const browserContext = id === '' ? undefined : { id, persist }
-  const scheduled = { ...options, ...names, browserContext }
-  const request = { workflowId: workflow.id, variables: parsed.value, idempotencyKey: key, ...scheduled }
+  const browserContext = id === '' ? {} : { browserContextId: id, persistContext: persist }
+  const chosen = { ...options, ...names, ...browserContext }
+  const request = { workflowId: workflow.id, variables: parsed.value, idempotencyKey: key, ...chosen }
   return { request: from ? { ...request, secretsFrom: from.id, rerunOf: from.id } : request }
 }
 

@@ -92,8 +92,9 @@ export const queueRun: PageHandler = async (request, deps) => {
         429,
         `The run was not queued: this account has reached its limit of ${queued.queuedMax} queued runs. Try again when some have started, or cancel some.`,
       )
+    case 'expiresTooSoon':
     case 'noSuchBrowserContext':
-      // The form's field reports the deleted context itself.
+      // The form's field reports the error itself.
       return refuse(form)
     case 'usesNoBrowser':
       return refuse(form, 400, 'The run was not queued: this workflow uses no browser, so it takes no browser context.')

@@ -13,14 +13,15 @@ export type NewRun = Omit<InsertedRun, 'secrets'> & {
   /** Encrypts the secrets. Called for each attempt to write them, since the encryption key may have changed. */
   secrets: (() => Uint8Array) | null
   /** The results of steps that the run does not execute, in their order. Encrypted for each attempt to write them. */
-  steps?: readonly { name: string; encrypt: () => Uint8Array }[]
+  steps?: readonly { name: string; bytes: number; encrypt: () => Uint8Array }[]
 }
 
+/** Runs of one account, in their order: all are enqueued, or none. */
 interface EnqueueRequest {
-  run: NewRun
+  runs: readonly NewRun[]
   idempotencyKey: IdempotencyKey | undefined
-  /** Writes what is stored together with the run. Not called if the run is refused. */
-  andStore?: ((tx: Transaction) => Promise<void>) | undefined
+  /** Writes in the same transaction. Not called if the runs are refused. */
+  within?: ((tx: Transaction) => Promise<void>) | undefined
 }
 
 export interface IdempotencyKey {
@@ -30,19 +31,12 @@ export interface IdempotencyKey {
   expiresAt: number
 }
 
-type EnqueueResult =
-  | { kind: 'enqueued'; run: NewRun }
-  | { kind: 'noSuchBrowserContext' }
-  | { kind: 'tooManyQueuedRuns'; queuedMax: number }
-  /** The idempotency key belongs to this earlier run. */
-  | { kind: 'keyInUse'; runId: string; fingerprint: Uint8Array }
-
-/** The result of enqueueing several runs, all or none. */
-type BatchEnqueueResult =
+export type EnqueueResult =
   | { kind: 'enqueued'; runs: readonly NewRun[] }
   /** Positions of the runs whose browser context does not exist. */
   | { kind: 'noSuchBrowserContext'; indexes: number[] }
   | { kind: 'tooManyQueuedRuns'; queuedMax: number }
+  /** The idempotency key belongs to these earlier runs. */
   | { kind: 'keyInUse'; runIds: string[]; fingerprint: Uint8Array }
 
 export class EnqueueBatcher {
@@ -62,60 +56,29 @@ export class EnqueueBatcher {
     this.#now = now
   }
 
-  /** Once this resolves, the run survives a power cut. */
+  /** Once this resolves, the runs survive a power cut. */
   async enqueue(request: EnqueueRequest): Promise<EnqueueResult> {
-    if (request.run.steps || request.andStore) return this.#enqueueAlone(request)
-    const isPlain = !request.idempotencyKey && request.run.browser_context_id === null
+    const [run] = request.runs
+    if (!run) return { kind: 'enqueued', runs: [] }
+    if (request.runs.length > 1 || run.steps || request.within) return this.#enqueueAlone(request)
+    const isPlain = !request.idempotencyKey && run.browser_context_id === null
     const inserted = isPlain ? await this.#plainBatcher?.add(request) : undefined
     return inserted ?? this.#batcher.add(request)
   }
 
-  /** The runs of a batch would have to wait for the other rows: the results of steps can have megabytes. */
+  /** Other requests of the same transaction would have to wait for these rows. Results of steps can have megabytes. */
   #enqueueAlone(request: EnqueueRequest): Promise<EnqueueResult> {
     const enqueue = async (tx: Transaction) => {
       const [result] = await this.#enqueueAll(tx, [request])
-      if (result?.kind === 'enqueued') await request.andStore?.(tx)
+      if (result?.kind === 'enqueued') await request.within?.(tx)
       return result as EnqueueResult
     }
-    return this.#store.write(enqueue, { concurrent: true })
-  }
-
-  /** Enqueues all runs of one account or none, in their order. Once this resolves, they survive a power cut. */
-  enqueueTogether(runs: readonly NewRun[], idempotencyKey: IdempotencyKey | undefined): Promise<BatchEnqueueResult> {
-    const options = { concurrent: true, batchSize: runs.length }
-    return this.#store.write((tx) => this.#enqueueTogether(tx, runs, idempotencyKey), options)
+    return this.#store.write(enqueue, { concurrent: true, batchSize: request.runs.length })
   }
 
   async isKeyInUse(accountId: string, key: string): Promise<boolean> {
     const { read } = this.#store
     return (await read.all(read.statements.findIdempotencyKey, [accountId, key])).length > 0
-  }
-
-  async #enqueueTogether(
-    tx: Transaction,
-    runs: readonly NewRun[],
-    idempotencyKey: IdempotencyKey | undefined,
-  ): Promise<BatchEnqueueResult> {
-    const [first] = runs
-    if (!first) return { kind: 'enqueued', runs }
-    const reserved = await this.#limit.reserve(tx, first.account_id, runs.length)
-    const earlier = idempotencyKey && (await claimIdempotencyKey(tx, first, idempotencyKey, this.#now()))
-    if (earlier) return { kind: 'keyInUse', runIds: runIdsOf(earlier), fingerprint: earlier.fingerprint }
-    const contexts = await findContextLeases(tx, first.account_id, runs)
-    const unknown = runs.flatMap(({ browser_context_id: id }, index) => (id === null || contexts.has(id) ? [] : index))
-    const isRefused = reserved < runs.length || unknown.length > 0
-    // A refused request does not use up its key.
-    if (isRefused && idempotencyKey)
-      await tx.all(tx.statements.releaseIdempotencyKey, [first.account_id, idempotencyKey.key, first.id])
-    if (reserved < runs.length) return { kind: 'tooManyQueuedRuns', queuedMax: this.#limit.max }
-    if (unknown.length > 0) return { kind: 'noSuchBrowserContext', indexes: unknown }
-    const enqueued = runs.map((run) => ({ ...run, waits_for_context: waitsFor(run, contexts) ? 1 : 0 }) as const)
-    await insertRuns(tx, enqueued)
-    if (idempotencyKey) {
-      const ids = JSON.stringify(runs.map(({ id }) => id))
-      await tx.all(tx.statements.nameRunsOfKey, [ids, first.account_id, idempotencyKey.key])
-    }
-    return { kind: 'enqueued', runs: enqueued }
   }
 
   /**
@@ -124,15 +87,15 @@ export class EnqueueBatcher {
    */
   async #insertPlain(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<(EnqueueResult | undefined)[]> {
     const plain = new Set<EnqueueRequest>()
-    for (const [accountId, ofAccount] of Map.groupBy(requests, ({ run }) => run.account_id)) {
+    for (const [accountId, ofAccount] of Map.groupBy(requests, accountOf)) {
       if (!(await this.#limit.reserveFarFrom(tx, accountId, ofAccount.length))) continue
       for (const request of ofAccount) plain.add(request)
     }
     await insertRuns(
       tx,
-      [...plain].map(({ run }) => run),
+      [...plain].flatMap(({ runs }) => runs),
     )
-    return requests.map((request) => (plain.has(request) ? { kind: 'enqueued', run: request.run } : undefined))
+    return requests.map((request) => (plain.has(request) ? { kind: 'enqueued', runs: request.runs } : undefined))
   }
 
   async #enqueueAll(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<EnqueueResult[]> {
@@ -142,7 +105,7 @@ export class EnqueueBatcher {
     for (const request of requests.toSorted((a, b) => compare(keyOrder(a), keyOrder(b)))) {
       results.set(request, await this.#check(tx, request, capacities))
     }
-    const runs = [...results.values()].flatMap((result) => (result.kind === 'enqueued' ? result.run : []))
+    const runs = [...results.values()].flatMap((result) => (result.kind === 'enqueued' ? result.runs : []))
     runs.sort((a, b) => compare(a.id, b.id))
     await insertRuns(tx, runs)
     return requests.map((request) => results.get(request) as EnqueueResult)
@@ -151,39 +114,53 @@ export class EnqueueBatcher {
   /** How many runs each account may still enqueue. */
   async #capacities(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<Map<string, number>> {
     const capacities = new Map<string, number>()
-    const byAccount = Map.groupBy(requests, ({ run }) => run.account_id)
+    const byAccount = Map.groupBy(requests, accountOf)
     // Sorted, because this may lock the accounts: the same order in all transactions prevents deadlocks.
-    for (const [accountId, { length }] of [...byAccount].sort(([a], [b]) => compare(a, b))) {
-      capacities.set(accountId, await this.#limit.reserve(tx, accountId, length))
+    for (const [accountId, ofAccount] of [...byAccount].sort(([a], [b]) => compare(a, b))) {
+      const wanted = ofAccount.reduce((sum, { runs }) => sum + runs.length, 0)
+      capacities.set(accountId, await this.#limit.reserve(tx, accountId, wanted))
     }
     return capacities
   }
 
-  async #check(
-    tx: Transaction,
-    { run, idempotencyKey }: EnqueueRequest,
-    capacities: Map<string, number>,
-  ): Promise<EnqueueResult> {
-    const earlier = idempotencyKey && (await claimIdempotencyKey(tx, run, idempotencyKey, this.#now()))
-    if (earlier) return { kind: 'keyInUse', runId: earlier.run_id, fingerprint: earlier.fingerprint }
-    const capacity = capacities.get(run.account_id) ?? 0
-    const result =
-      capacity === 0
-        ? ({ kind: 'tooManyQueuedRuns', queuedMax: this.#limit.max } as const)
-        : await this.#prepare(tx, run)
-    if (result.kind === 'enqueued') capacities.set(run.account_id, capacity - 1)
-    // A refused request does not use up its key.
-    else if (idempotencyKey)
-      await tx.all(tx.statements.releaseIdempotencyKey, [run.account_id, idempotencyKey.key, run.id])
+  async #check(tx: Transaction, request: EnqueueRequest, capacities: Map<string, number>): Promise<EnqueueResult> {
+    const { runs, idempotencyKey } = request
+    const [first] = runs as [NewRun, ...NewRun[]]
+    const accountId = first.account_id
+    const earlier = idempotencyKey && (await claimIdempotencyKey(tx, first, idempotencyKey, this.#now()))
+    if (earlier) return { kind: 'keyInUse', runIds: runIdsOf(earlier), fingerprint: earlier.fingerprint }
+    const capacity = capacities.get(accountId) ?? 0
+    const result: EnqueueResult =
+      capacity < runs.length
+        ? { kind: 'tooManyQueuedRuns', queuedMax: this.#limit.max }
+        : await waitForContexts(tx, accountId, runs)
+    if (result.kind === 'enqueued') {
+      capacities.set(accountId, capacity - runs.length)
+      if (idempotencyKey && runs.length > 1) {
+        const ids = JSON.stringify(runs.map(({ id }) => id))
+        await tx.all(tx.statements.nameRunsOfKey, [ids, accountId, idempotencyKey.key])
+      }
+      // A refused request does not use up its key.
+    } else if (idempotencyKey)
+      await tx.all(tx.statements.releaseIdempotencyKey, [accountId, idempotencyKey.key, first.id])
     return result
   }
+}
 
-  async #prepare(tx: Transaction, run: NewRun): Promise<EnqueueResult> {
-    if (run.browser_context_id === null) return { kind: 'enqueued', run }
-    const leases = await findContextLeases(tx, run.account_id, [run])
-    if (!leases.has(run.browser_context_id)) return { kind: 'noSuchBrowserContext' }
-    return { kind: 'enqueued', run: { ...run, waits_for_context: waitsFor(run, leases) ? 1 : 0 } }
-  }
+/** Decides which runs wait for their browser contexts. */
+async function waitForContexts(tx: Transaction, accountId: string, runs: readonly NewRun[]): Promise<EnqueueResult> {
+  if (runs.every((run) => run.browser_context_id === null)) return { kind: 'enqueued', runs }
+  const leases = await findContextLeases(tx, accountId, runs)
+  const unknown = runs.flatMap(({ browser_context_id: id }, index) => (id === null || leases.has(id) ? [] : index))
+  if (unknown.length > 0) return { kind: 'noSuchBrowserContext', indexes: unknown }
+  return { kind: 'enqueued', runs: runs.map((run) => withContextLease(run, leases)) }
+}
+
+/** The run, which waits if another run leases its browser context. For a delayed run, its claim decides. */
+export function withContextLease(run: NewRun, leases: ReadonlyMap<string, string | null>): NewRun {
+  const leasedBy = run.browser_context_id === null ? null : leases.get(run.browser_context_id)
+  const waits = leasedBy != null && run.persist_context !== 'never' && run.delayed === 0
+  return { ...run, waits_for_context: waits ? 1 : 0 }
 }
 
 export async function insertRuns(tx: Transaction, runs: readonly NewRun[]): Promise<void> {
@@ -217,12 +194,6 @@ function runIdsOf({ run_id, run_ids }: KeyUse): string[] {
   return run_ids === null ? [run_id] : JSON.parse(run_ids)
 }
 
-/** Whether another run has the lease of the run's browser context. For a delayed run, its claim decides. */
-function waitsFor(run: NewRun, leases: ReadonlyMap<string, string | null>): boolean {
-  const heldBy = run.browser_context_id === null ? null : leases.get(run.browser_context_id)
-  return heldBy != null && run.persist_context !== 'never' && run.delayed === 0
-}
-
 /** Returns the unexpired earlier use of the key, or stores this one. */
 async function claimIdempotencyKey(
   tx: Transaction,
@@ -237,8 +208,13 @@ async function claimIdempotencyKey(
   return earlier
 }
 
-function keyOrder({ run, idempotencyKey }: EnqueueRequest): string {
-  return idempotencyKey ? `${run.account_id} ${idempotencyKey.key}` : ''
+function accountOf({ runs: [run] }: EnqueueRequest): string {
+  return run?.account_id ?? ''
+}
+
+function keyOrder(request: EnqueueRequest): string {
+  const { idempotencyKey } = request
+  return idempotencyKey ? `${accountOf(request)} ${idempotencyKey.key}` : ''
 }
 
 function compare(a: string, b: string): number {

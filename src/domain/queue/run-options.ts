@@ -1,0 +1,124 @@
+/**
+ * What a caller may choose for a run, in addition to its variables. Every request that queues runs reads its options by
+ * this description: single runs, batches, reruns, bulk actions, schedules, the dashboard's forms and MCP.
+ */
+import type { InsertedRun } from '../../storage/runs/run-statements.ts'
+import type { PersistContext, Run } from '../runs/run.ts'
+
+export interface RunOptions {
+  /** Seconds until the run may start; 0 to start now. */
+  delaySeconds: number
+  /** Seconds after which the run expires unless it has started; `null` for never. */
+  expiresInSeconds: number | null
+  /** Higher ones start first. */
+  priority: number
+  /** Distinct. */
+  tags: readonly string[]
+  /** For a workflow with a limit or rate per key. */
+  concurrencyKey: string | null
+  browserContextId: string | null
+  persistContext: PersistContext
+}
+
+export type OptionName = keyof RunOptions
+
+interface Description<Value> {
+  default: Value
+  /** The query parameter of an operation whose body is the run's variables; elsewhere, options have their own names. */
+  parameter?: string
+  /** The scope that a caller needs to choose it. */
+  scope?: string
+  /** Whether it applies to the time of the request, so that runs that repeat this one do not have it. */
+  isOnce?: true
+}
+
+export const runOptions: Readonly<{ [Name in OptionName]: Description<RunOptions[Name]> }> = {
+  delaySeconds: { default: 0, isOnce: true },
+  expiresInSeconds: { default: null, isOnce: true },
+  priority: { default: 0 },
+  tags: { default: [], parameter: 'tag' },
+  concurrencyKey: { default: null },
+  browserContextId: { default: null, scope: 'browser-contexts:use' },
+  persistContext: { default: 'onSuccess' },
+}
+
+export const optionNames = Object.keys(runOptions) as OptionName[]
+
+export const defaultOptions = Object.fromEntries(
+  optionNames.map((name) => [name, runOptions[name].default]),
+) as unknown as RunOptions
+
+/** The name of the option as a query parameter. */
+export function parameterOf(name: OptionName): string {
+  return runOptions[name].parameter ?? name
+}
+
+/** Options that may be absent. */
+export type GivenOptions = { [Name in OptionName]?: RunOptions[Name] | undefined }
+
+const parameters = optionNames.map((name) => [name, parameterOf(name)] as const)
+
+/** The options among query parameters. */
+export function fromParameters(query: Readonly<Record<string, unknown>>): GivenOptions {
+  const given: Record<string, unknown> = {}
+  for (const [name, parameter] of parameters) if (query[parameter] !== undefined) given[name] = query[parameter]
+  return given
+}
+
+/** The options among the members of a JSON object. */
+export function fromMembers(members: object): GivenOptions {
+  const given: Record<string, unknown> = {}
+  for (const name of optionNames) {
+    const value = (members as GivenOptions)[name]
+    if (value !== undefined) given[name] = value
+  }
+  return given
+}
+
+/** The options, with defaults for those that are absent. */
+export function withDefaults(given: GivenOptions): RunOptions {
+  return { ...defaultOptions, ...(fromMembers(given) as Partial<RunOptions>) }
+}
+
+/** The options for a run that repeats this one. */
+export function repeatedOptions(run: Run): GivenOptions {
+  const given = fromMembers({ ...run, persistContext: run.persistContext ?? undefined })
+  for (const name of optionNames) if (runOptions[name].isOnce) delete given[name]
+  return given
+}
+
+/** The scopes that a caller needs for these options. */
+export function scopesOf(given: GivenOptions): string[] {
+  return optionNames.flatMap((name) => (given[name] == null ? [] : (runOptions[name].scope ?? [])))
+}
+
+/** The columns of a run with these options. Its concurrency group depends on its workflow, too. */
+export function toColumns(
+  { delaySeconds, expiresInSeconds, priority, tags, browserContextId, persistContext }: RunOptions,
+  createdAt: number,
+) {
+  return {
+    delayed: delaySeconds === 0 ? 0 : 1,
+    available_at: delaySeconds === 0 ? null : createdAt + delaySeconds * 1000,
+    expires_at: expiresInSeconds === null ? null : createdAt + expiresInSeconds * 1000,
+    priority,
+    tags: tags.length === 0 ? null : JSON.stringify(tags),
+    browser_context_id: browserContextId?.toLowerCase() ?? null,
+    persist_context: browserContextId === null ? null : persistContext,
+  } satisfies Partial<InsertedRun>
+}
+
+/** What identifies the options in a repeated request: those that differ from the defaults. */
+export function identify(options: RunOptions): GivenOptions {
+  const { tags, browserContextId, persistContext } = options
+  const named: GivenOptions = {
+    ...options,
+    tags: tags.toSorted(),
+    // UUIDs are case-insensitive (RFC 9562, section 4).
+    browserContextId: browserContextId?.toLowerCase() ?? null,
+    persistContext: browserContextId === null ? defaultOptions.persistContext : persistContext,
+  }
+  for (const name of optionNames)
+    if (JSON.stringify(named[name]) === JSON.stringify(defaultOptions[name])) delete named[name]
+  return named
+}
