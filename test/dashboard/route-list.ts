@@ -2,7 +2,7 @@
 import type { Sessions } from '../../src/domain/accounts/sessions.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { emptyState } from '../../src/domain/browser-contexts/storage-state.ts'
-import { putArtifact } from '../../src/domain/run-api/artifacts.ts'
+import { putArtifact } from '../../src/domain/queue/attempts.ts'
 import { dashboardApp } from '../../src/surfaces/dashboard/dashboard.ts'
 import type { Dependencies } from '../../src/surfaces/dashboard/dependencies.ts'
 import { sendRaw } from '../operations/raw-http.ts'

@@ -93,6 +93,18 @@ test('only app.ts, create-domain.ts, create-worker.ts and installation.ts constr
   expect(matches.sort()).toEqual(composing.sort())
 })
 
+test('in the domain, runs import neither the queue nor the run API, and the queue not the run API', () => {
+  const order = ['statistics', 'run-api', 'queue', 'runs']
+  const nounOf = (path: string) => /^(?:src\/)?domain\/([^/]+)\//.exec(path)?.[1] ?? ''
+  const between = imports.filter(({ file, target }) => nounOf(file) !== nounOf(target))
+  const upwards = between.filter(({ file, target }) => {
+    const [from, to] = [order.indexOf(nounOf(file)), order.indexOf(nounOf(target))]
+    return from !== -1 && to !== -1 && to < from
+  })
+  expect(between.some(({ file, target }) => nounOf(file) === 'run-api' && nounOf(target) === 'queue')).toBe(true)
+  expect(described(upwards)).toEqual([])
+})
+
 test('the service imports none of the tools', () => {
   expect(described(betweenModules.filter(({ to }) => to === 'tools'))).toEqual([])
 })

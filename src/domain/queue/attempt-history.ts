@@ -9,6 +9,7 @@ import { inList } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import { toAttemptError } from '../runs/reported-values.ts'
+import type { AttemptOutcome, RunAttempt } from '../runs/run.ts'
 import type { AttemptError, Outcome, RunError, RunReason, RunStatus } from '../runs/run-state.ts'
 import { toEvent } from './runs.sql.ts'
 
@@ -16,18 +17,6 @@ import { toEvent } from './runs.sql.ts'
 export const attemptsReadMax = 50
 /** Estimated bytes of an attempt's error, to bound the memory of responses. */
 const attemptBytes = 16 * 1024
-
-type AttemptOutcome = 'succeeded' | 'failed' | 'timedOut' | 'cancelled' | 'workerStopped' | 'workerLost'
-
-export interface RunAttempt {
-  /** From 1. */
-  number: number
-  startedAt: number
-  finishedAt: number | null
-  /** `null` while it runs. */
-  outcome: AttemptOutcome | null
-  error: AttemptError | null
-}
 
 type AttemptEnd = [startedAt: number, sequence: number]
 

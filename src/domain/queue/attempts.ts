@@ -12,6 +12,13 @@ import {
   recordContextUse,
   releaseContextLease,
 } from '../browser-contexts/context-lease.ts'
+import {
+  type ArtifactKind,
+  checkArtifact,
+  checkArtifactsOfRun,
+  evidenceAttemptsMax,
+  type NewArtifact,
+} from '../runs/artifact.ts'
 import { toRunError } from '../runs/reported-values.ts'
 import { type DeploymentProblem, type PersistContext, type Report, toDeploymentProblem } from '../runs/run.ts'
 import {
@@ -24,6 +31,7 @@ import {
   type RetryPolicy,
   toFinishedRun,
 } from '../runs/run-state.ts'
+import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 import { type Concurrency, concurrencyOf, type Throttle } from '../workflows/workflow-limits.ts'
 import { addAttemptEnd, attemptError, insertErrorWords } from './attempt-history.ts'
 import type { PickedRuns } from './claim.ts'
@@ -291,4 +299,52 @@ export async function handBack(tx: Transaction, row: RunsTable, message: string,
     await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id])
   }
   if (row.concurrency_group !== null) await tx.all(tx.statements.resumeNextOfGroup, [row.concurrency_group])
+}
+
+// Stores the files of an attempt.
+
+const upsertArtifact = statement<
+  object,
+  [string, string, ArtifactMediaType, number, number, ArtifactKind, number, Uint8Array]
+>(
+  // The time increases with each replacement, even when clocks differ, because it is the ETag.
+  `INSERT INTO artifacts (run_id, name, media_type, size_bytes, created_at, kind, attempt, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (run_id, name) DO UPDATE SET media_type = excluded.media_type, size_bytes = excluded.size_bytes,
+    created_at = CASE WHEN excluded.created_at > artifacts.created_at THEN excluded.created_at
+      ELSE artifacts.created_at + 1 END, attempt = excluded.attempt, kind = excluded.kind, content = excluded.content
+    WHERE excluded.kind = 'workflow' OR artifacts.kind = 'evidence'`,
+)
+const sumOthers = statement<{ count: number; bytes: number }, [runId: string, name: string]>(
+  `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts
+    WHERE run_id = ? AND name <> ? AND kind = 'workflow'`,
+)
+/** Keeps the evidence of the last attempts that have any. */
+const deleteOldEvidence = statement<object, [runId: string, sameRunId: string, attempts: number]>(
+  `DELETE FROM artifacts WHERE run_id = ? AND kind = 'evidence' AND attempt NOT IN (SELECT attempt FROM artifacts
+    WHERE run_id = ? AND kind = 'evidence' GROUP BY attempt ORDER BY attempt DESC LIMIT ?)`,
+)
+/**
+ * Stores the artifact; replaces one of the same name. Evidence replaces no file of the workflow, and does not count
+ * towards the workflow's limits.
+ *
+ * @throws {ArtifactError}
+ */
+export async function putArtifact(
+  tx: Transaction,
+  { runId, attempt }: { runId: string; attempt: number },
+  artifact: NewArtifact,
+  at: number,
+): Promise<void> {
+  checkArtifact(artifact)
+  const { name, mediaType, content, kind = 'workflow' } = artifact
+  const row = [runId, name, mediaType, content.length, at, kind, attempt, content] as const
+  if (kind === 'evidence') {
+    await tx.all(upsertArtifact, [...row])
+    await tx.all(deleteOldEvidence, [runId, runId, evidenceAttemptsMax])
+    return
+  }
+  const [others] = await tx.all(sumOthers, [runId, name])
+  const { count = 0, bytes = 0 } = others ?? {}
+  checkArtifactsOfRun({ count, bytes: bytes + content.length })
+  await tx.all(upsertArtifact, [...row])
 }

@@ -4,6 +4,7 @@ import type { PurgeTarget } from '../../storage/purge-target.ts'
 import { inList } from '../../storage/statement-values.ts'
 import { type Statement, statement, type Transaction } from '../../storage/store.ts'
 import type { ThrottlesTable } from '../../storage/tables/run-tables.ts'
+import { type GroupMember, groupOf } from '../runs/run.ts'
 import { type Concurrency, concurrencyOf, isStoredRate, type Throttle } from '../workflows/workflow-limits.ts'
 import type { Claimable } from './attempts.ts'
 
@@ -78,21 +79,6 @@ function inAccount({ account_id, workflow_id }: { workflow_id: string; account_i
 // Runs that share a limit or a rate per key: those of an account and workflow with the same concurrency key. A claim that
 // finds the group at its limit or rate puts its run aside, out of the queue's index, so that the runs behind it are not
 // held up. A run of the group that ends makes the next one ready again, and so does the time at which the rate permits it.
-
-interface GroupMember {
-  account_id: string
-  workflow_id: string
-}
-
-/** @param key `undefined` for runs without a key, which share a limit too. */
-export function groupOf({ account_id, workflow_id }: GroupMember, key: string | undefined): string {
-  return `${account_id} ${workflow_id} ${key ?? ''}`
-}
-
-/** `null` for a run without a key. */
-export function keyOf(run: GroupMember & { concurrency_group: string | null }): string | null {
-  return run.concurrency_group?.slice(groupOf(run, '').length) || null
-}
 
 /** Whether the workflow has a limit or a rate per key. */
 export function isLimitedByKey(workflow: Pick<Claimable, 'concurrency' | 'concurrencyLimit' | 'throttle'>): boolean {

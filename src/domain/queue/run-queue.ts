@@ -4,7 +4,6 @@
  */
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
-import { putArtifact } from '../run-api/artifacts.ts'
 import type { NewArtifact } from '../runs/artifact.ts'
 import type { Report } from '../runs/run.ts'
 import {
@@ -23,6 +22,7 @@ import {
   handBack,
   type Lease,
   nextStateOfRow,
+  putArtifact,
   recordReports,
   type Success,
 } from './attempts.ts'

@@ -3,28 +3,10 @@ import type { ByteRange } from '../../contract/conditional-requests.ts'
 import type { Reserve } from '../../contract/tenant-limits.ts'
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
-import { type Store, statement, type Transaction } from '../../storage/store.ts'
-import {
-  type ArtifactKind,
-  checkArtifact,
-  checkArtifactsOfRun,
-  evidenceAttemptsMax,
-  type NewArtifact,
-} from '../runs/artifact.ts'
+import { type Store, statement } from '../../storage/store.ts'
+import type { Artifact, ArtifactKind } from '../runs/artifact.ts'
 import { deletedStatus } from '../runs/run-state.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
-
-export interface Artifact {
-  name: string
-  kind: ArtifactKind
-  /** Number of the attempt that created it. */
-  attempt: number
-  mediaType: ArtifactMediaType
-  sizeBytes: number
-  createdAt: number
-  /** When it is purged. */
-  expiresAt: number
-}
 
 type SelectRange = (artifact: Artifact) => ByteRange | 'unsatisfiable' | undefined
 
@@ -45,26 +27,6 @@ interface Row {
 
 const columns = 'run_id, name, media_type, size_bytes, created_at, kind, attempt'
 
-const upsertArtifact = statement<
-  object,
-  [string, string, ArtifactMediaType, number, number, ArtifactKind, number, Uint8Array]
->(
-  // The time increases with each replacement, even when clocks differ, because it is the ETag.
-  `INSERT INTO artifacts (${columns}, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (run_id, name) DO UPDATE SET media_type = excluded.media_type, size_bytes = excluded.size_bytes,
-    created_at = CASE WHEN excluded.created_at > artifacts.created_at THEN excluded.created_at
-      ELSE artifacts.created_at + 1 END, attempt = excluded.attempt, kind = excluded.kind, content = excluded.content
-    WHERE excluded.kind = 'workflow' OR artifacts.kind = 'evidence'`,
-)
-const sumOthers = statement<{ count: number; bytes: number }, [runId: string, name: string]>(
-  `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts
-    WHERE run_id = ? AND name <> ? AND kind = 'workflow'`,
-)
-/** Keeps the evidence of the last attempts that have any. */
-const deleteOldEvidence = statement<object, [runId: string, sameRunId: string, attempts: number]>(
-  `DELETE FROM artifacts WHERE run_id = ? AND kind = 'evidence' AND attempt NOT IN (SELECT attempt FROM artifacts
-    WHERE run_id = ? AND kind = 'evidence' GROUP BY attempt ORDER BY attempt DESC LIMIT ?)`,
-)
 const findArtifact = statement<Row, [runId: string, name: string, createdAfter: number, accountId: string]>(
   `SELECT ${columns} FROM artifacts WHERE run_id = ? AND name = ? AND created_at > ?
     AND run_id IN (SELECT id FROM runs WHERE account_id = ? AND status <> '${deletedStatus}')`,
@@ -159,30 +121,4 @@ export class RunArtifacts {
       expiresAt: row.created_at + this.#retentionMilliseconds,
     }
   }
-}
-
-/**
- * Stores the artifact; replaces one of the same name. Evidence replaces no file of the workflow, and does not count
- * towards the workflow's limits.
- *
- * @throws {ArtifactError}
- */
-export async function putArtifact(
-  tx: Transaction,
-  { runId, attempt }: { runId: string; attempt: number },
-  artifact: NewArtifact,
-  at: number,
-): Promise<void> {
-  checkArtifact(artifact)
-  const { name, mediaType, content, kind = 'workflow' } = artifact
-  const row = [runId, name, mediaType, content.length, at, kind, attempt, content] as const
-  if (kind === 'evidence') {
-    await tx.all(upsertArtifact, [...row])
-    await tx.all(deleteOldEvidence, [runId, runId, evidenceAttemptsMax])
-    return
-  }
-  const [others] = await tx.all(sumOthers, [runId, name])
-  const { count = 0, bytes = 0 } = others ?? {}
-  checkArtifactsOfRun({ count, bytes: bytes + content.length })
-  await tx.all(upsertArtifact, [...row])
 }

@@ -2,8 +2,8 @@
 
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { JsonText } from '../../contract/i-json.ts'
+import type { Artifact } from '../runs/artifact.ts'
 import type { Run } from '../runs/run.ts'
-import type { Artifact } from './artifacts.ts'
 
 type RunResponse = components['schemas']['Run']
 

@@ -11,7 +11,7 @@ import { type Statement, type Store, statement, type Transaction } from '../../s
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
-import { historyBytes, type RunAttempt, readAttempts } from '../queue/attempt-history.ts'
+import { historyBytes, readAttempts } from '../queue/attempt-history.ts'
 import { type Canceller, cancelRow } from '../queue/cancellation.ts'
 import {
   type EnqueuedBatch,
@@ -25,7 +25,7 @@ import { type QueueRequest, type Queuer, queuedRowColumns } from '../queue/queue
 import { findStepsBefore, type RefusedStart, type RunStart, readStart } from '../queue/reused-steps.ts'
 import { findRun, firstEvent, followsFirst, toEvent } from '../queue/runs.sql.ts'
 import { addWaitingDetails, readLimits } from '../queue/waiting.ts'
-import { type DescribeLimit, Run, type RunEvent, sizeOf } from '../runs/run.ts'
+import { type DescribeLimit, Run, type RunAttempt, type RunEvent, sizeOf } from '../runs/run.ts'
 import { isFinal, type RunObserver, type RunStatus, toFinishedRun } from '../runs/run-state.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { type ListRequest, nameList, toRunFilter } from './list-request.ts'

@@ -35,6 +35,18 @@ export interface NewArtifact {
   kind?: ArtifactKind
 }
 
+export interface Artifact {
+  name: string
+  kind: ArtifactKind
+  /** Number of the attempt that created it. */
+  attempt: number
+  mediaType: ArtifactMediaType
+  sizeBytes: number
+  createdAt: number
+  /** When it is purged. */
+  expiresAt: number
+}
+
 /** @throws {ArtifactError} for an artifact that no run may store. */
 export function checkArtifact({ name, mediaType, content, kind }: NewArtifact): void {
   if (!artifactNamePattern.test(name)) {

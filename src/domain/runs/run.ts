@@ -2,11 +2,9 @@
 import { v7 as uuid } from 'uuid'
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
-import type { RunAttempt } from '../queue/attempt-history.ts'
-import { keyOf } from '../queue/limits.ts'
-import type { Artifact } from '../run-api/artifacts.ts'
+import type { Artifact } from './artifact.ts'
 import { toRunError, toRunProgress } from './reported-values.ts'
-import { deploymentUnavailable, type RunError, type RunReason, type RunStatus } from './run-state.ts'
+import { type AttemptError, deploymentUnavailable, type RunError, type RunReason, type RunStatus } from './run-state.ts'
 
 /** The concurrency limit or throttle for which a queued run waits, as a sentence. */
 export interface LimitWait {
@@ -145,6 +143,18 @@ export interface RunEvent {
 /** An event that an attempt reports. */
 export type Report = Omit<RunEvent, 'sequence'>
 
+export type AttemptOutcome = 'succeeded' | 'failed' | 'timedOut' | 'cancelled' | 'workerStopped' | 'workerLost'
+
+export interface RunAttempt {
+  /** From 1. */
+  number: number
+  startedAt: number
+  finishedAt: number | null
+  /** `null` while it runs. */
+  outcome: AttemptOutcome | null
+  error: AttemptError | null
+}
+
 /** Why the run's worker could not get its deployment. */
 export interface DeploymentProblem {
   /** A sentence for callers. */
@@ -173,6 +183,21 @@ function waitingFor(row: RunsTable, limit: LimitWait | undefined): WaitingFor | 
 function waitingForDetail(row: RunsTable, waiting: WaitingFor | null, limit: LimitWait | undefined): string | null {
   if (waiting === 'deployment') return toDeploymentProblem(row).message
   return limit !== undefined && waiting === limit.waitingFor ? limit.detail : null
+}
+
+export interface GroupMember {
+  account_id: string
+  workflow_id: string
+}
+
+/** @param key `undefined` for runs without a key, which share a limit too. */
+export function groupOf({ account_id, workflow_id }: GroupMember, key: string | undefined): string {
+  return `${account_id} ${workflow_id} ${key ?? ''}`
+}
+
+/** `null` for a run without a key. */
+export function keyOf(run: GroupMember & { concurrency_group: string | null }): string | null {
+  return run.concurrency_group?.slice(groupOf(run, '').length) || null
 }
 
 function parseJson<Value, Result>(json: string | null, convert: (value: Value) => Result): Result | null {

@@ -1,5 +1,5 @@
 /** A run's artifacts: the table, image previews, and downloads. */
-import type { Artifact } from '../../../domain/run-api/artifacts.ts'
+import type { Artifact } from '../../../domain/runs/artifact.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import type { ArtifactMediaType } from '../../../domain/workflows/define-workflow.ts'
 import { formatBytes, time } from '../format.ts'

@@ -1,7 +1,7 @@
 /** Templates of the page of a run, its cancellation and its deletion. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
-import type { Artifact } from '../../../domain/run-api/artifacts.ts'
 import type { History } from '../../../domain/run-api/runs.ts'
+import type { Artifact } from '../../../domain/runs/artifact.ts'
 import type { Run, RunEvent } from '../../../domain/runs/run.ts'
 import { isFinal } from '../../../domain/runs/run-state.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
