@@ -22,13 +22,16 @@ import {
   checkFreeSpace,
   statFileSystem,
 } from '../../src/commands/doctor/embedded-store.ts'
-import { openEmbeddedStore } from '../../src/commands/doctor/examine.ts'
+import { examine, openEmbeddedStore } from '../../src/commands/doctor/examine.ts'
 import { checkPort, checkService, checkWorkers, findService } from '../../src/commands/doctor/service.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { listen } from '../../src/contract/listener.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import { Deployments } from '../../src/domain/deployments/deployments.ts'
 import { Workers } from '../../src/domain/queue/workers.ts'
 import { managementApp } from '../../src/surfaces/management/management.ts'
 import { newDirectory, openStore, type Test } from '../support/domain.ts'
+import { writtenSnapshot } from '../support/snapshots.ts'
 import { moduleText, writeModules } from '../support/worker.ts'
 
 describe('the configuration', () => {
@@ -216,6 +219,20 @@ describe('workflows', () => {
     const folder = await writeModules(test, modules)
     const detail = `2 workflows in ${folder}, 1 with a browser`
     expect(await check(folder)).toEqual({ status: 'ok', detail, advice: null })
+  })
+
+  test('that are deployed count without WORKFLOWS_DIR, and one that needs a browser makes its failure an error', async (test) => {
+    const directory = await newDirectory(test)
+    const store = await openStore(test, directory)
+    const module = 'export default 1'
+    const snapshot = writtenSnapshot({ a: { module }, b: { module, usesBrowser: true } })
+    await new Deployments(store).deploy(snapshot, { accountId: null, by: operator, directory: '/workflows' })
+    const environment = { DATA_DIR: directory, BROWSER_PATH: '/nowhere/chromium' }
+    const found: Record<string, object> = {}
+    for await (const { name, status, detail } of examine(environment as NodeJS.ProcessEnv))
+      found[name] = { status, detail }
+    expect(found.workflows).toEqual({ status: 'ok', detail: '2 workflows deployed, 1 with a browser' })
+    expect(found.browser).toMatchObject({ status: 'fail', detail: expect.stringContaining('/nowhere/chromium') })
   })
 
   test.for([

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, type TestContext, test, vi } from 'vitest'
-import { createTemporaryDirectory } from '../../src/worker/executors/temporary-directory.ts'
+import { createTemporaryDirectory } from '../../src/storage/temporary-directory.ts'
 import {
   browserProgram,
   contextCount,

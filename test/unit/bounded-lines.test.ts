@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { expect, test, vi } from 'vitest'
-import { readLines } from '../../src/worker/executors/bounded-lines.ts'
+import { readLines } from '../../src/domain/workflows/bounded-lines.ts'
 
 async function linesOf(chunks: Iterable<Buffer | string>, bytesMax: number) {
   const lines: [string, boolean][] = []

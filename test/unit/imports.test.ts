@@ -135,8 +135,7 @@ test('the published client imports only openapi-fetch and the generated client t
 
 test('SQL is written only in storage/, domain/ and maintenance/', () => {
   const databases = imports.filter(({ target }) => target === 'kysely' || target === 'node:sqlite')
-  // There, SQLite is a lock on a file and stores nothing.
-  const isAllowed = /^(storage|domain|maintenance)\/|^worker\/executors\/file-lock\.ts$/
+  const isAllowed = /^(storage|domain|maintenance)\//
   expect(described(databases.filter(({ file }) => !isAllowed.test(file)))).toEqual([])
 })
 

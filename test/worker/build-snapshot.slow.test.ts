@@ -53,12 +53,12 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
   [
     'has an invalid schema',
     { 'a.mjs': moduleText('a', "output: { type: 'strnig' }, run: () => null") },
-    /^The output schema of workflow "a" is invalid: .+\.$/,
+    /^DIR\/a\.mjs:\d+: The output schema of workflow "a" is invalid: \/type must be .+\.$/,
   ],
   [
     'has a pattern that can take very long',
     { 'a.mjs': moduleText('a', `variables: ${pattern}, run: () => null`) },
-    /^The pattern `\^\(a\+\)\+\$` at \/properties\/name\/pattern in the variables schema of workflow "a" may take very long on some input\. /,
+    /^DIR\/a\.mjs:\d+: The pattern `\^\(a\+\)\+\$` at \/properties\/name\/pattern in the variables schema of workflow "a" may take very long on some input\. /,
   ],
 ]
 
@@ -91,6 +91,52 @@ describe('a directory', () => {
     expect(snapshotId(await buildSnapshot(directory), null)).toBe(snapshotId(snapshot, null))
     expect(snapshotId(snapshot, 'an account')).not.toBe(snapshotId(snapshot, null))
   })
+})
+
+const forged = {
+  'a package that leads out of the deployment': { files: [{ path: 'a.js', content: '' }], externals: ['../../x/y'] },
+  'a file that leads out of the deployment': { files: [{ path: '../a.js', content: '' }], externals: [] },
+  'no files': { externals: [] },
+}
+
+describe('a module that reports in place of the loader', () => {
+  test.for(Object.entries(forged))('cannot deploy %s', async ([, content], test) => {
+    const report = JSON.stringify({ kind: 'loaded', content, loaded: [] })
+    const write = `import { writeSync } from 'node:fs'\nwriteSync(3, ${JSON.stringify(`${report}\n`)})\n`
+    const directory = await writeModules(test, { 'a.mjs': write + moduleText('a', 'run: () => null') })
+    await expect(buildSnapshot(directory)).rejects.toThrow(
+      'The workflows were not built: their process has reported an invalid snapshot.',
+    )
+  })
+
+  test('cannot deploy a definition that parseWorkflow refuses', async (test) => {
+    const workflow = { id: '../a', version: '1', title: 'A', variables: { type: 'object' }, output: {}, module: 'a.js' }
+    const content = { files: [{ path: 'a.js', content: '' }], externals: [] }
+    const report = JSON.stringify({ kind: 'loaded', content, loaded: [{ workflow, file: 'a.mjs', lines: {} }] })
+    const write = `import { writeSync } from 'node:fs'\nwriteSync(3, ${JSON.stringify(`${report}\n`)})\n`
+    const directory = await writeModules(test, { 'a.mjs': write + moduleText('a', 'run: () => null') })
+    await expect(buildSnapshot(directory)).rejects.toThrow('a.mjs is not a valid workflow: id must be')
+  })
+
+  test('cannot fill the memory with a line without an end', async (test) => {
+    const write = `import { writeSync } from 'node:fs'
+      const chunk = 'x'.repeat(1024 * 1024)
+      for (;;) try { writeSync(3, chunk) } catch {}\n`
+    const directory = await writeModules(test, { 'a.mjs': write + moduleText('a', 'run: () => null') })
+    await expect(buildSnapshot(directory)).rejects.toThrow('has sent an invalid report')
+    expect(process.memoryUsage().rss).toBeLessThan(1024 ** 3)
+  })
+})
+
+test('a detached process that a module starts ends with the build', async (test) => {
+  const start = `import { spawn } from 'node:child_process'
+    const child = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' })
+    child.unref()\n`
+  const text = start + moduleText('a', 'title: String(child.pid), run: () => null')
+  const { workflows } = await buildSnapshot(await writeModules(test, { 'a.mjs': text }))
+  const pid = Number(workflows[0]?.title)
+  expect(pid).toBeGreaterThan(0)
+  await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'), { timeout: 10_000 })
 })
 
 test('packages with native code are found where the workflows are', async () => {

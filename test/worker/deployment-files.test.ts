@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, utimesSync 
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { directoryPrefixes } from '../../src/storage/temporary-directory.ts'
 import { DeploymentFiles, DeploymentUnavailable } from '../../src/worker/executors/deployment-files.ts'
-import { directoryPrefixes } from '../../src/worker/executors/temporary-directory.ts'
 
 const content = {
   files: [
@@ -43,6 +43,16 @@ test.runIf(process.getuid?.() === 0)(
       ['750', 0, 65534],
       ['640', 0, 65534],
     ])
+    await files.close()
+  },
+)
+
+test.for(['../x', 'a/b', '@a/b/c', '/etc', '.', '..', '@a/..', 'a\0b', ''])(
+  'a package named %j is not linked',
+  async (name) => {
+    const files = new DeploymentFiles(undefined)
+    const written = files.write('deployment', { ...content, externals: [name] }, ['/'])
+    await expect(written).rejects.toThrow(new DeploymentUnavailable('One of its packages has an invalid name.'))
     await files.close()
   },
 )

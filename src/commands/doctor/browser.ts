@@ -58,7 +58,7 @@ export class ExaminedBrowser {
   }
 }
 
-const otherBrowserAdvice = 'Install Google Chrome or Chromium, or set BROWSER_PATH to one that runs here.'
+const otherBrowserAdvice = 'Fix this, or set BROWSER_PATH to another Chrome or Chromium that runs here.'
 
 const origins: Readonly<Record<string, string>> = {
   BROWSER_PATH: 'set by BROWSER_PATH',

@@ -2,9 +2,10 @@
 import { type Config, readConfig, settings } from '../../config/config.ts'
 import { ConfigError } from '../../config/setting-kinds.ts'
 import { buildSnapshot, NoWorkflows } from '../../domain/deployments/build-snapshot.ts'
+import { findCurrentActivations, findDeployment } from '../../domain/deployments/deployments.sql.ts'
 import { executorIdentity } from '../../domain/workflows/executor-identity.ts'
 import { type Workflow, WorkflowError } from '../../domain/workflows/workflow.ts'
-import { type Finding, fail, failWithMessage, ok, pluralize, shortMessage, warn } from './finding.ts'
+import { type Finding, fail, failWithMessage, type Opened, ok, pluralize, shortMessage, warn } from './finding.ts'
 
 export interface ReadConfiguration {
   /** The configuration without the invalid variables. */
@@ -50,6 +51,20 @@ export function checkConfiguration({ errors }: ReadConfiguration, environment: N
 
 export type LoadedWorkflows = { workflows: Workflow[] } | { error: string }
 
+/** The workflows of all current deployments; none if the store cannot be read. */
+export async function readDeployedWorkflows(opened: Opened): Promise<Workflow[]> {
+  if ('error' in opened || !opened.inspection) return []
+  const { read } = opened.inspection.store
+  try {
+    const current = await findCurrentActivations(read)
+    const found = await Promise.all(current.map(({ deploymentId }) => findDeployment(read, deploymentId)))
+    return found.flatMap((deployment) => deployment?.workflows ?? [])
+  } catch {
+    // A store of an earlier version, which the check of the store reports.
+    return []
+  }
+}
+
 export async function loadWorkflows(directory: string | undefined): Promise<LoadedWorkflows> {
   try {
     return { workflows: directory === undefined ? [] : (await buildSnapshot(directory)).workflows }
@@ -60,18 +75,26 @@ export async function loadWorkflows(directory: string | undefined): Promise<Load
   }
 }
 
-export function checkWorkflows(loaded: LoadedWorkflows, directory: string | undefined): Finding {
+export function checkWorkflows(
+  loaded: LoadedWorkflows,
+  directory: string | undefined,
+  deployed: readonly Workflow[] = [],
+): Finding {
   if ('error' in loaded) {
     return fail(loaded.error, 'Fix it, or set WORKFLOWS_DIR to another directory: the service does not start.')
   }
   const count = loaded.workflows.length
+  if (count === 0 && deployed.length > 0)
+    return ok(`${pluralize(deployed.length, 'workflow')} deployed, ${countBrowserWorkflows(deployed)} with a browser`)
   if (count === 0) {
     const detail = directory === undefined ? 'none, because WORKFLOWS_DIR is not set' : `no workflows in ${directory}`
     return warn(detail, 'Set WORKFLOWS_DIR to the directory of your workflows.')
   }
-  return ok(`${pluralize(count, 'workflow')} in ${directory}, ${countBrowserWorkflows(loaded)} with a browser`)
+  return ok(
+    `${pluralize(count, 'workflow')} in ${directory}, ${countBrowserWorkflows(loaded.workflows)} with a browser`,
+  )
 }
 
-export function countBrowserWorkflows(loaded: LoadedWorkflows): number {
-  return 'workflows' in loaded ? loaded.workflows.filter(({ usesBrowser }) => usesBrowser).length : 0
+export function countBrowserWorkflows(workflows: readonly Workflow[]): number {
+  return workflows.filter(({ usesBrowser }) => usesBrowser).length
 }

@@ -1,5 +1,6 @@
 /** Runs all checks on one installation, whatever earlier checks find. */
 import type { Config, settings } from '../../config/config.ts'
+import type { Workflow } from '../../domain/workflows/workflow.ts'
 import { inspectDatabase } from '../../storage/postgres/postgres-inspection.ts'
 import { type Inspection, inspectSqliteStore } from '../../storage/sqlite/sqlite-inspection.ts'
 import type { Transaction } from '../../storage/store.ts'
@@ -12,6 +13,7 @@ import {
   loadWorkflows,
   type ReadConfiguration,
   readConfiguration,
+  readDeployedWorkflows,
 } from './configuration.ts'
 import {
   checkCommit,
@@ -74,7 +76,9 @@ interface Installation {
   database(): Promise<OpenedDatabase>
   /** The store that the service uses. */
   store(): Promise<Opened>
+  /** Those of WORKFLOWS_DIR. */
   workflows(): Promise<LoadedWorkflows>
+  deployed(): Promise<Workflow[]>
   service(): Promise<ServiceState>
   browser: ExaminedBrowser
   close(): Promise<void>
@@ -87,6 +91,7 @@ function openInstallation(environment: NodeJS.ProcessEnv, now: () => number = Da
   const browser = new ExaminedBrowser({ path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL })
   const embeddedStore = once(() => openEmbeddedStore(config.DATA_DIR))
   const database = once(() => openDatabase(url ?? ''))
+  const store = url === undefined ? embeddedStore : async () => initializedStore(await database())
   return {
     environment,
     configuration,
@@ -94,8 +99,9 @@ function openInstallation(environment: NodeJS.ProcessEnv, now: () => number = Da
     now,
     embeddedStore,
     database,
-    store: url === undefined ? embeddedStore : async () => initializedStore(await database()),
+    store,
     workflows: once(() => loadWorkflows(config.WORKFLOWS_DIR)),
+    deployed: once(async () => readDeployedWorkflows(await store())),
     service: once(() => findService(config)),
     browser,
     async close() {
@@ -198,10 +204,14 @@ const commonChecks: readonly Check[] = [
   check('workers', ['DATABASE_URL', 'MANAGEMENT_PORT'], async ({ store, service, now }) =>
     checkWorkers(await store(), await service(), now()),
   ),
-  check('workflows', [], async ({ config, workflows }) => checkWorkflows(await workflows(), config.WORKFLOWS_DIR)),
-  check('browser', ['BROWSER_PATH', 'BROWSER_CDP_URL'], async ({ browser, workflows }) =>
-    checkBrowser(await browser.start(), countBrowserWorkflows(await workflows())),
+  check('workflows', [], async ({ config, workflows, deployed }) =>
+    checkWorkflows(await workflows(), config.WORKFLOWS_DIR, await deployed()),
   ),
+  check('browser', ['BROWSER_PATH', 'BROWSER_CDP_URL'], async ({ browser, workflows, deployed }) => {
+    const loaded = await workflows()
+    const all = [...('workflows' in loaded ? loaded.workflows : []), ...(await deployed())]
+    return checkBrowser(await browser.start(), countBrowserWorkflows(all))
+  }),
   check('isolation', ['BROWSER_PATH', 'BROWSER_CDP_URL'], async ({ browser }) => checkIsolation(await browser.start())),
 ]
 

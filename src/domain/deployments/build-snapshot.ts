@@ -1,20 +1,36 @@
 /**
- * Builds the snapshot of a directory in a child process: bundles its modules, loads the bundles, and checks what they
+ * Builds the snapshot of a directory in child processes: bundles its modules, loads the bundles, and checks what they
  * export. The code of workflows never runs in the process of the service.
  */
-import { fork } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { chown, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { chown, mkdir, realpath, symlink, writeFile } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
-import { tmpdir } from 'node:os'
+import { Socket } from 'node:net'
 import { basename, dirname, extname, join, resolve } from 'node:path'
+import type { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseAst } from 'rolldown/parseAst'
 import { environmentWithoutSecrets } from '../../config/config.ts'
+import { createTemporaryDirectory } from '../../storage/temporary-directory.ts'
+import { readLines } from '../workflows/bounded-lines.ts'
 import type { Identity } from '../workflows/executor-identity.ts'
-import { loadSecondsMax as defaultLoadSecondsMax, parseWorkflow, WorkflowError } from '../workflows/workflow.ts'
+import { ProcessReaper } from '../workflows/process-reaper.ts'
+import {
+  loadSecondsMax as defaultLoadSecondsMax,
+  parseWorkflow,
+  WorkflowError,
+  WorkflowSchemaError,
+} from '../workflows/workflow.ts'
 import { type Bundle, bundleDirectory, displayPath, NoWorkflows } from './bundle.ts'
-import type { DeployedWorkflow, Snapshot } from './snapshot.ts'
+import {
+  checkContent,
+  type DeployedWorkflow,
+  type Snapshot,
+  type SnapshotContent,
+  snapshotBytesMax,
+} from './snapshot.ts'
 
 export { NoWorkflows } from './bundle.ts'
 
@@ -25,62 +41,162 @@ export interface BuildOptions {
   loadSecondsMax?: number
 }
 
-/** The child's messages. */
+/** A workflow that the loader has found, and the lines of its schemas in its source. */
+interface Loaded {
+  workflow: DeployedWorkflow
+  file: string
+  lines: { variables?: number | undefined; output?: number | undefined }
+}
+
+/** The messages of the processes. That of the loader runs the author's code, which can send any message. */
 type Message =
   /** The module that is loaded next. */
   | { kind: 'loading'; module: string }
-  | { kind: 'built'; snapshot: string }
+  | { kind: 'loaded'; content: SnapshotContent; loaded: Loaded[] }
+  | { kind: 'checked'; workflows: DeployedWorkflow[] }
   | { kind: 'refused'; message: string; isEmpty: boolean }
+
+type Step = 'load' | 'check'
 
 /** How long bundling may take. 200 workflows took some seconds. */
 const bundleSecondsMax = 300
 
-/** @throws {WorkflowError} one sentence that names the file, where possible with its line, and what to change. */
+/** How long the checks of loaded workflows may take. */
+const checkSecondsMax = 60
+
+/** Bytes of a message: JSON escapes can double the files, and definitions have schemas and examples. */
+const messageBytesMax = 2 * snapshotBytesMax + 64 * 1024 * 1024
+
+/** Characters of a message for the author. */
+const refusalLengthMax = 2000
+
+/**
+ * Bundles and loads the modules in one process, and checks what they export in another one, which has not run the author's
+ * code.
+ *
+ * @throws {WorkflowError} one sentence that names the file, where possible with its line, and what to change.
+ */
 export async function buildSnapshot(directory: string, options: BuildOptions = {}): Promise<Snapshot> {
-  const { identity, loadSecondsMax = defaultLoadSecondsMax } = options
   const source = resolve(directory)
-  const target = await mkdtemp(join(tmpdir(), 'execution-service-build-'))
+  const { content, loaded } = await load(source, options)
+  checkContent(content)
+  const paths = new Set(content.files.map(({ path }) => path))
+  const workflows = requireLoaded(loaded, paths)
+  const checked = await runStep('check', [], { input: JSON.stringify(workflows), seconds: checkSecondsMax })
+  if (checked.kind !== 'checked') throw invalidReport()
+  const { files, externals } = content
+  return { files, externals, workflows: checked.workflows }
+}
+
+async function load(source: string, { identity, loadSecondsMax = defaultLoadSecondsMax }: BuildOptions) {
+  const { path: target, remove } = createTemporaryDirectory('build', String(process.pid))
+  // Modules may start processes, which must not outlive the build.
+  const reaper = new ProcessReaper({ graceSeconds: 0, identity })
+  const mark = reaper.mark()
+  let loading: string | undefined
   try {
     if (identity) await chown(target, identity.uid, identity.gid)
-    return await build(source, target, identity, loadSecondsMax)
+    const message = await runStep('load', [source, target], {
+      ...{ identity, environment: mark.environment, seconds: bundleSecondsMax },
+      onLoading(module, limit) {
+        // The limit is for all modules together.
+        if (loading === undefined) limit(loadSecondsMax)
+        loading = module
+      },
+      onTimeout: () => (loading === undefined ? bundleTimeoutError(source) : loadTimeoutError(loading, loadSecondsMax)),
+      onEnd: (code, signal) => exitError(loading ?? displayPath(source), code, signal),
+    })
+    if (message.kind !== 'loaded') throw invalidReport()
+    return message
   } finally {
-    await rm(target, { recursive: true, force: true })
+    reaper.close()
+    await remove().catch(() => {})
   }
 }
 
-async function build(source: string, target: string, identity: Identity, loadSecondsMax: number): Promise<Snapshot> {
+/** Parses the definitions again: the loader's process can report anything. @throws {WorkflowError} */
+function requireLoaded(loaded: unknown, paths: ReadonlySet<string>): Loaded[] {
+  if (!Array.isArray(loaded) || loaded.length > paths.size) throw invalidReport()
+  const workflows = loaded.map((each): Loaded => {
+    const { workflow, file, lines } = Object(each)
+    const { module, usesBrowser, ...definition } = Object(workflow)
+    if (typeof file !== 'string' || !paths.has(module)) throw invalidReport()
+    const parsed = parseWorkflow(file, { ...definition, browser: usesBrowser, run: () => undefined })
+    return { workflow: { ...parsed, module }, file, lines: { ...Object(lines) } }
+  })
+  if (new Set(workflows.map(({ workflow }) => workflow.id)).size < workflows.length) throw invalidReport()
+  return workflows
+}
+
+function invalidReport(): WorkflowError {
+  return new WorkflowError('The workflows were not built: the process that loads them has sent an invalid report.')
+}
+
+interface StepOptions {
+  /** The user of the process, if not that of this one. */
+  identity?: Identity
+  environment?: NodeJS.ProcessEnv
+  /** What the process reads from its standard input. */
+  input?: string
+  /** The time limit. */
+  seconds: number
+  /** @param limit sets another time limit from now on. */
+  onLoading?(module: string, limit: (seconds: number) => void): void
+  onTimeout?(): WorkflowError
+  onEnd?(code: number | null, signal: NodeJS.Signals | null): WorkflowError
+}
+
+/** Runs a step in a process of its own; returns its last message. */
+async function runStep(step: Step, paths: string[], options: StepOptions): Promise<Message> {
+  const { identity, environment, input, onLoading, onTimeout = invalidReport, onEnd = invalidReport } = options
+  // Messages are lines on a pipe: on Node's own channel, a line without an end would exhaust the memory of this process.
   // Output of the modules goes to stderr: stdout is for logs and for the output of commands.
-  const stdio = ['ignore', 2, 'inherit', 'ipc'] as const
-  const env = environmentWithoutSecrets(process.env)
-  const child = fork(fileURLToPath(import.meta.url), [source, target], { ...identity, env, stdio: [...stdio] })
+  const child = spawn(process.execPath, [fileURLToPath(import.meta.url), step, ...paths], {
+    ...identity,
+    env: { ...environmentWithoutSecrets(process.env), ...environment },
+    stdio: [input === undefined ? 'ignore' : 'pipe', 2, 'inherit', 'pipe'],
+  })
   let timer: NodeJS.Timeout | undefined
-  let loading: string | undefined
   try {
-    return await new Promise<Snapshot>((resolve, reject) => {
-      const limit = (seconds: number, error: () => WorkflowError) => {
+    return await new Promise<Message>((resolve, reject) => {
+      const limit = (seconds: number) => {
         clearTimeout(timer)
-        timer = setTimeout(() => reject(error()), seconds * 1000)
+        timer = setTimeout(() => reject(onTimeout()), seconds * 1000)
       }
-      limit(bundleSecondsMax, () => bundleTimeoutError(source))
-      child.on('message', (message: Message) => {
-        if (message.kind === 'loading') {
-          // The limit is for all modules together.
-          if (loading === undefined) limit(loadSecondsMax, () => loadTimeoutError(loading, loadSecondsMax))
-          loading = message.module
-        } else if (message.kind === 'built') resolve(JSON.parse(message.snapshot))
-        else if (message.kind === 'refused') {
-          reject(message.isEmpty ? new NoWorkflows(message.message) : new WorkflowError(message.message))
-        }
-      })
+      limit(options.seconds)
+      const onLine = (line: string) => {
+        const message = parseMessage(line)
+        if (message?.kind === 'loading') onLoading?.(message.module, limit)
+        else if (message?.kind === 'refused') reject(toRefusal(message))
+        else if (message) resolve(message)
+        else reject(invalidReport())
+      }
+      readLines(child.stdio[messageStream] as Readable, messageBytesMax, onLine, () => reject(invalidReport()))
       child.once('error', reject)
       // Not 'exit', which may precede the message.
-      child.once('close', (code, signal) => reject(exitError(loading ?? displayPath(source), code, signal)))
+      child.once('close', (code, signal) => reject(onEnd(code, signal)))
+      // The process may end without reading.
+      child.stdin?.on('error', () => {}).end(input)
     })
   } finally {
     clearTimeout(timer)
     // It may have timers or sockets of modules. Its compile cache must not receive bundles in a temporary directory.
     child.kill('SIGKILL')
   }
+}
+
+function parseMessage(line: string): Message | undefined {
+  try {
+    const message = JSON.parse(line)
+    return typeof message?.kind === 'string' ? message : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function toRefusal({ message, isEmpty }: { message: unknown; isEmpty: unknown }): WorkflowError {
+  const text = String(message).slice(0, refusalLengthMax)
+  return isEmpty === true ? new NoWorkflows(text) : new WorkflowError(text)
 }
 
 /** The exit code of Node.js when nothing is left that could settle a top-level await. */
@@ -101,21 +217,38 @@ function loadTimeoutError(module: string | undefined, seconds: number): Workflow
   )
 }
 
-/** In the child. */
-async function buildHere(source: string, target: string, report: (message: Message) => void): Promise<Message> {
+// The steps, in their processes.
+
+/** The pipe for messages. */
+const messageStream = 3
+
+async function loadHere(source: string, target: string, report: (message: Message) => void): Promise<Message> {
+  const bundle = await bundleDirectory(source)
+  await writeBundle(bundle, source, target)
+  flushCompileCache()
+  const loaded = await loadAll(bundle, target, report)
+  const { files, externals } = bundle
+  return { kind: 'loaded', content: { files, externals }, loaded }
+}
+
+/** Loads Ajv and the detector of unsafe patterns, which take up to 65 MB. */
+async function checkHere(loaded: readonly Loaded[]): Promise<Message> {
+  const { checkWorkflows } = await import('../workflows/check-workflows.ts')
+  const workflows = loaded.map(({ workflow }) => workflow).sort((a, b) => (a.id < b.id ? -1 : 1))
   try {
-    const bundle = await bundleDirectory(source)
-    await writeBundle(bundle, source, target)
-    flushCompileCache()
-    const workflows = await loadAll(bundle, target, report)
-    const { files, externals } = bundle
-    return { kind: 'built', snapshot: JSON.stringify({ files, externals, workflows } satisfies Snapshot) }
+    checkWorkflows(workflows)
   } catch (error) {
-    if (error instanceof WorkflowError) {
-      return { kind: 'refused', message: error.message, isEmpty: error instanceof NoWorkflows }
-    }
-    throw error
+    const place = error instanceof WorkflowSchemaError ? placeOf(error, loaded) : undefined
+    throw place === undefined ? error : new WorkflowError(`${place}: ${(error as Error).message}`)
   }
+  return { kind: 'checked', workflows }
+}
+
+/** The file and line of the schema. */
+function placeOf({ workflowId, member }: WorkflowSchemaError, loaded: readonly Loaded[]): string | undefined {
+  const found = loaded.find(({ workflow }) => workflow.id === workflowId)
+  const line = found?.lines[member]
+  return line === undefined ? found?.file : `${found?.file}:${line}`
 }
 
 /** As a worker writes it, with links to the packages that are not in the bundle. */
@@ -141,28 +274,24 @@ async function findPackage(directory: string, name: string): Promise<string> {
   return findPackage(dirname(directory), name)
 }
 
-async function loadAll(bundle: Bundle, target: string, report: (message: Message) => void) {
+async function loadAll(bundle: Bundle, target: string, report: (message: Message) => void): Promise<Loaded[]> {
   process.setSourceMapsEnabled(true)
-  const workflows = new Map<string, { source: string; workflow: DeployedWorkflow }>()
+  const found = new Map<string, Loaded>()
   for (const [source, module] of bundle.modules) {
     const file = displayPath(source)
     report({ kind: 'loading', module: file })
-    const definition = await load(join(target, module), file)
+    const definition = await loadModule(join(target, module), file)
     const workflow = parseWorkflow(file, definition, (option) => findOptionLine(source, option))
-    const other = workflows.get(workflow.id)
-    if (other) {
-      throw new WorkflowError(`${other.source} and ${file} have the same id "${workflow.id}": rename one of them.`)
-    }
-    workflows.set(workflow.id, { source: file, workflow: { ...workflow, module } })
+    const other = found.get(workflow.id)
+    if (other)
+      throw new WorkflowError(`${other.file} and ${file} have the same id "${workflow.id}": rename one of them.`)
+    const lines = { variables: findOptionLine(source, 'variables'), output: findOptionLine(source, 'output') }
+    found.set(workflow.id, { file, lines, workflow: { ...workflow, module } })
   }
-  const list = [...workflows.values()].map(({ workflow }) => workflow)
-  // Loaded here only: Ajv and the detector of unsafe patterns take up to 65 MB.
-  const { checkWorkflows } = await import('../workflows/check-workflows.ts')
-  checkWorkflows(list)
-  return list.sort((a, b) => (a.id < b.id ? -1 : 1))
+  return [...found.values()]
 }
 
-async function load(path: string, file: string): Promise<unknown> {
+async function loadModule(path: string, file: string): Promise<unknown> {
   try {
     return (await import(pathToFileURL(path).href)).default
   } catch (error) {
@@ -181,10 +310,21 @@ function lineIn(stack: string, file: string): string | undefined {
 }
 
 if (import.meta.main) {
-  const [source = '', target = ''] = process.argv.slice(2)
-  // Without the callback, the end of the parent would be an uncaught error.
-  const report = (message: Message) => void process.send?.(message, undefined, undefined, () => {})
-  report(await buildHere(source, target, report))
+  const [step, source = '', target = ''] = process.argv.slice(2)
+  const pipe = new Socket({ fd: messageStream, readable: false, writable: true })
+  // When the parent has ended, there is nobody to report to.
+  pipe.on('error', () => process.exit())
+  const report = (message: Message) => void pipe.write(`${JSON.stringify(message)}\n`)
+  try {
+    report(
+      step === 'check'
+        ? await checkHere(JSON.parse(await text(process.stdin)))
+        : await loadHere(source, target, report),
+    )
+  } catch (error) {
+    if (!(error instanceof WorkflowError)) throw error
+    report({ kind: 'refused', message: error.message, isEmpty: error instanceof NoWorkflows })
+  }
 }
 
 // Finds the line of an option of `defineWorkflow` in the source of a workflow, for messages.

@@ -31,6 +31,45 @@ export interface Snapshot extends SnapshotContent {
 /** Of all files together, before compression. */
 export const snapshotBytesMax = 50 * 1024 * 1024
 
+/** Files and packages of one snapshot. */
+export const snapshotFilesMax = 10_000
+
+/** A name that npm accepts, and that is one directory, or two with a scope. */
+const packageNamePattern = /^(?:@[A-Za-z0-9~-][A-Za-z0-9._~-]*\/)?[A-Za-z0-9~-][A-Za-z0-9._~-]*$/
+const packageNameLengthMax = 214
+
+/** Whether the package can be linked into a deployment's `node_modules`, and nowhere else. */
+export function isPackageName(name: unknown): name is string {
+  return typeof name === 'string' && name.length <= packageNameLengthMax && packageNamePattern.test(name)
+}
+
+/** Whether the file lies within the snapshot. */
+function isInnerPath(path: unknown): path is string {
+  if (typeof path !== 'string' || path.length > 1000 || /[\0\\]/.test(path)) return false
+  return path.split('/').every((name) => name !== '' && name !== '.' && name !== '..')
+}
+
+/**
+ * Checks the content of a snapshot. The process that builds one has loaded the author's code, so its report can have any
+ * content.
+ *
+ * @throws {WorkflowError}
+ */
+export function checkContent(content: unknown): asserts content is SnapshotContent {
+  const { files, externals } = Object(content) as Record<string, unknown>
+  const isValid =
+    Array.isArray(files) &&
+    files.length <= snapshotFilesMax &&
+    files.every((file) => isInnerPath(Object(file).path) && typeof Object(file).content === 'string') &&
+    new Set(files.map(({ path }) => path)).size === files.length &&
+    Array.isArray(externals) &&
+    externals.length <= snapshotFilesMax &&
+    externals.every(isPackageName)
+  if (!isValid) throw new WorkflowError('The workflows were not built: their process has reported an invalid snapshot.')
+  if (sizeOfFiles({ files, externals }) > snapshotBytesMax)
+    throw new WorkflowError('The workflows were not built: their process has reported a snapshot that is too large.')
+}
+
 /** The stored files are damaged, or are not those of the deployment. */
 export class SnapshotDamaged extends Error {}
 

@@ -1,9 +1,9 @@
-/** What is checked of all workflows before they are deployed, in the process that loads them. */
+/** What is checked of all workflows before they are deployed, in a process that has not loaded them. */
 
 import { isSafePattern, patternsIn, safePatternAdvice, walk } from '../../openapi/document.ts'
 import { toPointer } from '../../openapi/json-pointer.ts'
 import { exampleOutput, exampleVariables } from './example-values.ts'
-import { type JsonSchema, type Workflow, WorkflowError, type WorkflowExamples } from './workflow.ts'
+import { type JsonSchema, type Workflow, type WorkflowExamples, WorkflowSchemaError } from './workflow.ts'
 import { Workflows } from './workflows.ts'
 import { requireDescribable } from './workflows-document.ts'
 
@@ -20,12 +20,13 @@ export function checkWorkflows(workflows: readonly Workflow[]): void {
 // Refuses schemas whose validation can take very long. The API validates variables on the thread that serves requests.
 
 /** @throws {WorkflowError} that names the workflow, the place in its schema, and the fix. */
-export function requireFastSchemas({ id, variables, output }: Workflow): void {
-  for (const [member, schema] of Object.entries({ variables, output })) {
-    const slow = findSlowKeyword(schema)
+export function requireFastSchemas(workflow: Workflow): void {
+  for (const member of ['variables', 'output'] as const) {
+    const slow = findSlowKeyword(workflow[member])
     if (slow === undefined) continue
-    const place = `at ${slow.pointer} in the ${member} schema of workflow "${id}"`
-    throw new WorkflowError(`${slow.keyword} ${place} may take very long on some input. ${slow.fix}`)
+    const place = `at ${slow.pointer} in the ${member} schema of workflow "${workflow.id}"`
+    const message = `${slow.keyword} ${place} may take very long on some input. ${slow.fix}`
+    throw new WorkflowSchemaError(workflow, member, message)
   }
 }
 
@@ -82,7 +83,8 @@ function isRegularExpression(pattern: string): boolean {
  *
  * @throws {WorkflowError} if an example of the variables' schema is not valid by it: callers would copy it.
  */
-function createExamples(workflows: Workflows, { id, variables, output }: Workflow): WorkflowExamples {
+function createExamples(workflows: Workflows, workflow: Workflow): WorkflowExamples {
+  const { id, variables, output } = workflow
   const own = Array.isArray(variables.examples) ? variables.examples : []
   const values = own.length > 0 ? own : [exampleVariables(variables)]
   const checkedVariables = values.flatMap((value, index) => {
@@ -90,7 +92,9 @@ function createExamples(workflows: Workflows, { id, variables, output }: Workflo
     if ('masked' in checked) return [{ value, masked: checked.masked }]
     if (own.length === 0) return []
     const [{ pointer = '', detail = 'is not valid' } = {}] = checked.errors
-    throw new WorkflowError(
+    throw new WorkflowSchemaError(
+      workflow,
+      'variables',
       `The example at /examples/${index} in the variables schema of workflow "${id}" does not match it: ${`${pointer} ${detail}`.trim()}.`,
     )
   })

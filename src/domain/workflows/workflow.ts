@@ -43,6 +43,18 @@ export type JsonSchema = Record<string, unknown>
 /** A workflow is invalid or failed to load. The message is one sentence that names the file and the reason. */
 export class WorkflowError extends Error {}
 
+/** A schema of a workflow is refused. */
+export class WorkflowSchemaError extends WorkflowError {
+  readonly workflowId: string
+  readonly member: 'variables' | 'output'
+
+  constructor({ id }: Pick<Workflow, 'id'>, member: 'variables' | 'output', message: string) {
+    super(message)
+    this.workflowId = id
+    this.member = member
+  }
+}
+
 /** How long modules may take to load. */
 export const loadSecondsMax = 20
 

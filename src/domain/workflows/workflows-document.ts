@@ -11,7 +11,7 @@ import {
 } from '../../openapi/schema-components.ts'
 import { executionContract } from '../../openapi/served-documents.ts'
 import { mask } from './secrets.ts'
-import { type Workflow, WorkflowError, type WorkflowExamples } from './workflow.ts'
+import { type Workflow, type WorkflowExamples, WorkflowSchemaError } from './workflow.ts'
 import type { Workflows } from './workflows.ts'
 
 export interface WorkflowsDocument {
@@ -39,13 +39,13 @@ export function workflowsDocument(workflows: Workflows, url: string): WorkflowsD
 
 /** @throws {WorkflowError} if OpenAPI cannot express a schema of the workflow. */
 export function requireDescribable(workflow: Workflow): void {
-  const describe = (member: string, components: () => Components) => {
+  const describe = (member: 'variables' | 'output', components: () => Components) => {
     try {
       components()
     } catch (error) {
       if (!(error instanceof SchemaError)) throw error
       const place = `${error.pointer} in the ${member} schema of workflow "${workflow.id}"`
-      throw new WorkflowError(`The API's document cannot express ${place}: ${error.message}`)
+      throw new WorkflowSchemaError(workflow, member, `The API's document cannot express ${place}: ${error.message}`)
     }
   }
   describe('variables', () => variableComponents(workflow))

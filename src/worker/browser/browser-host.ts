@@ -1,9 +1,10 @@
 /** The one browser of a worker: started when a run first needs it, restarted after a crash, ended when idle. */
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { environmentWithoutSecrets } from '../../config/config.ts'
-import { ProcessReaper } from '../executors/process-reaper.ts'
-import { directoryPrefixes } from '../executors/temporary-directory.ts'
+import { ProcessReaper } from '../../domain/workflows/process-reaper.ts'
+import { directoryPrefixes, rootOf } from '../../storage/temporary-directory.ts'
 import { BrowserProcess, type Start, StartError, type Started } from './browser-process.ts'
 import { BrowserMissing, type FoundBrowser, findBrowser } from './find-browser.ts'
 
@@ -47,7 +48,10 @@ export class BrowserHost {
   readonly #log: Logger
   readonly #closing = new AbortController()
   /** After the worker's death, the host process ends the browser and removes its files, which takes up to 2 s. */
-  readonly #reaper = new ProcessReaper({ graceSeconds: 5, filesPrefix: directoryPrefixes.browser })
+  readonly #reaper = new ProcessReaper({
+    graceSeconds: 5,
+    filesPrefix: join(rootOf('browser'), directoryPrefixes.browser),
+  })
   #users = 0
   #starting: Promise<Running> | undefined
   #running: Running | undefined

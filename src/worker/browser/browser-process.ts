@@ -3,8 +3,8 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { on } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../../config/config.ts'
-import type { Mark } from '../executors/process-reaper.ts'
-import { createTemporaryDirectory } from '../executors/temporary-directory.ts'
+import type { Mark } from '../../domain/workflows/process-reaper.ts'
+import { createTemporaryDirectory } from '../../storage/temporary-directory.ts'
 import type { FromHost, ToHost } from './host-messages.ts'
 
 /** Twice Playwright's own limit for starting a browser. */

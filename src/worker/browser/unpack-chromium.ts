@@ -5,7 +5,7 @@
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Chromium from '@sparticuz/chromium'
-import { lockFile } from '../executors/file-lock.ts'
+import { lockFile } from '../../storage/temporary-directory.ts'
 
 /** Open Sans comes with the package. It has no monospaced face and few symbols: those come from the system, if any. */
 const fontSettings = `<?xml version="1.0"?>

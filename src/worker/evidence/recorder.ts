@@ -153,7 +153,7 @@ export class EvidenceRecorder {
     if (!this.#isRecording) return
     this.#isRecording = false
     // Loaded here: few attempts need it.
-    const { createTemporaryDirectory } = await import('../executors/temporary-directory.ts')
+    const { createTemporaryDirectory } = await import('../../storage/temporary-directory.ts')
     const directory = createTemporaryDirectory('trace', String(process.pid))
     try {
       const path = join(directory.path, 'trace.zip')

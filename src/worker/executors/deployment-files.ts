@@ -2,9 +2,9 @@
 import { chmodSync, chownSync, realpathSync } from 'node:fs'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
-import type { SnapshotContent } from '../../domain/deployments/snapshot.ts'
+import { isPackageName, type SnapshotContent } from '../../domain/deployments/snapshot.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
-import { createTemporaryDirectory, type TemporaryDirectory } from './temporary-directory.ts'
+import { createTemporaryDirectory, type TemporaryDirectory } from '../../storage/temporary-directory.ts'
 
 /** This worker cannot execute a deployment; another one may. The message is a sentence for callers. */
 export class DeploymentUnavailable extends Error {
@@ -99,6 +99,7 @@ export class DeploymentFiles {
 
   /** Modules in this directory find the package as if it were installed there. */
   async #linkPackage(directory: string, name: string, directories: readonly string[]): Promise<void> {
+    if (!isPackageName(name)) throw new DeploymentUnavailable('One of its packages has an invalid name.')
     const found = directories.map((each) => findPackage(each, name)).find((each) => each !== undefined)
     if (found === undefined) {
       throw new DeploymentUnavailable(

@@ -2,8 +2,9 @@
  * Keeps executor processes started ahead, so that a claimed run begins within milliseconds. An executor serves one
  * account and one deployment.
  */
+
+import { ProcessReaper } from '../../domain/workflows/process-reaper.ts'
 import { type ExecutorOptions, ExecutorProcess, LoadError, type ModulesToLoad } from './executor-process.ts'
-import { ProcessReaper } from './process-reaper.ts'
 
 /** For how long a process keeps its account while others wait: starting another process takes 70 ms of CPU time. */
 const turnMilliseconds = 1000

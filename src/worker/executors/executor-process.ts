@@ -3,11 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex, Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../../config/config.ts'
+import { readLines } from '../../domain/workflows/bounded-lines.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
-import { readLines } from './bounded-lines.ts'
+import { HeapReport, type Mark, type ProcessEnd, type ProcessReaper } from '../../domain/workflows/process-reaper.ts'
 import { type AttemptMessage, channelDescriptor, messageBytesMax, parseMessage, type ToExecutor } from './messages.ts'
 import { memoryBytes, runtimeMegabytes } from './process-memory.ts'
-import { HeapReport, type Mark, type ProcessEnd, type ProcessReaper } from './process-reaper.ts'
 
 /** A message from the attempt, or the reason why its process has ended. */
 export type ExecutorEvent =

@@ -6,10 +6,9 @@
  * The search runs in a shell that outlives the worker and notices its end when their pipe closes. It uses 1 MB of memory.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Identity } from '../../domain/workflows/executor-identity.ts'
+import { randomBytes } from 'node:crypto'
+import { ownerLengthMax } from '../../storage/temporary-directory.ts'
+import type { Identity } from './executor-identity.ts'
 
 const variable = 'EXECUTION_SERVICE_PROCESS'
 
@@ -40,7 +39,8 @@ sweep "$1"
 `
 
 export class ProcessReaper {
-  readonly #id = randomUUID()
+  /** Short, since it is a part of paths of sockets. */
+  readonly #id = randomBytes(ownerLengthMax / 2).toString('hex')
   readonly #options: ReaperOptions
   #shell: ChildProcess | undefined
   #count = 0
@@ -70,7 +70,7 @@ export class ProcessReaper {
   #startShell(): ChildProcess {
     if (this.#shell) return this.#shell
     const { graceSeconds, identity, filesPrefix } = this.#options
-    const files = filesPrefix ? join(tmpdir(), filesPrefix + this.#id) : ''
+    const files = filesPrefix ? filesPrefix + this.#id : ''
     const marks = `${variable}=${this.#id}.`
     const shell = spawn('/bin/sh', ['-c', script, 'sh', marks, String(graceSeconds), files], {
       ...identity,
@@ -97,7 +97,7 @@ interface ReaperOptions {
   graceSeconds: number
   /** That of the processes: without further capabilities, even root cannot read other users' environments. */
   identity?: Identity
-  /** The temporary files whose names begin with this and the reaper's id are removed with the processes. */
+  /** Files whose paths begin with this and the reaper's id are removed with the processes. */
   filesPrefix?: string
 }
 
