@@ -203,7 +203,7 @@ export async function startService(databases: Databases, store: StoreName, shape
 async function serviceWorkers(filled: FilledStore, apis: Installation, workers: Installation): Promise<Workers> {
   const store = await filled.open()
   const isBusy = async () => {
-    const sql = `SELECT 1 AS one FROM runs WHERE status = 'queued' AND delayed = 0 AND waits_for_context = 0
+    const sql = `SELECT 1 AS one FROM runs WHERE status = 'queued' AND delayed = 0 AND waiting_for = ''
       UNION ALL SELECT 1 FROM runs WHERE status = 'running' LIMIT 1`
     return (await store.read.all(sql, [])).length > 0
   }

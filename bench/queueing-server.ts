@@ -66,7 +66,7 @@ async function insert(store: Store, variables: unknown): Promise<object> {
     expires_at: null,
     browser_context_id: null,
     persist_context: null,
-    waits_for_context: 0,
+    waiting_for: '',
     trace_context: null,
     deployment_id: null,
     tags: null,

@@ -159,7 +159,7 @@ async function finishedCount(store: Store): Promise<number> {
 }
 
 async function waitUntilIdle(store: Store): Promise<void> {
-  const sql = `SELECT 1 AS one FROM runs WHERE status = 'queued' AND delayed = 0 AND waits_for_context = 0
+  const sql = `SELECT 1 AS one FROM runs WHERE status = 'queued' AND delayed = 0 AND waiting_for = ''
     UNION ALL SELECT 1 FROM runs WHERE status = 'running' LIMIT 1`
   while ((await store.read.all(sql, [])).length > 0) await new Promise((resolve) => setTimeout(resolve, 10))
 }

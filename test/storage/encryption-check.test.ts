@@ -17,7 +17,7 @@ function open(store: Store, DATA_DIR: string, environment: Record<string, string
   return openEncryption(readConfig({ DATA_DIR, ...environment }), store)
 }
 
-/** Makes the store look like one of an earlier version: with an encrypted value, but without the check value. */
+/** Leaves the store with an encrypted value, but without the check value. */
 async function removeCheckValue(store: Store, encryption: Encryption): Promise<void> {
   const value = encryption.encrypt('1', 'runs/r/steps/s')
   await store.write(async (tx) => {
@@ -28,7 +28,7 @@ async function removeCheckValue(store: Store, encryption: Encryption): Promise<v
         VALUES ('r', 'a', 'anything', '1.0.0', 'queued', 0, '{}', 0)`,
       [],
     )
-    await tx.all("INSERT INTO run_steps (run_id, name, value) VALUES ('r', 's', ?)", [value])
+    await tx.all("INSERT INTO run_steps (run_id, name, position, value) VALUES ('r', 's', 1, ?)", [value])
   })
 }
 
@@ -86,7 +86,7 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
     expect(opened.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
   })
 
-  test('of an earlier version is adopted by the key that decrypts its values, and by no other', async (test) => {
+  test('that has lost its check value is adopted by the key that decrypts its values, and by no other', async (test) => {
     const [location, directory] = [await newStoreLocation(test, kind), await newDirectory(test)]
     const store = await openStore(test, location, kind)
     const path = keyFilePath(directory)

@@ -1,10 +1,11 @@
 /** Opening a store creates and migrates it; an older version refuses a newer store. */
 import { once } from 'node:events'
+import pg from 'pg'
 import { describe, expect, test } from 'vitest'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
-import { migrationsFor } from '../../src/storage/migrations/migrations.ts'
-import { postgresColumnTypes } from '../../src/storage/postgres/postgres-connections.ts'
-import { claimAll } from '../support/claims.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import { WebhookEndpoints } from '../../src/domain/webhooks/webhook-endpoints.ts'
+import { Cursors } from '../../src/storage/cursors.ts'
 import { newAccount, newStoreLocation, openDomain, openStore, queueRun } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
 import { startStoreProcess } from '../support/processes.ts'
@@ -18,27 +19,19 @@ test('every text column in PostgreSQL has bytewise collation, so that all indexe
   expect(await store.read.all(sql, [])).toEqual([])
 })
 
-test('upgrading from pg-boss drops its schema, and queued runs still run', async (test) => {
-  const location = await newStoreLocation(test, postgres)
-  const old = await openDomain(test, { kind: postgres, location })
-  const { principal } = await newAccount(old)
-  const run = await queueRun(old, principal)
-  const delayed = await queueRun(old, principal, { delaySeconds: 3600 })
-  await old.store.write(async (tx) => {
-    for (const column of ['job_id TEXT', 'job_retry_count INTEGER']) {
-      await tx.all(`ALTER TABLE runs ADD COLUMN ${column}`, [])
-    }
-    await tx.all('UPDATE runs SET job_id = id', [])
-    await tx.all('CREATE SCHEMA execution_service_jobs', [])
-    await tx.all('CREATE TABLE execution_service_jobs.job (id UUID PRIMARY KEY)', [])
-    // Alone: the later migrations have been applied.
-    await migrationsFor(postgresColumnTypes)['0006-queue']?.up(tx.query)
-  })
-  const domain = await openDomain(test, { kind: postgres, location })
-  const schemas = "SELECT nspname FROM pg_namespace WHERE nspname = 'execution_service_jobs'"
-  expect(await domain.store.read.all(schemas, [])).toEqual([])
-  expect((await claimAll(domain.queue, domain)).map(({ runId }) => runId)).toEqual([run.id])
-  expect(await domain.runs.get(principal.accountId, delayed.id)).toMatchObject({ waitingFor: 'delay' })
+test('a client without the schema in its search_path can change a run, as with psql', async (test) => {
+  const domain = await openDomain(test, { kind: postgres })
+  const { principal, accountId } = await newAccount(domain)
+  const endpoint = { url: 'https://example.com/', events: ['run.cancelled' as const], workflowIds: [], tags: [] }
+  const endpoints = new WebhookEndpoints(domain.store, domain.encryption, new Cursors(domain.encryption))
+  await endpoints.create(accountId, endpoint, operator)
+  const run = await queueRun(domain, principal, { tags: ['a'] })
+  const client = new pg.Client(domain.location)
+  await client.connect()
+  test.onTestFinished(() => client.end())
+  await client.query("UPDATE execution_service.runs SET status = 'cancelled', finished_at = 1 WHERE id = $1", [run.id])
+  const { rows } = await client.query('SELECT event, run_id FROM execution_service.webhook_deliveries')
+  expect(rows).toEqual([{ event: 'run.cancelled', run_id: run.id }])
 })
 
 describe.each(stores)('opening a store ($name)', (kind) => {

@@ -21,7 +21,7 @@ export function newRunRow(accountId: string, changes: Partial<NewRun> = {}): New
     expires_at: null,
     browser_context_id: null,
     persist_context: null,
-    waits_for_context: 0,
+    waiting_for: '',
     trace_context: null,
     deployment_id: null,
     tags: null,

@@ -12,12 +12,19 @@ import { type Store, statement, type Transaction } from '../../storage/store.ts'
 export const rowBytes = 1024
 const eventRowBytes = 128
 
+/** Runs that a statement measures at most. */
+const runsMax = 500
+
 const nextRuns = statement<{ id: string; size_bytes: number }, [afterId: string]>(
   `SELECT id, COALESCE((SELECT MAX(sequence) FROM run_events WHERE run_id = runs.id)
       - (SELECT MIN(sequence) FROM run_events WHERE run_id = runs.id) + 1, 0) AS size_bytes
-    FROM runs WHERE id > ? ORDER BY id LIMIT 500`,
+    FROM runs WHERE id > ? ORDER BY id LIMIT ${runsMax}`,
 )
 type AccountBytes = { account_id: string; bytes: number }
+/**
+ * The LIMIT keeps SQLite from flattening the subquery: it would sort whole rows to group them, with all their large columns
+ * (11 s for 1,585 runs of 927 MB; 4 ms with the LIMIT).
+ */
 const sumRuns = statement<AccountBytes, [afterId: string, upToId: string]>(
   `SELECT account_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM (SELECT account_id, ${rowBytes}
       + octet_length(variables) + COALESCE(octet_length(secrets), 0) + COALESCE(octet_length(output), 0)
@@ -25,7 +32,7 @@ const sumRuns = statement<AccountBytes, [afterId: string, upToId: string]>(
       + (SELECT COALESCE(SUM(size_bytes), 0) FROM artifacts WHERE run_id = runs.id)
       + (SELECT COALESCE(SUM(octet_length(value)), 0) FROM run_steps WHERE run_id = runs.id)
       + (SELECT COALESCE(SUM(octet_length(data) + ${eventRowBytes}), 0) FROM run_events WHERE run_id = runs.id) AS bytes
-    FROM runs WHERE id > ? AND id <= ?) AS sizes GROUP BY account_id`,
+    FROM runs WHERE id > ? AND id <= ? LIMIT ${runsMax}) AS sizes GROUP BY account_id`,
 )
 const sumContexts = statement<AccountBytes, []>(
   `SELECT account_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM (

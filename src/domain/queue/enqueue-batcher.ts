@@ -160,7 +160,7 @@ async function waitForContexts(tx: Transaction, accountId: string, runs: readonl
 export function withContextLease(run: NewRun, leases: ReadonlyMap<string, string | null>): NewRun {
   const leasedBy = run.browser_context_id === null ? null : leases.get(run.browser_context_id)
   const waits = leasedBy != null && run.persist_context !== 'never' && run.delayed === 0
-  return { ...run, waits_for_context: waits ? 1 : 0 }
+  return waits ? { ...run, waiting_for: 'browserContext' } : run
 }
 
 export async function insertRuns(tx: Transaction, runs: readonly NewRun[]): Promise<void> {

@@ -149,7 +149,7 @@ function toNewRun(
     secrets: null,
     created_at: createdAt,
     ...toColumns(options, createdAt),
-    waits_for_context: 0,
+    waiting_for: '',
     trace_context: null,
     deployment_id: workflow.deploymentId,
     concurrency_group: null,

@@ -1,4 +1,5 @@
 /** What queued runs wait for: which concurrency limit or throttle, which other run, and behind how many. */
+import { isReady } from '../../storage/runs/run-statements.ts'
 import { type Statement, statement, type Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
@@ -46,10 +47,10 @@ export async function readLimits(
   return (run) => {
     const { throttle } = find(run) ?? {}
     const row = throttles.get(idOf(run) ?? '')
-    const reached = run.waits_for_context === 2 ? undefined : running?.reachedLimit(run, limits)
+    const reached = run.waiting_for === 'concurrencyGroup' ? undefined : running?.reachedLimit(run, limits)
     if (reached) return { waitingFor: 'concurrencyLimit', detail: describe(reached.per, reached.limit) }
     if (throttle && row) return { waitingFor: 'throttle', detail: describeThrottle(throttle, row.permits_at) }
-    if (run.waits_for_context !== 2) return undefined
+    if (run.waiting_for !== 'concurrencyGroup') return undefined
     return { waitingFor: 'concurrencyLimit', detail: describe('key', limitPer('key', find(run))) }
   }
 }
@@ -79,15 +80,14 @@ function describe(per: 'workflow' | 'workflowInAccount' | 'account' | 'key', lim
 /** Maximum place that is counted, so that a count takes at most a millisecond. */
 const positionMax = 1000
 
-const ready = "status = 'queued' AND delayed = 0 AND waits_for_context = 0"
 /** Two ranges of an index, since no range has both conditions. */
 const countAhead = (condition: string): Statement<{ count: number }> =>
   statement(`SELECT COUNT(*) AS count FROM (
     SELECT * FROM (SELECT 1 FROM runs WHERE ${condition} AND priority > ? LIMIT ${positionMax}) AS higher
     UNION ALL
     SELECT * FROM (SELECT 1 FROM runs WHERE ${condition} AND priority = ? AND id < ? LIMIT ${positionMax}) AS earlier) AS ahead`)
-const countAheadOfReady = countAhead(`${ready} AND account_id = ? AND workflow_id = ?`)
-const countAheadInGroup = countAhead("status = 'queued' AND waits_for_context = 2 AND concurrency_group = ?")
+const countAheadOfReady = countAhead(`${isReady} AND account_id = ? AND workflow_id = ?`)
+const countAheadInGroup = countAhead("status = 'queued' AND waiting_for = 'concurrencyGroup' AND concurrency_group = ?")
 
 const findHolder = statement<{ held_by_run_id: string | null }, [contextId: string]>(
   'SELECT held_by_run_id FROM browser_contexts WHERE id = ?',

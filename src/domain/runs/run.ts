@@ -91,7 +91,7 @@ export class Run {
     this.priority = row.priority
     this.tags = row.tags === null ? [] : JSON.parse(row.tags)
     this.concurrencyKey = keyOf(row)
-    this.waitsForGroup = row.waits_for_context === 2 ? row.concurrency_group : null
+    this.waitsForGroup = row.waiting_for === 'concurrencyGroup' ? row.concurrency_group : null
     this.attempts = row.attempts
     this.attemptHistory = attemptHistory
     this.json = { variables: row.variables, output: row.output ?? 'null' }
@@ -176,7 +176,7 @@ function waitingFor(row: RunsTable, limit: LimitWait | undefined): WaitingFor | 
   if (row.status !== 'queued') return null
   if (row.reason === deploymentUnavailable) return 'deployment'
   if (row.delayed === 1) return 'delay'
-  if (row.waits_for_context === 1) return 'browserContext'
+  if (row.waiting_for === 'browserContext') return 'browserContext'
   return limit?.waitingFor ?? 'worker'
 }
 

@@ -1,31 +1,7 @@
 /** Applies schema migrations. Released migrations never change; a new one is appended. */
 import { type Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
-import * as initial from './0001-initial.ts'
-import * as dashboard from './0002-dashboard.ts'
-import * as encryptionCheck from './0003-encryption-check.ts'
-import * as browserContexts from './0004-browser-contexts.ts'
-import * as severalMachines from './0005-several-machines.ts'
-import * as queue from './0006-queue.ts'
-import * as storageUsage from './0007-storage-usage.ts'
-import * as signIn from './0008-sign-in.ts'
-import * as contextScope from './0011-context-scope.ts'
-import * as deployments from './0012-deployments.ts'
-import * as attemptHistory from './0013-attempt-history.ts'
-import * as runIndexes from './0014-run-indexes.ts'
-import * as contextFilter from './0017-context-filter.ts'
-import * as findRuns from './0018-find-runs.ts'
-import * as concurrencyGroups from './0019-concurrency-groups.ts'
-import * as webhooks from './0021-webhooks.ts'
-import * as runsAgain from './0022-runs-again.ts'
-import * as evidence from './0023-evidence.ts'
-import * as runRollups from './0024-run-rollups.ts'
-import * as schedules from './0025-schedules.ts'
-import * as reruns from './0026-reruns.ts'
-import * as throttlesAndRotations from './0027-throttles-and-rotations.ts'
-import * as liveViews from './0028-live-views.ts'
-import * as bulkActions from './0030-bulk-actions.ts'
-import * as stepOrder from './0031-step-order.ts'
+import * as schema from './0001-schema.ts'
 
 /** Column types that the databases name differently; the others have the same name. */
 export interface ColumnTypes {
@@ -40,31 +16,7 @@ export interface ColumnTypes {
 }
 
 const scripts: Record<string, (types: ColumnTypes) => string> = {
-  '0001-initial': initial.script,
-  '0002-dashboard': dashboard.script,
-  '0003-encryption-check': encryptionCheck.script,
-  '0004-browser-contexts': browserContexts.script,
-  '0005-several-machines': severalMachines.script,
-  '0006-queue': queue.script,
-  '0007-storage-usage': storageUsage.script,
-  '0008-sign-in': signIn.script,
-  '0011-context-scope': contextScope.script,
-  '0012-deployments': deployments.script,
-  '0013-attempt-history': attemptHistory.script,
-  '0014-run-indexes': runIndexes.script,
-  '0017-context-filter': contextFilter.script,
-  '0018-find-runs': findRuns.script,
-  '0019-concurrency-groups': concurrencyGroups.script,
-  '0021-webhooks': webhooks.script,
-  '0022-runs-again': runsAgain.script,
-  '0023-evidence': evidence.script,
-  '0024-run-rollups': runRollups.script,
-  '0025-schedules': schedules.script,
-  '0026-reruns': reruns.script,
-  '0027-throttles-and-rotations': throttlesAndRotations.script,
-  '0028-live-views': liveViews.script,
-  '0030-bulk-actions': bulkActions.script,
-  '0031-step-order': stepOrder.script,
+  '0001-schema': schema.script,
 }
 const names = Object.keys(scripts)
 

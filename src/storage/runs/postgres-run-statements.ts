@@ -39,7 +39,6 @@ const columnTypes: Partial<Record<keyof RunsTable, string>> = {
   delayed: 'int',
   available_at: 'bigint',
   expires_at: 'bigint',
-  waits_for_context: 'int',
   scheduled_for: 'bigint',
 }
 const insertRunsSql = statement(

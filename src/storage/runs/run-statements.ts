@@ -7,7 +7,8 @@ import type { RunEventsTable, RunsTable, ThrottlesTable } from '../tables/run-ta
 
 // The SQL statements that count runs, for metrics, concurrency limits and the dashboard. All read indexes alone.
 
-const isReady = "status = 'queued' AND delayed = 0 AND waits_for_context = 0"
+/** The condition of the index of ready runs. Their expiry is not in it. */
+export const isReady = "status = 'queued' AND delayed = 0 AND waiting_for = ''"
 
 /** The condition of the indexes of finished runs: redundant with a status, but SQLite compares conditions literally. */
 export const finished = "status <> 'queued' AND status <> 'running'"
@@ -35,12 +36,12 @@ const runCountStatements = {
 
   countWaitingForContext: statement<CountByWorkflow, []>(
     `SELECT workflow_id, COUNT(*) AS count FROM runs
-      WHERE status = 'queued' AND waits_for_context = 1 GROUP BY workflow_id`,
+      WHERE status = 'queued' AND waiting_for = 'browserContext' GROUP BY workflow_id`,
   ),
 
   countWaitingForGroup: statement<CountByWorkflow, []>(
     `SELECT workflow_id, COUNT(*) AS count FROM runs
-      WHERE status = 'queued' AND waits_for_context = 2 GROUP BY workflow_id`,
+      WHERE status = 'queued' AND waiting_for = 'concurrencyGroup' GROUP BY workflow_id`,
   ),
 
   /** When the run could first start, and its last change of status: a retried run is available since then. */
@@ -122,13 +123,13 @@ const waitingRunStatements = {
     "SELECT COUNT(*) AS count FROM runs WHERE status = 'running' AND concurrency_group = ?",
   ),
 
-  waitForGroup: statement<object, [id: string]>('UPDATE runs SET waits_for_context = 2 WHERE id = ?'),
+  waitForGroup: statement<object, [id: string]>("UPDATE runs SET waiting_for = 'concurrencyGroup' WHERE id = ?"),
 
   /** Makes the first run that waits for the group ready. */
   resumeNextOfGroup: statement<object, [group: string]>(
-    `UPDATE runs SET waits_for_context = 0 WHERE id = (SELECT id FROM runs
-      WHERE status = 'queued' AND waits_for_context = 2 AND concurrency_group = ?
-      ORDER BY priority DESC, id LIMIT 1) AND waits_for_context = 2`,
+    `UPDATE runs SET waiting_for = '' WHERE id = (SELECT id FROM runs
+      WHERE status = 'queued' AND waiting_for = 'concurrencyGroup' AND concurrency_group = ?
+      ORDER BY priority DESC, id LIMIT 1) AND waiting_for = 'concurrencyGroup'`,
   ),
 
   /**
@@ -141,10 +142,10 @@ const waitingRunStatements = {
   >(`WITH RECURSIVE page AS (SELECT CAST(? AS TEXT) AS after, CAST(? AS INTEGER) AS count_max),
     waited (id, number) AS (
       SELECT (SELECT MIN(concurrency_group) FROM runs
-        WHERE status = 'queued' AND waits_for_context = 2 AND concurrency_group > page.after), 1 FROM page
+        WHERE status = 'queued' AND waiting_for = 'concurrencyGroup' AND concurrency_group > page.after), 1 FROM page
       UNION ALL
       SELECT (SELECT MIN(concurrency_group) FROM runs
-        WHERE status = 'queued' AND waits_for_context = 2 AND concurrency_group > waited.id), number + 1
+        WHERE status = 'queued' AND waiting_for = 'concurrencyGroup' AND concurrency_group > waited.id), number + 1
       FROM waited CROSS JOIN page WHERE id IS NOT NULL AND number < count_max)
     SELECT waited.id, (SELECT COUNT(*) FROM runs
         WHERE status = 'running' AND concurrency_group = waited.id) AS running, limit_count, period_seconds
@@ -152,18 +153,18 @@ const waitingRunStatements = {
 
   // Runs that wait for a browser context
 
-  waitForContext: statement<object, [id: string]>('UPDATE runs SET waits_for_context = 1 WHERE id = ?'),
+  waitForContext: statement<object, [id: string]>("UPDATE runs SET waiting_for = 'browserContext' WHERE id = ?"),
 
   /** Makes the first run that waits for the context ready. */
   resumeNextForContext: statement<object, [contextId: string]>(
-    `UPDATE runs SET waits_for_context = 0 WHERE id = (SELECT id FROM runs
-      WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id = ?
-      ORDER BY priority DESC, id LIMIT 1) AND waits_for_context = 1`,
+    `UPDATE runs SET waiting_for = '' WHERE id = (SELECT id FROM runs
+      WHERE status = 'queued' AND waiting_for = 'browserContext' AND browser_context_id = ?
+      ORDER BY priority DESC, id LIMIT 1) AND waiting_for = 'browserContext'`,
   ),
 
   /** Makes all runs that wait for the context ready. */
   resumeAllForContext: statement<object, [contextId: string]>(
-    `UPDATE runs SET waits_for_context = 0 WHERE status = 'queued' AND waits_for_context = 1
+    `UPDATE runs SET waiting_for = '' WHERE status = 'queued' AND waiting_for = 'browserContext'
       AND browser_context_id = ?`,
   ),
 
@@ -172,10 +173,10 @@ const waitingRunStatements = {
    * One index look-up for each context: for SELECT DISTINCT, SQLite reads every run that waits.
    */
   freeContexts: statement<{ id: string; deleted: number }, []>(`WITH RECURSIVE waited (id) AS (
-      SELECT MIN(browser_context_id) FROM runs WHERE status = 'queued' AND waits_for_context = 1
+      SELECT MIN(browser_context_id) FROM runs WHERE status = 'queued' AND waiting_for = 'browserContext'
       UNION ALL
       SELECT (SELECT MIN(browser_context_id) FROM runs
-        WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id > waited.id)
+        WHERE status = 'queued' AND waiting_for = 'browserContext' AND browser_context_id > waited.id)
       FROM waited WHERE id IS NOT NULL)
     SELECT waited.id, browser_contexts.id IS NULL AS deleted FROM waited
     LEFT JOIN browser_contexts ON browser_contexts.id = waited.id AND deleted_at IS NULL
@@ -192,7 +193,7 @@ export type QueueHead = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'p
 }
 
 /** A run that has not started in time must not start, even before maintenance marks it as expired. */
-export const ready = (now = '?') => `status = 'queued' AND delayed = 0 AND waits_for_context = 0
+export const ready = (now = '?') => `${isReady}
   AND (expires_at IS NULL OR expires_at > ${now} OR attempts > 0)`
 
 /** At most this many queue heads are read for one decision. */
@@ -268,7 +269,7 @@ export const insertedRunColumns = [
   'expires_at',
   'browser_context_id',
   'persist_context',
-  'waits_for_context',
+  'waiting_for',
   'trace_context',
   'deployment_id',
   'tags',
@@ -291,9 +292,11 @@ export interface RunToRead extends RunsTable {
   has_artifacts: 0 | 1
 }
 
-/** The bytes of the columns that may be large. Neither store reads the columns to measure them. */
-export const runBytes =
-  "octet_length(variables) + octet_length(COALESCE(output, '')) + octet_length(COALESCE(error, ''))"
+/**
+ * The bytes of the columns that may be large. Neither store reads the columns to measure them, unless they are in an
+ * expression, such as `octet_length(COALESCE(output, ''))`.
+ */
+export const runBytes = 'octet_length(variables) + COALESCE(octet_length(output), 0) + COALESCE(octet_length(error), 0)'
 
 export const hasArtifacts = (runId = 'runs.id') =>
   `(CASE WHEN EXISTS (SELECT 1 FROM artifacts WHERE run_id = ${runId}) THEN 1 ELSE 0 END) AS has_artifacts`

@@ -48,10 +48,10 @@ export interface RunsTable {
   /** `null` for a run without a browser context. */
   persist_context: string | null
   /**
-   * 1 while the run is queued and another run has leased its browser context, 2 while its concurrency group is at its
-   * limit; the queue skips it.
+   * For what a queued run waits outside of the index of ready runs: another run has leased its browser context, or its
+   * concurrency group is at its limit. Empty otherwise: SQLite counts from the index only with an equality.
    */
-  waits_for_context: Flag | 2
+  waiting_for: 'browserContext' | 'concurrencyGroup' | ''
   /** Account, workflow and concurrency key; `null` for a run of a workflow without a limit per key. */
   concurrency_group: string | null
   /** The caller's `traceparent` (W3C Trace Context); `null` without tracing. */

@@ -4,7 +4,6 @@ import { ApiKeyError } from '../../../src/domain/api-keys/api-key.ts'
 import type { NewApiKey } from '../../../src/domain/api-keys/api-keys.ts'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
 import { knownScopes } from '../../../src/openapi/served-documents.ts'
-import { script } from '../../../src/storage/migrations/0011-context-scope.ts'
 import { StoreUnavailable } from '../../../src/storage/store.ts'
 import { type Domain, newAccount, newUser, openDomain, type Test } from '../../support/domain.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'
@@ -28,22 +27,6 @@ async function createMany(processes: readonly Domain[], keys: readonly NewApiKey
 }
 
 describe.each(stores)('API keys ($name)', (kind) => {
-  test('the migration lets keys that could use browser contexts go on using them', async (test) => {
-    const { domain, accountId, key } = await openAccount(test, kind, { scopesEnabled: true })
-    const use = 'browser-contexts:use'
-    for (const scopes of [['runs:write', 'browser-contexts:read'], ['runs:write'], ['browser-contexts:state'], null]) {
-      await domain.apiKeys.create({ ...key, scopes }, operator)
-    }
-    await domain.store.write((tx) => tx.all(script(), []))
-    const scopes = (await domain.apiKeys.list(accountId)).map((each) => each.scopes)
-    expect(scopes).toEqual([
-      ['runs:write', 'browser-contexts:read', use],
-      ['runs:write'],
-      ['browser-contexts:state'],
-      null,
-    ])
-  })
-
   test('a key is a random UUID of version 4 that authenticates its caller in upper and lower case', async (test) => {
     const { domain, accountId, key } = await openAccount(test, kind)
     const created = await domain.apiKeys.create(key, operator)

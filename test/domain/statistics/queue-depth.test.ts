@@ -72,7 +72,7 @@ describe.each(stores)('the queue depth ($name)', (kind) => {
     await queueRun(domain, theirs, { delaySeconds: 60 })
     const { id } = await queueRun(domain, principal)
     await domain.store.write(({ query }) =>
-      query.updateTable('runs').set({ waits_for_context: 1 }).where('id', '=', id).execute(),
+      query.updateTable('runs').set({ waiting_for: 'browserContext' }).where('id', '=', id).execute(),
     )
     const { waiting, running } = await queueDepth(domain.store.read, unlimited)
     const sorted = waiting.map((each) => `${each.workflowId} ${each.waitingFor} ${each.count}`).sort()

@@ -1,7 +1,7 @@
 /** The rules and defaults of a workflow's definition. */
 import { expect, test } from 'vitest'
 import { requireFastSchemas } from '../../../src/domain/workflows/check-workflows.ts'
-import { parseWorkflow, WorkflowError } from '../../../src/domain/workflows/workflow.ts'
+import { parseWorkflow, WorkflowError, WorkflowSchemaError } from '../../../src/domain/workflows/workflow.ts'
 
 const definition = {
   id: 'example',
@@ -170,7 +170,7 @@ test.each<[what: string, schema: object, message: string]>([
   ],
 ])('a schema with %s is refused, with its place and a fix', (_, schema, message) => {
   const workflow = parseWorkflow('example.ts', { ...definition, variables: schemaOf(schema) })
-  expect(() => requireFastSchemas(workflow)).toThrow(new WorkflowError(message))
+  expect(() => requireFastSchemas(workflow)).toThrow(new WorkflowSchemaError(workflow, 'variables', message))
   const inOutput = parseWorkflow('example.ts', { ...definition, output: schemaOf(schema) })
   expect(() => requireFastSchemas(inOutput)).toThrow(message.replace('the variables schema', 'the output schema'))
 })

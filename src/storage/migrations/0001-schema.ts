@@ -1,0 +1,296 @@
+/** The schema of version 0.2.0. */
+import type { ColumnTypes } from './migrations.ts'
+
+const accounts = ({ text, blob }: ColumnTypes) => `
+CREATE TABLE accounts (
+  id ${text} PRIMARY KEY, name ${text} NOT NULL, scopes_enabled INTEGER NOT NULL, created_at BIGINT NOT NULL,
+  second_factor_required INTEGER NOT NULL DEFAULT 0);
+
+CREATE TABLE users (
+  id ${text} PRIMARY KEY, account_id ${text} NOT NULL REFERENCES accounts (id), name ${text} NOT NULL,
+  created_at BIGINT NOT NULL, email ${text}, password_hash ${text}, role ${text} NOT NULL DEFAULT 'member',
+  last_signed_in_at BIGINT, removed_at BIGINT, credentials_epoch INTEGER NOT NULL DEFAULT 0,
+  totp_secret ${blob}, totp_step BIGINT NOT NULL DEFAULT 0);
+CREATE UNIQUE INDEX users_by_email ON users (email) WHERE removed_at IS NULL;
+CREATE INDEX users_by_account ON users (account_id);
+
+CREATE TABLE recovery_codes (
+  user_id ${text} NOT NULL REFERENCES users (id), hash ${blob} NOT NULL,
+  CONSTRAINT recovery_codes_key PRIMARY KEY (user_id, hash));
+
+CREATE TABLE sessions (
+  id ${text} PRIMARY KEY, hash ${blob} NOT NULL UNIQUE, user_id ${text} NOT NULL REFERENCES users (id),
+  credentials_epoch INTEGER NOT NULL, by_link INTEGER NOT NULL, address ${text} NOT NULL, user_agent ${text} NOT NULL,
+  created_at BIGINT NOT NULL, last_used_at BIGINT NOT NULL, expires_at BIGINT NOT NULL);
+CREATE INDEX sessions_by_user ON sessions (user_id);
+CREATE INDEX sessions_expiring ON sessions (expires_at);
+
+CREATE TABLE sign_in_links (
+  id ${text} PRIMARY KEY, hash ${blob} NOT NULL UNIQUE, kind ${text} NOT NULL,
+  account_id ${text} NOT NULL REFERENCES accounts (id), user_id ${text} REFERENCES users (id), role ${text},
+  label ${text}, created_by ${text}, created_at BIGINT NOT NULL, expires_at BIGINT NOT NULL, ended_at BIGINT);
+CREATE INDEX sign_in_links_by_account ON sign_in_links (account_id);
+
+CREATE TABLE api_keys (
+  id ${text} PRIMARY KEY, account_id ${text} NOT NULL REFERENCES accounts (id),
+  user_id ${text} NOT NULL REFERENCES users (id), name ${text} NOT NULL, hash ${blob} NOT NULL UNIQUE,
+  prefix ${text} NOT NULL, scopes ${text}, created_at BIGINT NOT NULL, last_used_at BIGINT, last_used_by ${text},
+  lifetime BIGINT, expires_at BIGINT, expired_at BIGINT, deleted_at BIGINT);
+CREATE INDEX api_keys_by_account ON api_keys (account_id);
+
+-- Ids are UUIDs of version 7, which sort by time.
+CREATE TABLE audit_log (
+  id ${text} PRIMARY KEY, account_id ${text} NOT NULL REFERENCES accounts (id), at BIGINT NOT NULL,
+  action ${text} NOT NULL, actor_kind ${text} NOT NULL, actor_id ${text}, actor_name ${text} NOT NULL,
+  subject_id ${text}, subject_name ${text}, details ${text} NOT NULL);
+CREATE INDEX audit_log_by_account ON audit_log (account_id, id);
+CREATE INDEX audit_log_by_age ON audit_log (at);
+
+-- How many bytes each account stores, as maintenance last measured it.
+CREATE TABLE storage_usage (account_id ${text} PRIMARY KEY REFERENCES accounts (id), bytes BIGINT NOT NULL);
+
+-- A known encrypted value, with which a process verifies its keys.
+CREATE TABLE encryption_check (id INTEGER PRIMARY KEY, value ${blob} NOT NULL);
+`
+
+// Runs have no foreign key: a finished run may outlive its deployment. Nor do deployments refer to `runs`, whose
+// unfinished rows are searched by id when a superseded deployment is about to be deleted.
+const deployments = ({ text, blob, autoIncrementKey }: ColumnTypes) => `
+CREATE TABLE deployments (
+  id ${text} PRIMARY KEY, account_id ${text} REFERENCES accounts (id), created_at BIGINT NOT NULL,
+  size_bytes INTEGER NOT NULL, workflows ${text} NOT NULL, files ${blob} NOT NULL);
+
+-- The newest activation of an account, or of the installation (NULL), says which deployment is current.
+CREATE TABLE deployment_activations (
+  id ${autoIncrementKey}, account_id ${text}, deployment_id ${text} NOT NULL REFERENCES deployments (id),
+  kind ${text} NOT NULL, directory ${text}, at BIGINT NOT NULL);
+CREATE INDEX deployment_activations_by_account ON deployment_activations (account_id, id);
+CREATE INDEX deployment_activations_by_deployment ON deployment_activations (deployment_id, id);
+`
+
+// Columns that may be large come last, the largest at the end: to read a column, SQLite walks all pages of those before.
+const runs = ({ text, blob, autoIncrementKey, inPostgres }: ColumnTypes) => `
+CREATE TABLE runs (
+  id ${text} PRIMARY KEY, account_id ${text} NOT NULL REFERENCES accounts (id), api_key_id ${text}, user_id ${text},
+  workflow_id ${text} NOT NULL, workflow_version ${text} NOT NULL, deployment_id ${text},
+  status ${text} NOT NULL, reason ${text}, priority INTEGER NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0, failures INTEGER NOT NULL DEFAULT 0, losses INTEGER NOT NULL DEFAULT 0,
+  cancel_requested INTEGER NOT NULL DEFAULT 0, cancelled_by_key_id ${text}, cancelled_by_user_id ${text},
+  created_at BIGINT NOT NULL, delayed INTEGER NOT NULL DEFAULT 0, waiting_for ${text} NOT NULL DEFAULT '', available_at BIGINT,
+  expires_at BIGINT, started_at BIGINT, attempt_started_at BIGINT, finished_at BIGINT,
+  worker_id ${text}, lease_expires_at BIGINT, browser_context_id ${text}, persist_context ${text},
+  concurrency_group ${text}, schedule_id ${text}, scheduled_for BIGINT, rerun_of ${text}, trace_context ${text},
+  deployment_problem ${text}, attempt_ends ${text}, tags ${text}, progress ${text},
+  secrets ${blob}, error ${text}, variables ${text} NOT NULL, output ${text});
+
+-- A queued run has entries in runs_queued and in the index of the queue that it is in. Finished runs are in neither, and
+-- have the indexes of lists. Each condition has only columns that its index has too, or is one term in parentheses:
+-- SQLite then counts and lists without reading rows.
+CREATE INDEX runs_queued ON runs (account_id, id, workflow_id) WHERE status = 'queued';
+CREATE INDEX runs_ready ON runs (account_id, workflow_id, priority DESC, id)
+  WHERE status = 'queued' AND (delayed = 0 AND waiting_for = '');
+CREATE INDEX runs_delayed ON runs (available_at, workflow_id) WHERE status = 'queued' AND delayed = 1;
+CREATE INDEX runs_delayed_by_account ON runs (account_id, id) WHERE status = 'queued' AND delayed = 1;
+CREATE INDEX runs_expiring ON runs (expires_at) WHERE status = 'queued' AND expires_at IS NOT NULL;
+CREATE INDEX runs_waiting_for_context ON runs (browser_context_id, priority DESC, id, workflow_id)
+  WHERE status = 'queued' AND waiting_for = 'browserContext';
+CREATE INDEX runs_waiting_for_group ON runs (concurrency_group, priority DESC, id, workflow_id)
+  WHERE status = 'queued' AND waiting_for = 'concurrencyGroup';
+CREATE INDEX runs_leased ON runs (workflow_id, account_id, lease_expires_at) WHERE status = 'running';
+CREATE INDEX runs_running_by_group ON runs (concurrency_group)
+  WHERE status = 'running' AND concurrency_group IS NOT NULL;
+
+-- Lists of the runs of one status, by id. The order of StatusQuery in run-list.ts says why some end with expressions.
+CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX runs_finished_by_status ON runs (account_id, status, id)
+  WHERE status <> 'queued' AND status <> 'running';
+CREATE INDEX runs_finished_by_workflow ON runs (account_id, workflow_id, status, id)
+  WHERE status <> 'queued' AND status <> 'running';
+CREATE INDEX runs_by_context ON runs (browser_context_id, status, (id || '')) WHERE browser_context_id IS NOT NULL;
+CREATE INDEX runs_finished_by_context ON runs (browser_context_id, workflow_id, status, (workflow_id || id))
+  WHERE browser_context_id IS NOT NULL AND finished_at IS NOT NULL;
+CREATE INDEX runs_by_reason ON runs (account_id, reason, status, (id || '')) WHERE reason IS NOT NULL;
+CREATE INDEX runs_by_reason_and_workflow ON runs (account_id, reason, workflow_id, status, (workflow_id || id))
+  WHERE reason IS NOT NULL;
+CREATE INDEX runs_finished_by_key ON runs (api_key_id, status, (id || ''))
+  WHERE api_key_id IS NOT NULL AND finished_at IS NOT NULL;
+CREATE INDEX runs_by_schedule ON runs (schedule_id, status, (id || '')) WHERE schedule_id IS NOT NULL;
+-- A time of a schedule has at most one run, whatever the processes do. Runs that a caller started have no time, and
+-- NULLs differ from each other.
+CREATE UNIQUE INDEX runs_by_scheduled_time ON runs (schedule_id, scheduled_for) WHERE schedule_id IS NOT NULL;
+
+CREATE TABLE run_events (
+  id ${autoIncrementKey}, run_id ${text} NOT NULL REFERENCES runs (id), sequence INTEGER NOT NULL,
+  at BIGINT NOT NULL, type ${text} NOT NULL, data ${text} NOT NULL);
+CREATE UNIQUE INDEX run_events_by_run ON run_events (run_id, sequence);
+
+CREATE TABLE run_steps (
+  run_id ${text} NOT NULL REFERENCES runs (id), name ${text} NOT NULL, position INTEGER NOT NULL,
+  value ${blob} NOT NULL, CONSTRAINT run_steps_key PRIMARY KEY (run_id, name));
+
+CREATE TABLE artifacts (
+  run_id ${text} NOT NULL REFERENCES runs (id), name ${text} NOT NULL, media_type ${text} NOT NULL,
+  kind ${text} NOT NULL DEFAULT 'workflow', size_bytes INTEGER NOT NULL, attempt INTEGER NOT NULL,
+  created_at BIGINT NOT NULL, content ${blob} NOT NULL, CONSTRAINT artifacts_key PRIMARY KEY (run_id, name));
+CREATE INDEX artifacts_by_age ON artifacts (created_at);
+
+CREATE TABLE idempotency_keys (
+  account_id ${text} NOT NULL, key ${text} NOT NULL, fingerprint ${blob} NOT NULL, run_id ${text} NOT NULL,
+  run_ids ${text}, expires_at BIGINT NOT NULL, CONSTRAINT idempotency_keys_key PRIMARY KEY (account_id, key));
+CREATE INDEX idempotency_keys_expiring ON idempotency_keys (expires_at);
+
+CREATE TABLE workers (
+  id ${text} PRIMARY KEY, host ${text} NOT NULL, slots INTEGER NOT NULL, started_at BIGINT NOT NULL,
+  alive_until BIGINT NOT NULL);
+
+-- Only throttles at their rate have a row. The starts of a throttle are numbered without gaps; those outside of the
+-- period are deleted.
+CREATE TABLE throttles (
+  id ${text} PRIMARY KEY, limit_count INTEGER NOT NULL, period_seconds INTEGER NOT NULL, permits_at BIGINT NOT NULL);
+CREATE INDEX throttles_by_time ON throttles (permits_at);
+CREATE TABLE throttle_starts (
+  throttle_id ${text} NOT NULL, number INTEGER NOT NULL, started_at BIGINT NOT NULL, expires_at BIGINT NOT NULL,
+  PRIMARY KEY (throttle_id, number));
+CREATE INDEX throttle_starts_by_expiry ON throttle_starts (expires_at);
+
+CREATE TABLE run_rollups (
+  account_id ${text} NOT NULL, period_seconds INTEGER NOT NULL, starts_at BIGINT NOT NULL, workflow_id ${text} NOT NULL,
+  succeeded INTEGER NOT NULL, failed INTEGER NOT NULL, timed_out INTEGER NOT NULL, cancelled INTEGER NOT NULL,
+  expired INTEGER NOT NULL, durations ${text} NOT NULL, last_finished_at BIGINT NOT NULL,
+  PRIMARY KEY (account_id, period_seconds, starts_at, workflow_id));
+-- Of the rows to delete.
+CREATE INDEX run_rollups_by_time ON run_rollups (period_seconds, starts_at);
+CREATE TABLE run_rollup_progress (id INTEGER PRIMARY KEY, finished_until BIGINT NOT NULL);
+
+-- Workers read all of it once a second while they run browsers: it has a row for each run that someone watches.
+CREATE TABLE live_views (
+  id ${text} PRIMARY KEY, run_id ${text} NOT NULL, address ${text} NOT NULL, expires_at BIGINT NOT NULL)${
+    // A claim reads past the index entries of runs that have started until VACUUM removes them. By default, that waits
+    // until a fifth of all runs has changed.
+    inPostgres('ALTER TABLE runs SET (autovacuum_vacuum_scale_factor = 0.02)')
+  };
+`
+
+// A run has terms only if it was queued with tags, or has failed. Each term has two rows, of which `scope` is '' or the
+// workflow, so that one index has the order of both lists. The trigger covers each statement that changes a status.
+const terms = ({ text, inPostgres, inSqlite }: ColumnTypes) => `
+CREATE TABLE run_terms (
+  account_id ${text} NOT NULL, term ${text} NOT NULL, scope ${text} NOT NULL, status ${text} NOT NULL,
+  run_id ${text} NOT NULL, CONSTRAINT run_terms_key PRIMARY KEY (account_id, term, scope, status, run_id))${inSqlite(' WITHOUT ROWID')};
+CREATE INDEX run_terms_by_run ON run_terms ((run_id || ''))${inSqlite(`;
+CREATE TRIGGER run_terms_status AFTER UPDATE OF status ON runs
+  WHEN NEW.tags IS NOT NULL AND NEW.status <> OLD.status
+  BEGIN UPDATE run_terms SET status = NEW.status WHERE run_id || '' = NEW.id; END`)}${inPostgres(`CREATE FUNCTION set_run_terms_status() RETURNS trigger ${postgresFunction} AS $$
+  BEGIN UPDATE run_terms SET status = NEW.status WHERE run_id || '' = NEW.id; RETURN NULL; END $$`)}${inPostgres(`CREATE TRIGGER run_terms_status AFTER UPDATE OF status ON runs FOR EACH ROW
+  WHEN (NEW.tags IS NOT NULL AND NEW.status <> OLD.status) EXECUTE FUNCTION set_run_terms_status()`)};
+`
+
+/** With the schema of the service, for changes by other clients, such as psql. */
+const postgresFunction = 'LANGUAGE plpgsql SET search_path FROM CURRENT'
+
+const browserContexts = ({ text, blob }: ColumnTypes) => `
+CREATE TABLE browser_contexts (
+  id ${text} PRIMARY KEY, account_id ${text} NOT NULL REFERENCES accounts (id), name ${text} NOT NULL,
+  created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, version INTEGER NOT NULL DEFAULT 0, version_id ${text},
+  held_by_run_id ${text}, fence INTEGER NOT NULL DEFAULT 0, last_used_at BIGINT, deleted_at BIGINT,
+  CONSTRAINT browser_contexts_name UNIQUE (account_id, name));
+CREATE INDEX browser_contexts_by_account ON browser_contexts (account_id, id);
+-- For erasures that are not finished.
+CREATE INDEX browser_contexts_deleted ON browser_contexts (deleted_at) WHERE deleted_at IS NOT NULL;
+
+CREATE TABLE browser_context_versions (
+  id ${text} PRIMARY KEY, browser_context_id ${text} NOT NULL REFERENCES browser_contexts (id), version INTEGER,
+  size_bytes INTEGER NOT NULL, cookie_domains ${text} NOT NULL, created_at BIGINT NOT NULL,
+  run_id ${text}, api_key_id ${text}, user_id ${text}, restored_from INTEGER, state ${blob} NOT NULL,
+  CONSTRAINT browser_context_versions_number UNIQUE (browser_context_id, version));
+CREATE INDEX browser_context_versions_unfinished ON browser_context_versions (created_at) WHERE version IS NULL;
+`
+
+const schedules = ({ text, blob }: ColumnTypes) => `
+CREATE TABLE schedules (
+  id ${text} PRIMARY KEY, account_id ${text} NOT NULL, name ${text}, workflow_id ${text} NOT NULL,
+  options ${text} NOT NULL, cron ${text}, time_zone ${text}, interval_seconds INTEGER, interval_starts_at BIGINT,
+  missed ${text} NOT NULL, overlap ${text} NOT NULL, paused_reason ${text}, paused_detail ${text}, next_at BIGINT,
+  waits_for_run INTEGER NOT NULL, last_run_id ${text}, last_run_for BIGINT, last_skipped_for BIGINT,
+  last_skip_reason ${text}, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL,
+  variables ${text} NOT NULL, secrets ${blob});
+CREATE INDEX schedules_by_account ON schedules (account_id, id);
+CREATE INDEX schedules_due ON schedules (next_at) WHERE paused_reason IS NULL AND waits_for_run = 0;
+CREATE INDEX schedules_waiting ON schedules (id) WHERE waits_for_run = 1;
+`
+
+// Unfinished actions are found in the order in which they were last worked on, so that all of them advance.
+const bulkActions = ({ text, blob }: ColumnTypes) => `
+CREATE TABLE bulk_actions (
+  id ${text} PRIMARY KEY, account_id ${text} NOT NULL, kind ${text} NOT NULL, filter ${text} NOT NULL,
+  api_key_id ${text}, user_id ${text}, uses_browser_contexts INTEGER NOT NULL, idempotency_key ${text},
+  fingerprint ${blob}, last_run_id ${text}, matched INTEGER NOT NULL, done INTEGER NOT NULL, skipped INTEGER NOT NULL,
+  failed INTEGER NOT NULL, first_failure ${text}, waits_for ${text}, limit_reached INTEGER NOT NULL,
+  next_at BIGINT NOT NULL, created_at BIGINT NOT NULL, finished_at BIGINT);
+CREATE INDEX bulk_actions_unfinished ON bulk_actions (next_at) WHERE finished_at IS NULL;
+CREATE INDEX bulk_actions_by_account ON bulk_actions (account_id, id);
+`
+
+const webhooks = ({ text, blob, inPostgres, inSqlite }: ColumnTypes) => `
+CREATE TABLE webhook_endpoints (
+  id ${text} PRIMARY KEY, account_id ${text} NOT NULL, url ${text} NOT NULL, events ${text} NOT NULL,
+  workflow_ids ${text} NOT NULL, tags ${text} NOT NULL, secret ${blob} NOT NULL, previous_secret ${blob},
+  previous_secret_expires_at BIGINT, disabled_reason ${text}, created_at BIGINT NOT NULL);
+CREATE INDEX webhook_endpoints_by_account ON webhook_endpoints (account_id, id);
+
+CREATE TABLE webhook_deliveries (
+  id ${text} PRIMARY KEY, endpoint_id ${text} NOT NULL, account_id ${text} NOT NULL, event ${text} NOT NULL,
+  run_id ${text}, run ${text} NOT NULL, status ${text} NOT NULL, attempts INTEGER NOT NULL, created_at BIGINT NOT NULL,
+  next_attempt_at BIGINT, deadline BIGINT NOT NULL, last_attempt_at BIGINT, latency_ms INTEGER,
+  response_status INTEGER, error ${text}, request_url ${text}, request_body ${text}, response_body ${text});
+CREATE INDEX webhook_deliveries_by_endpoint ON webhook_deliveries (endpoint_id, id);
+CREATE INDEX webhook_deliveries_by_status ON webhook_deliveries (endpoint_id, status, id);
+CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (endpoint_id, next_attempt_at)
+  WHERE status = 'pending'${inSqlite(`;
+${sqliteDeliveries}`)}${inPostgres(postgresDeliveries)}${inPostgres(`CREATE TRIGGER webhook_deliveries_of_run AFTER UPDATE OF status ON runs FOR EACH ROW
+  WHEN (NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL) EXECUTE FUNCTION add_webhook_deliveries()`)}
+`
+
+// The trigger covers every statement that ends a run, in the same transaction. Without an enabled endpoint in the
+// account, it costs one look-up in the index of endpoints. A delivery's id is a UUIDv7 of the time at which the run
+// ended, so that the index by id has the order of the list, of `since` and of the purge.
+const insertDelivery = (id: string, run: string, matches: string) => `INSERT INTO webhook_deliveries
+    (id, endpoint_id, account_id, event, run_id, run, status, attempts, created_at, next_attempt_at, deadline)
+    SELECT ${id}, e.id, e.account_id, 'run.' || NEW.status, NEW.id, ${run}, 'pending', 0, NEW.finished_at,
+      NEW.finished_at, NEW.finished_at + 259200000
+    FROM webhook_endpoints AS e WHERE e.account_id = NEW.account_id AND e.disabled_reason IS NULL AND ${matches};`
+
+const hasEndpoint =
+  'EXISTS (SELECT 1 FROM webhook_endpoints WHERE account_id = NEW.account_id AND disabled_reason IS NULL)'
+
+const runMembers = `'workflowId', NEW.workflow_id, 'status', NEW.status, 'reason', NEW.reason, 'attempts', NEW.attempts,
+      'createdAt', NEW.created_at, 'finishedAt', NEW.finished_at`
+
+const sqliteDeliveries = `CREATE TRIGGER webhook_deliveries_of_run AFTER UPDATE OF status ON runs
+  WHEN NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL AND ${hasEndpoint}
+  BEGIN ${insertDelivery(
+    `substr(printf('%012x', NEW.finished_at), 1, 8) || '-' || substr(printf('%012x', NEW.finished_at), 9) || '-7' ||
+      lower(substr(hex(randomblob(2)), 1, 3) || '-8' || substr(hex(randomblob(2)), 1, 3) || '-' || hex(randomblob(6)))`,
+    `json_object(${runMembers}, 'tags', json(COALESCE(NEW.tags, '[]')))`,
+    `instr(e.events, '"run.' || NEW.status || '"') > 0
+      AND (e.workflow_ids = '[]' OR EXISTS (SELECT 1 FROM json_each(e.workflow_ids) WHERE value = NEW.workflow_id))
+      AND (e.tags = '[]' OR EXISTS (SELECT 1 FROM json_each(e.tags) AS wanted
+        JOIN json_each(COALESCE(NEW.tags, '[]')) AS found ON found.value = wanted.value))`,
+  )} END`
+
+const postgresDeliveries = `CREATE FUNCTION add_webhook_deliveries() RETURNS trigger ${postgresFunction} AS $$
+  BEGIN IF ${hasEndpoint} THEN ${insertDelivery(
+    `substr(lpad(to_hex(NEW.finished_at), 12, '0'), 1, 8) || '-' || substr(lpad(to_hex(NEW.finished_at), 12, '0'), 9)
+      || '-7' || substr(gen_random_uuid()::text, 16)`,
+    `json_build_object(${runMembers}, 'tags', COALESCE(NEW.tags, '[]')::json)::text`,
+    `position('"run.' || NEW.status || '"' IN e.events) > 0
+      AND (e.workflow_ids = '[]'
+        OR EXISTS (SELECT 1 FROM json_array_elements_text(e.workflow_ids::json) AS w (id) WHERE w.id = NEW.workflow_id))
+      AND (e.tags = '[]' OR EXISTS (SELECT 1 FROM json_array_elements_text(e.tags::json) AS wanted (tag)
+        JOIN json_array_elements_text(COALESCE(NEW.tags, '[]')::json) AS found (tag) ON found.tag = wanted.tag))`,
+  )} END IF; RETURN NULL; END $$`
+
+export const script = (types: ColumnTypes) =>
+  [accounts, deployments, runs, terms, browserContexts, schedules, bulkActions, webhooks]
+    .map((part) => part(types).trim())
+    .join('\n\n')
