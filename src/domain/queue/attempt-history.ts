@@ -53,7 +53,7 @@ export async function addAttemptEnd(tx: Transaction, row: RunsTable, at: number)
   return JSON.stringify([...parseEnds(row), end].slice(-attemptsReadMax))
 }
 
-/** The latest attempts, oldest first. Attempts of earlier versions may be missing. */
+/** The latest attempts, oldest first. */
 export async function readAttempts(tx: Transaction, row: RunsTable): Promise<RunAttempt[]> {
   const attempts = await readEnds(tx, row.id, parseEnds(row))
   const latest = attempts.at(-1)?.number === row.attempts ? undefined : latestAttempt(row)
@@ -92,7 +92,7 @@ interface EndData {
   error?: AttemptError
 }
 
-/** The latest attempt from the row: it runs, or it has succeeded, or a version before this one stored its end. */
+/** The latest attempt from the row: it runs, or it has succeeded. */
 function latestAttempt(row: RunsTable): RunAttempt | undefined {
   const startedAt = startOf(row)
   if (row.attempts === 0 || startedAt === null || row.status === 'queued') return undefined

@@ -60,7 +60,7 @@ export interface Lease {
 export interface Claim extends Lease {
   accountId: string
   workflowId: string
-  /** The deployment to which the run is pinned; `null` for runs from before there were deployments. */
+  /** The deployment to which the run is pinned; `null` in tests without deployments. */
   deploymentId: string | null
   variables: Record<string, unknown>
   /** Encrypted. */

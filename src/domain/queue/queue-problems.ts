@@ -117,8 +117,6 @@ export function describeRefusedStart(refusal: RefusedStart): string {
       return 'needs results of a run that succeeded, which are not kept'
     case 'erased':
       return 'needs results of the run that are no longer stored'
-    case 'unordered':
-      return 'finished before the service stored the order of steps'
     case 'otherCaller':
       return 'needs the caller that queued the run, or the same variables, because results can derive from secrets'
     case 'otherSecrets':

@@ -20,7 +20,7 @@ export interface RunStart {
 
 /** Why a run cannot start from a step of a finished one. */
 export type RefusedStart =
-  | { refused: 'succeeded' | 'erased' | 'unordered' | 'otherCaller' | 'otherSecrets' }
+  | { refused: 'succeeded' | 'erased' | 'otherCaller' | 'otherSecrets' }
   | { refused: 'otherVersion'; finished: string; current: string }
   /** @property steps the first names to start from, in order; secrets in them are masked. */
   | { refused: 'noSuchStep'; steps: string[] }
@@ -70,9 +70,7 @@ export async function findStepsBefore(
     const redact = createRedactor(await readSecrets(dependencies, run))
     return { refused: 'noSuchStep', steps: names.slice(0, listedMax).map(redact) }
   }
-  // Those that a version without positions has stored.
-  const unordered = stored.filter(({ position }) => position === 0).length
-  return unordered > 1 && index < unordered ? { refused: 'unordered' } : { before: names.slice(0, index) }
+  return { before: names.slice(0, index) }
 }
 
 /** The number of steps that the run itself has finished, and the names of those that it has only started. */

@@ -27,7 +27,7 @@ export class Run {
   declare userId: string | null
   declare workflowId: string
   declare workflowVersion: string
-  /** The deployment that validated the run and executes it; `null` for runs from before there were deployments. */
+  /** The deployment that validated the run and executes it; `null` in tests without deployments. */
   declare deploymentId: string | null
   declare status: RunStatus
   declare reason: RunReason | null
@@ -37,7 +37,7 @@ export class Run {
   /** Its place among the runs that wait with it; `undefined` in lists and for runs that wait for something else. */
   declare queuePosition: number | undefined
   declare cancelRequested: boolean
-  /** The API key or the user that cancelled it; both `null` in runs that earlier versions cancelled. */
+  /** The API key or the user that cancelled it. */
   declare cancelledBy: { apiKeyId: string | null; userId: string | null }
   declare priority: number
   /** In the order of the request. */

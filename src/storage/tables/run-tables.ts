@@ -20,7 +20,7 @@ export interface RunsTable {
   failures: number
   /** Number of attempts that ended because their worker was lost. */
   losses: number
-  /** When the latest attempt started. `null` before the first one, and for attempts of versions that did not store it. */
+  /** When the latest attempt started. `null` before the first one. */
   attempt_started_at: Milliseconds | null
   /** The attempts that ended without success, oldest first: `[startedAt, sequence]` with the sequence number of the event. */
   attempt_ends: Json | null
@@ -56,7 +56,7 @@ export interface RunsTable {
   concurrency_group: string | null
   /** The caller's `traceparent` (W3C Trace Context); `null` without tracing. */
   trace_context: string | null
-  /** The deployment that validated the run and executes it; `null` for runs queued before there were deployments. */
+  /** The deployment that validated the run and executes it; `null` in tests without deployments. */
   deployment_id: string | null
   /** Why the run's worker could not get its deployment the last time; `null` if that never happened. */
   deployment_problem: Json | null

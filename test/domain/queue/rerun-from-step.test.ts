@@ -145,18 +145,6 @@ describe.each(stores)('a run that starts from a step ($name)', (kind) => {
     expect(await from(principal, 'login', { ...secret, token: 'another' })).toHaveProperty('results', [])
   })
 
-  test('is refused if an earlier version of the service erased the results, or stored no order', async (test) => {
-    const { domain, principal } = await openWithAccount(test, kind)
-    await queueRun(domain, principal)
-    const finished = await failAfter(domain, { write: 1, fetch: 2, parse: 3 })
-    const change = (sql: string) => domain.store.write((tx) => tx.all(sql, [finished.id]))
-    await change("UPDATE run_steps SET position = 0 WHERE run_id = ? AND name <> 'parse'")
-    expect(await rerun(domain, principal, finished, 'write')).toEqual({ refused: 'unordered' })
-    expect(await domain.runs.countReusable(finished, 'parse')).toBe(2)
-    await change('DELETE FROM run_steps WHERE run_id = ?')
-    expect(await rerun(domain, principal, finished, 'sign')).toEqual({ refused: 'erased' })
-  })
-
   test('counts the results towards the storage quota, and stores them once for an idempotency key', async (test) => {
     const { domain, principal, accountId } = await openWithAccount(test, kind)
     await queueRun(domain, principal)
