@@ -18,7 +18,7 @@ import { openEncryption, openStore, retryAtStart } from './domain/installation.t
 import { Workers } from './domain/queue/workers.ts'
 import { WebhookSender } from './domain/webhooks/send-webhook.ts'
 import { WebhookDispatcher } from './domain/webhooks/webhook-dispatcher.ts'
-import { executorIdentity } from './domain/workflows/executor-identity.ts'
+import { builderIdentity, executorIdentity } from './domain/workflows/executor-identity.ts'
 import type { Workflow } from './domain/workflows/workflow.ts'
 import { retentionFrom } from './maintenance/retention.ts'
 import { knownScopes } from './openapi/served-documents.ts'
@@ -65,7 +65,7 @@ export async function startService(
   { build = buildSnapshot, allowBreaking = false }: StartOptions = {},
 ): Promise<Service> {
   // A process without workers may run as any user.
-  const identity = roles.has('worker') || process.getuid?.() === 0 ? executorIdentity(config) : undefined
+  const identity = roles.has('worker') ? executorIdentity(config) : builderIdentity(config)
   const { WORKFLOWS_DIR: directory } = config
   const building = directory === undefined ? undefined : build(directory, { identity })
   // Awaited below. If the store cannot be opened, that is the error to report.

@@ -1,13 +1,13 @@
 /** The commands `workflows deploy`, `workflows list` and `workflows rollback`. They work while the service runs. */
 import { resolve } from 'node:path'
 import type { Administration } from '../app.ts'
-import { type Config, readConfig } from '../config/config.ts'
+import { readConfig } from '../config/config.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
 import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
 import { displayPath } from '../domain/deployments/bundle.ts'
 import type { Deployment } from '../domain/deployments/deployments.sql.ts'
 import { describeBreaking } from '../domain/deployments/evolution.ts'
-import { executorIdentity } from '../domain/workflows/executor-identity.ts'
+import { builderIdentity } from '../domain/workflows/executor-identity.ts'
 import { type AccountOptions, findAccountId, withAdministration } from './accounts.ts'
 import { CommandError, print, table } from './output.ts'
 
@@ -18,7 +18,9 @@ export async function deployWorkflows(argument: string | undefined, options: Acc
     throw new CommandError('Name the directory to deploy, as in `workflows deploy DIR`, or set WORKFLOWS_DIR.')
   }
   // Before the store is opened: what is invalid changes nothing.
-  const snapshot = await buildSnapshot(directory, { identity: identityFor({ ...config, WORKFLOWS_DIR: directory }) })
+  const snapshot = await buildSnapshot(directory, {
+    identity: builderIdentity({ ...config, WORKFLOWS_DIR: directory }),
+  })
   await withAdministration(async ({ accounts, deployments }) => {
     const accountId = await findScope(accounts, options.account)
     const breaking = await deployments.findBreakingVersions(snapshot, accountId)
@@ -81,11 +83,6 @@ export async function rollbackWorkflows(options: AccountOptions): Promise<void> 
 /** `null` for the installation. */
 async function findScope(accounts: Administration['accounts'], account: string | undefined): Promise<string | null> {
   return account === undefined ? null : findAccountId(accounts, account)
-}
-
-/** Only root can start processes of another user; others build with their own rights. */
-function identityFor(config: Config) {
-  return process.getuid?.() === 0 ? executorIdentity(config) : undefined
 }
 
 function shortId({ id }: Deployment): string {

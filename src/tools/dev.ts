@@ -12,6 +12,7 @@ import { onStopSignal } from '../commands/stop-signal.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
 import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
+import { builderIdentity } from '../domain/workflows/executor-identity.ts'
 import { WorkflowError } from '../domain/workflows/workflow.ts'
 import { DocumentError } from './generate/bundle.ts'
 import { generate } from './generate/generate.ts'
@@ -98,7 +99,7 @@ async function updateGenerated(): Promise<number | undefined> {
 /** Makes the saved workflows current while the service runs. An invalid one changes nothing. */
 async function deploy(config: Config, directory: string): Promise<void> {
   try {
-    const snapshot = await buildSnapshot(directory)
+    const snapshot = await buildSnapshot(directory, { identity: builderIdentity(config) })
     // Loaded at the first deployment: the service has started by then.
     const { openAdministration } = await import('../app.ts')
     const { deployments, close } = await openAdministration(config)

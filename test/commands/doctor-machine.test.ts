@@ -212,7 +212,8 @@ describe('the service', () => {
 })
 
 describe('workflows', () => {
-  const check = async (directory: string) => checkWorkflows(await loadWorkflows(directory), directory)
+  const check = async (directory: string) =>
+    checkWorkflows(await loadWorkflows(readConfig({ WORKFLOWS_DIR: directory })), directory)
 
   test('are counted, as are those that use a browser', async (test) => {
     const modules = { 'a.ts': moduleText('a'), 'b.ts': moduleText('b', 'browser: true, run: () => null') }

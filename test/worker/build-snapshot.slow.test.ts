@@ -1,5 +1,5 @@
 /** Building a deployment: its modules are loaded and checked in a process of their own, of which nothing is left. */
-import { readdirSync } from 'node:fs'
+import { chmodSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test, vi } from 'vitest'
 import { buildSnapshot } from '../../src/domain/deployments/build-snapshot.ts'
@@ -93,29 +93,73 @@ describe('a directory', () => {
   })
 })
 
-const forged = {
-  'a package that leads out of the deployment': { files: [{ path: 'a.js', content: '' }], externals: ['../../x/y'] },
-  'a file that leads out of the deployment': { files: [{ path: '../a.js', content: '' }], externals: [] },
-  'no files': { externals: [] },
+/** Code that writes a line to the pipe of the process that loads modules. */
+function reporting(line: string): string {
+  return `import { writeSync } from 'node:fs'\nwriteSync(3, ${JSON.stringify(`${line}\n`)})\n`
 }
 
-describe('a module that reports in place of the loader', () => {
-  test.for(Object.entries(forged))('cannot deploy %s', async ([, content], test) => {
-    const report = JSON.stringify({ kind: 'loaded', content, loaded: [] })
-    const write = `import { writeSync } from 'node:fs'\nwriteSync(3, ${JSON.stringify(`${report}\n`)})\n`
-    const directory = await writeModules(test, { 'a.mjs': write + moduleText('a', 'run: () => null') })
-    await expect(buildSnapshot(directory)).rejects.toThrow(
-      'The workflows were not built: their process has reported an invalid snapshot.',
-    )
+const definition = { version: '1', title: 'A', variables: { type: 'object' }, output: {} }
+const invalidReport = 'The workflows were not built: the process that loads them has sent an invalid report.'
+/** Its conversion to text throws. */
+const textless = { toString: 1, valueOf: 1 }
+
+const forged: [string, unknown, string][] = [
+  ['no JSON', undefined, invalidReport],
+  ['no message', 7, invalidReport],
+  ['an unknown message', { kind: textless }, invalidReport],
+  ['the report of another step', { kind: 'checked', workflows: [] }, invalidReport],
+  ['other files', { kind: 'bundled', content: { files: [], externals: ['../x'] }, modules: [] }, invalidReport],
+  ['no definitions', { kind: 'loaded', definitions: 1 }, invalidReport],
+  ['definitions of more modules', { kind: 'loaded', definitions: [definition, definition] }, invalidReport],
+  ['a module without a number', { kind: 'loading', index: textless }, invalidReport],
+  ['a refusal without a text', { kind: 'refused', message: textless, isEmpty: false }, invalidReport],
+  ['a refusal with control characters', { kind: 'refused', message: 'no\x1b[31m', isEmpty: textless }, 'no'],
+  [
+    'a definition that cannot be one',
+    { kind: 'loaded', definitions: [{ ...definition, id: '../a' }] },
+    'DIR/a.mjs is not a valid workflow: id must be 1 to 128 letters, digits, dots, underscores and hyphens.',
+  ],
+  [
+    'a schema that can take very long',
+    {
+      kind: 'loaded',
+      definitions: [{ ...definition, id: 'a', output: { type: 'string', pattern: '^(a+)+$' } }],
+    },
+    'DIR/a.mjs: The pattern `^(a+)+$` at /pattern in the output schema of workflow "a" may take very long on some input. Anchor it with ^, and let no two adjacent or nested repetitions match the same character.',
+  ],
+]
+
+describe('a module that reports in place of the process that loads it', () => {
+  test.for(forged)('cannot deploy with %s', async ([, message, refusal], test) => {
+    const uncaught = vi.fn()
+    process.on('uncaughtExceptionMonitor', uncaught)
+    test.onTestFinished(() => void process.off('uncaughtExceptionMonitor', uncaught))
+    const line = message === undefined ? '{' : JSON.stringify(message)
+    // Afterwards, the report of the process itself is ignored.
+    const directory = await writeModules(test, { 'a.mjs': `${reporting(line)}await new Promise(() => {})` })
+    const error = await buildSnapshot(directory).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(WorkflowError)
+    expect((error as Error).message.replaceAll(directory, 'DIR')).toBe(refusal)
+    expect(uncaught).not.toHaveBeenCalled()
   })
 
-  test('cannot deploy a definition that parseWorkflow refuses', async (test) => {
-    const workflow = { id: '../a', version: '1', title: 'A', variables: { type: 'object' }, output: {}, module: 'a.js' }
-    const content = { files: [{ path: 'a.js', content: '' }], externals: [] }
-    const report = JSON.stringify({ kind: 'loaded', content, loaded: [{ workflow, file: 'a.mjs', lines: {} }] })
-    const write = `import { writeSync } from 'node:fs'\nwriteSync(3, ${JSON.stringify(`${report}\n`)})\n`
-    const directory = await writeModules(test, { 'a.mjs': write + moduleText('a', 'run: () => null') })
-    await expect(buildSnapshot(directory)).rejects.toThrow('a.mjs is not a valid workflow: id must be')
+  test('cannot deploy definitions that are nested too deep for the service', async (test) => {
+    const report =
+      '{"kind":"loaded","definitions":[{"id":"a","version":"1","title":"A","output":{},"variables":{"type":"object","x":'
+    const write = `import { writeSync } from 'node:fs'
+      writeSync(3, ${JSON.stringify(report)} + '['.repeat(20_000) + ']'.repeat(20_000) + '}}]}\\n')
+      await new Promise(() => {})`
+    const directory = await writeModules(test, { 'a.mjs': write })
+    await expect(buildSnapshot(directory)).rejects.toThrow(new WorkflowError(invalidReport))
+  })
+
+  test('cannot change the files that are deployed', async (test) => {
+    const change = `import { readdirSync, writeFileSync } from 'node:fs'
+      const at = (path) => import.meta.dirname + '/' + path
+      for (const path of readdirSync(import.meta.dirname)) try { writeFileSync(at(path), 'changed') } catch {}\n`
+    const directory = await writeModules(test, { 'a.mjs': change + moduleText('a') })
+    const { files } = await buildSnapshot(directory)
+    expect(files.find(({ path }) => path === 'a.js')?.content).toContain('readdirSync')
   })
 
   test('cannot fill the memory with a line without an end', async (test) => {
@@ -123,14 +167,41 @@ describe('a module that reports in place of the loader', () => {
       const chunk = 'x'.repeat(1024 * 1024)
       for (;;) try { writeSync(3, chunk) } catch {}\n`
     const directory = await writeModules(test, { 'a.mjs': write + moduleText('a', 'run: () => null') })
-    await expect(buildSnapshot(directory)).rejects.toThrow('has sent an invalid report')
+    await expect(buildSnapshot(directory)).rejects.toThrow(new WorkflowError(invalidReport))
     expect(process.memoryUsage().rss).toBeLessThan(1024 ** 3)
   })
 })
 
-test('a detached process that a module starts ends with the build', async (test) => {
+test.runIf(process.getuid?.() === 0)(
+  'a module that another user executes can neither change nor add files while it is loaded',
+  async (test) => {
+    const attempts = `import { lchownSync, symlinkSync, writeFileSync } from 'node:fs'
+      const own = import.meta.dirname
+      const codes = []
+      const attempt = (act) => { try { act(); codes.push('done') } catch (error) { codes.push(error.code) } }
+      attempt(() => writeFileSync(own + '/a.js', ''))
+      attempt(() => writeFileSync(own + '/b.js', ''))
+      attempt(() => symlinkSync('/etc', own + '/node_modules'))
+      attempt(() => symlinkSync('/etc', own + '/../link'))\n`
+    const directory = await writeModules(test, {
+      'a.mjs': `${attempts}${moduleText('a', 'title: `${process.getuid()} ${codes}`, run: () => null')}`,
+    })
+    const temporary = await newDirectory(test)
+    for (const path of [directory, temporary]) chmodSync(path, 0o755)
+    vi.stubEnv('TMPDIR', temporary)
+    test.onTestFinished(() => void vi.unstubAllEnvs())
+    const { workflows } = await buildSnapshot(directory, { identity: { uid: 61234, gid: 61234 } })
+    expect(workflows[0]?.title).toBe('61234 EACCES,EACCES,EACCES,EACCES')
+    expect(readdirSync(temporary)).toEqual([])
+  },
+)
+
+test.for([
+  ['that leaves its group', "spawn('sleep', ['600'], { detached: true, stdio: 'ignore' })"],
+  ['that has another environment', "spawn('sleep', ['600'], { env: { PATH: process.env.PATH }, stdio: 'ignore' })"],
+])('a process %s, which a module starts, ends with the build', async ([, spawn], test) => {
   const start = `import { spawn } from 'node:child_process'
-    const child = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' })
+    const child = ${spawn}
     child.unref()\n`
   const text = start + moduleText('a', 'title: String(child.pid), run: () => null')
   const { workflows } = await buildSnapshot(await writeModules(test, { 'a.mjs': text }))

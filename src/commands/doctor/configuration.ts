@@ -3,7 +3,7 @@ import { type Config, readConfig, settings } from '../../config/config.ts'
 import { ConfigError } from '../../config/setting-kinds.ts'
 import { buildSnapshot, NoWorkflows } from '../../domain/deployments/build-snapshot.ts'
 import { findCurrentActivations, findDeployment } from '../../domain/deployments/deployments.sql.ts'
-import { executorIdentity } from '../../domain/workflows/executor-identity.ts'
+import { builderIdentity, executorIdentity } from '../../domain/workflows/executor-identity.ts'
 import { type Workflow, WorkflowError } from '../../domain/workflows/workflow.ts'
 import { type Finding, fail, failWithMessage, type Opened, ok, pluralize, shortMessage, warn } from './finding.ts'
 
@@ -65,9 +65,12 @@ export async function readDeployedWorkflows(opened: Opened): Promise<Workflow[]>
   }
 }
 
-export async function loadWorkflows(directory: string | undefined): Promise<LoadedWorkflows> {
+/** Those of WORKFLOWS_DIR. */
+export async function loadWorkflows(config: Config): Promise<LoadedWorkflows> {
+  const { WORKFLOWS_DIR: directory } = config
+  if (directory === undefined) return { workflows: [] }
   try {
-    return { workflows: directory === undefined ? [] : (await buildSnapshot(directory)).workflows }
+    return { workflows: (await buildSnapshot(directory, { identity: builderIdentity(config) })).workflows }
   } catch (error) {
     if (error instanceof NoWorkflows) return { workflows: [] }
     if (error instanceof WorkflowError) return { error: shortMessage(error) }

@@ -100,7 +100,7 @@ function openInstallation(environment: NodeJS.ProcessEnv, now: () => number = Da
     embeddedStore,
     database,
     store,
-    workflows: once(() => loadWorkflows(config.WORKFLOWS_DIR)),
+    workflows: once(() => loadWorkflows(config)),
     deployed: once(async () => readDeployedWorkflows(await store())),
     service: once(() => findService(config)),
     browser,

@@ -1,17 +1,27 @@
-/** Bundles the modules of a directory with all that they import. Runs only in the process that builds a deployment. */
-
+/** Bundles the modules of a directory with all that they import. Runs only in the process that bundles a deployment. */
 import { readFileSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
-import { basename, dirname, isAbsolute, join, parse, relative, sep } from 'node:path'
+import { readdir, readFile } from 'node:fs/promises'
+import { basename, dirname, extname, isAbsolute, join, parse, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 import type { OutputAsset, OutputChunk, Plugin, RolldownLog, RolldownOutput } from 'rolldown'
+import { toPointer } from '../../openapi/json-pointer.ts'
 import { WorkflowError } from '../workflows/workflow.ts'
+import { findPackage } from './deployment-files.ts'
 import { type SnapshotContent, type SnapshotFile, tooLarge } from './snapshot.ts'
 
-export interface Bundle extends SnapshotContent {
-  /** The bundled modules of the workflows, by the path of their source. */
-  modules: Map<string, string>
+export interface Bundle {
+  content: SnapshotContent
+  modules: BundledModule[]
+}
+
+export interface BundledModule {
+  /** The source, for messages. */
+  file: string
+  /** The path of the bundled module in the content. */
+  path: string
+  /** The lines of the definition's options in the source, by JSON Pointers to them. Those that were found. */
+  lines: Record<string, number>
 }
 
 /** The directory has no module that could be a workflow. */
@@ -58,7 +68,8 @@ export async function bundleDirectory(directory: string): Promise<Bundle> {
       chunkFileNames: 'chunks/[name]-[hash].js',
     })
     requireNoFindings(findings, directory)
-    return toBundle(output, externals)
+    requireInstalled(externals, directory)
+    return await toBundle(output, externals)
   } catch (error) {
     const [first] = (error as { errors?: RolldownLog[] }).errors ?? []
     throw first ? new WorkflowError(describeLog(first, directory)) : error
@@ -122,22 +133,32 @@ function portablePath(source: string, map: string, directory: string): string {
   return up + portable.split(sep).join('/')
 }
 
-function toBundle(output: RolldownOutput['output'], externals: ReadonlySet<string>): Bundle {
+async function toBundle(output: RolldownOutput['output'], externals: ReadonlySet<string>): Promise<Bundle> {
   const chunks = output.filter((each): each is OutputChunk => each.type === 'chunk')
   const assets = output.filter((each): each is OutputAsset => each.type === 'asset')
   const files: SnapshotFile[] = [
     ...chunks.map(({ fileName, code }) => ({ path: fileName, content: code })),
     ...assets.map(({ fileName, source }) => ({ path: fileName, content: String(source) })),
   ].sort((a, b) => (a.path < b.path ? -1 : 1))
-  const entries = chunks.filter(({ isEntry, facadeModuleId }) => isEntry && facadeModuleId !== null)
-  const modules = new Map(entries.map(({ facadeModuleId, fileName }) => [facadeModuleId as string, fileName]))
   const content = { files, externals: [...externals].sort() }
   const largest = chunks
     .flatMap(({ modules: parts }) => Object.entries(parts))
     .reduce((a, b) => (b[1].renderedLength > a[1].renderedLength ? b : a))
   const refusal = tooLarge(content, displayPath(largest[0]))
   if (refusal) throw refusal
-  return { ...content, modules }
+  const entries = chunks.filter(({ isEntry, facadeModuleId }) => isEntry && facadeModuleId !== null)
+  const modules = entries.map(async ({ facadeModuleId, fileName }): Promise<BundledModule> => {
+    const source = facadeModuleId as string
+    return { file: displayPath(source), path: fileName, lines: await findOptionLines(source) }
+  })
+  return { content, modules: await Promise.all(modules) }
+}
+
+function requireInstalled(externals: ReadonlySet<string>, directory: string): void {
+  for (const name of externals) {
+    if (findPackage(directory, name) !== undefined) continue
+    throw new WorkflowError(`The package "${name}" has native code, and must be installed next to the workflows.`)
+  }
 }
 
 /** Packages may import optional packages that are missing, and each other in cycles; the author's modules may not. */
@@ -229,4 +250,71 @@ function readManifest(directory: string): Manifest | undefined {
   } catch {
     return undefined
   }
+}
+
+// Finds the lines of a workflow's options in its source, for messages.
+
+/** The parts of ESTree that are read here. */
+interface Node {
+  type: string
+  start: number
+  [member: string]: unknown
+}
+
+/** Options of one definition. Variables may refer to each other in a cycle. */
+const linesMax = 10_000
+const optionDepthMax = 32
+
+/**
+ * The lines of all options that are properties of object literals, by JSON Pointers to the options. Empty if the default
+ * export is no object literal.
+ */
+export async function findOptionLines(path: string): Promise<Record<string, number>> {
+  const { parseAst } = await import('rolldown/parseAst')
+  const found = new Map<string, number>()
+  const text = await readFile(path, 'utf8')
+  const lineEnds = [...text.matchAll(/\n/g)].map(({ index }) => index)
+  const lineAt = (start: number) => lineEnds.filter((end) => end < start).length + 1
+  const visit = (node: Node | undefined, path: readonly string[], body: readonly Node[]): void => {
+    const holder = unwrap(node, body)
+    if (holder?.type !== 'ObjectExpression' || path.length > optionDepthMax) return
+    for (const property of holder.properties as Node[]) {
+      if (property.type !== 'Property' || found.size >= linesMax) continue
+      const option = [...path, String(nameOf(property.key as Node))]
+      found.set(toPointer(option), lineAt(property.start))
+      visit(property.value as Node, option, body)
+    }
+  }
+  try {
+    const { body } = parseAst(text, { lang: extname(path).endsWith('ts') ? 'ts' : 'js' }) as unknown as { body: Node[] }
+    const exported = body.find(({ type }) => type === 'ExportDefaultDeclaration')?.declaration
+    visit(exported as Node | undefined, [], body)
+  } catch {
+    // A syntax that only the bundler reads.
+  }
+  return Object.fromEntries(found)
+}
+
+/** Looks into calls, type assertions and variables. */
+function unwrap(node: Node | undefined, body: readonly Node[]): Node | undefined {
+  let inner = node
+  for (let depth = 0; depth < optionDepthMax; depth++) {
+    if (inner?.type === 'CallExpression') inner = (inner.arguments as Node[])[0]
+    else if (inner?.type === 'TSSatisfiesExpression' || inner?.type === 'TSAsExpression')
+      inner = inner.expression as Node
+    else if (inner?.type === 'Identifier') inner = findVariable(inner.name as string, body)
+    else break
+  }
+  return inner
+}
+
+function findVariable(name: string, body: readonly Node[]): Node | undefined {
+  const declarations = body.flatMap((each) =>
+    each.type === 'VariableDeclaration' ? (each.declarations as Node[]) : [],
+  )
+  return declarations.find(({ id }) => (id as Node).name === name)?.init as Node | undefined
+}
+
+function nameOf(key: Node): unknown {
+  return key.type === 'Identifier' ? key.name : key.value
 }

@@ -1,7 +1,8 @@
 /** What is checked of all workflows before they are deployed, in a process that has not loaded them. */
 
-import { isSafePattern, patternsIn, safePatternAdvice, walk } from '../../openapi/document.ts'
+import { walk } from '../../openapi/document.ts'
 import { toPointer } from '../../openapi/json-pointer.ts'
+import { isSafePattern, patternsIn, safePatternAdvice } from '../../openapi/patterns.ts'
 import { exampleOutput, exampleVariables } from './example-values.ts'
 import { type JsonSchema, type Workflow, type WorkflowExamples, WorkflowSchemaError } from './workflow.ts'
 import { Workflows } from './workflows.ts'
@@ -26,7 +27,7 @@ export function requireFastSchemas(workflow: Workflow): void {
     if (slow === undefined) continue
     const place = `at ${slow.pointer} in the ${member} schema of workflow "${workflow.id}"`
     const message = `${slow.keyword} ${place} may take very long on some input. ${slow.fix}`
-    throw new WorkflowSchemaError(workflow, member, message)
+    throw new WorkflowSchemaError(workflow, member, slow.pointer, message)
   }
 }
 
@@ -95,6 +96,7 @@ function createExamples(workflows: Workflows, workflow: Workflow): WorkflowExamp
     throw new WorkflowSchemaError(
       workflow,
       'variables',
+      `/examples/${index}`,
       `The example at /examples/${index} in the variables schema of workflow "${id}" does not match it: ${`${pointer} ${detail}`.trim()}.`,
     )
   })

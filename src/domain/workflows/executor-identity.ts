@@ -27,6 +27,11 @@ export function executorIdentity({ EXECUTOR_UID: uid, WORKFLOWS_DIR }: Config): 
   )
 }
 
+/** The user that builds deployments: code of workflows runs while they are loaded. Others than root build as themselves. */
+export function builderIdentity(config: Config): Identity {
+  return process.getuid?.() === 0 ? executorIdentity(config) : undefined
+}
+
 /** A user that is not in the list of users has a group with its own number. */
 function primaryGroup(uid: number): number {
   const [, gid] = new RegExp(`^[^:]*:[^:]*:${uid}:(\\d+):`, 'm').exec(readFileSync('/etc/passwd', 'utf8')) ?? []

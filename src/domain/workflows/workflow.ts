@@ -47,11 +47,14 @@ export class WorkflowError extends Error {}
 export class WorkflowSchemaError extends WorkflowError {
   readonly workflowId: string
   readonly member: 'variables' | 'output'
+  readonly pointer: string
 
-  constructor({ id }: Pick<Workflow, 'id'>, member: 'variables' | 'output', message: string) {
+  /** @param pointer JSON Pointer to the place in the schema. */
+  constructor({ id }: Pick<Workflow, 'id'>, member: 'variables' | 'output', pointer: string, message: string) {
     super(message)
     this.workflowId = id
     this.member = member
+    this.pointer = pointer
   }
 }
 

@@ -45,7 +45,12 @@ export function requireDescribable(workflow: Workflow): void {
     } catch (error) {
       if (!(error instanceof SchemaError)) throw error
       const place = `${error.pointer} in the ${member} schema of workflow "${workflow.id}"`
-      throw new WorkflowSchemaError(workflow, member, `The API's document cannot express ${place}: ${error.message}`)
+      throw new WorkflowSchemaError(
+        workflow,
+        member,
+        error.pointer,
+        `The API's document cannot express ${place}: ${error.message}`,
+      )
     }
   }
   describe('variables', () => variableComponents(workflow))

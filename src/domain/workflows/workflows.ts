@@ -3,6 +3,7 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import { walk } from '../../openapi/document.ts'
 import { toPointer } from '../../openapi/json-pointer.ts'
 import { extractSecrets, findMasked, isShownAt, restoreSecrets, type Secrets } from './secrets.ts'
 import { type JsonSchema, type Workflow, WorkflowSchemaError } from './workflow.ts'
@@ -201,13 +202,11 @@ class WorkflowChecks {
 
 let schemaValidator: Ajv2020 | undefined
 
-/** One for all lists: compiling JSON Schema's own schema takes 40 ms. @throws {Error} that begins with a JSON Pointer. */
-function requireValid(schema: JsonSchema): void {
+/** One for all lists: compiling JSON Schema's own schema takes 40 ms. */
+function findInvalid(schema: JsonSchema): VariableError | undefined {
   schemaValidator ??= addFormats.default(new Ajv2020())
-  if (schemaValidator.validateSchema(schema)) return
-  const [first] = schemaValidator.errors ?? []
-  const { pointer, detail } = toVariableError(first as ErrorObject)
-  throw new Error(`${pointer || '/'} ${detail}`)
+  if (schemaValidator.validateSchema(schema)) return undefined
+  return toVariableError(schemaValidator.errors?.[0] as ErrorObject)
 }
 
 function createAjv(noteSecret: (pointer: string) => void, { allErrors }: { allErrors: boolean }): Ajv2020 {
@@ -242,15 +241,35 @@ function createCheck(first: ValidateFunction, all: ValidateFunction): Check {
 
 function compile(ajv: Ajv2020, workflow: Workflow, member: 'variables' | 'output'): ValidateFunction {
   const schema = workflow[member] as JsonSchema
+  const refusal = (pointer: string, reason: string) => {
+    const place = `The ${member} schema of workflow "${workflow.id}" is invalid`
+    return new WorkflowSchemaError(workflow, member, pointer, `${place}: ${pointer || '/'} ${reason}.`)
+  }
+  const invalid = findInvalid(schema)
+  if (invalid) throw refusal(invalid.pointer, invalid.detail)
   try {
-    requireValid(schema)
     return ajv.compile(schema)
   } catch (error) {
-    const { message } = error as Error
-    throw new WorkflowSchemaError(
-      workflow,
-      member,
-      `The ${member} schema of workflow "${workflow.id}" is invalid: ${message}.`,
-    )
+    throw refusal(...explain(schema, (error as Error).message))
   }
 }
+
+/** The place in the schema that a message of Ajv is about, and the reason. */
+function explain(schema: JsonSchema, message: string): [pointer: string, reason: string] {
+  const [start, name = '', , place = ''] = message.split('"')
+  if (start === 'unknown format ')
+    return [`${decodeURI(place.slice(1))}/format`, `is "${name}", which is no known format`]
+  const keyword = start === 'strict mode: unknown keyword: ' ? name : undefined
+  const [, reference] = /^can't resolve reference (\S+) from/.exec(message) ?? []
+  for (const { value, path } of walk(schema)) {
+    const isSchema = !namesSchemas.includes(String(path.at(-1)))
+    if (keyword !== undefined && isSchema && Object.hasOwn(Object(value), keyword))
+      return [toPointer([...path, keyword]), 'is an unknown keyword']
+    if (reference !== undefined && Object(value).$ref === reference)
+      return [toPointer([...path, '$ref']), `refers to ${reference}, which the schema does not have`]
+  }
+  return ['', message]
+}
+
+/** Keywords whose members are names, not keywords. */
+const namesSchemas = ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']

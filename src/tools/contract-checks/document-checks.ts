@@ -5,17 +5,15 @@ import { dirname, join } from 'node:path'
 import { parseAst } from 'rolldown/parseAst'
 import {
   describePlace,
-  isSafePattern,
   listOperations,
   type MediaTypeObject,
-  patternsIn,
   type ResponseObject,
   resolve,
   responsePointers,
-  safePatternAdvice,
   walk,
 } from '../../openapi/document.ts'
 import { type Path, toPointer } from '../../openapi/json-pointer.ts'
+import { isSafePattern, patternsIn, safePatternAdvice } from '../../openapi/patterns.ts'
 import type { CheckedContract, Finding, Report } from './checked-contract.ts'
 
 /** Code that handles input from callers. Other code reads what the service itself has written. */

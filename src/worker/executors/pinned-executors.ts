@@ -1,12 +1,12 @@
 /** Gives each claimed run an executor that has loaded the deployment to which the run is pinned. */
 import type { Logger } from 'pino'
+import { DeploymentUnavailable } from '../../domain/deployments/deployment-files.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import type { RetryPolicy } from '../../domain/runs/run-state.ts'
 import type { ProcessEnd } from '../../domain/workflows/process-reaper.ts'
 import type { Execution } from '../attempt/attempt.ts'
 import { retryUntilAvailable } from '../attempt/reporter.ts'
-import { DeploymentUnavailable } from './deployment-files.ts'
 import type { ExecutorPool } from './executor-pool.ts'
 import { LoadError } from './executor-process.ts'
 import type { DeployedWorkflows, WorkerDeployments } from './worker-deployments.ts'

@@ -1,10 +1,10 @@
 /** The deployments that this worker executes: each is read and written once, when the first run needs it. */
 import { fileURLToPath } from 'node:url'
+import { type DeploymentFiles, DeploymentUnavailable } from '../../domain/deployments/deployment-files.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { StoreUnavailable } from '../../storage/store.ts'
 import { retryUntilAvailable } from '../attempt/reporter.ts'
-import { type DeploymentFiles, DeploymentUnavailable } from './deployment-files.ts'
 import type { DeployedModules } from './executor-pool.ts'
 
 /** A deployment whose files are on disk. */

@@ -3,8 +3,7 @@ import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { findOptionLine } from '../../../src/domain/deployments/build-snapshot.ts'
-import { bundleDirectory, NoWorkflows } from '../../../src/domain/deployments/bundle.ts'
+import { bundleDirectory, findOptionLines, NoWorkflows } from '../../../src/domain/deployments/bundle.ts'
 import { snapshotBytesMax, snapshotId } from '../../../src/domain/deployments/snapshot.ts'
 import { WorkflowError } from '../../../src/domain/workflows/workflow.ts'
 import { newDirectory, type Test } from '../../support/domain.ts'
@@ -90,10 +89,12 @@ test('a bundle has the packages, and is the same wherever the directory and its 
   symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'))
   const bundle = await bundleDirectory(join(root, 'examples/workflows'))
   const copy = await bundleDirectory(join(directory, 'deeper/workflows'))
-  expect(snapshotId({ ...copy, workflows: [] }, null)).toBe(snapshotId({ ...bundle, workflows: [] }, null))
-  const names = [...bundle.modules].map(([source, path]) => [source.split('/').pop(), path])
+  expect(snapshotId({ ...copy.content, workflows: [] }, null)).toBe(
+    snapshotId({ ...bundle.content, workflows: [] }, null),
+  )
+  const names = bundle.modules.map(({ file, path }) => [file.split('/').pop(), path])
   expect(names).toContainEqual(['count-words.ts', 'count-words.js'])
-  const text = bundle.files.map(({ content }) => content).join('')
+  const text = bundle.content.files.map(({ content }) => content).join('')
   expect(text).not.toContain(root)
   // Neither a package nor its TypeScript is needed any more.
   const imports = [...text.matchAll(/^import .*?"([^"]+)";$/gm)].map(([, specifier]) => specifier ?? '')
@@ -112,9 +113,10 @@ test('a package with native code is not in the bundle, and maps lead to the sour
       'import native from "native-one"\nimport { shared } from "./lib/shared.ts"\nexport default [native, shared]',
     'a.js': 'import { shared } from "./lib/shared.ts"\nexport default shared',
   })
-  const { externals, files, modules } = await bundleDirectory(directory)
+  const { content, modules } = await bundleDirectory(directory)
+  const { externals, files } = content
   expect(externals).toEqual(['native-one'])
-  expect([...modules.values()].sort()).toEqual(['a.js', 'a.ts.js'])
+  expect(modules.map(({ path }) => path).sort()).toEqual(['a.js', 'a.ts.js'])
   const sources = files
     .filter(({ path }) => path.endsWith('.map'))
     .flatMap(({ content }) => JSON.parse(content).sources)
@@ -122,16 +124,17 @@ test('a package with native code is not in the bundle, and maps lead to the sour
 })
 
 test.for<[string, string, string, number | undefined]>([
-  ['a literal', 'export default {\n  id: 1,\n  retry: {\n    maxAttempts: 0,\n  },\n}', 'retry.maxAttempts', 4],
-  ['a call', "export default defineWorkflow({\n  run() {},\n  'colour': 1 })", 'colour', 3],
+  ['a literal', 'export default {\n  id: 1,\n  retry: {\n    maxAttempts: 0,\n  },\n}', '/retry/maxAttempts', 4],
+  ['a call', "export default defineWorkflow({\n  run() {},\n  'colour': 1 })", '/colour', 3],
   [
     'variables',
     'const retry = {\n  backoff: 1 }\nconst w = define({\n  id: 1,\n  retry } satisfies X)\nexport default w',
-    'retry.backoff',
+    '/retry/backoff',
     2,
   ],
-  ['a spread', 'export default { ...base }', 'colour', undefined],
+  ['a spread', 'export default { ...base }', '/colour', undefined],
+  ['a cycle of variables', 'const a = {\n  b: a }\nexport default a', '/b/b', 2],
 ])('the line of an option is found in %s', async ([, text, option, line], context) => {
   const directory = await writeFiles(context, { 'a.ts': text })
-  expect(findOptionLine(join(directory, 'a.ts'), option)).toBe(line)
+  expect((await findOptionLines(join(directory, 'a.ts')))[option]).toBe(line)
 })

@@ -170,7 +170,8 @@ test.each<[what: string, schema: object, message: string]>([
   ],
 ])('a schema with %s is refused, with its place and a fix', (_, schema, message) => {
   const workflow = parseWorkflow('example.ts', { ...definition, variables: schemaOf(schema) })
-  expect(() => requireFastSchemas(workflow)).toThrow(new WorkflowSchemaError(workflow, 'variables', message))
+  const [, pointer = ''] = / at (\S+) in the /.exec(message) ?? []
+  expect(() => requireFastSchemas(workflow)).toThrow(new WorkflowSchemaError(workflow, 'variables', pointer, message))
   const inOutput = parseWorkflow('example.ts', { ...definition, output: schemaOf(schema) })
   expect(() => requireFastSchemas(inOutput)).toThrow(message.replace('the variables schema', 'the output schema'))
 })

@@ -1,10 +1,13 @@
-/** Writes the files of deployments for executors, in a directory that only the worker and they can read. */
+/**
+ * Writes the files of deployments for executors, in a directory that only the worker and they can read, and that only the
+ * worker can change.
+ */
 import { chmodSync, chownSync, realpathSync } from 'node:fs'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
-import { isPackageName, type SnapshotContent } from '../../domain/deployments/snapshot.ts'
-import type { Identity } from '../../domain/workflows/executor-identity.ts'
 import { createTemporaryDirectory, type TemporaryDirectory } from '../../storage/temporary-directory.ts'
+import type { Identity } from '../workflows/executor-identity.ts'
+import { isPackageName, type SnapshotContent } from './snapshot.ts'
 
 /** This worker cannot execute a deployment; another one may. The message is a sentence for callers. */
 export class DeploymentUnavailable extends Error {
@@ -16,12 +19,14 @@ const [rootMode, directoryMode, fileMode] = [0o710, 0o750, 0o640]
 
 export class DeploymentFiles {
   readonly #identity: Identity
+  readonly #use: 'deployments' | 'build'
   #root: TemporaryDirectory | undefined
   #count = 0
 
   /** @param identity the user that executors run as, if not the worker's. */
-  constructor(identity: Identity) {
+  constructor(identity: Identity, use: 'deployments' | 'build' = 'deployments') {
     this.#identity = identity
+    this.#use = use
   }
 
   /**
@@ -60,7 +65,7 @@ export class DeploymentFiles {
 
   #open(): string {
     if (!this.#root) {
-      this.#root = createTemporaryDirectory('deployments', String(process.pid))
+      this.#root = createTemporaryDirectory(this.#use, String(process.pid))
       this.#grant(this.#root.path, rootMode)
     }
     return this.#root.path
@@ -113,7 +118,7 @@ export class DeploymentFiles {
 }
 
 /** Searches the directory and all above it, as Node.js does. */
-function findPackage(directory: string, name: string): string | undefined {
+export function findPackage(directory: string, name: string): string | undefined {
   for (let path = directory; ; path = dirname(path)) {
     try {
       return realpathSync(join(path, 'node_modules', name))

@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, statSync, utimesSync 
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { directoryPrefixes } from '../../src/storage/temporary-directory.ts'
-import { DeploymentFiles, DeploymentUnavailable } from '../../src/worker/executors/deployment-files.ts'
+import { DeploymentFiles, DeploymentUnavailable } from '../../../src/domain/deployments/deployment-files.ts'
+import { directoryPrefixes } from '../../../src/storage/temporary-directory.ts'
 
 const content = {
   files: [

@@ -1,0 +1,117 @@
+/** What the processes do that build a snapshot. Each reports to its parent on a pipe. */
+import { flushCompileCache } from 'node:module'
+import { Socket } from 'node:net'
+import { basename, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { pathToFileURL } from 'node:url'
+import { parseWorkflow, type Workflow, WorkflowError, WorkflowSchemaError } from '../workflows/workflow.ts'
+import { type Bundle, type BundledModule, bundleDirectory, NoWorkflows } from './bundle.ts'
+import type { DeployedWorkflow } from './snapshot.ts'
+
+export type Step = 'bundle' | 'load' | 'check'
+
+/** Lines of JSON. The process that loads modules runs the author's code, which can send any message. */
+export type Message =
+  | ({ kind: 'bundled' } & Bundle)
+  /** The module that is loaded next. */
+  | { kind: 'loading'; index: number }
+  /** The definitions, in the order of the modules. */
+  | { kind: 'loaded'; definitions: Workflow[] }
+  | { kind: 'checked'; workflows: DeployedWorkflow[] }
+  | { kind: 'refused'; message: string; isEmpty: boolean }
+
+export interface Loaded {
+  module: BundledModule
+  workflow: DeployedWorkflow
+}
+
+/** The pipe for messages. */
+export const messageStream = 3
+
+async function load(
+  target: string,
+  modules: readonly BundledModule[],
+  report: (message: Message) => void,
+): Promise<Message> {
+  // Bundles must not get into the compile cache: their directory is temporary.
+  flushCompileCache()
+  process.setSourceMapsEnabled(true)
+  const definitions: Workflow[] = []
+  for (const [index, { file, path, lines }] of modules.entries()) {
+    report({ kind: 'loading', index })
+    const definition = await loadModule(join(target, path), file)
+    const workflow = parseWorkflow(file, definition, (option) => lines[`/${option.replaceAll('.', '/')}`])
+    definitions.push(workflow)
+  }
+  return { kind: 'loaded', definitions }
+}
+
+async function loadModule(path: string, file: string): Promise<unknown> {
+  try {
+    return (await import(pathToFileURL(path).href)).default
+  } catch (error) {
+    const { name, message, stack = '' } = error instanceof Error ? error : { name: 'Error', message: String(error) }
+    const line = lineIn(stack, file)
+    throw new WorkflowError(
+      `${line === undefined ? file : `${file}:${line}`} failed to load: ${name}: ${message.split('\n')[0]}.`,
+    )
+  }
+}
+
+/** The line of the author's module in a stack that source maps have mapped. */
+function lineIn(stack: string, file: string): string | undefined {
+  const frames = stack.split('\n').filter((line) => line.includes(`/${basename(file)}:`))
+  return frames[0]?.split(':').at(-2)
+}
+
+/** Loads Ajv and the detector of unsafe patterns, which take up to 65 MB. */
+async function check(loaded: readonly Loaded[]): Promise<Message> {
+  requireUniqueIds(loaded)
+  const { checkWorkflows } = await import('../workflows/check-workflows.ts')
+  const workflows = loaded.map(({ workflow }) => workflow).sort((a, b) => (a.id < b.id ? -1 : 1))
+  try {
+    checkWorkflows(workflows)
+  } catch (error) {
+    if (!(error instanceof WorkflowSchemaError)) throw error
+    throw new WorkflowError(`${placeOf(error, loaded)}: ${error.message}`)
+  }
+  return { kind: 'checked', workflows }
+}
+
+function requireUniqueIds(loaded: readonly Loaded[]): void {
+  const files = new Map<string, string>()
+  for (const { module, workflow } of loaded) {
+    const other = files.get(workflow.id)
+    if (other !== undefined)
+      throw new WorkflowError(`${other} and ${module.file} have the same id "${workflow.id}": rename one of them.`)
+    files.set(workflow.id, module.file)
+  }
+}
+
+/** The file, and the line of the schema's part or of the nearest one around it that is in the source. */
+function placeOf({ workflowId, member, pointer }: WorkflowSchemaError, loaded: readonly Loaded[]): string {
+  const { file = '', lines = {} } = loaded.find(({ workflow }) => workflow.id === workflowId)?.module ?? {}
+  let path = `/${member}${pointer}`
+  while (path !== '' && lines[path] === undefined) path = path.slice(0, path.lastIndexOf('/'))
+  return path === '' ? file : `${file}:${lines[path]}`
+}
+
+async function run(step: string | undefined, path: string, report: (message: Message) => void): Promise<Message> {
+  if (step === 'bundle') return { kind: 'bundled', ...(await bundleDirectory(path)) }
+  const input = JSON.parse(await text(process.stdin))
+  return step === 'load' ? load(path, input, report) : check(input)
+}
+
+if (import.meta.main) {
+  const [step, path = ''] = process.argv.slice(2)
+  const pipe = new Socket({ fd: messageStream, readable: false, writable: true })
+  // When the parent has ended, there is nobody to report to.
+  pipe.on('error', () => process.exit())
+  const report = (message: Message) => void pipe.write(`${JSON.stringify(message)}\n`)
+  try {
+    report(await run(step, path, report))
+  } catch (error) {
+    if (!(error instanceof WorkflowError)) throw error
+    report({ kind: 'refused', message: error.message, isEmpty: error instanceof NoWorkflows })
+  }
+}
