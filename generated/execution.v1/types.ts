@@ -1459,7 +1459,8 @@ export interface components {
         WebhookEventType: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired";
         /**
          * @description An absolute URL without credentials and fragment. Requests are sent to public addresses only, by `https:`.
-         *     Addresses in the operator's `WEBHOOK_PRIVATE_ADDRESSES` may also be private, and use `http:`.
+         *     Addresses in the operator's `WEBHOOK_PRIVATE_ADDRESSES` may also be private, and use `http:`; without any,
+         *     `http:` is refused.
          * @example https://example.com/hooks
          */
         WebhookUrl: string;
@@ -1472,7 +1473,8 @@ export interface components {
          */
         WebhookEvents: components["schemas"]["WebhookEventType"][];
         /**
-         * @description Only runs of these workflows; empty for all.
+         * @description Only runs of these workflows; empty for all. A new entry must be a workflow of the account; entries of workflows
+         *     that are removed later stay.
          * @example [
          *       "count-words"
          *     ]

@@ -55,6 +55,23 @@ describeOperation(
         const body = JSON.stringify({ url, events: ['run.failed'] })
         await expectInvalid(subject, (request) => ({ ...request, body }), [{ pointer: '/url', detail }])
       })
+
+      test('refuses a workflow that the account does not have', async () => {
+        const body = JSON.stringify({
+          url: 'https://example.com/',
+          events: ['run.failed'],
+          workflowIds: ['greet', 'gret'],
+        })
+        const detail = 'is no workflow of this account'
+        await expectInvalid(subject, (request) => ({ ...request, body }), [{ pointer: '/workflowIds/1', detail }])
+      })
+
+      test('refuses http: where the operator allows no addresses', async () => {
+        const body = JSON.stringify({ url: 'http://example.com/', events: ['run.failed'] })
+        await expectInvalid(subject, (request) => ({ ...request, body }), [
+          { pointer: '/url', detail: 'must start with https:, since WEBHOOK_PRIVATE_ADDRESSES allows no address' },
+        ])
+      })
     },
     401: testUnauthorized,
     403: testForbidden,

@@ -5,10 +5,11 @@ import type { components } from '../../../generated/execution.v1/types.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { WebhookDeliveriesTable } from '../../storage/tables/tables.ts'
 import type { Principal } from '../api-keys/api-key.ts'
+import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { notFound, wrongCursor } from '../problems.ts'
 import { findUrlError } from './send-webhook.ts'
 import type { WebhookDeliveries } from './webhook-deliveries.ts'
-import { endpointsMax, type WebhookEndpoint, type WebhookEndpoints } from './webhook-endpoints.ts'
+import { type EndpointChange, endpointsMax, type WebhookEndpoint, type WebhookEndpoints } from './webhook-endpoints.ts'
 
 type Operations = Pick<
   ExecutionV1Handlers<Principal>,
@@ -36,7 +37,13 @@ const tooManyEndpoints = {
   },
 } as const
 
+const unknownWorkflow = 'is no workflow of this account'
+
+/** Maximum number of reported errors, as for every request. */
+const errorsMax = 20
+
 export interface WebhookDependencies {
+  workflows: WorkflowRegistry
   webhookEndpoints: WebhookEndpoints
   webhookDeliveries: WebhookDeliveries
   /** Private addresses that webhooks may reach. */
@@ -47,10 +54,21 @@ export function webhookOperations({
   webhookEndpoints: endpoints,
   webhookDeliveries: deliveries,
   webhookPrivateAddresses,
+  workflows,
 }: WebhookDependencies): Operations {
-  const invalidUrl = (url: string | undefined) => {
-    const detail = url === undefined ? undefined : findUrlError(url, webhookPrivateAddresses)
-    return detail === undefined ? undefined : invalidRequest([{ pointer: '/url', detail }])
+  /** @param known the workflows that the endpoint names already. */
+  const findInvalid = (
+    { accountId }: Principal,
+    { url, workflowIds = [] }: EndpointChange,
+    known: readonly string[],
+  ) => {
+    const urlError = url === undefined ? undefined : findUrlError(url, webhookPrivateAddresses)
+    const current = workflows.current(accountId)
+    const errors = workflowIds.flatMap((id, index) =>
+      known.includes(id) || current.get(id) ? [] : { pointer: `/workflowIds/${index}`, detail: unknownWorkflow },
+    )
+    if (urlError !== undefined) errors.unshift({ pointer: '/url', detail: urlError })
+    return errors.length > 0 ? invalidRequest(errors.slice(0, errorsMax)) : undefined
   }
   return {
     async listWebhookEndpoints({ principal, query }) {
@@ -60,7 +78,7 @@ export function webhookOperations({
     },
 
     async createWebhookEndpoint({ principal, body }) {
-      const invalid = invalidUrl(body.url)
+      const invalid = findInvalid(principal, body, [])
       if (invalid) return invalid
       const created = await endpoints.create(principal.accountId, body, principal)
       if (!created || created === 'repeated') return tooManyEndpoints
@@ -75,7 +93,9 @@ export function webhookOperations({
     },
 
     async updateWebhookEndpoint({ principal, path, body }) {
-      const invalid = invalidUrl(body.url)
+      const endpoint = await endpoints.get(principal.accountId, path.endpointId)
+      if (!endpoint) return noEndpoint
+      const invalid = findInvalid(principal, body, endpoint.workflowIds)
       if (invalid) return invalid
       const changed = await endpoints.update(principal.accountId, path.endpointId, body, principal)
       return changed ? { status: 200, body: toResponse(changed) } : noEndpoint

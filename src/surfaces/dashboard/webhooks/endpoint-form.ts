@@ -66,8 +66,16 @@ export function submittedEndpoint(form: URLSearchParams): EndpointForm {
   return { url: text('url'), events: form.getAll('event'), workflowIds: text('workflowIds'), tags: text('tags') }
 }
 
-/** Returns what the form says, or the errors by field. */
-export function parseEndpoint(form: EndpointForm, allowed: BlockList | undefined): NewEndpoint | EndpointErrors {
+/**
+ * Returns what the form says, or the errors by field.
+ *
+ * @param isWorkflow whether a run of this workflow can end: it is one of the account, or the endpoint names it already.
+ */
+export function parseEndpoint(
+  form: EndpointForm,
+  allowed: BlockList | undefined,
+  isWorkflow: (id: string) => boolean,
+): NewEndpoint | EndpointErrors {
   const events = eventTypes.filter((type) => form.events.includes(type))
   const hasUnknown = form.events.some((each) => !eventTypes.includes(each as EventType))
   const errors: EndpointErrors = {}
@@ -78,6 +86,8 @@ export function parseEndpoint(form: EndpointForm, allowed: BlockList | undefined
     const error = findListError(name, form[name])
     if (error !== undefined) errors[name] = error
   }
+  const unknown = toList(form.workflowIds).find((id) => !isWorkflow(id))
+  if (unknown !== undefined) errors.workflowIds ??= `“${unknown}” is no workflow of this account.`
   if (Object.keys(errors).length > 0) return errors
   return { url: form.url, events, workflowIds: toList(form.workflowIds), tags: toList(form.tags) }
 }

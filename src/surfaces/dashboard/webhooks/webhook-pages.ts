@@ -61,12 +61,16 @@ export const showNewEndpoint: PageHandler = async ({ account }, { webhookEndpoin
 
 const tooMany = `This account has ${endpointsMax} webhook endpoints. Delete one to create another.`
 
-export const createEndpoint: PageHandler = async (request, { webhookEndpoints, webhookPrivateAddresses }) => {
+export const createEndpoint: PageHandler = async (
+  request,
+  { webhookEndpoints, webhookPrivateAddresses, workflows },
+) => {
   const { account, form: fields, actor } = request
   const form = submittedEndpoint(fields)
   // Other versions of UUIDs are not found again.
   const id = parseId(formId(fields)) ?? uuid()
-  const parsed = parseEndpoint(form, webhookPrivateAddresses)
+  const current = workflows.current(account.id)
+  const parsed = parseEndpoint(form, webhookPrivateAddresses, (id) => current.get(id) !== undefined)
   if (!isEndpoint(parsed)) return newEndpointPage(id, form, parsed, undefined, 400)
   const created = await webhookEndpoints.create(account.id, parsed, actor, id)
   if (created === 'repeated') return { location: '/webhooks?done=repeated' }
@@ -86,7 +90,9 @@ export const showEndpointChange: PageHandler = async (request, deps) => {
 export const changeEndpoint: PageHandler = async (request, deps) => {
   const endpoint = await findEndpoint(request, deps)
   const form = submittedEndpoint(request.form)
-  const parsed = parseEndpoint(form, deps.webhookPrivateAddresses)
+  const current = deps.workflows.current(request.account.id)
+  const isWorkflow = (id: string) => endpoint.workflowIds.includes(id) || current.get(id) !== undefined
+  const parsed = parseEndpoint(form, deps.webhookPrivateAddresses, isWorkflow)
   if (!isEndpoint(parsed)) {
     return webhookTab('Edit webhook endpoint', renderEndpointForm({ endpoint, form, errors: parsed }), 400)
   }
