@@ -226,6 +226,18 @@ function compare(a: string, b: string): number {
 /** Bounds how long the first item of a batch waits for the last. */
 const batchMax = 256
 
+/** The next batch does not wait longer for this one, whose connection to the database may have died. */
+const lateMilliseconds = 1000
+
+async function waitAtMost(promise: Promise<unknown>, milliseconds: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, milliseconds)
+  })
+  await Promise.race([promise, late])
+  clearTimeout(timer)
+}
+
 interface Waiting<Item, Result> {
   item: Item
   resolve(result: Result): void
@@ -260,7 +272,11 @@ export class Batcher<Item, Result> {
   async #drain(): Promise<void> {
     // Lets requests that have arrived on other connections be parsed and authenticated.
     await new Promise((resolve) => setImmediate(resolve))
-    while (this.#waiting.length > 0) await this.#writeBatch(this.#waiting.splice(0, batchMax), false)
+    while (this.#waiting.length > 0) {
+      const write = this.#writeBatch(this.#waiting.splice(0, batchMax), false)
+      if (this.#store.isRemote) await waitAtMost(write, lateMilliseconds)
+      else await write
+    }
     this.#draining = undefined
   }
 

@@ -1,11 +1,12 @@
 /** Connections to PostgreSQL: settings, the pool, prepared statements, type conversion, and Kysely. */
 import { Kysely, PostgresDialect } from 'kysely'
-import { Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
+import { Client, type ClientConfig, type PoolClient, types } from 'pg'
 import type { ColumnTypes } from '../migrations/migrations.ts'
 import { postgresRunStatements } from '../runs/postgres-run-statements.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
 import type { Tables } from '../tables/tables.ts'
 import { isConnectionUnusable, isStalePlan, toStoreError } from './postgres-errors.ts'
+import { WatchedPool } from './watched-pool.ts'
 
 /** The schema of the service's tables. Nothing else in the database is touched. */
 export const schema = 'execution_service'
@@ -57,15 +58,8 @@ const settings = `SET search_path TO ${schema}; SET plan_cache_mode TO force_gen
   ${disabledPlans.map((name) => `SET ${name} TO off;`).join(' ')}
   SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`
 
-export function openPool(url: string, connectionsMax: number): Pool {
-  const pool = new Pool({
-    ...clientConfig(url),
-    max: connectionsMax,
-    onConnect: async (client) => void (await client.query(settings)),
-  })
-  // Idle connections may be lost; the pool replaces them.
-  pool.on('error', () => {})
-  return pool
+export function openPool(url: string, connectionsMax: number): WatchedPool {
+  return new WatchedPool(clientConfig(url), connectionsMax, settings)
 }
 
 /** Opens a connection outside the pool, for migrations and LISTEN. */
@@ -80,7 +74,7 @@ export async function connect(url: string, queryMilliseconds = queryMilliseconds
 export type Runner = Pick<PoolClient, 'query'>
 
 /** Runs each statement on any free connection. Repeats statements whose prepared plan is stale. */
-export function runnerOnPool(pool: Pool): Runner {
+export function runnerOnPool(pool: WatchedPool): Runner {
   const query = async (...statement: unknown[]) => {
     const run = (client: PoolClient) => (client.query as (...statement: unknown[]) => Promise<unknown>)(...statement)
     // Each connection of the pool may be stale, and is discarded then.
@@ -102,11 +96,11 @@ export function runnerOnPool(pool: Pool): Runner {
  * @throws {StoreUnavailable} when there is no connection.
  */
 export async function withConnection<Result>(
-  pool: Pool,
+  pool: WatchedPool,
   act: (client: PoolClient) => Promise<Result>,
   undo: (client: PoolClient) => Promise<unknown> = async () => {},
 ): Promise<Result> {
-  const client = await pool.connect().catch((error: Error) => {
+  const client = await pool.connectUsable().catch((error: Error) => {
     throw new StoreUnavailable(error.message, { cause: error })
   })
   let isBroken = false

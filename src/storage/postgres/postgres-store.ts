@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { EventEmitter } from 'node:events'
-import type { Client, Pool, PoolClient } from 'pg'
+import type { Client, PoolClient, QueryConfig } from 'pg'
 import {
   type Commit,
   type Count,
@@ -15,9 +15,17 @@ import {
   topics,
   type WriteOptions,
 } from '../store.ts'
-import { connect, createTransaction, openPool, runnerOnPool, withConnection } from './postgres-connections.ts'
+import {
+  connect,
+  createTransaction,
+  openPool,
+  type Runner,
+  runnerOnPool,
+  withConnection,
+} from './postgres-connections.ts'
 import { isRetryable, isStalePlan, toStoreError } from './postgres-errors.ts'
 import { prepareDatabase, toDatabaseError } from './postgres-schema.ts'
+import type { WatchedPool } from './watched-pool.ts'
 
 export { DatabaseBusy, DatabaseError } from './postgres-schema.ts'
 
@@ -53,7 +61,7 @@ export async function openPostgresStore(url: string, options: Partial<typeof def
   }
 }
 
-function createStore(pool: Pool, notifications: PostgresNotifications, counters: PostgresCounters): Store {
+function createStore(pool: WatchedPool, notifications: PostgresNotifications, counters: PostgresCounters): Store {
   /** Writes in progress, which `close` waits for. */
   const writes = new Set<Promise<unknown>>()
   let isClosed = false
@@ -116,7 +124,7 @@ function beginSql({ concurrent = false, exclusive }: WriteOptions): string {
 }
 
 /** Repeats a transaction that conflicts with others. */
-async function runTransaction<Result>(pool: Pool, attemptTransaction: () => Promise<Result>): Promise<Result> {
+async function runTransaction<Result>(pool: WatchedPool, attemptTransaction: () => Promise<Result>): Promise<Result> {
   let stale = 0
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -129,7 +137,11 @@ async function runTransaction<Result>(pool: Pool, attemptTransaction: () => Prom
   }
 }
 
-function transactionOf<Result>(pool: Pool, work: Work<Result>, options: WriteOptions = {}): () => Promise<Result> {
+function transactionOf<Result>(
+  pool: WatchedPool,
+  work: Work<Result>,
+  options: WriteOptions = {},
+): () => Promise<Result> {
   const run = async (client: PoolClient) => {
     await client.query(beginSql(options))
     const result = await work(transactionOn(client))
@@ -173,11 +185,13 @@ const deleteExpiredSql = `DELETE FROM counters WHERE name IN
   (SELECT name FROM counters WHERE ends_at <= ${now} FOR UPDATE SKIP LOCKED)`
 
 class PostgresCounters implements Counters {
-  readonly #pool: Pool
+  readonly #pool: WatchedPool
+  readonly #runner: Runner
   #expiredAt = Number.NEGATIVE_INFINITY
 
-  constructor(pool: Pool) {
+  constructor(pool: WatchedPool) {
     this.#pool = pool
+    this.#runner = runnerOnPool(pool)
   }
 
   /** Creates the table where needed. The caller prevents concurrent calls. */
@@ -189,11 +203,11 @@ class PostgresCounters implements Counters {
     if (performance.now() - this.#expiredAt >= expiryIntervalMilliseconds) {
       this.#expiredAt = performance.now()
       // Best effort: another process or a later call deletes the rest.
-      this.#pool.query(deleteExpiredSql).catch(() => {})
+      this.#runner.query(deleteExpiredSql).catch(() => {})
     }
     const values = [name, amount, windowMilliseconds]
     try {
-      const { rows } = await this.#pool.query<Count>({ name: 'count', text: addSql, values })
+      const { rows } = await this.#runner.query<Count>({ name: 'count', text: addSql, values })
       return rows[0] as Count
     } catch (error) {
       throw toStoreError(error)
@@ -209,12 +223,14 @@ const runsMilliseconds = 5
 const retryMilliseconds = { min: 100, max: 5000 }
 /** Interval of the queries that detect a lost connection. */
 const probeMilliseconds = 10_000
+/** A connection that does not reply in this time is lost. */
+const probeMillisecondsMax = 3000
 
 const notifySql = 'SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload'
 
 class PostgresNotifications {
   readonly #url: string
-  readonly #pool: Pool
+  readonly #pool: WatchedPool
   /** Identifies this process in payloads, which it ignores when they return. */
   readonly #sender = randomUUID()
   readonly #listeners = new EventEmitter<Record<Topic, []>>().setMaxListeners(0)
@@ -228,7 +244,7 @@ class PostgresNotifications {
   #closed = false
 
   /** @param fallbackMilliseconds interval of a notification on every topic, for those lost with a connection. */
-  constructor(url: string, pool: Pool, fallbackMilliseconds: number) {
+  constructor(url: string, pool: WatchedPool, fallbackMilliseconds: number) {
     this.#url = url
     this.#pool = pool
     this.#fallback = setInterval(() => this.#notifyListeners(topics), fallbackMilliseconds).unref()
@@ -251,7 +267,9 @@ class PostgresNotifications {
     this.#client = client
     client.once('end', () => this.#reopen(client))
     this.#probe = setInterval(() => {
-      client.query('SELECT 1').catch(() => this.#reopen(client))
+      client
+        .query({ text: 'SELECT 1', query_timeout: probeMillisecondsMax } as QueryConfig)
+        .catch(() => this.#reopen(client))
     }, probeMilliseconds).unref()
   }
 
@@ -296,7 +314,10 @@ class PostgresNotifications {
       const payloads = pending.map((topic) => `${topic} ${this.#sender}`)
       const query = { name: 'notify', text: notifySql, values: [channel, payloads] }
       // Best effort: the listeners' fallback replaces a lost notification.
-      if (!this.#pool.ended) await this.#pool.query(query).catch(() => {})
+      if (!this.#pool.ended)
+        await runnerOnPool(this.#pool)
+          .query(query)
+          .catch(() => {})
     }
     this.#flushing = undefined
   }
