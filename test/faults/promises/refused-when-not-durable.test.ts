@@ -24,11 +24,13 @@ interface Scenario {
   fleet: Fleet
   api: ApiMember
   begin(): Promise<void>
+  /** Called while writes are refused. */
+  meanwhile?(): Promise<void>
   end(): Promise<void>
 }
 
 /** Queues runs before, during and after the fault. */
-async function queueDuringFault({ about, fleet, api, begin, end }: Scenario): Promise<void> {
+async function queueDuringFault({ about, fleet, api, begin, meanwhile, end }: Scenario): Promise<void> {
   const { key } = await fleet.createAccount()
   const ledger = newLedger()
   const stop = startCallers(ledger, { urls: () => [api.executionUrl], key })
@@ -36,6 +38,7 @@ async function queueDuringFault({ about, fleet, api, begin, end }: Scenario): Pr
   await begin()
   const refused = () => ledger.rejected.get(503) ?? 0
   await until('calls are refused by 503', () => refused() >= refusals)
+  await meanwhile?.()
   await end()
   const repairedAt = performance.now()
   const before = ledger.acknowledged.length
@@ -82,8 +85,15 @@ async function fillDisk(kind: FleetStore, about: Scenario['about'], test: Parame
     }).toThrow('ENOSPC')
     closeSync(file)
   }
+  // Reads are served, so a proxy must not take the process out of use.
+  const meanwhile = async () => {
+    expect((await fetch(`${api.managementUrl}/readyz`)).status).toBe(200)
+    const metrics = await (await fetch(`${api.managementUrl}/metrics`)).text()
+    expect(metrics).toMatch(/^execution_service_ready\{.*\} 1$/m)
+    expect(metrics).toMatch(/^execution_service_store_unavailable_total\{.*\} [1-9]\d*$/m)
+  }
   const end = async () => rmSync(filler)
-  await queueDuringFault({ about, fleet, api, begin, end })
+  await queueDuringFault({ about, fleet, api, begin, meanwhile, end })
 }
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
