@@ -16,28 +16,55 @@ export interface AccountOptions {
   json?: boolean
 }
 
-/** Opens the store for as long as `act` takes. */
+/**
+ * Opens the store for as long as `act` takes.
+ *
+ * @param creates whether a store that does not exist is created. Otherwise it is an error: with a mistyped DATA_DIR, the
+ * command would seem to succeed.
+ */
 export async function withAdministration(
   act: (administration: Administration, config: Config) => Promise<void>,
+  { creates = false } = {},
 ): Promise<void> {
   const config = readConfig(process.env)
+  if (!creates) await requireStore(config)
   const isNew = config.DATABASE_URL === undefined && !existsSync(join(config.DATA_DIR, 'service.db'))
   const administration = await openAdministration(config)
-  // A forgotten DATA_DIR would otherwise go unnoticed.
   if (isNew) process.stderr.write(`Created a new store in ${config.DATA_DIR}.\n`)
   await act(administration, config).finally(() => administration.close())
 }
 
+/** @throws {CommandError} if there is no store. */
+export async function requireStore({ DATA_DIR, DATABASE_URL }: Config): Promise<void> {
+  const refuse = (place: string, setting: string) => {
+    throw new CommandError(
+      `There is no store in ${place}: set ${setting} as the service has it, or start the service once, which creates a store.`,
+    )
+  }
+  if (DATABASE_URL === undefined) {
+    if (!existsSync(join(DATA_DIR, 'service.db'))) refuse(DATA_DIR, 'DATA_DIR')
+    return
+  }
+  const { inspectDatabase } = await import('../storage/postgres/postgres-inspection.ts')
+  // If the database cannot be reached, opening the store says why.
+  const inspection = await inspectDatabase(DATABASE_URL).catch(() => undefined)
+  await inspection?.close()
+  if (inspection && !inspection.isInitialized) refuse(inspection.path, 'DATABASE_URL')
+}
+
 export async function createAccount(options: { name: string; scopes?: boolean; json?: boolean }): Promise<void> {
   const name = parseName(options.name)
-  await withAdministration(async ({ accounts, links }, config) => {
-    const account = await accounts.create({ name, scopesEnabled: options.scopes ?? false })
-    const token = await links.createWelcomeLink(account.id)
-    const welcomeUrl = token === undefined ? null : linkUrl(config, token)
-    if (options.json) return print(JSON.stringify({ ...toRow(account), welcomeUrl }))
-    print(`Created the account "${account.name}": ${account.id}`)
-    print(`Its owner signs up with this link, which works once, within a day:\n  ${welcomeUrl}`)
-  })
+  await withAdministration(
+    async ({ accounts, links }, config) => {
+      const account = await accounts.create({ name, scopesEnabled: options.scopes ?? false })
+      const token = await links.createWelcomeLink(account.id)
+      const welcomeUrl = token === undefined ? null : linkUrl(config, token)
+      if (options.json) return print(JSON.stringify({ ...toRow(account), welcomeUrl }))
+      print(`Created the account "${account.name}": ${account.id}`)
+      print(`Its owner signs up with this link, which works once, within a day:\n  ${welcomeUrl}`)
+    },
+    { creates: true },
+  )
 }
 
 export async function listAccounts(options: { json?: boolean }): Promise<void> {

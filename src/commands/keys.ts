@@ -14,15 +14,18 @@ export async function createKey(options: CreateOptions): Promise<void> {
   const name = parseName(options.name)
   const expiresAt = options.expiresIn === undefined ? null : Date.now() + parseDuration(options.expiresIn)
   const scopes = options.scopes?.split(',').map((scope) => scope.trim()) ?? null
-  await withAdministration(async ({ accounts, apiKeys }) => {
-    const accountId = await findAccountId(accounts, options.account)
-    const userId = await accounts.findOwnerId(accountId)
-    const key = await apiKeys.create({ accountId, userId, name, scopes, expiresAt }, operator)
-    if (options.json) return print(JSON.stringify({ id: key.id, value: key.value, ...toRow(key) }))
-    print(key.value)
-    // On standard error, so that `$(… keys create --name ci)` is the value alone.
-    process.stderr.write(`\nThis is the API key "${key.name}". Copy it now: it won't be shown again.\n`)
-  })
+  await withAdministration(
+    async ({ accounts, apiKeys }) => {
+      const accountId = await findAccountId(accounts, options.account)
+      const userId = await accounts.findOwnerId(accountId)
+      const key = await apiKeys.create({ accountId, userId, name, scopes, expiresAt }, operator)
+      if (options.json) return print(JSON.stringify({ id: key.id, value: key.value, ...toRow(key) }))
+      print(key.value)
+      // On standard error, so that `$(… keys create --name ci)` is the value alone.
+      process.stderr.write(`\nThis is the API key "${key.name}". Copy it now: it won't be shown again.\n`)
+    },
+    { creates: true },
+  )
 }
 
 export async function listKeys(options: AccountOptions): Promise<void> {

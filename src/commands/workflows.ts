@@ -8,7 +8,7 @@ import { displayPath } from '../domain/deployments/bundle.ts'
 import type { Deployment } from '../domain/deployments/deployments.sql.ts'
 import { describeBreaking } from '../domain/deployments/evolution.ts'
 import { builderIdentity } from '../domain/workflows/executor-identity.ts'
-import { type AccountOptions, findAccountId, withAdministration } from './accounts.ts'
+import { type AccountOptions, findAccountId, requireStore, withAdministration } from './accounts.ts'
 import { CommandError, print, table } from './output.ts'
 
 export async function deployWorkflows(argument: string | undefined, options: AccountOptions): Promise<void> {
@@ -17,6 +17,7 @@ export async function deployWorkflows(argument: string | undefined, options: Acc
   if (directory === undefined) {
     throw new CommandError('Name the directory to deploy, as in `workflows deploy DIR`, or set WORKFLOWS_DIR.')
   }
+  await requireStore(config)
   // Before the store is opened: what is invalid changes nothing.
   const snapshot = await buildSnapshot(directory, {
     identity: builderIdentity({ ...config, WORKFLOWS_DIR: directory }),

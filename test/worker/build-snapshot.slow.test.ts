@@ -20,7 +20,7 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
   [
     'exports nothing',
     { 'a.mjs': 'console.log("a")' },
-    'DIR/a.mjs is not a valid workflow: its default export must be the result of defineWorkflow.',
+    'DIR/a.mjs is not a valid workflow: its default export must be the result of defineWorkflow; a module that workflows import belongs in a subdirectory.',
   ],
   [
     'has an unknown option',
@@ -52,8 +52,32 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
   ],
   [
     'has an invalid schema',
-    { 'a.mjs': moduleText('a', "output: { type: 'strnig' }, run: () => null") },
-    /^DIR\/a\.mjs:\d+: The output schema of workflow "a" is invalid: \/type must be .+\.$/,
+    { 'a.mjs': moduleText('a', "output: {\n  items: {\n    type: 'strnig' } }, run: () => null") },
+    /^DIR\/a\.mjs:3: The output schema of workflow "a" is invalid: \/items\/type must be equal to one of the .+\.$/,
+  ],
+  [
+    'has a misspelt keyword',
+    {
+      'a.mjs': moduleText(
+        'a',
+        "variables: { type: 'object', properties: { maxLenght: {\nmaxLenght: 1 } } }, run: () => null",
+      ),
+    },
+    'DIR/a.mjs:2: The variables schema of workflow "a" is invalid: /properties/maxLenght/maxLenght is an unknown keyword.',
+  ],
+  [
+    'has a reference to nothing',
+    { 'a.mjs': moduleText('a', "output: { $defs: { a: {} },\n items: {\n$ref: '#/$defs/b' } }, run: () => null") },
+    'DIR/a.mjs:3: The output schema of workflow "a" is invalid: /items/$ref refers to #/$defs/b, which the schema does not have.',
+  ],
+  [
+    'has an unknown format',
+    {
+      'a.ts': `${header}const text = () => ({ type: 'string', format: 'mail' }) as const
+        export default defineWorkflow({ id: 'a', version: '1', title: 'A', variables: { type: 'object' },
+          output: { type: 'array', items: text() }, run: () => [] })`,
+    },
+    'DIR/a.ts:4: The output schema of workflow "a" is invalid: /items/format is "mail", which is no known format.',
   ],
   [
     'has a pattern that can take very long',

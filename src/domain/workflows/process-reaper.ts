@@ -14,7 +14,8 @@ const variable = 'EXECUTION_SERVICE_PROCESS'
 
 /**
  * Arguments: the mark of all processes, the seconds that they have to end by themselves when the pipe closes, and how the
- * paths of their files begin.
+ * paths of their files begin. Files of other users may have such a name too, and stay: some versions of rm can be led out
+ * of a directory whose owner replaces a part of it by a link.
  */
 const script = `
 PATH=/usr/bin:/bin
@@ -35,7 +36,7 @@ while read -r mark; do
 done
 sleep $grace
 sweep "$1"
-[ -z "$3" ] || rm -rf "$3"*
+[ -z "$3" ] || for each in "$3"*; do [ -O "$each" ] && rm -rf "$each"; done
 `
 
 export class ProcessReaper {

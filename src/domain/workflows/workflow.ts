@@ -82,7 +82,11 @@ export function parseWorkflow(
     const line = findLine(option)
     throw new WorkflowError(`${line === undefined ? path : `${path}:${line}`} is not a valid workflow: ${rule}.`)
   }
-  check(isRecord(definition), 'its default export must be the result of defineWorkflow')
+  const isDefinition = isRecord(definition) && required.some((name) => Object.hasOwn(definition, name))
+  check(
+    isDefinition,
+    'its default export must be the result of defineWorkflow; a module that workflows import belongs in a subdirectory',
+  )
   const unknown = findUnknownMember(definition)
   check(
     unknown === undefined,

@@ -122,7 +122,7 @@ test.each([undefined, null, 'text', [], () => definition])(
   'a default export that is not a definition (%o) is rejected',
   (value) => {
     expect(() => parseWorkflow('example.ts', value)).toThrow(
-      'example.ts is not a valid workflow: its default export must be the result of defineWorkflow.',
+      'example.ts is not a valid workflow: its default export must be the result of defineWorkflow; a module that workflows import belongs in a subdirectory.',
     )
   },
 )
