@@ -60,10 +60,10 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
     {
       'a.mjs': moduleText(
         'a',
-        "variables: { type: 'object', properties: { maxLenght: {\nmaxLenght: 1 } } }, run: () => null",
+        "variables: { type: 'object', properties: { maximumLength: {\nmaximumLength: 1 } } }, run: () => null",
       ),
     },
-    'DIR/a.mjs:2: The variables schema of workflow "a" is invalid: /properties/maxLenght/maxLenght is an unknown keyword.',
+    'DIR/a.mjs:2: The variables schema of workflow "a" is invalid: /properties/maximumLength/maximumLength is an unknown keyword.',
   ],
   [
     'has a reference to nothing',

@@ -158,8 +158,6 @@ export type LiveCommand =
 export const absenceMillisecondsMax = 2 * 60_000
 /** Time of an attempt that does not count towards its time limit because it is paused. */
 export const pausedMillisecondsMax = 30 * 60_000
-/** How long a workflow waits until someone takes over, unless it says otherwise. */
-export const awaitedMinutes = { default: 10, max: 30 }
 
 const textLengthMax = 10_000
 const coordinateMax = 100_000

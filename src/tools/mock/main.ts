@@ -73,7 +73,7 @@ function readOptions(): Options {
   }
 }
 
-await exitOnError(async () => {
+async function mock(): Promise<void> {
   const options = readOptions()
   const host = process.env.HOST || settings.HOST.default
   const executionPort = readPort('MOCK_EXECUTION_PORT', defaultPorts.execution)
@@ -95,7 +95,7 @@ await exitOnError(async () => {
     log.flush()
   })
   process.stderr.write(`${banner(await starting, workflows, options.webhook)}\n`)
-})
+}
 
 // Runs the `prism` command, without the stages of the service in front.
 
@@ -118,3 +118,5 @@ export async function stopProcess(child: ChildProcess): Promise<void> {
   child.kill()
   await once(child, 'exit')
 }
+
+if (import.meta.main) await exitOnError(mock)

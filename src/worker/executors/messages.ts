@@ -92,6 +92,9 @@ export type CaptureState = 'never' | 'onSuccess' | 'always'
  */
 export type CapturedState = { json: string } | { tooLarge: number } | { unreadable: string } | undefined
 
+/** How long a workflow waits until someone takes over, unless it says otherwise. */
+export const awaitedMinutes = { default: 10, max: 30 }
+
 /** The descriptor of the channel in the executor. It is a socket, open in both directions. */
 export const channelDescriptor = 3
 

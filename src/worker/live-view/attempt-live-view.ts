@@ -1,14 +1,13 @@
 /** The worker's part of a watched attempt: the latest frame and tabs of its browser, for those who are sent them. */
 import {
   absenceMillisecondsMax,
-  awaitedMinutes,
   type Control,
   type Controller,
   type LiveCommand,
   type WatchedAttempt,
 } from '../../domain/run-api/live-views.ts'
 import { messageLengthMax, truncate } from '../../domain/runs/reported-values.ts'
-import type { AttemptMessage, ToExecutor } from '../executors/messages.ts'
+import { type AttemptMessage, awaitedMinutes, type ToExecutor } from '../executors/messages.ts'
 
 type ScreencastAction = Extract<ToExecutor, { type: 'screencast' }>['action']
 export type Shown = Extract<AttemptMessage, { type: 'frame' | 'tabs' }> | ControlEvent

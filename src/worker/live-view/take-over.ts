@@ -1,6 +1,5 @@
 /** Pauses a workflow while a person controls its browser, in the executor. */
-import { awaitedMinutes } from '../../domain/run-api/live-views.ts'
-import type { AttemptMessage } from '../executors/messages.ts'
+import { type AttemptMessage, awaitedMinutes } from '../executors/messages.ts'
 import { toText } from '../executors/workflow-values.ts'
 
 export class TakeOver {
