@@ -183,6 +183,8 @@ export async function startWorker(
   // Before the worker starts, so that a worker whose port is in use does not register.
   const listener = isManaged ? await listenForManagement(config, { metrics: () => metrics.text(), ready }) : undefined
   await worker.start()
+  if (process.getuid?.() === 0 && config.EXECUTOR_UID === undefined)
+    log.warn('workflows have the rights of root: set EXECUTOR_UID, or start the worker as another user')
   metrics.initializeWorkflows(worker.workflows())
   readiness.start()
   return {

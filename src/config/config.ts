@@ -117,6 +117,16 @@ export const settings = {
     default: undefined,
     read: (text: string, name: string): number | undefined => readInteger(text, name, 1, 2 ** 32 - 2),
   },
+  EXECUTOR_ENV: {
+    description:
+      "Names of the worker's environment variables that workflows get, separated by commas, such as `SHOP_URL,MAIL_*`, in addition to those of [the environment of workflows](guides/running-in-production.md#the-environment-of-workflows).",
+    default: undefined,
+    read: (text: string, name: string): readonly string[] => {
+      const wrong = readNames(text).find((each) => !/^[A-Za-z_][A-Za-z0-9_]*\*?$/.test(each) || isSecretVariable(each))
+      if (wrong === undefined) return readNames(text)
+      throw new ConfigError(`${name} contains "${wrong}": set it to names of variables, separated by commas.`)
+    },
+  },
   BROWSER_PATH: {
     description:
       'Chrome or Chromium executable for runs. By default an installed browser, otherwise the one that `npm ci` installs.',
@@ -222,9 +232,30 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   return config
 }
 
+/** Names separated by commas. */
+function readNames(text: string): string[] {
+  return text.split(',').flatMap((name) => name.trim() || [])
+}
+
 const secretVariables = ['BROWSER_CDP_URL', 'DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS']
 
-/** The environment for processes that run untrusted code: workflows and web pages. */
+/** Variables that workflows get without EXECUTOR_ENV: what programs need to find each other, proxies and certificates. */
+const executorVariables = [
+  ...['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'LANG', 'LANGUAGE', 'LC_*', 'TZ', 'TMPDIR', 'LD_LIBRARY_PATH'],
+  ...['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'http_proxy', 'https_proxy', 'no_proxy'],
+  ...['NODE_ENV', 'NODE_EXTRA_CA_CERTS', 'NODE_COMPILE_CACHE', 'SSL_CERT_DIR', 'SSL_CERT_FILE', 'BROWSER_PATH'],
+]
+
+/** The environment for processes that run code of workflows. */
+export function executorEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const named = [...executorVariables, ...readNames(environment.EXECUTOR_ENV ?? '')]
+  const isNamed = (name: string) =>
+    named.some((each) => (each.endsWith('*') ? name.startsWith(each.slice(0, -1)) : name === each))
+  const entries = Object.entries(environment).filter(([name]) => isNamed(name) && !isSecretVariable(name))
+  return Object.fromEntries(entries)
+}
+
+/** The environment for a browser. */
 export function environmentWithoutSecrets(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !isSecretVariable(name)))
 }

@@ -100,7 +100,13 @@ async function start(dataDirectory: string, siteAddress: string, cleanUp: (() =>
   const workflows = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
   const settings = { DATA_DIR: dataDirectory, WORKFLOWS_DIR: workflows, SHUTDOWN_SECONDS: '1', LOG_LEVEL: 'error' }
   // The worker process inherits them. The website of the demo is not at a public address.
-  Object.assign(process.env, { ...ports, ...process.env, ...settings, EXAMPLE_PRIVATE_ADDRESSES: siteAddress })
+  Object.assign(process.env, {
+    ...ports,
+    ...process.env,
+    ...settings,
+    EXAMPLE_PRIVATE_ADDRESSES: siteAddress,
+    EXECUTOR_ENV: 'EXAMPLE_*',
+  })
   const config = readConfig(process.env)
   const service = await startService(config, openLog(config), main)
   cleanUp.push(() => service.stop())

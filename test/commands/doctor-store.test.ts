@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { type Migration, Migrator } from 'kysely/migration'
+import { Migrator } from 'kysely/migration'
 import { describe, expect, test } from 'vitest'
 import {
   checkDisk,
@@ -28,8 +28,7 @@ import { checkEncryptionKey } from '../../src/commands/doctor/encryption-key.ts'
 import { checkClock, openEmbeddedStore } from '../../src/commands/doctor/examine.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
-import { migrationsFor } from '../../src/storage/migrations/migrations.ts'
-import { connect, sqliteColumnTypes } from '../../src/storage/sqlite/sqlite-connection.ts'
+import { connect } from '../../src/storage/sqlite/sqlite-connection.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { newAccount, newDirectory, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
 
@@ -83,14 +82,13 @@ describe('the store', () => {
   test('passes with an earlier schema, and the clock is still checked', async (test) => {
     const directory = await newDirectory(test)
     const { database, tx } = connect(join(directory, 'service.db'), { readOnly: false })
-    const { '0001-initial': initial } = migrationsFor(sqliteColumnTypes)
-    const provider = { getMigrations: async () => ({ '0001-initial': initial as Migration }) }
-    await new Migrator({ db: tx.query, provider }).migrateToLatest()
+    // A migrator that has applied none of the migrations, and one of the tables.
+    await new Migrator({ db: tx.query, provider: { getMigrations: async () => ({}) } }).migrateToLatest()
     const at = Date.now()
-    database.exec(`INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', 'Default', 0, ${at})`)
+    database.exec(`CREATE TABLE accounts (created_at BIGINT NOT NULL); INSERT INTO accounts VALUES (${at})`)
     database.close()
     const inspected = await open(test, directory)
-    const detail = expect.stringMatching(/earlier schema; the next start migrates it \(0002-dashboard, .+\)$/)
+    const detail = expect.stringMatching(/earlier schema; the next start migrates it \(0001-schema\)$/)
     expect(await checkStore(inspected)).toMatchObject({ status: 'ok', detail })
     expect(await checkClock(inspected, at)).toMatchObject({ status: 'ok' })
     expect(await checkClock(inspected, at - 2 * minute)).toMatchObject({ status: 'fail' })

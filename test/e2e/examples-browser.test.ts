@@ -17,7 +17,7 @@ let site: Site
 
 beforeAll(async () => {
   const workflows = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
-  const access = { EXAMPLE_PRIVATE_ADDRESSES: '127.0.0.1' }
+  const access = { EXAMPLE_PRIVATE_ADDRESSES: '127.0.0.1', EXECUTOR_ENV: 'EXAMPLE_*' }
   installation = await newInstallation({ WORKFLOWS_DIR: workflows, LOG_LEVEL: 'trace', ...access })
   site = await startSite({ token: 'of no member here', password })
   service = await installation.start()

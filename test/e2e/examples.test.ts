@@ -32,7 +32,11 @@ const { workflows } = snapshot
 
 /** The directory of the examples. Executors inherit both variables. */
 const filesDirectory = await mkdtemp(join(tmpdir(), 'examples-'))
-Object.assign(process.env, { EXAMPLE_FILES_DIR: filesDirectory, EXAMPLE_PRIVATE_ADDRESSES: '127.0.0.1' })
+Object.assign(process.env, {
+  EXAMPLE_FILES_DIR: filesDirectory,
+  EXAMPLE_PRIVATE_ADDRESSES: '127.0.0.1',
+  EXECUTOR_ENV: 'EXAMPLE_*',
+})
 
 const temporaryDirectory = (): Promise<string> => mkdtemp(join(filesDirectory, 'files-'))
 
@@ -110,6 +114,7 @@ afterAll(async () => {
   await storage.close()
   await rm(filesDirectory, { recursive: true })
   // Services of other test files in this process must not inherit them.
+  delete process.env.EXECUTOR_ENV
   delete process.env.EXAMPLE_FILES_DIR
   delete process.env.EXAMPLE_PRIVATE_ADDRESSES
 })

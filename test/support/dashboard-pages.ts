@@ -21,7 +21,11 @@ export interface ShownPage {
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** The service whose pages are shown has the examples, which may read this checkout. */
-export const exampleSettings = { WORKFLOWS_DIR: `${root}examples/workflows`, EXAMPLE_FILES_DIR: root }
+export const exampleSettings = {
+  WORKFLOWS_DIR: `${root}examples/workflows`,
+  EXAMPLE_FILES_DIR: root,
+  EXECUTOR_ENV: 'EXAMPLE_*',
+}
 
 const at = (name: string, path: string): ShownPage => ({ name, open: (page) => page.goto(path) })
 

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { environmentWithoutSecrets, readConfig, settings } from '../../src/config/config.ts'
+import { environmentWithoutSecrets, executorEnvironment, readConfig, settings } from '../../src/config/config.ts'
 import { ConfigError } from '../../src/config/setting-kinds.ts'
 
 test('every setting has a default or is optional', () => {
@@ -193,7 +193,27 @@ test('an invalid OTEL_EXPORTER_OTLP_ENDPOINT is rejected without its value, whic
   )
 })
 
-test('processes that run workflows do not get the credentials of the trace exporter', () => {
+test('browsers do not get the credentials of the trace exporter', () => {
   const environment = { OTEL_EXPORTER_OTLP_HEADERS: 'authorization=a-token', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a' }
   expect(environmentWithoutSecrets({ ...environment, PATH: '/bin' })).toEqual({ PATH: '/bin' })
+})
+
+test('workflows get the variables that EXECUTOR_ENV names, a documented few, and no others', () => {
+  const environment = {
+    PATH: '/bin',
+    LC_ALL: 'C',
+    AWS_SECRET_ACCESS_KEY: 'a',
+    SHOP_URL: 'b',
+    MAIL_HOST: 'c',
+    MAIL: 'd',
+  }
+  expect(executorEnvironment(environment)).toEqual({ PATH: '/bin', LC_ALL: 'C' })
+  const named = { ...environment, DATABASE_URL: 'postgres://a', EXECUTOR_ENV: 'SHOP_URL, MAIL_*,DATABASE_*' }
+  expect(executorEnvironment(named)).toEqual({ PATH: '/bin', LC_ALL: 'C', SHOP_URL: 'b', MAIL_HOST: 'c' })
+})
+
+test.each(['1A', 'A B', 'A=b', 'ENCRYPTION_KEY', '*'])('EXECUTOR_ENV with %j is refused', (text) => {
+  expect(() => readConfig({ EXECUTOR_ENV: text })).toThrow(
+    new ConfigError(`EXECUTOR_ENV contains "${text}": set it to names of variables, separated by commas.`),
+  )
 })

@@ -27,7 +27,8 @@ test('the README begins with an example workflow, and has fewer than 150 lines',
 test.each(documents)('%s names settings, commands and files that exist', (document) => {
   const text = read(document)
   const variables = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name)
-  const others = /^(EXAMPLE_|NODE_|OTEL_|MOCK_|TEST_|API_KEY|POSTGRES_|TEST_POSTGRES_BIN|RUN_ID|BROWSER_CONTEXT_ID)/
+  const others =
+    /^(EXAMPLE_|NODE_|OTEL_|MOCK_|SHOP_|SSL_|LD_|HTTPS?_PROXY|NO_PROXY|TEST_|API_KEY|POSTGRES_|TEST_POSTGRES_BIN|RUN_ID|BROWSER_CONTEXT_ID)/
   expect(variables.filter((name) => !(name in settings) && !others.test(name))).toEqual([])
 
   const scripts = [...text.matchAll(/npm run (?:--silent )?(\w[\w:-]*)/g)].map(([, name = '']) => name)

@@ -246,6 +246,8 @@ test('a module sees no secret of the service in its environment', async (test) =
   const names = ['BROWSER_CDP_URL', 'DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS']
   for (const name of names) vi.stubEnv(name, 'canary')
   vi.stubEnv('SETTING_OF_A_WORKFLOW', 'canary')
+  vi.stubEnv('ANOTHER_SETTING', 'canary')
+  vi.stubEnv('EXECUTOR_ENV', 'SETTING_*')
   test.onTestFinished(() => void vi.unstubAllEnvs())
   const seen = "Object.keys(process.env).filter((name) => process.env[name] === 'canary').join()"
   const directory = await writeModules(test, { 'a.mjs': moduleText('a', `title: ${seen}, run: () => null`) })

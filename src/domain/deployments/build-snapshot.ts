@@ -7,7 +7,7 @@ import { resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
-import { environmentWithoutSecrets } from '../../config/config.ts'
+import { executorEnvironment } from '../../config/config.ts'
 import { readLines } from '../workflows/bounded-lines.ts'
 import type { Identity } from '../workflows/executor-identity.ts'
 import { type Mark, ProcessReaper } from '../workflows/process-reaper.ts'
@@ -165,7 +165,7 @@ async function runStep(step: Step, paths: string[], options: StepOptions): Promi
   // Output of the modules goes to stderr: stdout is for logs and for the output of commands.
   const child = spawn(process.execPath, [processModule, step, ...paths], {
     ...identity,
-    env: { ...environmentWithoutSecrets(process.env), ...mark?.environment },
+    env: { ...executorEnvironment(process.env), ...mark?.environment },
     stdio: [input === undefined ? 'ignore' : 'pipe', 2, 'inherit', 'pipe'],
     detached: mark !== undefined,
   })

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex, Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
-import { environmentWithoutSecrets } from '../../config/config.ts'
+import { executorEnvironment } from '../../config/config.ts'
 import { readLines } from '../../domain/workflows/bounded-lines.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
 import { HeapReport, type Mark, type ProcessEnd, type ProcessReaper } from '../../domain/workflows/process-reaper.ts'
@@ -84,7 +84,7 @@ export class ExecutorProcess {
     this.#memoryMegabytesMax = memoryMegabytesMax
     this.#child = spawn(process.execPath, [`--max-old-space-size=${memoryMegabytesMax}`, module, directory], {
       ...identity,
-      env: { ...environmentWithoutSecrets(process.env), ...this.#mark.environment },
+      env: { ...executorEnvironment(process.env), ...this.#mark.environment },
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       detached: true,
     })
