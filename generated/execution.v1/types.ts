@@ -1056,7 +1056,8 @@ export interface components {
         };
         /**
          * @description A file that shows what the browser did in an attempt: a screenshot of an open page, a summary with the pages, their
-         *     console and failed requests, or a Playwright trace. Secrets are masked, except in images.
+         *     console and failed requests, or a Playwright trace. Secrets are masked, except in images. The process that runs the
+         *     workflow records it, so the workflow's code can change or write it: it helps to find an error and proves nothing.
          */
         RunEvidence: {
             name: components["schemas"]["ArtifactName"];

@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Claim } from '../../src/domain/queue/attempts.ts'
 import type { NewArtifact } from '../../src/domain/runs/artifact.ts'
+
+import { traceViewerPath } from '../../src/surfaces/dashboard/trace-viewer/trace-viewer.ts'
 import { buildEvidence } from '../../src/worker/evidence/build-evidence.ts'
 import { EvidenceRecorder, type RawEvidence } from '../../src/worker/evidence/recorder.ts'
 import { type Browser, browserErrors, startBrowser } from '../support/browser.ts'
@@ -22,7 +24,9 @@ afterAll(async () => {
 })
 
 /** A page with a script, which must not run again when its snapshot is shown. */
-const markup = `<h1>A shop</h1><button onclick="fetch('/runs')">Buy</button><script>document.body.dataset.ran = 'yes'</script>`
+const markup = `<h1>A shop</h1><button onclick="fetch('/runs')">Buy</button>
+  <form method="post" action="/profile/sign-out-everywhere"><button>Leave</button></form>
+  <script>document.body.dataset.ran = 'yes'</script>`
 
 /** What an executor sends of a page that it has recorded. */
 async function recordEvidence(context: Test): Promise<NewArtifact[]> {
@@ -89,6 +93,35 @@ test('a failed run shows its screenshots, and its trace opens in a viewer that r
     return Promise.all([read('/runs'), read('/assets/x'), read('ping')])
   })
   expect(refused).toEqual(['refused', 'refused', 200])
+})
+
+test("a traced page is no page of the dashboard's origin, and submits no form wherever it is framed", async (context) => {
+  const ada = await signIn(dashboard)
+  const page = await open(context, ada)
+  const requests: string[] = []
+  page.context().on('request', (request) => requests.push(`${request.method()} ${new URL(request.url()).pathname}`))
+  await page.goto(traceViewerPath(await failRun(context, ada), 'attempt-1-trace.zip'))
+  await page.getByRole('treeitem', { name: 'Screenshot' }).click()
+  const shown = page.locator('iframe.snapshot-visible')
+  await shown.contentFrame().getByRole('button', { name: 'Leave' }).waitFor()
+  const address = await shown.evaluate((frame: HTMLIFrameElement) => frame.contentWindow?.location.href ?? '')
+  expect(new URL(address).pathname).toMatch(/^\/trace-viewer\/snapshot\//)
+
+  const tab = await page.context().newPage()
+  expect((await tab.goto(address))?.status()).toBe(404)
+  expect(await tab.getByRole('button').count()).toBe(0)
+
+  // The viewer's frames forbid forms; this frame leaves that to the policy of the snapshot.
+  await page.evaluate((src) => {
+    const frame = Object.assign(document.createElement('iframe'), { src, name: 'plain' })
+    document.body.append(Object.assign(frame, { style: 'position: fixed; z-index: 1000; inset: 0' }))
+  }, address)
+  const plain = page.frameLocator('iframe[name=plain]')
+  await plain.getByRole('button', { name: 'Leave' }).click()
+  // Chromium reports the refusal after the click.
+  await expect.poll(() => browserErrors(page)).toContainEqual(expect.stringMatching(/form/i))
+  expect(requests.filter((each) => each.startsWith('POST'))).toEqual([])
+  expect((await ada.visitor.get('/runs')).status).toBe(200)
 })
 
 test('a trace is not found by users of another account, nor without evidence', async (context) => {

@@ -14,7 +14,12 @@ export const artifactWritesMax = 100
 export const artifactNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 
 /** Names of evidence. A workflow's file of the same name would replace it. */
-const evidenceNamePattern = /^attempt-\d+-(page-\d+\.jpg|browser\.json|trace\.zip)$/
+const evidenceNamePattern = /^attempt-(\d+)-(?:page-\d+\.jpg|browser\.json|trace\.zip)$/
+
+/** @returns whether the file may be evidence of the attempt. */
+export function isEvidenceOf(attempt: number, name: string): boolean {
+  return evidenceNamePattern.exec(name)?.[1] === `${attempt}`
+}
 
 /** An artifact that cannot be stored; the message says why. */
 export class ArtifactError extends Error {}

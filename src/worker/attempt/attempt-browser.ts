@@ -9,7 +9,7 @@ import {
   stateBytesMax,
 } from '../../domain/browser-contexts/storage-state.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
-import { evidenceFilesMax, type NewArtifact } from '../../domain/runs/artifact.ts'
+import { evidenceFilesMax, isEvidenceOf, type NewArtifact } from '../../domain/runs/artifact.ts'
 import { toRunError } from '../../domain/runs/reported-values.ts'
 import type { Report } from '../../domain/runs/run.ts'
 import type { Outcome, RunStatus } from '../../domain/runs/run-state.ts'
@@ -260,7 +260,7 @@ export class AttemptEvidence {
     // The attempt no longer waits for it.
     if (this.#state === 'settled') return
     this.#files += 1
-    if (this.#files > evidenceFilesMax || !name.startsWith(`attempt-${this.#attempt}-`)) {
+    if (this.#files > evidenceFilesMax || !isEvidenceOf(this.#attempt, name)) {
       throw new Error('The executor sent a file that is not evidence of its attempt.')
     }
     const artifact = { name, mediaType: mediaType as NewArtifact['mediaType'], content: Buffer.from(content, 'base64') }

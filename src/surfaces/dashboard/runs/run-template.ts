@@ -264,6 +264,7 @@ function renderAttempt(id: string, attempt: number, evidence: readonly Artifact[
     ${renderPreviews(id, evidence)}
     <p>${open ?? nothing}</p>
     <p class="muted">Download: ${downloads}</p>
+    <p class="muted">Recorded by the process that runs the workflow, whose code can change these files.</p>
   </section>`
 }
 

@@ -1,11 +1,31 @@
-// Playwright's service worker answers the viewer from the trace. It shows DOM snapshots with a policy that runs none of
-// their scripts, but files of the trace without one: such a file must not become a page of this origin.
+// Playwright's service worker answers the viewer from the trace. This one, in front of it, keeps what a trace contains from
+// becoming a page of the dashboard's origin: the viewer's own pages are the only documents, and a DOM snapshot may only be
+// framed.
+const base = new URL(self.registration.scope).pathname
+const pages = ['index.html', 'snapshot.html'].map((name) => base + name)
+
+/** In addition to Playwright's policy, which runs no script of a snapshot. The viewer's frames have the same sandbox. */
+const snapshotPolicy = "form-action 'none'; frame-ancestors 'self'; sandbox allow-same-origin allow-scripts"
+
 self.addEventListener('fetch', (event) => {
-  const { pathname, searchParams } = new URL(event.request.url)
-  const isFile = pathname.startsWith(`${new URL(self.registration.scope).pathname}file/`)
+  const { destination, mode, url } = event.request
+  const { pathname, searchParams } = new URL(url)
+  if (mode !== 'navigate' || pages.includes(pathname)) return
+  if (destination === 'iframe' && pathname.startsWith(`${base}snapshot/`)) {
+    const respond = event.respondWith.bind(event)
+    event.respondWith = (response) => respond(Promise.resolve(response).then(withPolicy))
+    return
+  }
   // With `dn`, the response is a download.
-  if (event.request.mode !== 'navigate' || !isFile || searchParams.has('dn')) return
+  if (pathname.startsWith(`${base}file/`) && searchParams.has('dn')) return
   event.stopImmediatePropagation()
   event.respondWith(new Response(null, { status: 404 }))
 })
+
+function withPolicy(response) {
+  const headers = new Headers(response.headers)
+  headers.append('Content-Security-Policy', snapshotPolicy)
+  return new Response(response.body, { status: response.status, headers })
+}
+
 importScripts('playwright.sw.js')
