@@ -4,9 +4,11 @@ import {
   existsSync,
   lutimesSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   symlinkSync,
   utimesSync,
 } from 'node:fs'
@@ -27,9 +29,10 @@ import { newDirectory } from '../support/domain.ts'
 import { waitForProcessEnd } from '../support/processes.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
-/** Makes browsers create their files in a new directory. */
+/** Makes browsers create their files in a new directory, whose path is short enough for their sockets. */
 async function ownTemporaryDirectory(test: TestContext): Promise<string> {
-  const directory = await newDirectory(test)
+  const directory = mkdtempSync('/tmp/test-')
+  test.onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   vi.stubEnv('TMPDIR', directory)
   test.onTestFinished(() => void vi.unstubAllEnvs())
   return directory

@@ -7,6 +7,7 @@ import type { WebhookDeliveriesTable } from '../../storage/tables/tables.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { notFound, wrongCursor } from '../problems.ts'
+import type { Workflows } from '../workflows/workflows.ts'
 import { findUrlError } from './send-webhook.ts'
 import type { WebhookDeliveries } from './webhook-deliveries.ts'
 import { type EndpointChange, endpointsMax, type WebhookEndpoint, type WebhookEndpoints } from './webhook-endpoints.ts'
@@ -42,6 +43,17 @@ const unknownWorkflow = 'is no workflow of this account'
 /** Maximum number of reported errors, as for every request. */
 const errorsMax = 20
 
+/** @param known the workflows that the endpoint names already. */
+export function findUnknownWorkflows(
+  { workflowIds = [] }: EndpointChange,
+  workflows: Pick<Workflows, 'get'>,
+  known: readonly string[] = [],
+): { pointer: string; detail: string }[] {
+  return workflowIds.flatMap((id, index) =>
+    known.includes(id) || workflows.get(id) ? [] : { pointer: `/workflowIds/${index}`, detail: unknownWorkflow },
+  )
+}
+
 export interface WebhookDependencies {
   workflows: WorkflowRegistry
   webhookEndpoints: WebhookEndpoints
@@ -56,17 +68,9 @@ export function webhookOperations({
   webhookPrivateAddresses,
   workflows,
 }: WebhookDependencies): Operations {
-  /** @param known the workflows that the endpoint names already. */
-  const findInvalid = (
-    { accountId }: Principal,
-    { url, workflowIds = [] }: EndpointChange,
-    known: readonly string[],
-  ) => {
-    const urlError = url === undefined ? undefined : findUrlError(url, webhookPrivateAddresses)
-    const current = workflows.current(accountId)
-    const errors = workflowIds.flatMap((id, index) =>
-      known.includes(id) || current.get(id) ? [] : { pointer: `/workflowIds/${index}`, detail: unknownWorkflow },
-    )
+  const findInvalid = ({ accountId }: Principal, change: EndpointChange, known: readonly string[]) => {
+    const urlError = change.url === undefined ? undefined : findUrlError(change.url, webhookPrivateAddresses)
+    const errors = findUnknownWorkflows(change, workflows.current(accountId), known)
     if (urlError !== undefined) errors.unshift({ pointer: '/url', detail: urlError })
     return errors.length > 0 ? invalidRequest(errors.slice(0, errorsMax)) : undefined
   }

@@ -6,6 +6,8 @@ import { invalidRequest } from '../../contract/problem.ts'
 import { describeRefusedStart } from '../../domain/queue/queue-problems.ts'
 import type { RefusedStart } from '../../domain/queue/reused-steps.ts'
 import { runUnfinished } from '../../domain/run-api/queue-operations.ts'
+import type { EndpointChange } from '../../domain/webhooks/webhook-endpoints.ts'
+import { findUnknownWorkflows } from '../../domain/webhooks/webhook-operations.ts'
 import { workflowOperations } from '../../domain/workflows/workflow-operations.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { workflowsDocument } from '../../domain/workflows/workflows-document.ts'
@@ -88,7 +90,7 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
   }
   const handlers = operations.map((operation): [string, Handler] => {
     const handler: Handler = async (request) => {
-      const refused = operation.id === 'queueRemoteRunBatch' ? refuseBatch(workflows, request) : undefined
+      const refused = refuse(operation.id, workflows, request)
       if (refused) return refused
       const handle = isChosen(request.headers.prefer as string | undefined) ? undefined : own[operation.id]
       const response = (await handle?.(request)) ?? notHere
@@ -101,6 +103,14 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
     return [operation.id, handler]
   })
   return { ...Object.fromEntries(handlers), queueRemoteRun: queue(clock) }
+}
+
+/** Refuses what the service refuses beyond the document. */
+function refuse(operationId: string, workflows: Workflows, request: HandlerRequest): HandlerResponse | undefined {
+  if (operationId === 'queueRemoteRunBatch') return refuseBatch(workflows, request)
+  if (operationId !== 'createWebhookEndpoint' && operationId !== 'updateWebhookEndpoint') return undefined
+  const errors = findUnknownWorkflows(request.body as EndpointChange, workflows)
+  return errors.length > 0 ? invalidRequest(errors) : undefined
 }
 
 /** The run was not queued here: Prism responds. */
