@@ -153,6 +153,7 @@ program
   .description('restore a backup into the data directory; stop the service first')
   .argument('<file>', 'a file that `backup` has written')
   .option('--replace', 'replace the present store, which is kept under another name')
+  .option('--unsigned', 'accept a backup that was written without a key')
   .action(async (file, options) => (await import('./commands/restore.ts')).restore(file, options))
 
 program

@@ -2,13 +2,14 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Config, readConfig } from '../config/config.ts'
+import { ConfigError } from '../config/setting-kinds.ts'
 import { openKeyRing } from '../domain/installation.ts'
 import { decryptLatest } from '../storage/encrypted-columns.ts'
-import { DecryptionError, Encryption } from '../storage/encryption.ts'
-import { keyFilePath } from '../storage/key-file.ts'
-import { BackupError, readBackupMetadata, writeBackup } from '../storage/sqlite/sqlite-backup.ts'
+import { DecryptionError, Encryption, FixedKeys } from '../storage/encryption.ts'
+import { keyFilePath, parseKeys } from '../storage/key-file.ts'
+import { writeBackup } from '../storage/sqlite/sqlite-backup.ts'
 import { connect } from '../storage/sqlite/sqlite-connection.ts'
-import { type Inspection, inspectSqliteStore } from '../storage/sqlite/sqlite-inspection.ts'
+import { type Inspection, inspectSqliteStore, schemaDeviations } from '../storage/sqlite/sqlite-inspection.ts'
 import { findEncryptedColumns } from './doctor/encryption-key.ts'
 import { formatBytes } from './doctor/finding.ts'
 import { CommandError, print } from './output.ts'
@@ -28,18 +29,23 @@ export async function backup(
   const inspection = await openStore(config)
   const target = resolve(file)
   const keyPath = keyFilePath(config.DATA_DIR)
+  let signer: Encryption | undefined
   const hasKey = !config.ENCRYPTION_KEY && !withoutKey && existsSync(keyPath)
   try {
     await writeBackup(inspection, target, {
       overwrite,
       keyFile: () => (hasKey ? readFileSync(keyPath, 'utf8') : null),
-      verify: (draft) => verify(draft, inspection, withoutKey ? undefined : config),
+      findSigner: async (copy, keyFile) => {
+        signer = await findSigner(copy, keyFile, inspection, config, withoutKey)
+        return signer
+      },
     })
   } finally {
     inspection.close()
   }
   print(`Backed up ${inspection.path} to ${target} (${formatBytes(statSync(target).size)}).`)
   print(keyNote(config, hasKey, withoutKey))
+  if (!signer) print('It is not signed, because no key of this store was found: `restore` needs --unsigned.')
 }
 
 /** @throws {CommandError} */
@@ -64,20 +70,35 @@ async function openStore({ DATA_DIR }: Config): Promise<Inspection> {
   throw new CommandError('The store was written by a newer version of this service: back it up with that version.')
 }
 
-/** Checks that the copy is intact and, with a config, that the installation's keys decrypt its values. */
-async function verify(draft: string, { path, schema }: Inspection, config: Config | undefined): Promise<void> {
+/**
+ * The keys that sign the backup: the installation's, if they decrypt the values of the copy.
+ *
+ * @param keyFile the key file in the backup, which another process may have changed since.
+ */
+async function findSigner(
+  copy: string,
+  keyFile: string | null,
+  { path, schema }: Inspection,
+  config: Config,
+  withoutKey: boolean,
+): Promise<Encryption | undefined> {
+  const keyPath = keyFilePath(config.DATA_DIR)
+  const { tx, database } = connect(copy, { readOnly: true })
   try {
-    readBackupMetadata(draft)
-  } catch (error) {
-    if (!(error instanceof BackupError)) throw error
-    throw new CommandError(`The copy of ${path} is damaged and was deleted: check the store with \`doctor\`.`)
-  }
-  if (!config) return
-  const { tx, database } = connect(draft, { readOnly: true })
-  try {
+    const deviations = await schemaDeviations(database)
+    if (deviations.length > 0) {
+      throw new CommandError(
+        `The schema of ${path} is not that of this service (${deviations.join(', ')}), and \`restore\` would refuse the backup: undo the change.`,
+      )
+    }
     const columns = await findEncryptedColumns({ read: tx, schema })
-    if (columns.length > 0) await decryptLatest(tx, new Encryption(await openKeyRing(config)), columns)
+    if (columns.length === 0 && !config.ENCRYPTION_KEY && !existsSync(keyPath)) return undefined
+    const ring = keyFile === null ? await openKeyRing(config) : new FixedKeys(parseKeys(keyFile, keyPath))
+    const encryption = new Encryption(ring)
+    await decryptLatest(tx, encryption, columns)
+    return encryption
   } catch (error) {
+    if (withoutKey && (error instanceof DecryptionError || error instanceof ConfigError)) return undefined
     if (!(error instanceof DecryptionError)) throw error
     throw new CommandError(
       `The installation's key does not decrypt the values in ${path}: restore the right key, or use --without-key.`,

@@ -150,9 +150,12 @@ function writeKeys(path: string, keys: readonly Buffer[]): void {
 }
 
 function readKeys(path: string): Buffer[] {
-  const lines = readFileSync(path, 'utf8')
-    .split('\n')
-    .filter((line) => line.trim() !== '')
+  return parseKeys(readFileSync(path, 'utf8'), path)
+}
+
+/** @param path where the text comes from, for the error. @throws {KeyFileError} */
+export function parseKeys(text: string, path: string): Buffer[] {
+  const lines = text.split('\n').filter((line) => line.trim() !== '')
   const keys = lines.map(parseKey).filter((key) => key !== undefined)
   if (keys.length > 0 && keys.length === lines.length) return keys
   const expected = lines.length > 1 ? `${keyBytes}-byte keys, one per line` : `a key of ${keyBytes} bytes`

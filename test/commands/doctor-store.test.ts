@@ -69,6 +69,15 @@ describe('the store', () => {
     expect(checkStoreSize(inspected)).toMatchObject({ status: 'ok', detail: expect.stringMatching(/\d [KM]B in its/) })
   })
 
+  test('warns of a schema that somebody has changed', async (test) => {
+    const directory = await createStore(test)
+    change(directory, 'CREATE TRIGGER spy AFTER INSERT ON users BEGIN SELECT 1; END; DROP INDEX users_by_account')
+    expect(await checkStore(await open(test, directory))).toMatchObject({
+      status: 'warn',
+      detail: expect.stringContaining('was changed (trigger spy, index users_by_account)'),
+    })
+  })
+
   test('fails with a newer schema', async (test) => {
     const directory = await createStore(test)
     change(directory, "INSERT INTO kysely_migration VALUES ('9999-future', '2030-01-01T00:00:00.000Z')")

@@ -1,5 +1,5 @@
 /** The contents of backups, and the errors of `backup` and `restore`. */
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, realpathSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -9,6 +9,7 @@ import { restore } from '../../src/commands/restore.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { openEncryption, openStore } from '../../src/domain/installation.ts'
+import { Encryption, FixedKeys } from '../../src/storage/encryption.ts'
 import { recordFileCalls } from '../support/file-calls.ts'
 import { runCommand } from '../support/installation.ts'
 import { emptyDirectory } from '../support/restore-installation.ts'
@@ -56,6 +57,22 @@ async function restoreError(file: string, settings: Settings, replace = false): 
   )
   expect(readdirSync(settings.DATA_DIR)).toEqual(before)
   return message.replaceAll(file, 'FILE').replaceAll(settings.DATA_DIR, 'DATA_DIR')
+}
+
+function change(file: string, sql: string): void {
+  const database = new DatabaseSync(file)
+  database.exec(sql)
+  database.close()
+}
+
+/** Replaces the end of a backup by one that is right, as somebody who has the key can do. */
+function sealAgain(file: string, { DATA_DIR, ENCRYPTION_KEY }: Settings): void {
+  const all = readFileSync(file)
+  const end = all.readUInt16BE(16) * all.readUInt32BE(28)
+  const digest = createHash('sha256').update(all.subarray(0, end)).digest()
+  const key = ENCRYPTION_KEY ?? readFileSync(join(DATA_DIR, 'encryption.key'), 'utf8')
+  const signature = new Encryption(new FixedKeys([Buffer.from(key, 'base64')])).sign('backup', digest.toString('hex'))
+  writeFileSync(file, Buffer.concat([all.subarray(0, end), Buffer.from('execution-backup'), digest, signature]))
 }
 
 test('a backup is a single file, readable by its owner only, that restores a data directory', async (context) => {
@@ -146,10 +163,11 @@ test('a backup without the key is restored where the key is', async (context) =>
   expect(await restoreError(file, target)).toBe(
     'FILE does not contain the encryption key: put the key file at DATA_DIR/encryption.key, or set ENCRYPTION_KEY.',
   )
-  const wrongKeyError = 'does not decrypt the values in FILE: use the key that the store had when it was backed up.'
-  expect(await restoreError(file, { ...target, ENCRYPTION_KEY: newKey() })).toBe(`ENCRYPTION_KEY ${wrongKeyError}`)
+  const notSignedWith = (place: string) =>
+    `FILE was changed, or is not signed with ${place}: use another backup, or the key that the store had.`
+  expect(await restoreError(file, { ...target, ENCRYPTION_KEY: newKey() })).toBe(notSignedWith('ENCRYPTION_KEY'))
   writeFileSync(join(target.DATA_DIR, 'encryption.key'), newKey(), { mode: 0o600 })
-  expect(await restoreError(file, target)).toBe(`DATA_DIR/encryption.key ${wrongKeyError}`)
+  expect(await restoreError(file, target)).toBe(notSignedWith('DATA_DIR/encryption.key'))
   writeFileSync(join(target.DATA_DIR, 'encryption.key'), key)
   await restore(file, {}, target)
   expect(await accountsIn(target)).toEqual(['Backed up'])
@@ -187,7 +205,7 @@ test('a failed backup reports the reason and leaves no file', async (context) =>
 })
 
 test('a file that is not a backup, is damaged, or is of a newer version is rejected', async (context) => {
-  const { file, directory, backUp } = await openInstallation(context)
+  const { settings, file, directory, backUp } = await openInstallation(context)
   const target = emptySettings(context)
   const notABackup = 'FILE is not a backup: name a file that `backup` has written.'
   writeFileSync(join(directory, 'text'), 'SQLite, but not really')
@@ -210,8 +228,78 @@ test('a file that is not a backup, is damaged, or is of a newer version is rejec
   const newer = new DatabaseSync(file)
   newer.exec("INSERT INTO kysely_migration VALUES ('9999-newer', '')")
   newer.close()
+  sealAgain(file, settings)
   const sentence = 'FILE was written by a newer version of this service: restore it with that version.'
   expect(await restoreError(file, target)).toBe(sentence)
+})
+
+test.for([...Array(12).keys()])('a backup with 64 inverted bytes is rejected, sample %i', async (sample, context) => {
+  const { file, backUp } = await openInstallation(context)
+  await backUp()
+  const bytes = readFileSync(file)
+  // Where SQLite checks nothing: in the name of the account, or anywhere.
+  const name = bytes.indexOf('Backed up')
+  const at = sample === 0 ? name : randomInt(100, bytes.length - 64)
+  for (let index = at; index < at + (sample === 0 ? 9 : 64); index += 1) bytes[index] = ~(bytes[index] ?? 0)
+  writeFileSync(file, bytes)
+  const error = await restoreError(file, emptySettings(context))
+  if (sample === 0) expect(error).toBe('FILE is damaged (its content does not have its digest): use another backup.')
+  expect(error).toMatch(/^FILE (is damaged|was changed)/)
+})
+
+test('a backup that somebody has changed and sealed again is rejected without the key, and so is its schema with it', async (context) => {
+  const { settings, file, backUp } = await openInstallation(context)
+  await backUp({ withoutKey: true })
+  const whole = readFileSync(file)
+  const rename = "UPDATE accounts SET name = 'Other'"
+  change(file, rename)
+  sealAgain(file, { ...settings, ENCRYPTION_KEY: newKey() })
+  const path = 'DATA_DIR/encryption.key'
+  const notSigned = `FILE was changed, or is not signed with ${path}: use another backup, or the key that the store had.`
+  expect(await restoreError(file, settings, true)).toBe(notSigned)
+  for (const [sql, object] of [
+    ['CREATE TRIGGER t AFTER INSERT ON users BEGIN DELETE FROM audit_log; END', 'trigger t'],
+    ['CREATE TRIGGER users AFTER INSERT ON users BEGIN DELETE FROM audit_log; END', 'trigger users'],
+    ['CREATE VIEW v AS SELECT * FROM users', 'view v'],
+    ['CREATE UNIQUE INDEX i ON users (name)', 'index i'],
+    ['DROP INDEX users_by_account', 'index users_by_account'],
+    ['ALTER TABLE users ADD COLUMN x TEXT', 'table users, table users'],
+  ] as const) {
+    writeFileSync(file, whole)
+    change(file, sql)
+    sealAgain(file, settings)
+    const sentence = `The schema in FILE is not that of this service (${object}): it was changed. Use another backup.`
+    expect(await restoreError(file, settings, true)).toBe(sentence)
+  }
+})
+
+test('a store with a foreign trigger is not backed up, since its backup could not be restored', async (context) => {
+  const { settings, directory, backUp } = await openInstallation(context)
+  change(join(settings.DATA_DIR, 'service.db'), 'CREATE TRIGGER t AFTER INSERT ON users BEGIN SELECT 1; END')
+  await expect(backUp()).rejects.toThrow('(trigger t), and `restore` would refuse the backup: undo the change.')
+  expect(readdirSync(directory)).toEqual([])
+})
+
+test('a backup says whether its signature proves who wrote it', async (context) => {
+  const { settings, file, backUp, printed } = await openInstallation(context)
+  await backUp()
+  await restore(file, {}, emptySettings(context))
+  expect(printed()).toContain('The backup is signed with the key that it contains: it is intact, but')
+  const before = printed().length
+  await restore(file, { replace: true }, settings)
+  expect(printed().slice(before)).not.toContain('signed')
+})
+
+test('a backup that was written without any key is restored only with --unsigned', async (context) => {
+  const { settings, file, backUp, printed } = await openInstallation(context)
+  const key = readFileSync(join(settings.DATA_DIR, 'encryption.key'), 'utf8').trim()
+  writeFileSync(join(settings.DATA_DIR, 'encryption.key'), newKey())
+  await backUp({ withoutKey: true })
+  expect(printed()).toContain('It is not signed, because no key of this store was found: `restore` needs --unsigned.')
+  const target = { ...emptySettings(context), ENCRYPTION_KEY: key }
+  expect(await restoreError(file, target)).toBe('FILE is not signed: pass --unsigned if you know who wrote it.')
+  await restore(file, { unsigned: true }, target)
+  expect(await accountsIn(target)).toEqual(['Backed up'])
 })
 
 test('an existing store is replaced only with --replace and while it is closed, and is kept', async (context) => {

@@ -120,7 +120,7 @@ export async function checkStore(
   const restore = 'Stop the service, and restore the data directory from a backup.'
   if ('error' in opened) return fail(`the store cannot be opened (${opened.error})`, restore)
   if (!opened.inspection) return notYet
-  const { schema, quickCheck, path } = opened.inspection
+  const { schema, quickCheck, schemaDeviations, path } = opened.inspection
   if (schema.newer.length > 0) {
     return fail(
       `${path} was written by a newer version of this service (it has ${schema.newer.join(', ')})`,
@@ -129,6 +129,13 @@ export async function checkStore(
   }
   const errors = await quickCheck(millisecondsMax).catch((error: unknown) => [shortMessage(error)])
   if (errors && errors.length > 0) return fail(`${path} is damaged (${shortMessage(errors.join('; '))})`, restore)
+  const deviations = schema.pending.length > 0 ? [] : await schemaDeviations()
+  if (deviations.length > 0) {
+    return warn(
+      `the schema of ${path} was changed (${deviations.join(', ')})`,
+      'Undo the change. Triggers act in every transaction, and `backup` refuses such a store.',
+    )
+  }
   const version =
     schema.pending.length === 0
       ? "has this version's schema"

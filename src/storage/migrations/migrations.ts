@@ -33,12 +33,17 @@ export function migrationsFor(types: ColumnTypes): Record<string, Migration> {
 /** A newer version of the service has migrated the store; the message says what to do. */
 export class StoreTooNew extends Error {}
 
-/** Migrates the store to this version's schema. @throws {StoreTooNew} */
-export async function migrate<Tables>(db: Kysely<Tables>, types: ColumnTypes): Promise<void> {
+/**
+ * Migrates the store to this version's schema.
+ *
+ * @param target the last migration to apply.
+ * @throws {StoreTooNew}
+ */
+export async function migrate<Tables>(db: Kysely<Tables>, types: ColumnTypes, target = names.at(-1)): Promise<void> {
   // This check takes a tenth of the migrator's time.
   if (await isUpToDate(db)) return
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrationsFor(types) } })
-  const { error } = await migrator.migrateToLatest()
+  const { error } = await migrator.migrateTo(target ?? '')
   if (!error) return
   const message = error instanceof Error ? error.message : String(error)
   if (/corrupted migrations/.test(message)) {

@@ -1,12 +1,27 @@
 /**
  * Backups of the embedded store: an SQLite file with all tables at one moment, and a table `backup` with the time and,
- * optionally, the text of the key file.
+ * optionally, the text of the key file. It ends with a digest of all bytes before, and a signature of the digest. SQLite
+ * ignores what follows its last page.
  */
-import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import {
+  appendFileSync,
+  closeSync,
+  createReadStream,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { pipeline } from 'node:stream/promises'
 import { syncDirectory } from '../directories.ts'
+import type { Encryption } from '../encryption.ts'
 import { resultCode } from './sqlite-connection.ts'
 import { type Inspection, readHeader } from './sqlite-inspection.ts'
 
@@ -20,12 +35,19 @@ interface BackupMetadata {
   keyFile: string | null
 }
 
+export interface Backup extends BackupMetadata {
+  /** Whether one of the keys has signed it. */
+  isSignedBy(keys: Encryption): boolean
+  /** False if it was written without a key. */
+  isSigned: boolean
+}
+
 export interface BackupOptions {
   overwrite: boolean
   /** Reads the key file. Called after the copy, so that it has every key that the copy is encrypted with. */
   keyFile(): string | null
-  /** Throws when the backup cannot be used. */
-  verify(file: string): Promise<void>
+  /** Returns what signs the backup, given its key file. Throws when the copy cannot be used. */
+  findSigner(copy: string, keyFile: string | null): Promise<Encryption | undefined>
 }
 
 /** Writes a backup that appears under its name once it is complete, verified and durable. @throws {BackupError} */
@@ -36,9 +58,11 @@ export async function writeBackup(from: Inspection, file: string, options: Backu
     // Created here for its mode: it may contain a key.
     closeSync(openSync(draft, 'wx', 0o600))
     copy(from, draft)
-    addMetadata(draft, { madeAt: Date.now(), keyFile: options.keyFile() })
+    const keyFile = options.keyFile()
+    addMetadata(draft, { madeAt: Date.now(), keyFile })
+    checkCopy(from, draft)
+    await sign(draft, await options.findSigner(draft, keyFile))
     syncFile(draft)
-    await options.verify(draft)
     rejectExisting(file, options.overwrite)
     renameSync(draft, file)
     syncDirectory(file)
@@ -58,6 +82,14 @@ function copy(from: Inspection, draft: string): void {
   } catch (error) {
     if (resultCode(error) !== corrupt) throw error
     throw new BackupError(`${from.path} is damaged (${(error as Error).message}): restore an earlier backup.`)
+  }
+}
+
+function checkCopy(from: Inspection, draft: string): void {
+  try {
+    readMetadata(draft)
+  } catch {
+    throw new BackupError(`The copy of ${from.path} is damaged and was deleted: check the store with \`doctor\`.`)
   }
 }
 
@@ -95,14 +127,31 @@ function syncFile(file: string): void {
   }
 }
 
-/** Checks the file's integrity and returns its metadata. @throws {BackupError} when it is not an intact backup. */
-export function readBackupMetadata(file: string): BackupMetadata {
-  const notABackup = new BackupError(`${file} is not a backup: name a file that \`backup\` has written.`)
+/** Checks the file's integrity and its digest. @throws {BackupError} when it is not an intact backup. */
+export async function readBackup(file: string): Promise<Backup> {
   const found = statSync(file, { throwIfNoEntry: false })
-  const expectedBytes = found?.isFile() ? readDatabaseSize(file) : undefined
-  if (expectedBytes === undefined) throw notABackup
+  const databaseBytes = found?.isFile() ? readDatabaseSize(file) : undefined
+  if (databaseBytes === undefined || found === undefined) throw notABackup(file)
+  const bytes = databaseBytes + sealBytes
+  const seal = readSeal(file, found.size)
+  if (!seal && found.size === databaseBytes) readMetadata(file)
   // SQLite reads a truncated last page as zeros.
-  if (expectedBytes !== found?.size) throw damaged(file, `it has ${found?.size} of ${expectedBytes} bytes`)
+  if (!seal || found.size !== bytes) throw damaged(file, `it has ${found.size} of ${bytes} bytes`)
+  const metadata = readMetadata(file)
+  if (!timingSafeEqual(await digestOf(file, databaseBytes), seal.digest)) {
+    throw damaged(file, 'its content does not have its digest')
+  }
+  return {
+    ...metadata,
+    isSigned: !seal.signature.equals(unsigned),
+    isSignedBy: (keys) => {
+      return keys.signatures(purpose, seal.digest.toString('hex')).some((each) => each.equals(seal.signature))
+    },
+  }
+}
+
+/** @throws {BackupError} when SQLite finds the file damaged, or it has no metadata. */
+function readMetadata(file: string): BackupMetadata {
   const database = new DatabaseSync(file, { readOnly: true })
   try {
     // First, since a truncated file may answer other queries.
@@ -110,13 +159,17 @@ export function readBackupMetadata(file: string): BackupMetadata {
     if (result?.integrity_check !== 'ok') throw damaged(file, result?.integrity_check)
     const isBackup = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'backup'").get() !== undefined
     const row = isBackup && database.prepare('SELECT made_at AS madeAt, key_file AS keyFile FROM backup').get()
-    if (!row) throw notABackup
+    if (!row) throw notABackup(file)
     return row as unknown as BackupMetadata
   } catch (error) {
     throw isSystemError(error) ? damaged(file, error.message) : error
   } finally {
     database.close()
   }
+}
+
+function notABackup(file: string): BackupError {
+  return new BackupError(`${file} is not a backup: name a file that \`backup\` has written.`)
 }
 
 function damaged(file: string, reason: unknown): BackupError {
@@ -138,6 +191,7 @@ function readDatabaseSize(file: string): number | undefined {
 
 /** Turns a copy of a backup into a store. Overwrites the key's text. */
 export function removeBackupMetadata(file: string): void {
+  truncateSync(file, statSync(file).size - sealBytes)
   const database = new DatabaseSync(file)
   try {
     database.exec('PRAGMA secure_delete = ON; DROP TABLE backup; PRAGMA journal_mode = WAL')
@@ -145,4 +199,37 @@ export function removeBackupMetadata(file: string): void {
     database.close()
   }
   syncFile(file)
+}
+
+// The end of a backup: a mark, the digest of all bytes before it (SHA-256), and the signature of the digest.
+
+const mark = Buffer.from('execution-backup')
+const digestBytes = 32
+const sealBytes = mark.length + 2 * digestBytes
+const purpose = 'backup'
+/** In place of a signature. */
+const unsigned = Buffer.alloc(digestBytes)
+
+async function sign(file: string, signer: Encryption | undefined): Promise<void> {
+  const digest = await digestOf(file, statSync(file).size)
+  appendFileSync(file, Buffer.concat([mark, digest, signer?.sign(purpose, digest.toString('hex')) ?? unsigned]))
+}
+
+function readSeal(file: string, size: number): { digest: Buffer; signature: Buffer } | undefined {
+  const seal = Buffer.alloc(sealBytes)
+  if (size < sealBytes) return undefined
+  const descriptor = openSync(file, 'r')
+  try {
+    readSync(descriptor, seal, 0, sealBytes, size - sealBytes)
+  } finally {
+    closeSync(descriptor)
+  }
+  if (!seal.subarray(0, mark.length).equals(mark)) return undefined
+  return { digest: seal.subarray(mark.length, -digestBytes), signature: seal.subarray(-digestBytes) }
+}
+
+async function digestOf(file: string, bytes: number): Promise<Buffer> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(file, { end: bytes - 1 }), hash)
+  return hash.digest()
 }

@@ -43,7 +43,7 @@ export const sqliteColumnTypes: ColumnTypes = {
  * retry with timers.
  */
 export function connect(path: string, { readOnly }: { readOnly: boolean }): Connection {
-  if (!readOnly) createPrivateFile(path)
+  if (!readOnly && path !== ':memory:') createPrivateFile(path)
   const database = new DatabaseSync(path, { readOnly, timeout: readOnly ? readTimeoutMilliseconds : 0 })
   try {
     if (!readOnly) database.exec(settings)

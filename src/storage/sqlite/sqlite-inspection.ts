@@ -6,15 +6,17 @@ import { execFile } from 'node:child_process'
 import { closeSync, existsSync, fsyncSync, openSync, readSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { schemaDifference } from '../migrations/migrations.ts'
+import { migrate, schemaDifference } from '../migrations/migrations.ts'
 import type { StoreInspection } from '../store.ts'
-import { connect, retryWhileLocked } from './sqlite-connection.ts'
+import { connect, retryWhileLocked, sqliteColumnTypes } from './sqlite-connection.ts'
 
 export interface Inspection extends StoreInspection {
   /** The file's mode; the service sets `wal`. */
   journalMode: 'wal' | 'delete'
   /** Returns the first errors that SQLite finds in the file; `undefined` when the check takes too long. */
   quickCheck(millisecondsMax: number): Promise<string[] | undefined>
+  /** Returns what the schema has, or lacks, that its migrations do not explain. */
+  schemaDeviations(): Promise<string[]>
   sizeBytes(): { file: number; log: number }
   /**
    * Writes a snapshot of the committed data to a file that is empty or missing. Blocks the thread, but no other process;
@@ -45,6 +47,7 @@ export async function inspectSqliteStore(directory: string): Promise<Inspection 
       journalMode,
       schema: await schemaDifference(tx.query),
       quickCheck: (millisecondsMax) => runQuickCheck(path, millisecondsMax),
+      schemaDeviations: () => schemaDeviations(database),
       sizeBytes: () => ({ file: sizeOf(path), log: sizeOf(`${path}-wal`) }),
       copyTo: (file) => void database.prepare('VACUUM INTO ?').run(file),
       close,
@@ -94,6 +97,49 @@ function quickCheck(path: string): string[] {
   } finally {
     database.close()
   }
+}
+
+// What a store's schema has that this service did not create.
+
+interface SchemaObject {
+  type: string
+  name: string
+  sql: string | null
+}
+
+/**
+ * Compares the schema with that of a new store with the same migrations. A trigger that somebody has added, for example,
+ * would act in every transaction of the service.
+ *
+ * @returns a description of each object that differs.
+ */
+export async function schemaDeviations(store: DatabaseSync): Promise<string[]> {
+  const found = readSchema(store)
+  const isMigrated = found.some(({ name }) => name === 'kysely_migration')
+  const applied = isMigrated ? store.prepare('SELECT name FROM kysely_migration ORDER BY name').all() : []
+  const { tx, database } = connect(':memory:', { readOnly: false })
+  try {
+    if (applied.length > 0) await migrate(tx.query, sqliteColumnTypes, String(applied.at(-1)?.name))
+    const expected = readSchema(database)
+    const foreign = found.filter((each) => !expected.some((other) => isSameObject(other, each)))
+    const missing = expected.filter((each) => !found.some((other) => isSameObject(each, other)))
+    return [...foreign, ...missing].map(({ type, name }) => `${type} ${name}`)
+  } finally {
+    database.close()
+  }
+}
+
+/** Of the migrator's tables, the text depends on its version. */
+function isSameObject(expected: SchemaObject, { type, name, sql }: SchemaObject): boolean {
+  return expected.type === type && expected.name === name && (expected.sql === sql || name.startsWith('kysely_'))
+}
+
+/** Without what SQLite makes itself, whose names are reserved, and the table that marks a backup. */
+function readSchema(database: DatabaseSync): SchemaObject[] {
+  const sql = `SELECT type, name, sql FROM sqlite_schema
+    WHERE NOT (type = 'table' AND name IN ('sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4', 'backup'))
+      AND NOT (type = 'index' AND sql IS NULL)`
+  return database.prepare(sql).all() as unknown as SchemaObject[]
 }
 
 export interface Settings {
