@@ -2272,8 +2272,9 @@ export interface components {
         /** @description Seconds after which the run becomes `expired` if it has not started. Must be longer than the delay. */
         ExpiresInSeconds: number;
         /**
-         * @description Of an account's runs that are ready, the one with the highest priority starts first; with equal priority, the
-         *     oldest. Scheduling between accounts is fair, whatever the priority of their runs.
+         * @description Of a workflow's runs that are ready, the one with the highest priority starts first; with equal priority, the
+         *     oldest. Between the workflows of an account, each minute since a run was queued counts as one more, up to 20, so
+         *     that no workflow starves another. Scheduling between accounts is fair, whatever the priority of their runs.
          */
         Priority: number;
         /**
@@ -2443,8 +2444,9 @@ export interface operations {
                 /** @description Seconds after which the run becomes `expired` if it has not started. Must be longer than the delay. */
                 expiresInSeconds?: components["parameters"]["ExpiresInSeconds"];
                 /**
-                 * @description Of an account's runs that are ready, the one with the highest priority starts first; with equal priority, the
-                 *     oldest. Scheduling between accounts is fair, whatever the priority of their runs.
+                 * @description Of a workflow's runs that are ready, the one with the highest priority starts first; with equal priority, the
+                 *     oldest. Between the workflows of an account, each minute since a run was queued counts as one more, up to 20, so
+                 *     that no workflow starves another. Scheduling between accounts is fair, whatever the priority of their runs.
                  */
                 priority?: components["parameters"]["Priority"];
                 /**

@@ -1,6 +1,7 @@
 /** Claims runs for a worker's free slots: from snapshots of the queue heads, by fair scheduling, within the limits. */
 import { type ClaimedQueue, type ClaimTerms, type QueueHead, queueHeadsMax } from '../../storage/runs/run-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
+import { parseCreatedAt } from '../runs/run.ts'
 import { concurrencyOf, limitPer } from '../workflows/workflow-limits.ts'
 import { type Claim, type Claimable, startSingly, toClaim } from './attempts.ts'
 import {
@@ -159,7 +160,7 @@ async function claimPicks(
 
 // Fair scheduling: decides which runs are claimed next. Accounts are served in the order of their ids, so that
 // thousands of runs of one account do not delay another's. `AccountOrder` chooses among the next accounts. Within an
-// account, the highest priority goes first, then the oldest run.
+// account, the highest priority goes first, then the oldest run; between workflows, waiting raises the priority.
 
 /** The workflows whose runs a worker claims. */
 export interface ClaimableWorkflows {
@@ -185,6 +186,11 @@ function hasLimits({ workflows, accountConcurrency }: Claimer): boolean {
   return accountConcurrency > 0 || workflows.hasLimits
 }
 
+/** How long a run waits for its priority to count as one higher among the account's workflows. */
+const agingMilliseconds = 60_000
+/** From the lowest priority to the highest. */
+const agedLevelsMax = 20
+
 /** Runs to claim: the first of an account and workflow. */
 export interface PickedRuns extends ClaimedQueue {
   head: QueueHead
@@ -202,6 +208,7 @@ class FairSchedule {
   /** Heads that can still be picked. */
   readonly #candidates: Set<QueueHead>
   readonly #order: AccountOrder
+  readonly #now: number
   /** The account after which the next snapshot starts; `undefined` when this one has all queue heads. */
   readonly continueAfter: string | undefined
   /** The account that was picked last. */
@@ -212,8 +219,9 @@ class FairSchedule {
     throttled: ReadonlySet<QueueHead>,
     running: RunningCounts,
     claimer: Claimer,
-    accountsMax: number,
+    { accountsMax, now }: { accountsMax: number; now: number },
   ) {
+    this.#now = now
     this.#heads = heads
     this.#candidates = new Set(heads.filter((head) => !throttled.has(head)))
     this.#running = running
@@ -243,7 +251,7 @@ class FairSchedule {
     if (!isCounted) for (const { account_id, running: count } of heads) running.byAccount.set(account_id, count)
     claimer.served.see(running, heads, now)
     const throttled = await findThrottledHeads(tx, heads, claimer.workflows, now)
-    return new FairSchedule(heads, throttled, running, claimer, accountsMax)
+    return new FairSchedule(heads, throttled, running, claimer, { accountsMax, now })
   }
 
   /** Outside of a transaction: what it reads never changes. */
@@ -318,7 +326,14 @@ class FairSchedule {
 
   #isBefore(a: QueueHead, b: QueueHead): boolean {
     if (a.account_id !== b.account_id) return this.#order.isBefore(a.account_id, b.account_id)
-    return a.priority > b.priority || (a.priority === b.priority && a.id < b.id)
+    const [ofA, ofB] = [this.#agedPriority(a), this.#agedPriority(b)]
+    return ofA > ofB || (ofA === ofB && a.id < b.id)
+  }
+
+  /** Compares the first runs of an account's workflows, so that a flood of one workflow does not starve the others. */
+  #agedPriority({ id, priority }: QueueHead): number {
+    const waited = Math.max(0, this.#now - parseCreatedAt(id))
+    return priority + Math.min(agedLevelsMax, waited / agingMilliseconds)
   }
 }
 

@@ -1,11 +1,14 @@
 /** Fair scheduling: what an account can rely on, whatever other accounts have queued. */
+import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
 import { Deployments } from '../../../src/domain/deployments/deployments.ts'
 import type { Claim } from '../../../src/domain/queue/attempts.ts'
 import type { OwnAttempts } from '../../../src/domain/queue/claim.ts'
+import { insertRuns, type NewRun } from '../../../src/domain/queue/enqueue-batcher.ts'
 import { claimAll, claimableOf, claimOne, leaseSeconds, noRetry } from '../../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
+import { newRunRow } from '../../support/run-rows.ts'
 import { writtenSnapshot } from '../../support/snapshots.ts'
 import { stores } from '../../support/store-kinds.ts'
 
@@ -45,6 +48,39 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
     const claims = [...(await claimAll(domain.queue, domain, 4)), ...(await claimAll(domain.queue, domain, 5))]
     for (const { accountId } of accounts)
       expect(accountsOf(claims).filter((each) => each === accountId)).toHaveLength(3)
+  })
+
+  test('compares the first runs of the workflows of an account by priority and by the minutes they have waited', async (test) => {
+    const start = Date.now()
+    const clock = { now: start }
+    const workflows = [workflow({ id: 'urgent' }), workflow({ id: 'plain' })]
+    const domain = await openDomain(test, { kind, workflows, now: () => clock.now })
+    const { principal } = await newAccount(domain)
+    const { accountId } = principal
+    // By id, since ids of a process never go back in time.
+    const queueAt = async (at: number, changes: Partial<NewRun>) => {
+      const run = newRunRow(accountId, { id: uuid({ msecs: start + at }), ...changes })
+      await domain.store.write((tx) => insertRuns(tx, [run]))
+      return run.id
+    }
+    const names = new Map([
+      [await queueAt(0, { workflow_id: 'plain' }), 'plain'],
+      [await queueAt(30_000, { workflow_id: 'urgent', priority: 1 }), 'urgent, after half a minute'],
+      [await queueAt(90_000, { workflow_id: 'urgent', priority: 1 }), 'urgent, after a minute and a half'],
+      [await queueAt(100_000, { workflow_id: 'plain', priority: -10 }), 'plain, of the lowest priority'],
+    ])
+    clock.now = start + 120_000
+    const started: (string | undefined)[] = []
+    for (let count = 0; count < 4; count += 1) {
+      const [claim] = await claimAll(domain.queue, domain, 1)
+      started.push(names.get(claim?.runId ?? ''))
+    }
+    expect(started).toEqual([
+      'urgent, after half a minute',
+      'plain',
+      'urgent, after a minute and a half',
+      'plain, of the lowest priority',
+    ])
   })
 
   describe('by what a worker knows', () => {
