@@ -1,15 +1,17 @@
 /** A run's context in its worker's browser: its state is restored, it is isolated, and it ends. */
 import { execFileSync } from 'node:child_process'
+import { mkdtempSync } from 'node:fs'
 import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test, vi } from 'vitest'
 import type { BrowserEndpoint, BrowserHost } from '../../src/worker/browser/browser-host.ts'
 import { type OpenBrowser, openBrowser } from '../../src/worker/browser/connection.ts'
 import { checkIsolation } from '../../src/worker/browser/isolation.ts'
 import { RunBrowser } from '../../src/worker/executors/run-browser.ts'
 import { contextCount, openBrowserHost, startReportingProcess } from '../support/browser-host.ts'
-import { removeDirectory, temporaryDirectory } from '../support/service.ts'
+import { removeDirectory } from '../support/service.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
-const directory = temporaryDirectory()
+// Short, so that Chromium's sockets fit below it.
+const directory = mkdtempSync('/tmp/test-')
 const ends: (() => unknown)[] = []
 let host: BrowserHost
 let endpoint: BrowserEndpoint
