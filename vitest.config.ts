@@ -1,6 +1,6 @@
 /**
  * How tests run. Projects are cut by what their tests need, not by how long they take. `npm test` runs the quick set of
- * all projects; files in `slow` below run only in `npm run test:slow` and `npm run test:all`.
+ * all projects; files named `*.slow.test.ts` run only in `npm run test:slow` and `npm run test:all`.
  */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
@@ -13,29 +13,16 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/no
 type TestSet = 'quick' | 'slow' | 'all' | 'reliability'
 const testSet = (process.env.TEST_SET ?? 'quick') as TestSet
 
-/** The quick set has `first-key` and `service` instead. */
-const slowJourneys = [
-  'test/e2e/{prism,demo,examples,examples-browser,journeys,draining,roles}.test.ts',
-  'test/e2e/{dashboard,browser,refused-start,tracing}.test.ts',
-]
-
-const slow = [
-  'test/**/*.slow.test.ts',
-  'test/{faults,consumers}/**/*.test.ts',
-  'test/samples/samples.test.ts',
-  'test/parity/parity.test.ts',
-  'test/operations/fuzz.test.ts',
-  ...slowJourneys,
-]
+const slow = 'test/**/*.slow.test.ts'
 
 /** These compare times, so only `npm run reliability` runs them, on a machine without other work. */
-const timed = 'test/faults/promises/{floods,neighbours,soak}.test.ts'
+const timed = 'test/**/*.timed.test.ts'
 
-/** The files of a project in the set that runs. */
-function files(quickFiles: string[], slowFiles: string[], exclude: string[] = []) {
-  if (testSet === 'quick') return { include: quickFiles, exclude: [...exclude, ...slow] }
-  const include = testSet === 'slow' ? slowFiles : [...quickFiles, ...slowFiles]
-  return { include, exclude: testSet === 'reliability' ? exclude : [...exclude, timed] }
+/** The files of a project in the set that runs: those of the directories that match `pattern`, except `exclude`. */
+function files(pattern: string, exclude: string[] = []) {
+  if (testSet === 'quick') return { include: [`${pattern}.test.ts`], exclude: [...exclude, slow, timed] }
+  if (testSet === 'slow') return { include: [`${pattern}.slow.test.ts`], exclude }
+  return { include: [`${pattern}.test.ts`], exclude: testSet === 'all' ? [...exclude, timed] : exclude }
 }
 
 /**
@@ -52,7 +39,11 @@ const limits = {
 
 const inProcess =
   'test/{unit,domain,maintenance,contract,operations,storage,generate,contract-checks,samples,parity,dashboard,docs,client,mock}'
-const startingProcesses = 'test/{e2e,worker,browser,commands}'
+const startingProcesses = 'test/{e2e,worker,browser,commands,faults,consumers}'
+
+/** Runs on all stores and through Prism; in the quick set on PostgreSQL too. */
+const firstKey = 'test/e2e/first-key.test.ts'
+const throughPrism = '{examples,examples-browser,journeys,limits,roles,tracing}'
 
 export default defineConfig({
   test: {
@@ -65,15 +56,7 @@ export default defineConfig({
         test: {
           ...limits,
           name: 'in-process',
-          ...files(
-            [`${inProcess}/**/*.test.ts`],
-            [
-              `${inProcess}/**/*.slow.test.ts`,
-              'test/samples/samples.test.ts',
-              'test/parity/parity.test.ts',
-              'test/operations/fuzz.test.ts',
-            ],
-          ),
+          ...files(`${inProcess}/**/*`),
           env: { TMPDIR: fastTemporaryDirectory() },
           // One process for all files of a worker: loading the service for each file takes a third of the time.
           isolate: false,
@@ -83,10 +66,7 @@ export default defineConfig({
         test: {
           ...limits,
           name: 'processes',
-          ...files(
-            [`${startingProcesses}/**/*.test.ts`],
-            [`${startingProcesses}/**/*.slow.test.ts`, 'test/{faults,consumers}/**/*.test.ts', ...slowJourneys],
-          ),
+          ...files(`${startingProcesses}/**/*`),
           isolate: false,
         },
       },
@@ -95,15 +75,15 @@ export default defineConfig({
           ...limits,
           // The same guarantees on PostgreSQL, for tests that take their store from the environment.
           name: 'postgres',
-          ...files(
-            ['test/e2e/first-key.test.ts'],
-            ['test/{operations,e2e}/**/*.test.ts', 'test/faults/rolling-restart.test.ts'],
-            // These use no store, or choose one themselves.
-            [
-              'test/e2e/{browser,demo,draining,refused-start,prism}.test.ts',
-              ...(testSet === 'slow' ? ['test/e2e/first-key.test.ts'] : []),
-            ],
-          ),
+          include:
+            testSet === 'quick'
+              ? [firstKey]
+              : ['test/{operations,e2e}/**/*.test.ts', 'test/faults/rolling-restart.slow.test.ts'],
+          // The first five use no store, or choose one themselves.
+          exclude: [
+            'test/e2e/{browser,demo,draining,refused-start,prism}.slow.test.ts',
+            ...(testSet === 'slow' ? [firstKey] : []),
+          ],
           env: { TEST_STORE: 'postgres' },
           isolate: false,
         },
@@ -114,7 +94,7 @@ export default defineConfig({
           // `prism proxy` between clients and services; no request or response may violate the documents. Not the tests
           // of how connections end, which Prism hides.
           name: 'prism',
-          ...files([], ['test/e2e/{examples,examples-browser,first-key,journeys,limits,roles,tracing}.test.ts']),
+          include: testSet === 'quick' ? [] : [firstKey, `test/e2e/${throughPrism}.slow.test.ts`],
           env: { THROUGH_PRISM: '1' },
         },
       },

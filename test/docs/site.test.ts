@@ -9,7 +9,7 @@ import { addresses, elementIds, pageNames, site, siteText } from './site.ts'
 const contracts = readContracts()
 const guides = readdirSync('docs/guides').map((file) => file.replace(/\.md$/, ''))
 
-/** Redoc creates the anchors of a reference in the browser; docs-in-browser.test.ts compares them with these. */
+/** Redoc creates the anchors of a reference in the browser; docs-in-browser.slow.test.ts compares them with these. */
 async function anchorsIn(name: string): Promise<string[]> {
   const contract = contracts.find(({ page }) => name === `${page}.html`)
   return contract ? contract.operations.map(({ anchor }) => anchor) : elementIds(await siteText(name))

@@ -10,7 +10,7 @@ export interface Promised {
   quick: string[]
 }
 
-const fault = (name: string) => `test/faults/promises/${name}.test.ts`
+const fault = (name: string, suffix = 'slow') => `test/faults/promises/${name}.${suffix}.test.ts`
 
 export const promises: readonly Promised[] = [
   {
@@ -35,8 +35,8 @@ export const promises: readonly Promised[] = [
     id: 'P4',
     sentence:
       '`SIGTERM` drains: readiness turns 503, requests in flight finish, running attempts finish or return to the queue, nothing acknowledged is lost, and no connection is reset.',
-    faults: ['test/faults/rolling-restart.test.ts'],
-    quick: ['test/e2e/draining.test.ts', 'test/e2e/service.test.ts', 'test/worker/ending.test.ts'],
+    faults: ['test/faults/rolling-restart.slow.test.ts'],
+    quick: ['test/e2e/draining.slow.test.ts', 'test/e2e/service.test.ts', 'test/worker/ending.test.ts'],
   },
   {
     id: 'P5',
@@ -77,7 +77,7 @@ export const promises: readonly Promised[] = [
   {
     id: 'P11',
     sentence: "A key's value and a context's cookies appear only in the one response that returns them.",
-    faults: [fault('secrets-nowhere'), 'test/faults/browsing.test.ts'],
+    faults: [fault('secrets-nowhere'), 'test/faults/browsing.slow.test.ts'],
     quick: ['test/operations/secrets.test.ts', 'test/domain/workflows/secrets.test.ts'],
   },
   {
@@ -91,7 +91,7 @@ export const promises: readonly Promised[] = [
     sentence: 'No input causes a 500, a hang or an undocumented response.',
     faults: [],
     quick: [
-      'test/operations/fuzz.test.ts',
+      'test/operations/fuzz.slow.test.ts',
       'test/operations/invalid-body.test.ts',
       'test/operations/invalid-http.test.ts',
       'test/operations/invalid-parameters.test.ts',
@@ -112,8 +112,8 @@ export const promises: readonly Promised[] = [
   {
     id: 'P16',
     sentence: 'A browser context never sees data of another.',
-    faults: ['test/faults/doctor.test.ts', 'test/faults/browsing.test.ts'],
-    quick: ['test/e2e/examples-browser.test.ts'],
+    faults: ['test/faults/doctor.slow.test.ts', 'test/faults/browsing.slow.test.ts'],
+    quick: ['test/e2e/examples-browser.slow.test.ts'],
   },
   {
     id: 'P17',
@@ -138,7 +138,7 @@ export const promises: readonly Promised[] = [
   {
     id: 'P20',
     sentence: "One account's requests, data and workflows neither slow down another account nor exhaust the memory.",
-    faults: [fault('neighbours'), fault('floods'), fault('soak')],
+    faults: [fault('neighbours', 'timed'), fault('floods', 'timed'), fault('soak', 'timed')],
     quick: [
       'test/contract/tenant-limits.test.ts',
       'test/domain/run-api/run-list.test.ts',
