@@ -1,10 +1,8 @@
+/** Free ports, for servers that must know their port in advance. */
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
-/**
- * Returns a free port, for servers that must know their port in advance. It is below Linux's ephemeral range, so it stays
- * free until the server starts, and during restarts.
- */
+/** Returns a port below Linux's ephemeral range, so that it stays free until the server starts, and during restarts. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(15_000, 32_000)

@@ -1,6 +1,6 @@
 /** The README and the documents of docs/ agree with the code: settings, commands, paths, and the workflow shown first. */
 import { existsSync, globSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { settings } from '../../src/config/config.ts'
@@ -15,6 +15,16 @@ test('docs/configuration.md lists every setting with its default', () => {
   const table = ['| variable | default | meaning |', '| --- | --- | --- |', ...rows].join('\n')
   const listed = read('docs/configuration.md').split('<!-- settings -->')[1]?.split('<!-- /settings -->')[0]?.trim()
   expect(listed).toBe(table)
+})
+
+test('test/README.md lists every file of test/support with the comment at its top', () => {
+  const page = read('test/README.md')
+  const lines = globSync('test/support/*.ts').map((path) => {
+    const [, comment = ''] = /^\/\*\*(.*?)\*\//s.exec(read(path)) ?? []
+    return `- \`${basename(path)}\`: ${comment.replaceAll(/(\s*\n \*)+\s*/g, ' ').trim()}`
+  })
+  expect(page.split('\n').filter((line) => line.startsWith('- '))).toEqual(expect.arrayContaining(lines))
+  expect(lines).toHaveLength(page.match(/^- /gm)?.length ?? 0)
 })
 
 test('the README begins with an example workflow, and has fewer than 150 lines', () => {
