@@ -1,4 +1,4 @@
-/** Traces processes with strace, and checks the order of their fsyncs and responses. */
+/** Traces processes with strace, and checks the order of their synced writes and responses. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
