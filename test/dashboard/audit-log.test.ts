@@ -5,14 +5,13 @@ import { type Actor, operator, recordAudit } from '../../src/domain/audit-log/au
 import { sendRaw } from '../operations/raw-http.ts'
 import {
   type DashboardService,
-  inputValue,
-  pageText,
   password,
   type SignedInUser,
   signIn,
   startDashboardService,
   Visitor,
 } from '../support/dashboard.ts'
+import { copied, inputValue, linkPaths, type Markup, pageText, readDocument, readRows } from '../support/html.ts'
 import { until } from '../support/service.ts'
 
 let dashboard: DashboardService
@@ -26,9 +25,8 @@ afterAll(() => dashboard.stop())
 const path = '/settings/audit-log'
 
 /** Returns the table's rows without their times. */
-function readEntries({ text }: { text: string }): string[] {
-  const rows = [...text.matchAll(/<tr><td[\s\S]*?<\/tr>/g)].map(([row]) => pageText({ text: row }).trim())
-  return rows.map((row) => row.replace(/^[\d-]+ [\d:]+ UTC /, ''))
+function readEntries(page: Markup): string[] {
+  return readRows(page).map((row) => row.replace(/^[\d-]+ [\d:]+ UTC /, ''))
 }
 
 async function download({ visitor }: SignedInUser, query = ''): Promise<Record<string, unknown>[]> {
@@ -58,16 +56,11 @@ test('the page lists each change with its actor, newest first', async () => {
   await visitor.post('/settings', { name: 'Engines', scopesEnabled: 'on' })
   await visitor.post('/settings', { name: 'Engines' })
   const id = inputValue(await visitor.get('/api-keys/new'), 'id') ?? ''
-  const { text } = await visitor.post('/api-keys/new', { id, name: 'import', lifetime: '' })
+  const created = await visitor.post('/api-keys/new', { id, name: 'import', lifetime: '' })
   await visitor.post(`/api-keys/${id}/rename`, { name: 'nightly' })
   const newId = inputValue(await visitor.get(`/api-keys/${id}/rotate`), 'id') ?? ''
   await visitor.post(`/api-keys/${id}/rotate`, { id: newId })
-  const headers = [
-    'Authorization',
-    `Bearer ${text.match(/id="key-value" data-once>([^<]+)</)?.[1]}`,
-    'User-Agent',
-    'old',
-  ]
+  const headers = ['Authorization', `Bearer ${copied(created, 'Copy key')}`, 'User-Agent', 'old']
   await sendRaw(dashboard.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })
   await until('the use of the deleted key is recorded', async () =>
     readEntries(await visitor.get(path))[0]?.includes('used a deleted API key'),
@@ -115,7 +108,7 @@ test('the page escapes texts that callers provide', async () => {
   const details = { from: '"><img src=x>', to: '<b>', expiresAt: 0, scopes: ['a', 'b'] }
   await dashboard.domain.store.write((tx) => recordAudit(tx, accountId, { action: 'apiKey.renamed', by, details }))
   const page = await visitor.get(path)
-  expect(page.text).not.toMatch(/<script>|<img src=x|<b>/)
+  expect(readDocument(page).querySelector('main :is(script, img, b)')).toBe(null)
   expect(readEntries(page)[0]).toContain('from "><img src=x>, to <b>, ')
   expect(readEntries(page)[0]).toContain('1970-01-01T00:00:00.000Z, scopes a b')
 })
@@ -132,9 +125,8 @@ describe('a filter', () => {
     expect(await only('action=user.signedIn')).toEqual(['Bo signed in', 'Ada signed in'])
     expect(await only(`action=user.signedIn&actor=${ada.id}`)).toEqual(['Ada signed in'])
     const page = await ada.visitor.get(`${path}?action=user.signedIn&actor=${bo.id}`)
-    const link = page.text.match(/href="([^"]+)" download/)?.[1]?.replaceAll('&amp;', '&') ?? ''
-    expect(page.text).toMatch(/<option value="user.signedIn" selected>/)
-    expect(page.text).toMatch(new RegExp(`<option value="${bo.id}" selected>`))
+    const [link = ''] = linkPaths(page, /Download/)
+    expect([inputValue(page, 'action'), inputValue(page, 'actor')]).toEqual(['user.signedIn', bo.id])
     expect(await download(ada, link.replace(`${path}.jsonl`, ''))).toMatchObject([
       { action: 'user.signedIn', by: { id: bo.id } },
     ])
@@ -166,7 +158,7 @@ describe('a long log', () => {
       const entries = readEntries(page)
       sizes.push(entries.length)
       seen.push(...entries.map((entry) => entry.match(/index (\d+)$/)?.[1] ?? ''))
-      next = page.text.match(/href="([^"]+)">Older entries/)?.[1]?.replaceAll('&amp;', '&')
+      next = linkPaths(page, /Older entries/)[0]
     }
     expect(sizes).toEqual([50, 50, 20])
     expect(seen).toEqual(Array.from({ length: 120 }, (_, index) => String(119 - index)))

@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url'
 import type { BrowserContext } from '../../src/domain/browser-contexts/browser-contexts.ts'
 import type { Claim } from '../../src/domain/queue/attempts.ts'
 import { claimableOf } from '../support/claims.ts'
-import { type DashboardService, inputValue, type SignedInUser, startDashboardService } from '../support/dashboard.ts'
+import { type DashboardService, type SignedInUser, startDashboardService } from '../support/dashboard.ts'
+import { inputValue } from '../support/html.ts'
 import type { Environment } from '../support/service-storage.ts'
 
 /** A workflow with a browser, and one without. */

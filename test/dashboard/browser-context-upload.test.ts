@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { stateBytesMax } from '../../src/domain/browser-contexts/storage-state.ts'
 import { findCanaries } from '../support/canaries.ts'
-import { type DashboardService, fieldError, pageText, type SignedInUser, signIn } from '../support/dashboard.ts'
+import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
+import { fieldError, pageText } from '../support/html.ts'
 import { createState, newContext, sendMultipart, startBrowserDashboard, upload } from './browser-context-helpers.ts'
 
 let dashboard: DashboardService

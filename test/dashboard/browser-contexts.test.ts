@@ -1,6 +1,7 @@
 /** The tab "Browser Contexts": create, upload, rename, restore, delete, and contexts in use by a run. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type DashboardService, fieldError, pageText, type SignedInUser, signIn } from '../support/dashboard.ts'
+import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
+import { fieldError, linkPaths, pageText, readRows } from '../support/html.ts'
 import {
   claim,
   createState,
@@ -27,8 +28,7 @@ async function page({ visitor }: SignedInUser, path: string): Promise<string> {
 
 /** Returns the text of each row of the page's tables. */
 async function rows({ visitor }: SignedInUser, path: string): Promise<string[]> {
-  const { text } = await visitor.get(path)
-  return [...text.matchAll(/<tr>\s*<td[\s\S]*?<\/tr>/g)].map(([row]) => pageText({ text: row }).trim())
+  return readRows(await visitor.get(path))
 }
 
 async function listContextEntries({ visitor }: SignedInUser) {
@@ -153,7 +153,7 @@ describe('the list', () => {
     for (let index = 0; index < 51; index++) await newContext(dashboard, ada, `Context ${index}`)
     const first = await ada.visitor.get('/browser-contexts')
     expect(await rows(ada, '/browser-contexts')).toHaveLength(50)
-    const older = first.text.match(/href="(\/browser-contexts\?cursor=[^"]+)"/)?.[1] ?? ''
+    const [older = ''] = linkPaths(first, /Older/)
     expect(await rows(ada, older)).toEqual([expect.stringMatching(/^Context 0 /)])
     const other = await signIn(dashboard)
     expect((await other.visitor.get(older)).headers.location).toBe('/browser-contexts')

@@ -1,14 +1,8 @@
 /** Runs that use a browser: choosing a browser context, and their artifacts. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { NewArtifact } from '../../src/domain/runs/artifact.ts'
-import {
-  type DashboardService,
-  fieldError,
-  inputValue,
-  pageText,
-  type SignedInUser,
-  signIn,
-} from '../support/dashboard.ts'
+import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
+import { fieldError, find, inputValue, pageText, readRows } from '../support/html.ts'
 import { claim, leaseContext, newContext, queueFromForm, startBrowserDashboard } from './browser-context-helpers.ts'
 
 let dashboard: DashboardService
@@ -18,12 +12,6 @@ beforeAll(async () => {
 })
 
 afterAll(() => dashboard.stop())
-
-/** Returns the value of the selected option, or of the first one. */
-function selectedOption({ text }: { text: string }, name: string): string | undefined {
-  const select = text.match(new RegExp(`<select[^>]*name="${name}"[^]*?</select>`))?.[0]
-  return (select?.match(/value="([^"]*)" selected/) ?? select?.match(/value="([^"]*)"/))?.[1]
-}
 
 function storedRuns({ accountId }: SignedInUser) {
   const runs = dashboard.domain.store.read.query.selectFrom('runs').where('account_id', '=', accountId)
@@ -35,7 +23,7 @@ describe('the form of a workflow that uses a browser', () => {
     const ada = await signIn(dashboard)
     const { id } = await newContext(dashboard, ada, 'Shop')
     const formPage = await ada.visitor.get('/workflows/browse')
-    expect([selectedOption(formPage, 'browserContextId'), selectedOption(formPage, 'persistContext')]).toEqual([
+    expect([inputValue(formPage, 'browserContextId'), inputValue(formPage, 'persistContext')]).toEqual([
       '',
       'onSuccess',
     ])
@@ -59,16 +47,13 @@ describe('the form of a workflow that uses a browser', () => {
     for (let index = 0; index < 101; index++) await newContext(dashboard, ada)
     const run = await queueFromForm(ada, { browserContextId: id, persistContext: 'never' })
     const again = await ada.visitor.get(`/workflows/browse?from=${run}`)
-    expect([selectedOption(again, 'browserContextId'), selectedOption(again, 'persistContext')]).toEqual([id, 'never'])
+    expect([inputValue(again, 'browserContextId'), inputValue(again, 'persistContext')]).toEqual([id, 'never'])
     expect(pageText(again)).toContain(`queue-remote/browse?browserContextId=${id}&persistContext=never'`)
     const chosen = await ada.visitor.get(`/workflows/browse?browserContextId=${id}`)
-    expect([selectedOption(chosen, 'browserContextId'), selectedOption(chosen, 'persistContext')]).toEqual([
-      id,
-      'onSuccess',
-    ])
+    expect([inputValue(chosen, 'browserContextId'), inputValue(chosen, 'persistContext')]).toEqual([id, 'onSuccess'])
     await ada.visitor.post(`/browser-contexts/${id}/delete`)
     const gone = await ada.visitor.get(`/workflows/browse?from=${run}`)
-    expect(selectedOption(gone, 'browserContextId')).toBe('')
+    expect(inputValue(gone, 'browserContextId')).toBe('')
     expect(fieldError(gone, 'browserContextId')).toContain('was deleted. Choose another one, or none.')
     expect(pageText(gone)).not.toContain('?browserContextId')
   })
@@ -129,18 +114,17 @@ describe('the page of a run', () => {
   test('lists artifacts, previews images, and logs each artifact', async () => {
     const ada = await signIn(dashboard)
     const id = await runWith(ada, artifacts)
-    const { text } = await ada.visitor.get(`/runs/${id}`)
-    const rows = [...text.matchAll(/<tr>\s*<td[\s\S]*?<\/tr>/g)].map(([row]) => pageText({ text: row }).trim())
+    const page = await ada.visitor.get(`/runs/${id}`)
+    const rows = readRows(page)
     // Sorted, because artifacts created in the same millisecond have no order.
     expect(rows.map((row) => row.split(/ \d{4}-/)[0]).sort()).toEqual([
       'invoice.pdf application/pdf 2 KiB',
       'page.html.txt text/plain 25 B',
       'page.png image/png 8 B',
     ])
-    expect([...text.matchAll(/<img src="\/runs\/[^"]*artifacts\/([^"?]*)/g)].map(([, name]) => name)).toEqual([
-      'page.png',
-    ])
-    expect(pageText({ text })).toContain('Created artifact invoice.pdf, 2 KiB')
+    const pictures = find(page).getAllByRole('img', { name: /page|invoice/ })
+    expect(pictures.map((each) => each.getAttribute('src')?.match(/artifacts\/([^?]*)/)?.[1])).toEqual(['page.png'])
+    expect(pageText(page)).toContain('Created artifact invoice.pdf, 2 KiB')
     expect(pageText(await ada.visitor.get(`/runs/${await runWith(ada, [])}`))).not.toContain('Artifacts')
   })
 

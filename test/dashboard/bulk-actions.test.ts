@@ -1,6 +1,6 @@
 /** Bulk actions of the tab "Runs": the preview, the start and the progress. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { inputValue, pageText } from '../support/dashboard.ts'
+import { inputValue, pageText } from '../support/html.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
 import { newUser, page, queue, type User } from './run-helpers.ts'
 

@@ -2,7 +2,8 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { sendText } from '../operations/raw-http.ts'
-import { type DashboardService, pageText, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
+import { type DashboardService, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
+import { pageText } from '../support/html.ts'
 import { createItems, type Route, routeName, routePath, routes } from './route-list.ts'
 
 let dashboard: DashboardService

@@ -1,16 +1,8 @@
 /** Single-use links: the welcome link, invitations and sign-in links. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
-import {
-  type DashboardService,
-  fieldError,
-  inputValue,
-  pageText,
-  password,
-  signIn,
-  startDashboardService,
-  Visitor,
-} from '../support/dashboard.ts'
+import { type DashboardService, password, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
+import { copied, fieldError, inputValue, pageText } from '../support/html.ts'
 import { type Environment, newStorage } from '../support/service-storage.ts'
 
 const ada = { name: 'Ada', email: 'ada@example.com', password }
@@ -114,12 +106,9 @@ describe('a link', () => {
 
   test('that invites is shown once, and creates a user with the chosen role', async () => {
     const owner = await signIn(dashboard)
-    const { status, headers, text } = await owner.visitor.post('/settings/members/invite', {
-      label: 'Bo & Co',
-      role: 'member',
-    })
-    expect([status, headers['cache-control']]).toEqual([200, 'no-store'])
-    const link = text.match(/<code id="link" data-once>([^<]+)</)?.[1]
+    const invited = await owner.visitor.post('/settings/members/invite', { label: 'Bo & Co', role: 'member' })
+    expect([invited.status, invited.headers['cache-control']]).toEqual([200, 'no-store'])
+    const link = copied(invited, 'Copy link')
     const list = await owner.visitor.get('/settings/members')
     expect(list.text).toContain('Bo &amp; Co')
     expect(list.text).not.toContain(urlPath(link))
@@ -146,8 +135,8 @@ describe('a link', () => {
   test('that signs in needs a form submission, and allows one password change without the current password', async () => {
     const owner = await signIn(dashboard)
     const bo = await signIn(dashboard, { accountId: owner.accountId, role: 'member', name: 'Bo' })
-    const { text } = await owner.visitor.post(`/settings/members/${bo.id}/sign-in-link`)
-    const path = urlPath(text.match(/<code id="link" data-once>([^<]+)</)?.[1])
+    const created = await owner.visitor.post(`/settings/members/${bo.id}/sign-in-link`)
+    const path = urlPath(copied(created, 'Copy link'))
     const visitor = new Visitor(dashboard.url)
     const linkPage = await visitor.get(path)
     expect(pageText(linkPage)).toContain('This link signs you in to Test as Bo')

@@ -1,6 +1,6 @@
 /** The overview: the last runs, and the statistics of each workflow in a range of time. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { pageText } from '../support/dashboard.ts'
+import { linkPaths, pageText, readDocument } from '../support/html.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { newUser, page, queue, waitForPage } from './run-helpers.ts'
 
@@ -31,12 +31,13 @@ test('shows runs as soon as they have finished, with links to the list of the sa
     const words = pageText({ text })
     expect(words).toMatch(/Count the words of a text file 1 100\.0% \d/)
     expect(words).toMatch(/Greet somebody 1 0\.0% \d/)
-    const links = [...text.matchAll(/<a href="(\/runs\?[^"]*)" tabindex="-1"><title>[^<]*: (?!none)/g)]
     // Two, if the bar has changed since the first run was queued.
-    const paths = links.map(([, path]) => path?.replaceAll('&amp;', '&') ?? '')
+    const bars = [...readDocument({ text }).querySelectorAll('a:has(> title)')]
+    const drawn = bars.filter((bar) => !/: none/.test(bar.textContent ?? ''))
+    const paths = drawn.map((bar) => bar.getAttribute('href') ?? '')
     const lists = (await Promise.all(paths.map((path) => user.visitor.get(path)))).map((list) => list.text).join()
     expect([failed, greeted, waiting].map((id) => lists.includes(`"/runs/${id}"`))).toEqual([true, true, false])
-    const failures = /<a class="number danger" href="([^"]*)"/.exec(text)?.[1]?.replaceAll('&amp;', '&') ?? ''
+    const [failures = ''] = linkPaths({ text }, '100.0%')
     const listed = (await user.visitor.get(failures)).text
     expect([failed, greeted].map((id) => listed.includes(`"/runs/${id}"`))).toEqual([true, false])
     expect(words.indexOf('Last runs')).toBeLessThan(words.indexOf(`…${waiting.slice(-8)}`))

@@ -1,16 +1,8 @@
 /** The profile: name, email address and password. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
-import {
-  type DashboardService,
-  fieldError,
-  inputValue,
-  pageText,
-  password,
-  signIn,
-  startDashboardService,
-  Visitor,
-} from '../support/dashboard.ts'
+import { type DashboardService, password, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
+import { fieldError, inputValue, pageText } from '../support/html.ts'
 
 let dashboard: DashboardService
 

@@ -3,7 +3,8 @@ import { readConfig } from '../../src/config/config.ts'
 import { openKeyRing } from '../../src/domain/installation.ts'
 import { secretsAad } from '../../src/domain/runs/run.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
-import { inputValue, pageText, type SignedInUser, signIn } from '../support/dashboard.ts'
+import { type SignedInUser, signIn } from '../support/dashboard.ts'
+import { inputValue } from '../support/html.ts'
 import type { TestService } from '../support/service.ts'
 
 export interface Sender extends SignedInUser {
@@ -53,10 +54,4 @@ export async function send(
 
 export function sendJson(sender: Sender, workflowId: string, variables: string, others: Record<string, string> = {}) {
   return sender.visitor.post(`/workflows/${workflowId}?as=json`, { key: crypto.randomUUID(), variables, ...others })
-}
-
-/** Returns the content of the text area. */
-export function textAreaValue({ text }: { text: string }, name: string): string | undefined {
-  const content = text.match(new RegExp(`<textarea[^>]*\\sname="${name}"[^>]*>\\n([^]*?)</textarea>`))?.[1]
-  return content === undefined ? undefined : pageText({ text: content })
 }

@@ -1,6 +1,7 @@
 /** Access control of every route: sign-in, roles and account isolation. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type DashboardService, pageText, startDashboardService, Visitor } from '../support/dashboard.ts'
+import { type DashboardService, startDashboardService, Visitor } from '../support/dashboard.ts'
+import { pageText } from '../support/html.ts'
 import { createItems, type Items, type Route, routeName, routePath, routes, servedRoutes } from './route-list.ts'
 
 let dashboard: DashboardService

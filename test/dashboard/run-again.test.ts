@@ -4,18 +4,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
 import { violations } from '../support/accessibility.ts'
 import { type Browser, browserErrors, startBrowser } from '../support/browser.ts'
-import { fieldError, inputValue, pageText } from '../support/dashboard.ts'
 import { failInStep, insertSteps } from '../support/finished-steps.ts'
+import { control, fieldError, inputValue, pageText } from '../support/html.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
-import {
-  readRuns,
-  readSecrets,
-  type Sender,
-  type StoredRun,
-  sendJson,
-  signInSender,
-  textAreaValue,
-} from './queue-form-helpers.ts'
+import { readRuns, readSecrets, type Sender, type StoredRun, sendJson, signInSender } from './queue-form-helpers.ts'
 
 let service: TestService
 let browser: Browser
@@ -35,7 +27,7 @@ describe('variables as JSON', () => {
   test('are edited in one field, prefilled with a draft', async () => {
     const sender = await signInSender(service)
     const formPage = await sender.visitor.get('/workflows/count-words?as=json')
-    expect(JSON.parse(textAreaValue(formPage, 'variables') ?? '')).toEqual({ path: 'README.md', top: 5 })
+    expect(JSON.parse(inputValue(formPage, 'variables') ?? '')).toEqual({ path: 'README.md', top: 5 })
     const response = await sendJson(sender, 'count-words', '{"path": "README.md"}')
     expect(response.headers.location).toBe(`/runs/${(await readRuns(sender))[0]?.id}`)
     expect((await readRuns(sender))[0]?.variables).toEqual({ path: 'README.md', top: 5 })
@@ -53,7 +45,7 @@ describe('variables as JSON', () => {
     const response = await sendJson(sender, 'greet', variables)
     expect(response.status).toBe(400)
     expect(fieldError(response, 'variables')).toMatch(error)
-    expect(textAreaValue(response, 'variables')?.replaceAll(/\s/g, '')).toBe(variables.replaceAll(/\s/g, ''))
+    expect(inputValue(response, 'variables')?.replaceAll(/\s/g, '')).toBe(variables.replaceAll(/\s/g, ''))
     expect(await readRuns(sender)).toEqual([])
   })
 
@@ -61,7 +53,7 @@ describe('variables as JSON', () => {
     const sender = await signInSender(service)
     const response = await sendJson(sender, 'greet', JSON.stringify({ token: secret, times: 9 }))
     expect(response.text).not.toContain(secret)
-    const resent = textAreaValue(response, 'variables') ?? ''
+    const resent = inputValue(response, 'variables') ?? ''
     expect(JSON.parse(resent)).toEqual({ token: '<enter again>', times: 9 })
     const corrected = resent.replace('"times": 9', '"name": "Ada"')
     expect(fieldError(await sendJson(sender, 'greet', corrected), 'variables')).toContain('in place of a secret')
@@ -82,7 +74,7 @@ describe('running again', () => {
     const path = `/workflows/greet?from=${first.id}`
     const formPage = await sender.visitor.get(path)
     expect(inputValue(formPage, 'variable-name')).toBe('Ada')
-    expect(textAreaValue(formPage, 'variable-tags')).toBe('a b')
+    expect(inputValue(formPage, 'variable-tags')).toBe('a\nb')
     expect(inputValue(formPage, 'variable-token')).toBe('')
     expect(pageText(formPage)).toContain('Leave empty to use the value of the earlier run.')
     const form = {
@@ -114,7 +106,7 @@ describe('running again', () => {
       fails: false,
     })
     const formPage = await sender.visitor.get(`/workflows/betray?from=${first.id}`)
-    const nested = textAreaValue(formPage, 'variable-nested') ?? ''
+    const nested = inputValue(formPage, 'variable-nested') ?? ''
     expect(JSON.parse(nested)).toEqual({ token: '********', more: 1 })
     const form = { key: inputValue(formPage, 'key') ?? '', from: first.id, 'variable-nested': nested.replace('1', '2') }
     expect((await sender.visitor.post('/workflows/betray', form)).status).toBe(303)
@@ -137,10 +129,10 @@ describe('running again', () => {
     expect(response.status).toBe(400)
     expect(response.text).not.toContain('a new secret')
     expect(fieldError(response, 'variable-token')).toMatch(/^Enter secrets again/)
-    expect(response.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
+    expect(control(response, 'variable-token')).toMatchObject({ type: 'password', required: true })
     const json = JSON.stringify({ token: 'a new secret', times: 9 })
     const resent = await sendJson(sender, 'greet', json, { from: first.id })
-    expect(textAreaValue(resent, 'variables')).toContain('"token": "<enter again>"')
+    expect(inputValue(resent, 'variables')).toContain('"token": "<enter again>"')
   })
 
   test('uses JSON for variables without a field', async () => {
@@ -149,7 +141,7 @@ describe('running again', () => {
     const formPage = await sender.visitor.get(`/workflows/greet?from=${first.id}`)
     expect(formPage.text).toContain('action="/workflows/greet?as=json"')
     expect(pageText(formPage)).toContain('Shown as JSON because the form has no fields for some of the variables.')
-    expect(textAreaValue(formPage, 'variables')).toContain('"name": "two\\r\\nlines"')
+    expect(inputValue(formPage, 'variables')).toContain('"name": "two\\r\\nlines"')
   })
 
   test("refuses another workflow's run, and a mask where the run had no secret", async () => {
@@ -188,7 +180,7 @@ describe('running again from the failed step', () => {
     const { id, formPage } = await failed(sender)
     expect(pageText(formPage)).toContain('From the failed step send')
     expect(pageText(formPage)).toContain('The 2 steps before it will not be executed again')
-    expect(formPage.text).toMatch(/<input type="radio" name="fromStep" value="" checked/)
+    expect(control(formPage, 'fromStep', '')).toMatchObject({ type: 'radio', checked: true })
     const form = { fromStep: 'send' }
     expect((await submit(sender, id, form)).status).toBe(303)
     const again = (await readRuns(sender)).at(-1)
@@ -215,7 +207,7 @@ describe('running again from the failed step', () => {
     const { id } = await failed(sender, ['fetch', secret])
     const invalid = await submit(sender, id, { fromStep: 'send', 'variable-times': '9' })
     expect(invalid.status).toBe(400)
-    expect(invalid.text).toMatch(/name="fromStep" value="send" checked/)
+    expect(control(invalid, 'fromStep', 'send')).toMatchObject({ checked: true })
     const unknown = await submit(sender, id, { fromStep: 'no-such' })
     expect(pageText(unknown)).toContain('This step is not a step that the run has started')
     expect(unknown.text).not.toContain(secret)

@@ -2,7 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import { pageText, type SignedInUser, signIn } from '../support/dashboard.ts'
+import { type SignedInUser, signIn } from '../support/dashboard.ts'
+import { pageText } from '../support/html.ts'
 import { type TestService, until } from '../support/service.ts'
 
 export interface User extends SignedInUser {

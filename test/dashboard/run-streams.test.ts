@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { type SignedInUser, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
+import { readDocument } from '../support/html.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
 import { hold, newUser, queue, waitForPage } from './run-helpers.ts'
 
@@ -59,8 +60,8 @@ describe('an event stream', () => {
     const user = await newUser(service)
     const { id, release } = await hold(user)
     await waitForPage(user, id, 'Holding')
-    const { text } = await user.visitor.get(`/runs/${id}`)
-    const path = text.match(/data-live="([^"]+)"/)?.[1] ?? ''
+    const page = readDocument(await user.visitor.get(`/runs/${id}`))
+    const path = page.querySelector<HTMLElement>('[data-live]')?.dataset.live ?? ''
     expect(path).toMatch(new RegExp(`^/runs/${id}/changes\\?after=\\d+$`))
     const [stream, fromStart] = [await follow(user, path), await follow(user, `/runs/${id}/changes`)]
     await until('the stream from the start reports a change', () => countChanges(fromStart) === 1)

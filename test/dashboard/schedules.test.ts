@@ -1,15 +1,8 @@
 /** The tab "Schedules": create, edit, pause, resume, run now, delete. */
 import { v7 as uuid } from 'uuid'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import {
-  type DashboardService,
-  fieldError,
-  inputValue,
-  pageText,
-  type SignedInUser,
-  signIn,
-  startDashboardService,
-} from '../support/dashboard.ts'
+import { type DashboardService, type SignedInUser, signIn, startDashboardService } from '../support/dashboard.ts'
+import { fieldError, inputValue, pageText } from '../support/html.ts'
 
 let dashboard: DashboardService
 

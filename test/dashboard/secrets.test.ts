@@ -2,14 +2,8 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { sendRaw } from '../operations/raw-http.ts'
 import { findCanaries } from '../support/canaries.ts'
-import {
-  type DashboardService,
-  inputValue,
-  password,
-  signIn,
-  startDashboardService,
-  Visitor,
-} from '../support/dashboard.ts'
+import { type DashboardService, password, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
+import { copied, inputValue, type Markup } from '../support/html.ts'
 
 async function everywhere({ contents, log, managementUrl }: DashboardService): Promise<[string, Buffer | string][]> {
   const metrics = await sendRaw(managementUrl, { method: 'GET', path: '/metrics' })
@@ -22,21 +16,21 @@ test('secrets appear only in the responses that create them', async () => {
   const secrets: Record<string, string> = { password, next: 'canary next password', invalid: 'canary invalid password' }
   const ada = await signIn(dashboard)
   const { visitor } = ada
-  const take = (name: string, text: string, pattern: RegExp) => {
-    secrets[name] = text.match(pattern)?.[1] ?? ''
+  const take = (name: string, value: string | undefined) => {
+    secrets[name] = value ?? ''
     expect(secrets[name]).toHaveLength(name.endsWith('key') ? 36 : 32)
   }
-  const keyIn = /id="key-value" data-once>([^<]+)</
-  const tokenIn = /id="link" data-once>[^<]*\/links\/([^<]+)</
+  const keyIn = (page: Markup) => copied(page, 'Copy key')
+  const tokenIn = (page: Markup) => copied(page, 'Copy link')?.split('/links/')[1]
 
   const id = inputValue(await visitor.get('/api-keys/new'), 'id') ?? ''
   const form = { id, name: 'canary', lifetime: '' }
-  take('first key', (await visitor.post('/api-keys/new', form)).text, keyIn)
+  take('first key', keyIn(await visitor.post('/api-keys/new', form)))
   const newId = crypto.randomUUID()
-  take('second key', (await visitor.post(`/api-keys/${id}/rotate`, { id: newId })).text, keyIn)
-  take('invitation', (await visitor.post('/settings/members/invite', { label: 'Bo', role: 'member' })).text, tokenIn)
-  take('sign-in link', (await visitor.post(`/settings/members/${ada.id}/sign-in-link`)).text, tokenIn)
-  take('session', decodeURIComponent([...visitor.cookies.values()][0] ?? ''), /^s:([^.]+)\./)
+  take('second key', keyIn(await visitor.post(`/api-keys/${id}/rotate`, { id: newId })))
+  take('invitation', tokenIn(await visitor.post('/settings/members/invite', { label: 'Bo', role: 'member' })))
+  take('sign-in link', tokenIn(await visitor.post(`/settings/members/${ada.id}/sign-in-link`)))
+  take('session', /^s:([^.]+)\./.exec(decodeURIComponent([...visitor.cookies.values()][0] ?? ''))?.[1])
   for (const key of [secrets['first key'], secrets['second key'], crypto.randomUUID()]) {
     const headers = ['Authorization', `Bearer ${key}`]
     await sendRaw(dashboard.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })

@@ -5,13 +5,13 @@ import type { Dependencies } from '../../src/surfaces/dashboard/dependencies.ts'
 import { authenticate } from '../../src/surfaces/dashboard/page-routes.ts'
 import {
   type DashboardService,
-  pageText,
   type SignedInUser,
   setCookieHeaders,
   signIn,
   startDashboardService,
   Visitor,
 } from '../support/dashboard.ts'
+import { find, readRows } from '../support/html.ts'
 
 const linuxFirefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 const iphoneSafari =
@@ -214,17 +214,13 @@ describe('a session', () => {
     const tool = new Visitor(dashboard.url, { 'User-Agent': 'curl/8.5 <b>' })
     for (const visitor of [phone, tool]) await submitSignIn(visitor, ada)
     const page = await ada.visitor.get('/profile')
-    const rows = page.text.match(/<tr>.*?<\/tr>/gs)?.map((text) => pageText({ text }).trim()) ?? []
-    expect(rows).toEqual([
-      expect.stringMatching(/^Browser/),
+    expect(readRows(page)).toEqual([
       expect.stringMatching(/^curl 127\.0\.0\.1 .* End$/),
       expect.stringMatching(/^Safari on iOS 127\.0\.0\.1 .* End$/),
       expect.stringMatching(/^Firefox on Linux 127\.0\.0\.1 .* This session End$/),
     ])
-    const [, , phonePath = '', ownPath = ''] = [
-      null,
-      ...page.text.matchAll(/action="(\/profile\/sessions\/[^"]+\/end)"/g),
-    ].map((match) => match?.[1] ?? '')
+    const buttons = find(page).getAllByRole<HTMLButtonElement>('button', { name: /^End / })
+    const [, phonePath = '', ownPath = ''] = buttons.map((button) => button.form?.getAttribute('action') ?? '')
     expect((await eve.visitor.post(phonePath)).status).toBe(404)
     expect((await ada.visitor.post(phonePath)).headers.location).toBe('/profile?done=ended')
     expect([await isSignedIn(phone), await isSignedIn(tool)]).toEqual([false, true])

@@ -1,6 +1,7 @@
 /** The storage of an account: its sum on the overview, and the page that refuses to store more. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type DashboardService, pageText, signIn } from '../support/dashboard.ts'
+import { type DashboardService, signIn } from '../support/dashboard.ts'
+import { pageText } from '../support/html.ts'
 import { createState, newContext, startBrowserDashboard, upload } from './browser-context-helpers.ts'
 
 let dashboard: DashboardService

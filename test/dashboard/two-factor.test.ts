@@ -4,14 +4,12 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import {
   type DashboardService,
-  fieldError,
-  inputValue,
-  pageText,
   type SignedInUser,
   signIn,
   startDashboardService,
   Visitor,
 } from '../support/dashboard.ts'
+import { control, copied, fieldError, find, inputValue, type Markup, pageText } from '../support/html.ts'
 
 let dashboard: DashboardService
 
@@ -48,8 +46,7 @@ async function setUp({ visitor, password }: SignedInUser) {
   return { secret, recoveryCodes }
 }
 
-const shownCodes = ({ text }: { text: string }) =>
-  text.match(/id="recovery-codes"[^>]*>([^<]*)</)?.[1]?.split('\n') ?? []
+const shownCodes = (page: Markup) => copied(page, 'Copy codes')?.split('\n') ?? []
 
 const isSignedIn = async (visitor: Visitor) => (await visitor.get('/profile')).status === 200
 
@@ -97,7 +94,11 @@ test('a recovery code signs in once, and the profile shows how many are left', a
     401,
     'This recovery code is incorrect or was already used.',
   ])
-  expect(refused.text).toMatch(/<details open>/)
+  expect(
+    find(refused)
+      .getByLabelText(/^Recovery code/)
+      .closest('details'),
+  ).toMatchObject({ open: true })
   const manage = '/profile/two-factor/recovery-codes'
   expect(fieldError(await visitor.post(manage, { currentPassword: 'wrong' }), 'currentPassword')).toBeDefined()
   const replaced = await visitor.post(manage, { currentPassword: ada.password })
@@ -152,8 +153,8 @@ test('setting up requires the password and a right code, and keeps the secret th
   const { visitor, password, id } = await signIn(dashboard)
   const page = await visitor.get(setUpPath)
   const secret = inputValue(page, 'secret') ?? ''
-  expect(page.text).toMatch(/<svg class="qr-code"/)
-  expect(page.text).toMatch(/<input id="field-code"[^>]*autocomplete="one-time-code"\s+inputmode="numeric"/)
+  expect(find(page).getByRole('img', { name: /QR code/ })).toBeDefined()
+  expect(control(page, 'code')).toMatchObject({ autocomplete: 'one-time-code', inputMode: 'numeric' })
   expect(inputValue(await visitor.get(setUpPath), 'secret')).not.toBe(secret)
   const code = codeNow(secret)
   for (const [form, member] of [

@@ -1,15 +1,8 @@
 /** The tab "Webhooks": create, edit, pause, test, redeliver, rotate the secret, delete, with a receiver on this machine. */
 import { v7 as uuid } from 'uuid'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import {
-  type DashboardService,
-  fieldError,
-  inputValue,
-  pageText,
-  type SignedInUser,
-  signIn,
-  startDashboardService,
-} from '../support/dashboard.ts'
+import { type DashboardService, type SignedInUser, signIn, startDashboardService } from '../support/dashboard.ts'
+import { fieldError, inputValue, pageText } from '../support/html.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts'
 
 let dashboard: DashboardService

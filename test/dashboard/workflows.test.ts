@@ -5,8 +5,8 @@ import type { Workflow } from '../../src/domain/workflows/workflow.ts'
 import { readQueueForm, toQueueRequest } from '../../src/surfaces/dashboard/workflows/queue-form.ts'
 import { renderQueueForm } from '../../src/surfaces/dashboard/workflows/queue-form-template.ts'
 import { optionBounds } from '../../src/surfaces/dashboard/workflows/queue-options.ts'
-import { fieldError, inputValue, pageText } from '../support/dashboard.ts'
 import { workflow } from '../support/domain.ts'
+import { control, fieldError, find, inputValue, pageText } from '../support/html.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { readRuns, readSecrets, type StoredRun, send, sendJson, signInSender } from './queue-form-helpers.ts'
 
@@ -43,17 +43,16 @@ describe('a workflow', () => {
 
   test('has a field for each variable', async () => {
     const sender = await signInSender(service)
-    const { text } = await sender.visitor.get('/workflows/greet')
-    const control = (name: string) =>
-      text.match(new RegExp(`<(?:input|select|textarea)[^>]*name="variable-${name}"[^>]*>`))?.[0]
-    expect(control('name')).toMatch(/^<input type="text".* required/s)
-    expect(control('times')).toMatch(/^<input type="number".*min="1" max="3"\s+step="1"/s)
-    expect(control('warmth')).toMatch(/^<input type="number".*step="any"/s)
-    expect(control('style')).toMatch(/^<select/)
-    expect(control('tags')).toMatch(/^<textarea/)
-    expect(control('address')).toMatch(/^<textarea/)
-    expect(control('token')).toMatch(/^<input type="password".*value="" autocomplete="new-password"/s)
-    expect(text).toContain('<option value="&quot;formal&quot;" >formal</option>')
+    const form = await sender.visitor.get('/workflows/greet')
+    const variable = (name: string) => control(form, `variable-${name}`)
+    expect(variable('name')).toMatchObject({ type: 'text', required: true })
+    expect(variable('times')).toMatchObject({ type: 'number', min: '1', max: '3', step: '1' })
+    expect(variable('warmth')).toMatchObject({ type: 'number', step: 'any' })
+    expect(variable('style')).toMatchObject({ type: 'select-one' })
+    expect(variable('tags')).toMatchObject({ type: 'textarea' })
+    expect(variable('address')).toMatchObject({ type: 'textarea' })
+    expect(variable('token')).toMatchObject({ type: 'password', value: '', autocomplete: 'new-password' })
+    expect(find(form).getByRole<HTMLOptionElement>('option', { name: 'formal' }).value).toBe('"formal"')
   })
 })
 
@@ -128,7 +127,7 @@ describe('the queue form', () => {
       expect(inputValue(response, 'variable-name')).toBe(name)
       expect(inputValue(response, 'variable-times')).toBe('4')
       expect(response.text).not.toContain('hunter2')
-      expect(response.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
+      expect(control(response, 'variable-token')).toMatchObject({ type: 'password', required: true })
       expect(pageText(response)).toContain('The run was not queued.')
     }
     expect(await readRuns(sender)).toEqual([])

@@ -1,6 +1,7 @@
 /** Links for users: the first one, those of further accounts, and sign-in links. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { inputValue, pageText, password, Visitor } from '../support/dashboard.ts'
+import { password, Visitor } from '../support/dashboard.ts'
+import { inputValue, pageText } from '../support/html.ts'
 import { type Installation, newInstallation } from '../support/installation.ts'
 
 async function install(changes: Record<string, string> = {}): Promise<Installation> {

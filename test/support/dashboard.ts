@@ -195,26 +195,3 @@ export async function signIn(
     await domain.close()
   }
 }
-
-/** Returns the text of a page without its markup. */
-export function pageText({ text }: { text: string }): string {
-  return unescapeHtml(text.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ')
-}
-
-/** Returns the value of the input with this name. */
-export function inputValue({ text }: { text: string }, name: string): string | undefined {
-  const input = text.match(new RegExp(`<input[^>]*\\sname="${name}"[^>]*>`))?.[0]
-  const value = input?.match(/\svalue="([^"]*)"/)?.[1]
-  return value === undefined ? undefined : unescapeHtml(value)
-}
-
-/** Returns the error message of the input with this name. */
-export function fieldError({ text }: { text: string }, name: string): string | undefined {
-  const error = text.match(new RegExp(`<small id="field-${name}-error" class="error">([^<]*)</small>`))?.[1]
-  return error === undefined ? undefined : unescapeHtml(error)
-}
-
-function unescapeHtml(text: string): string {
-  const named: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" }
-  return text.replaceAll(/&(lt|gt|quot|amp|#39);/g, (_, name) => named[name] ?? '')
-}
