@@ -65,7 +65,7 @@ export default defineWorkflow({
   },
   timeLimitSeconds: 3600,
   // More runs at once would compete for the disk.
-  concurrencyLimit: 2,
+  concurrency: { limit: 2, per: 'workflow' },
   async run({ variables, step, log, progress, signal }) {
     const { pauseMilliseconds, filesPerStep = filesPerStepDefault } = variables
     const directory = await confinedPath(variables.directory)

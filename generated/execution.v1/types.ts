@@ -1209,11 +1209,6 @@ export interface components {
             retry: components["schemas"]["RetryPolicy"];
             /** @description Maximum duration of one attempt. */
             timeLimitSeconds: number;
-            /**
-             * @description Maximum number of its runs that run at the same time, over all accounts; `null` if its definition has none.
-             *     `concurrency` has every kind of limit.
-             */
-            concurrencyLimit: number | null;
             /** @description The limit of its concurrent runs; `null` for no limit. */
             concurrency: components["schemas"]["Concurrency"] | null;
             /** @description The rate at which its runs start; `null` for no limit. */

@@ -65,7 +65,7 @@ export async function queueFromForm({ visitor }: SignedInUser, fields: Record<st
 /** Claims the ready runs like a worker. */
 export function claim({ domain }: DashboardService): Promise<Claim[]> {
   const retry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
-  const workflow = { id: 'browse', version: '1.0.0', concurrencyLimit: null, retry, usesBrowser: true }
+  const workflow = { id: 'browse', version: '1.0.0', retry, usesBrowser: true }
   return domain.queue.claim('worker', claimableOf([workflow]), 10, 60)
 }
 

@@ -26,7 +26,6 @@ describeOperation(
           outputSchema: betray.output,
           retry: { maxAttempts: 2, backoffSeconds: 0, backoffFactor: 2 },
           timeLimitSeconds: 60,
-          concurrencyLimit: null,
           concurrency: null,
           throttle: null,
           usesBrowser: false,

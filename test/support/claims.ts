@@ -3,7 +3,6 @@ import type { Claim, Claimable } from '../../src/domain/queue/attempts.ts'
 import type { ClaimableWorkflows } from '../../src/domain/queue/claim.ts'
 import type { RunQueue } from '../../src/domain/queue/run-queue.ts'
 import { eventsAfter } from '../../src/domain/queue/runs.sql.ts'
-import { concurrencyOf } from '../../src/domain/workflows/workflow-limits.ts'
 import type { Workflows } from '../../src/domain/workflows/workflows.ts'
 import type { Domain } from './domain.ts'
 
@@ -35,7 +34,7 @@ export function createManualClock() {
 /** For a worker that claims runs of these workflows only, whatever is deployed. */
 export function claimableOf(workflows: Workflows | readonly Claimable[]): ClaimableWorkflows {
   const listed = 'list' in workflows ? workflows.list() : workflows
-  const hasLimits = listed.some((workflow) => concurrencyOf(workflow) !== null)
+  const hasLimits = listed.some((workflow) => workflow.concurrency !== undefined)
   return {
     find: (_, workflowId) => listed.find(({ id }) => id === workflowId),
     scopeOf: ({ workflow_id }) => workflow_id,

@@ -68,7 +68,6 @@ export function workflow(changes: Partial<Workflow> = {}): Workflow {
     output: {},
     retry: { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 },
     timeLimitSeconds: 60,
-    concurrencyLimit: null,
     usesBrowser: false,
     deprecated: false,
     ...changes,

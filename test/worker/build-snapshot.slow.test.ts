@@ -27,12 +27,12 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
     {
       'a.ts': `${header}export default defineWorkflow({\n  id: 'a', version: '1', title: 'A',\n  atempts: 3,\n  variables: { type: 'object' }, output: {}, run: () => 1 })`,
     },
-    'DIR/a.ts:4 is not a valid workflow: atempts is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrencyLimit, concurrency, throttle, browser, evidence, deprecated.',
+    'DIR/a.ts:4 is not a valid workflow: atempts is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrency, throttle, browser, evidence, deprecated.',
   ],
   [
     'has an invalid option',
-    { 'a.mjs': moduleText('a', 'run: () => null,\nconcurrencyLimit: 0') },
-    'DIR/a.mjs:2 is not a valid workflow: concurrencyLimit must be an integer of at least 1.',
+    { 'a.mjs': moduleText('a', 'run: () => null,\nconcurrency: { limit: 0 }') },
+    'DIR/a.mjs:2 is not a valid workflow: concurrency.limit must be an integer of at least 1.',
   ],
   [
     'has the id of another',

@@ -7,7 +7,6 @@ import { type Actor, type NewEntry, recordAuditOfAccounts } from '../audit-log/a
 import type { Claimable } from '../queue/attempts.ts'
 import type { ScopeOf } from '../queue/limits.ts'
 import type { Workflow } from '../workflows/workflow.ts'
-import { concurrencyOf } from '../workflows/workflow-limits.ts'
 import { Workflows } from '../workflows/workflows.ts'
 import {
   type Activation,
@@ -395,12 +394,12 @@ class ClaimableWorkflows {
 }
 
 function hasLimit(workflow: Claimable): boolean {
-  return concurrencyOf(workflow) !== null
+  return workflow.concurrency !== undefined
 }
 
 /** For a run whose deployment is not in the store: its worker then says so on the run. */
 function unavailable(id: string): Claimable {
-  return { id, concurrencyLimit: null, usesBrowser: true }
+  return { id, usesBrowser: true }
 }
 
 function keyOf(accountId: string, workflowId: string): string {

@@ -32,7 +32,7 @@ import {
   toFinishedRun,
 } from '../runs/run-state.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
-import { type Concurrency, concurrencyOf, type Throttle } from '../workflows/workflow-limits.ts'
+import type { Concurrency, Throttle } from '../workflows/workflow-limits.ts'
 import { addAttemptEnd, attemptError, insertErrorWords } from './attempt-history.ts'
 import type { PickedRuns } from './claim.ts'
 import { groupCapacity, permitsStart, recordStart, type ScopeOf, throttleId } from './limits.ts'
@@ -41,7 +41,6 @@ import { appendEvents, appendStatus, statusReport, toNewEvent } from './runs.sql
 /** What claiming a workflow's runs depends on. */
 export interface Claimable {
   id: string
-  concurrencyLimit: number | null
   concurrency?: Concurrency | undefined
   throttle?: Throttle | undefined
   /** Whether its runs may have a browser context. */
@@ -92,9 +91,8 @@ export async function startSingly(
   const [run] = await tx.all(tx.statements.findClaimable, [at, head.id])
   if (!run?.claimable) return undefined
   const { concurrency_group: group, browser_context_id: contextId } = run
-  const { throttle } = workflow
+  const { concurrency, throttle } = workflow
   const throttled = throttle && { throttle, id: throttleId(throttle, head, group, scopeOf) }
-  const concurrency = concurrencyOf(workflow)
   const capacity = concurrency ? await groupCapacity(tx, group, concurrency) : Number.POSITIVE_INFINITY
   if (capacity <= 0 || (throttled && !(await permitsStart(tx, throttled.id, throttled.throttle, at)))) {
     // Other rates keep their runs ready: the next snapshot leaves out their queue heads.

@@ -2,7 +2,7 @@
 import { type ClaimedQueue, type ClaimTerms, type QueueHead, queueHeadsMax } from '../../storage/runs/run-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import { parseCreatedAt } from '../runs/run.ts'
-import { concurrencyOf, limitPer } from '../workflows/workflow-limits.ts'
+import { limitPer } from '../workflows/workflow-limits.ts'
 import { type Claim, type Claimable, startSingly, toClaim } from './attempts.ts'
 import {
   type ConcurrencyLimits,
@@ -288,7 +288,7 @@ class FairSchedule {
 
   /** Whether claiming the run must be exclusive: it is counted, or its browser context is leased. */
   isExclusive({ head, workflow }: Pick<PickedRuns, 'head' | 'workflow'>): boolean {
-    const isCounted = concurrencyOf(workflow) !== null || workflow.throttle !== undefined
+    const isCounted = workflow.concurrency !== undefined || workflow.throttle !== undefined
     return head.has_context === 1 || isCounted || this.#claimer.accountConcurrency > 0
   }
 

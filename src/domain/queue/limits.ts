@@ -5,7 +5,7 @@ import { inList } from '../../storage/statement-values.ts'
 import { type Statement, statement, type Transaction } from '../../storage/store.ts'
 import type { ThrottlesTable } from '../../storage/tables/run-tables.ts'
 import { type GroupMember, groupOf } from '../runs/run.ts'
-import { type Concurrency, concurrencyOf, isStoredRate, type Throttle } from '../workflows/workflow-limits.ts'
+import { type Concurrency, isStoredRate, type Throttle } from '../workflows/workflow-limits.ts'
 import type { Claimable } from './attempts.ts'
 
 /** How many runs may run at the same time; Infinity without a limit. */
@@ -81,8 +81,8 @@ function inAccount({ account_id, workflow_id }: { workflow_id: string; account_i
 // held up. A run of the group that ends makes the next one ready again, and so does the time at which the rate permits it.
 
 /** Whether the workflow has a limit or a rate per key. */
-export function isLimitedByKey(workflow: Pick<Claimable, 'concurrency' | 'concurrencyLimit' | 'throttle'>): boolean {
-  return concurrencyOf(workflow)?.per === 'key' || workflow.throttle?.per === 'key'
+export function isLimitedByKey(workflow: Pick<Claimable, 'concurrency' | 'throttle'>): boolean {
+  return workflow.concurrency?.per === 'key' || workflow.throttle?.per === 'key'
 }
 
 /**
@@ -132,7 +132,7 @@ export async function findStartableGroups(
     const [account_id = '', workflow_id = ''] = group.id.split(' ')
     const workflow = findWorkflow({ account_id, workflow_id })
     const isThrottled = isStoredRate(group, workflow?.throttle)
-    const concurrency = workflow && concurrencyOf(workflow)
+    const concurrency = workflow?.concurrency
     // Without a definition, the limit is unknown, but not below 1.
     const limit = !workflow ? 1 : concurrency?.per === 'key' ? concurrency.limit : Number.POSITIVE_INFINITY
     return group.running < limit && !isThrottled

@@ -114,9 +114,7 @@ export interface WorkflowDefinition<Variables extends TSchema, Output extends TS
   retry?: RetryPolicy
   /** Time limit of an attempt, in seconds. 60 by default. A run that exceeds it ends as `timedOut`. */
   timeLimitSeconds?: number
-  /** Maximum number of concurrent runs of the workflow, over all workers and accounts. Unlimited by default. */
-  concurrencyLimit?: number
-  /** A limit per account, per key or per workflow. Cannot be combined with `concurrencyLimit`. */
+  /** A limit of concurrent runs per account, per key or per workflow. Unlimited by default. */
   concurrency?: ConcurrencyPolicy
   /**
    * A rate of starts per account, per key or per workflow, such as 10 in 60 seconds. Runs above it wait in the queue, and

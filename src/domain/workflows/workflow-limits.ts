@@ -12,19 +12,12 @@ export interface Concurrency {
 export const concurrencyScopes = ['workflow', 'account', 'key'] as const
 type ConcurrencyScope = (typeof concurrencyScopes)[number]
 
-interface Limited {
-  /** Shorthand for a limit per workflow. */
-  concurrencyLimit: number | null
-  concurrency?: Concurrency | undefined
-}
-
-export function concurrencyOf({ concurrency, concurrencyLimit }: Limited): Concurrency | null {
-  return concurrency ?? (concurrencyLimit === null ? null : { limit: concurrencyLimit, per: 'workflow' })
-}
-
 /** The limit if it is counted in this scope; Infinity otherwise. */
-export function limitPer(scope: ConcurrencyScope, workflow: Limited | undefined): number {
-  const concurrency = workflow && concurrencyOf(workflow)
+export function limitPer(
+  scope: ConcurrencyScope,
+  workflow: { concurrency?: Concurrency | undefined } | undefined,
+): number {
+  const concurrency = workflow?.concurrency
   return concurrency?.per === scope ? concurrency.limit : Number.POSITIVE_INFINITY
 }
 

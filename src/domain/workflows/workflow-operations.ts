@@ -8,7 +8,6 @@ import type { Principal } from '../api-keys/api-key.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { notFound, wrongCursor } from '../problems.ts'
 import type { Workflow } from './workflow.ts'
-import { concurrencyOf } from './workflow-limits.ts'
 import type { Workflows } from './workflows.ts'
 import { workflowsDocument } from './workflows-document.ts'
 
@@ -57,10 +56,9 @@ export function workflowOperations({ workflows, cursors, executionUrl }: Workflo
 function toResponse(workflow: Workflow, visible: Workflows): components['schemas']['Workflow'] {
   // Not all members: a deployed definition also has the path of its module.
   const { id, version, title, description, variables, output, retry } = workflow
-  const { timeLimitSeconds, concurrencyLimit, usesBrowser, deprecated } = workflow
+  const { timeLimitSeconds, concurrency = null, throttle = null, usesBrowser, deprecated } = workflow
   const described = { id, version, deploymentId: visible.deploymentOf(id) ?? '', title, description }
   const schemas = { variablesSchema: variables, outputSchema: output }
-  const { throttle = null } = workflow
-  const limits = { timeLimitSeconds, concurrencyLimit, concurrency: concurrencyOf(workflow), throttle }
+  const limits = { timeLimitSeconds, concurrency, throttle }
   return { ...described, ...schemas, retry, ...limits, usesBrowser, deprecated }
 }

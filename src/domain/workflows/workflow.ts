@@ -19,8 +19,6 @@ export interface Workflow {
   output: JsonSchema
   retry: { maxAttempts: number; backoffSeconds: number; backoffFactor: number }
   timeLimitSeconds: number
-  /** Shorthand for a limit per workflow; `concurrencyOf` returns the limit that applies. */
-  concurrencyLimit: number | null
   concurrency?: Concurrency | undefined
   throttle?: Throttle | undefined
   usesBrowser: boolean
@@ -93,14 +91,7 @@ export function parseWorkflow(
     `${unknown} is not an option of defineWorkflow: the options are ${optionsFor(unknown ?? '')}`,
   )
   const { id, version, title, description = null, variables, output, timeLimitSeconds = 60, run } = definition
-  const {
-    retry = {},
-    concurrencyLimit = null,
-    concurrency,
-    throttle,
-    browser: usesBrowser = false,
-    deprecated = false,
-  } = definition
+  const { retry = {}, concurrency, throttle, browser: usesBrowser = false, deprecated = false } = definition
   const { evidence = 'onFailure' } = definition
   check(
     typeof id === 'string' && idPattern.test(id),
@@ -116,11 +107,6 @@ export function parseWorkflow(
     isNumber(timeLimitSeconds) && timeLimitSeconds > 0 && timeLimitSeconds <= timeLimitSecondsMax,
     `timeLimitSeconds must be greater than 0 and at most ${timeLimitSecondsMax}`,
   )
-  check(concurrencyLimit === null || isCount(concurrencyLimit), 'concurrencyLimit must be an integer of at least 1')
-  check(
-    concurrency === undefined || concurrencyLimit === null,
-    'concurrency replaces concurrencyLimit: set one of them',
-  )
   check(typeof usesBrowser === 'boolean', 'browser must be true or false')
   check(isPolicy(evidence), "evidence must be 'onFailure', 'always' or 'off'")
   check(typeof deprecated === 'boolean', 'deprecated must be true or false')
@@ -131,7 +117,7 @@ export function parseWorkflow(
   check(isNumber(backoffFactor) && backoffFactor >= 1, 'retry.backoffFactor must be at least 1')
   const policy = { maxAttempts, backoffSeconds, backoffFactor }
   const limits = {
-    ...{ timeLimitSeconds, concurrencyLimit },
+    timeLimitSeconds,
     ...parseConcurrency(concurrency, check),
     ...parseThrottle(throttle, check),
   }
@@ -155,7 +141,6 @@ const optional = [
   'description',
   'retry',
   'timeLimitSeconds',
-  'concurrencyLimit',
   'concurrency',
   'throttle',
   'browser',

@@ -8,7 +8,6 @@ import {
   toMembers,
 } from '../../domain/workflows/example-values.ts'
 import type { JsonSchema, Workflow } from '../../domain/workflows/workflow.ts'
-import { concurrencyOf } from '../../domain/workflows/workflow-limits.ts'
 import type { Sample } from './contracts.ts'
 
 /** Links of a page. */
@@ -80,8 +79,7 @@ The run has a browser of its own. The query parameter \`browserContextId\` start
 const scopes = { workflow: '', account: ' of an account', key: ' of each `concurrencyKey`' }
 
 function limits(workflow: Workflow): string {
-  const { timeLimitSeconds, retry, throttle } = workflow
-  const concurrency = concurrencyOf(workflow)
+  const { timeLimitSeconds, retry, concurrency, throttle } = workflow
   const attempts =
     retry.maxAttempts === 1
       ? 'A failed attempt is not repeated.'

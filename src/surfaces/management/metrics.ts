@@ -175,7 +175,7 @@ interface QueueMetricsDependencies {
   tx: Transaction
   workers: Workers
   /** Their gauges are 0 without runs. */
-  workflows(): readonly Pick<Workflow, 'id' | 'concurrencyLimit' | 'concurrency' | 'throttle'>[]
+  workflows(): readonly Pick<Workflow, 'id' | 'concurrency' | 'throttle'>[]
   /** Maximum concurrent runs of an account; 0 for no limit. */
   accountConcurrency?: number
 }

@@ -27,6 +27,8 @@ const accepted: Record<string, string> = {
     'Only where a worker cannot get the code of a run. It would otherwise be executed by other code than was validated.',
   '`Run.waitingFor` can also be `throttle`.':
     'Only for workflows that declare `throttle`, which the last release does not know.',
+  '`Workflow` no longer has the member `concurrencyLimit`.':
+    '`concurrency` has every kind of limit, and 0.1.0 is not installed anywhere.',
 }
 
 /** Versions below 1.0.0 make no promise (Semantic Versioning, section 4). */

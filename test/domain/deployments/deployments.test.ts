@@ -103,7 +103,10 @@ describe.each(stores)('deployments ($name)', (kind) => {
     const other = await newAccount(domain)
     await deploy({ a: '1' })
     const limited = snapshotOf({ a: '2' })
-    limited.workflows = limited.workflows.map((each) => ({ ...each, concurrencyLimit: 1 }))
+    limited.workflows = limited.workflows.map((each) => ({
+      ...each,
+      concurrency: { limit: 1, per: 'workflow' as const },
+    }))
     await deployments.deploy(limited, { accountId, by: operator, directory: '/workflows' })
     const { store, encryption, artifacts } = domain
     const runs = new Runs({ store, encryption, artifacts, cursors: new Cursors(encryption), workflows: deployments })

@@ -161,7 +161,7 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
   })
 
   test('skips an account whose runs all wait for a concurrency limit', async (test) => {
-    const workflows = [workflow({ id: 'limited', concurrencyLimit: 1 }), workflow()]
+    const workflows = [workflow({ id: 'limited', concurrency: { limit: 1, per: 'workflow' } }), workflow()]
     const domain = await openDomain(test, { kind, workflows })
     const limited = await flood(domain, 20, { workflowId: 'limited' })
     const other = await flood(domain, 3)
@@ -171,7 +171,7 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
   })
 
   test('counts the runs of a workflow that an account has deployed for itself apart from others of the same id', async (test) => {
-    const snapshot = writtenSnapshot({ limited: { module: '', concurrencyLimit: 1 } })
+    const snapshot = writtenSnapshot({ limited: { module: '', concurrency: { limit: 1, per: 'workflow' } } })
     const domain = await openDomain(test, { kind, snapshot })
     const [shared, other, own] = [await newAccount(domain), await newAccount(domain), await newAccount(domain)]
     const deployments = await new Deployments(domain.store).open()

@@ -91,7 +91,7 @@ describe.each(stores)('the queue ($name)', (kind) => {
   describe('a concurrency limit', () => {
     test('is never exceeded by many workers in two processes', async (test) => {
       const limit = 3
-      const workflows = [workflow({ concurrencyLimit: limit })]
+      const workflows = [workflow({ concurrency: { limit, per: 'workflow' } })]
       const domain = await openDomain(test, { kind, workflows })
       const other = await openDomain(test, { kind, workflows, location: domain.location })
       const [first, second] = [await newAccount(domain), await newAccount(domain)]
@@ -114,7 +114,7 @@ describe.each(stores)('the queue ($name)', (kind) => {
     })
 
     test('delays only its own workflow, and shows as waitingFor', async (test) => {
-      const workflows = [workflow({ concurrencyLimit: 1 }), workflow({ id: 'free' })]
+      const workflows = [workflow({ concurrency: { limit: 1, per: 'workflow' } }), workflow({ id: 'free' })]
       const domain = await openDomain(test, { kind, workflows })
       const { principal } = await newAccount(domain)
       await queueRun(domain, principal, { priority: 10 })

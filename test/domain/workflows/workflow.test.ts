@@ -22,7 +22,6 @@ test('defaults are filled in', () => {
     output: {},
     retry: { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 },
     timeLimitSeconds: 60,
-    concurrencyLimit: null,
     usesBrowser: false,
     evidence: 'onFailure',
     deprecated: false,
@@ -39,7 +38,7 @@ test('the members of a definition are kept', () => {
     output: { type: 'string' },
     retry: { maxAttempts: 3, backoffSeconds: 0, backoffFactor: 1 },
     timeLimitSeconds: 0.5,
-    concurrencyLimit: 1,
+    concurrency: { limit: 1, per: 'workflow' },
     evidence: 'always',
   } as const
   const read = parseWorkflow('example.ts', { ...members, browser: true, run: () => null })
@@ -51,7 +50,7 @@ test('the members of a definition are kept', () => {
 
 const idRule = 'id must be 1 to 128 letters, digits, dots, underscores and hyphens'
 const timeRule = 'timeLimitSeconds must be greater than 0 and at most 604800'
-const limitRule = 'concurrencyLimit must be an integer of at least 1'
+const limitRule = 'concurrency.limit must be an integer of at least 1'
 const evidenceRule = "evidence must be 'onFailure', 'always' or 'off'"
 const attemptsRule = 'retry.maxAttempts must be an integer of at least 1'
 
@@ -78,12 +77,11 @@ test.each<[string, object]>([
   [timeRule, { timeLimitSeconds: Number.NaN }],
   [timeRule, { timeLimitSeconds: Number.POSITIVE_INFINITY }],
   [timeRule, { timeLimitSeconds: 604_801 }],
-  [limitRule, { concurrencyLimit: 0 }],
-  [limitRule, { concurrencyLimit: 1.5 }],
+  [limitRule, { concurrency: { limit: 0 } }],
+  [limitRule, { concurrency: { limit: 1.5 } }],
   ['concurrency must be an object with a limit', { concurrency: 3 }],
-  ['concurrency.limit must be an integer of at least 1', { concurrency: { per: 'key' } }],
+  [limitRule, { concurrency: { per: 'key' } }],
   ['concurrency.per must be one of workflow, account, key', { concurrency: { limit: 1, per: 'user' } }],
-  ['concurrency replaces concurrencyLimit: set one of them', { concurrency: { limit: 1 }, concurrencyLimit: 1 }],
   ['throttle must be an object with a limit and periodSeconds', { throttle: 10 }],
   ['throttle.limit must be an integer of at least 1 and at most 10000', { throttle: { periodSeconds: 60 } }],
   [
@@ -101,7 +99,7 @@ test.each<[string, object]>([
   ],
   ['retry must be an object', { retry: 3 }],
   [
-    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrencyLimit, concurrency, throttle, browser, evidence, deprecated',
+    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrency, throttle, browser, evidence, deprecated',
     { browsers: true },
   ],
   [

@@ -22,7 +22,7 @@ async function openStore(): Promise<Store> {
   return (await import('../../../src/storage/postgres/postgres-store.ts')).openPostgresStore(location)
 }
 
-const workflows = claimableOf([{ id: 'anything', concurrencyLimit: null, usesBrowser: false, ...JSON.parse(limits) }])
+const workflows = claimableOf([{ id: 'anything', usesBrowser: false, ...JSON.parse(limits) }])
 const store = await openStore()
 const queue = new RunQueue(store)
 const ledger = openSync(ledgerPath, 'a')

@@ -2,4 +2,9 @@
 import { defineWorkflow } from 'execution-service/workflow'
 import hold from './hold.ts'
 
-export default defineWorkflow({ ...hold, id: 'single', title: 'Hold alone', concurrencyLimit: 1 })
+export default defineWorkflow({
+  ...hold,
+  id: 'single',
+  title: 'Hold alone',
+  concurrency: { limit: 1, per: 'workflow' },
+})

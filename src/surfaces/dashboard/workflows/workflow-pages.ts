@@ -3,7 +3,7 @@ import type { BrowserContext } from '../../../domain/browser-contexts/browser-co
 import type { Run } from '../../../domain/runs/run.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
-import { concurrencyOf, type Throttle } from '../../../domain/workflows/workflow-limits.ts'
+import type { Throttle } from '../../../domain/workflows/workflow-limits.ts'
 import { maskedSecretDetail, type VariableError } from '../../../domain/workflows/workflows.ts'
 import { sendWorkflowDocs } from '../../docs/workflow-pages.ts'
 import type { Dependencies } from '../dependencies.ts'
@@ -229,7 +229,7 @@ function workflowFacts(workflow: Workflow, deploymentId: string | null): Fact[] 
 }
 
 function describeConcurrency(workflow: Workflow): string {
-  const concurrency = concurrencyOf(workflow)
+  const { concurrency } = workflow
   if (!concurrency) return 'limited by worker slots'
   return `${concurrency.limit} at a time${scopes[concurrency.per]}`
 }
