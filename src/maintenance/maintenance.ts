@@ -28,32 +28,15 @@ import { RunRollups } from '../domain/statistics/run-rollups.ts'
 import { expiredDeliveries } from '../domain/webhooks/webhook-deliveries.ts'
 import type { Workflow } from '../domain/workflows/workflow.ts'
 import type { PurgeTarget } from '../storage/purge-target.ts'
+import {
+  endDelays,
+  expireRun,
+  findExpiringRuns,
+  findLostRun,
+  findNextDelayEnd,
+} from '../storage/runs/run-maintenance.ts'
 import { type Store, statement, type Transaction } from '../storage/store.ts'
 import { expiredAuditLogEntries, expiredRuns, type Retention } from './retention.ts'
-
-const findNextDelayEnd = statement<{ at: number | null }, []>(
-  "SELECT MIN(available_at) AS at FROM runs WHERE status = 'queued' AND delayed = 1",
-)
-
-const endDelays = statement<object, [now: number]>(`UPDATE runs SET delayed = 0 WHERE id IN (SELECT id FROM runs
-  WHERE status = 'queued' AND delayed = 1 AND available_at <= ? ORDER BY available_at LIMIT 500)
-  AND status = 'queued'`)
-
-const findExpiringRuns = statement<{ id: string }, [now: number]>(`SELECT id FROM runs
-  WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND attempts = 0 LIMIT 500`)
-
-/** Returns no row when the run has started or was cancelled. */
-const expireRun = statement<
-  { workflow_id: string; concurrency_group: string | null },
-  [finishedAt: number, id: string]
->(
-  `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
-    WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING workflow_id, concurrency_group`,
-)
-
-const findLostRun = statement<{ id: string }, [now: number]>(
-  "SELECT id FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 1",
-)
 
 const findExpiredKey = statement<{ run_id: string }, [now: number]>(
   'SELECT run_id FROM idempotency_keys WHERE expires_at <= ? LIMIT 1',

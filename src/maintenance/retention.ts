@@ -1,7 +1,9 @@
 /** Retention periods, and the purge of expired runs and audit log entries. */
 import type { Config } from '../config/config.ts'
-import { deleteIn, type ErasableRun, eraseBatch, rowsMax, selectErasable } from '../domain/run-api/run-erasure.ts'
+import { eraseBatch, rowsMax } from '../domain/run-api/run-erasure.ts'
 import { dayMilliseconds, type PurgeTarget } from '../storage/purge-target.ts'
+import { findExpiredRuns } from '../storage/runs/run-maintenance.ts'
+import { inList } from '../storage/statement-values.ts'
 import { statement, type Transaction } from '../storage/store.ts'
 
 /** In days. */
@@ -22,9 +24,6 @@ export function retentionFrom(config: RetentionConfig): Retention {
 /** A run has at least one event, so that more candidates would not fit into `rowsMax`. */
 const candidatesMax = rowsMax / 2
 
-const findExpiredRuns = statement<ErasableRun, [finishedUpTo: number, limit: number]>(
-  `${selectErasable} WHERE finished_at <= ? ORDER BY finished_at LIMIT ?`,
-)
 const findExpiredEntries = statement<{ id: string }, [upTo: number, limit: number]>(
   'SELECT id FROM audit_log WHERE at <= ? ORDER BY at, id LIMIT ?',
 )
@@ -54,7 +53,9 @@ export function expiredAuditLogEntries(retentionDays: number, now: () => number)
     next: async (tx) => (await findEntries(tx, 1))[0]?.id,
     remove: async (tx) => {
       const ids = (await findEntries(tx, rowsMax)).map(({ id }) => id)
-      if (ids.length > 0) await deleteIn(tx, 'audit_log', 'id', ids)
+      if (ids.length === 0) return
+      const { marks, values } = inList(ids)
+      await tx.all(`DELETE FROM audit_log WHERE id IN (${marks})`, values)
     },
   }
 }

@@ -139,6 +139,14 @@ test('SQL is written only in storage/, domain/ and maintenance/', () => {
   expect(described(databases.filter(({ file }) => !isAllowed.test(file)))).toEqual([])
 })
 
+test('SQL on the runs table is written only in storage/runs/, apart from its migration', () => {
+  const touches =
+    /\b(FROM|JOIN|INTO|UPDATE)\s+runs\b|\b(updateTable|selectFrom|insertInto|deleteFrom|\w*[jJ]oin)\(\s*'runs\b/
+  const touching = files.filter((file) => touches.test(readFileSync(join(root, 'src', file), 'utf8')))
+  expect(touching).toContain('storage/runs/run-statements.ts')
+  expect(touching.filter((file) => !/^storage\/(runs|migrations)\//.test(file))).toEqual([])
+})
+
 test('the module that authors of workflows import brings no code of the service with it', () => {
   const ofAuthors = imports.filter(({ file }) => file === 'domain/workflows/define-workflow.ts')
   expect(ofAuthors.map(({ target }) => target)).toEqual(['playwright-core', 'typebox'])

@@ -6,34 +6,10 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { Problem } from '../../contract/problem.ts'
 import { takeBatch } from '../../storage/purge-target.ts'
+import { nextRuns, rowBytes, sumRuns } from '../../storage/runs/run-maintenance.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 
-/** Counted for each run, and for each browser context and version: its row and indexes. */
-export const rowBytes = 1024
-const eventRowBytes = 128
-
-/** Runs that a statement measures at most. */
-const runsMax = 500
-
-const nextRuns = statement<{ id: string; size_bytes: number }, [afterId: string]>(
-  `SELECT id, COALESCE((SELECT MAX(sequence) FROM run_events WHERE run_id = runs.id)
-      - (SELECT MIN(sequence) FROM run_events WHERE run_id = runs.id) + 1, 0) AS size_bytes
-    FROM runs WHERE id > ? ORDER BY id LIMIT ${runsMax}`,
-)
 type AccountBytes = { account_id: string; bytes: number }
-/**
- * The LIMIT keeps SQLite from flattening the subquery: it would sort whole rows to group them, with all their large columns
- * (11 s for 1,585 runs of 927 MB; 4 ms with the LIMIT).
- */
-const sumRuns = statement<AccountBytes, [afterId: string, upToId: string]>(
-  `SELECT account_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM (SELECT account_id, ${rowBytes}
-      + octet_length(variables) + COALESCE(octet_length(secrets), 0) + COALESCE(octet_length(output), 0)
-      + COALESCE(octet_length(error), 0)
-      + (SELECT COALESCE(SUM(size_bytes), 0) FROM artifacts WHERE run_id = runs.id)
-      + (SELECT COALESCE(SUM(octet_length(value)), 0) FROM run_steps WHERE run_id = runs.id)
-      + (SELECT COALESCE(SUM(octet_length(data) + ${eventRowBytes}), 0) FROM run_events WHERE run_id = runs.id) AS bytes
-    FROM runs WHERE id > ? AND id <= ? LIMIT ${runsMax}) AS sizes GROUP BY account_id`,
-)
 const sumContexts = statement<AccountBytes, []>(
   `SELECT account_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM (
       SELECT account_id, ${rowBytes} AS bytes FROM browser_contexts

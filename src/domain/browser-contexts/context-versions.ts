@@ -2,14 +2,16 @@
  * The encrypted versions of browser contexts. A version is stored and verified before it is committed: a process that
  * dies while writing leaves the previous version current.
  */
+
 import { v7 as uuid } from 'uuid'
 import { Cursors } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
+import { rowBytes } from '../../storage/runs/run-maintenance.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { BrowserContextVersionsTable } from '../../storage/tables/tables.ts'
-import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
+import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import { type ContextRow, findContext, selectContexts, versionAad } from './browser-contexts.sql.ts'
 import type { ContextLease } from './context-lease.ts'

@@ -2,12 +2,14 @@
  * Works on bulk actions in small batches, in any number of processes on one store. One transaction changes the runs of a
  * batch and moves the action behind them, so a killed process leaves either both or neither.
  */
+
 import type { Encryption } from '../../storage/encryption.ts'
 import { findRuns, listRunSizes } from '../../storage/runs/run-list.ts'
+import { rowBytes } from '../../storage/runs/run-maintenance.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { BulkActionsTable } from '../../storage/tables/tables.ts'
-import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
+import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { cancelRow } from '../queue/cancellation.ts'

@@ -1,5 +1,4 @@
 /** Reads and writes deployments and their activations. */
-import { inList } from '../../storage/statement-values.ts'
 import { statement, type Transaction } from '../../storage/store.ts'
 import type { DeployedWorkflow } from './snapshot.ts'
 
@@ -109,19 +108,4 @@ export async function activate({ query }: Transaction, activation: Activation): 
   const { accountId, deploymentId, kind, directory, at } = activation
   const row = { account_id: accountId, deployment_id: deploymentId, kind, directory, at }
   await query.insertInto('deployment_activations').values(row).execute()
-}
-
-/** The workflows and deployments of runs. */
-export async function findPins(
-  tx: Transaction,
-  runIds: readonly string[],
-): Promise<{ id: string; workflowId: string; deploymentId: string | null }[]> {
-  const { marks, values } = inList(runIds)
-  const sql = `SELECT id, workflow_id, deployment_id FROM runs WHERE id IN (${marks})`
-  const rows = await tx.all<{ id: string; workflow_id: string; deployment_id: string | null }>(sql, values)
-  return rows.map(({ id, workflow_id, deployment_id }) => ({
-    id,
-    workflowId: workflow_id,
-    deploymentId: deployment_id,
-  }))
 }

@@ -2,6 +2,7 @@
  * Deployments of workflows: immutable snapshots in the store, and which of them is current. An account sees the
  * workflows of the installation's current deployment and of its own, which replace those with the same ID.
  */
+import { readColumns } from '../../storage/runs/run-lookups.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import { type Actor, type NewEntry, recordAuditOfAccounts } from '../audit-log/audit-log.ts'
 import type { Claimable } from '../queue/attempts.ts'
@@ -18,7 +19,6 @@ import {
   findCurrentActivations,
   findDeployment,
   findFiles,
-  findPins,
   insertDeployment,
 } from './deployments.sql.ts'
 import { type BreakingVersion, findBreakingVersions } from './evolution.ts'
@@ -125,11 +125,11 @@ export class Deployments implements WorkflowRegistry {
 
   /** For `ClaimableWorkflows`: the definitions in the runs' own deployments. */
   async findPinned(runIds: readonly string[]): Promise<ReadonlyMap<string, Workflow | 'missing' | undefined>> {
-    const pins = await findPins(this.#store.read, runIds)
+    const pins = await readColumns(this.#store.read, ['id', 'workflow_id', 'deployment_id'], runIds)
     const found = pins.map(
-      async ({ id, workflowId, deploymentId }): Promise<[string, Workflow | 'missing' | undefined]> => {
-        if (deploymentId === null) return [id, undefined]
-        return [id, (await this.findWorkflows(deploymentId))?.get(workflowId) ?? 'missing']
+      async ({ id, workflow_id, deployment_id }): Promise<[string, Workflow | 'missing' | undefined]> => {
+        if (deployment_id === null) return [id, undefined]
+        return [id, (await this.findWorkflows(deployment_id))?.get(workflow_id) ?? 'missing']
       },
     )
     return new Map(await Promise.all(found))

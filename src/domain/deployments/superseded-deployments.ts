@@ -1,5 +1,6 @@
 /** Deletes deployments that have not been current for RUN_RETENTION_DAYS and that no unfinished run needs. */
 import { dayMilliseconds, type PurgeTarget } from '../../storage/purge-target.ts'
+import { findPinnedRun } from '../../storage/runs/run-maintenance.ts'
 import { statement, type Transaction } from '../../storage/store.ts'
 import { firstIdAt } from '../runs/run.ts'
 
@@ -17,15 +18,6 @@ const findSuperseded = statement<{ id: string; superseded_at: number }, []>(
     AND deployment_id NOT IN (SELECT deployment_id FROM deployment_activations WHERE id IN (
       SELECT MAX(id) FROM deployment_activations WHERE kind = 'deploy' GROUP BY account_id))
   ORDER BY superseded_at`,
-)
-
-/**
- * By the primary key: no index of runs begins with the deployment, which every enqueue would have to write. A pinned run
- * was queued before the end of the deployment, and nearly all runs that old are purged.
- */
-const findPinnedRun = statement<{ id: string }, [before: string, deploymentId: string]>(
-  `SELECT id FROM runs WHERE id < ? AND CASE WHEN status IN ('queued', 'running') THEN 1 ELSE 0 END = 1
-    AND deployment_id = ? LIMIT 1`,
 )
 
 /** A process may pin runs to a deployment for about a second after its end; clocks may differ. */

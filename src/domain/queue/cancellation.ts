@@ -24,10 +24,8 @@ export async function cancelRow(
   const row = await lockRun(tx, accountId, id)
   if (!row || isFinal(row.status as RunStatus) || row.cancel_requested === 1) return undefined
   const isQueued = row.status === 'queued'
-  const change = isQueued ? { status: 'cancelled', reason: 'cancelRequested', finished_at: at } : {}
-  const canceller = { cancelled_by_key_id: apiKeyId, cancelled_by_user_id: userId }
-  const update = tx.query.updateTable('runs').set({ ...change, ...canceller, cancel_requested: 1 })
-  await update.where('id', '=', row.id).execute()
+  if (isQueued) await tx.all(tx.statements.cancelQueued, [apiKeyId, userId, at, row.id])
+  else await tx.all(tx.statements.requestCancellation, [apiKeyId, userId, row.id])
   await appendStatus(tx, row, isQueued ? 'cancelled' : row.status, 'cancelRequested', at)
   return row
 }

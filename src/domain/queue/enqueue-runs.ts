@@ -2,13 +2,15 @@
  * Queues runs for callers: validates their requests, and enqueues all runs of a request or none. A single run is a batch of
  * one.
  */
+
 import { hash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { context, propagation, SpanKind } from '@opentelemetry/api'
 import type { Encryption } from '../../storage/encryption.ts'
+import { rowBytes } from '../../storage/runs/run-maintenance.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import { inSpan } from '../../telemetry/tracing.ts'
-import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
+import type { StorageUsage } from '../accounts/storage-usage.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { messageAttributes, Run, secretsAad } from '../runs/run.ts'
 import type { Secrets } from '../workflows/secrets.ts'

@@ -126,7 +126,7 @@ export function toQueuedRow({ steps: _, ...run }: NewRun): RunsTable {
 }
 
 /** All columns of a run, for statements that leave some out. */
-export const queuedRowColumns = [...insertedRunColumns, ...Object.keys(unstarted)]
+export const queuedRowColumns = [...insertedRunColumns, ...(Object.keys(unstarted) as (keyof typeof unstarted)[])]
 
 function toNewRun(
   { accountId, apiKeyId, userId = null }: Queuer,

@@ -1,6 +1,6 @@
 /** Reads and writes runs and their events. */
 import type { NewEvent } from '../../storage/runs/run-statements.ts'
-import { inList, parseId } from '../../storage/statement-values.ts'
+import { parseId } from '../../storage/statement-values.ts'
 import type { Statement, Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import { boundEventData } from '../runs/reported-values.ts'
@@ -84,23 +84,4 @@ export function followsFirst(stored: { sequence: number } | undefined): boolean 
 export function toEvent(row: { sequence: number; at: number; type: string; data: string }): RunEvent {
   const type = row.type as RunEvent['type']
   return { ...row, type, data: boundEventData(type, JSON.parse(row.data)) }
-}
-
-/** Ids per query. */
-const idsPerRead = 1000
-
-/** A column of the runs by their ids. */
-export async function readColumn(
-  tx: Transaction,
-  column: 'status' | 'account_id',
-  runs: ReadonlySet<string>,
-): Promise<Map<string, string>> {
-  const values = new Map<string, string>()
-  const ids = [...runs]
-  for (let start = 0; start < ids.length; start += idsPerRead) {
-    const { marks, values: some } = inList(ids.slice(start, start + idsPerRead))
-    const sql = `SELECT id, ${column} AS value FROM runs WHERE id IN (${marks})`
-    for (const { id, value } of await tx.all<{ id: string; value: string }>(sql, some)) values.set(id, value)
-  }
-  return values
 }

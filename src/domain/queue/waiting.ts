@@ -1,6 +1,6 @@
 /** What queued runs wait for: which concurrency limit or throttle, which other run, and behind how many. */
-import { isReady } from '../../storage/runs/run-statements.ts'
-import { type Statement, statement, type Transaction } from '../../storage/store.ts'
+import { positionMax } from '../../storage/runs/run-statements.ts'
+import { statement, type Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import type { DescribeLimit, Run } from '../runs/run.ts'
@@ -77,18 +77,6 @@ function describe(per: 'workflow' | 'workflowInAccount' | 'account' | 'key', lim
   }
 }
 
-/** Maximum place that is counted, so that a count takes at most a millisecond. */
-const positionMax = 1000
-
-/** Two ranges of an index, since no range has both conditions. */
-const countAhead = (condition: string): Statement<{ count: number }> =>
-  statement(`SELECT COUNT(*) AS count FROM (
-    SELECT * FROM (SELECT 1 FROM runs WHERE ${condition} AND priority > ? LIMIT ${positionMax}) AS higher
-    UNION ALL
-    SELECT * FROM (SELECT 1 FROM runs WHERE ${condition} AND priority = ? AND id < ? LIMIT ${positionMax}) AS earlier) AS ahead`)
-const countAheadOfReady = countAhead(`${isReady} AND account_id = ? AND workflow_id = ?`)
-const countAheadInGroup = countAhead("status = 'queued' AND waiting_for = 'concurrencyGroup' AND concurrency_group = ?")
-
 const findHolder = statement<{ held_by_run_id: string | null }, [contextId: string]>(
   'SELECT held_by_run_id FROM browser_contexts WHERE id = ?',
 )
@@ -101,8 +89,18 @@ export async function addWaitingDetails(read: Transaction, run: Run): Promise<vo
     if (holder?.held_by_run_id) run.waitingForDetail = `Run ${holder.held_by_run_id} uses the browser context.`
   }
   if (!['worker', 'concurrencyLimit', 'throttle'].includes(run.waitingFor ?? '')) return
-  const queue = waitsForGroup === null ? [run.accountId, run.workflowId] : [waitsForGroup]
-  const counted = waitsForGroup === null ? countAheadOfReady : countAheadInGroup
-  const [ahead] = await read.all(counted, [...queue, priority, ...queue, priority, id])
+  const { countAheadInGroup, countAheadOfReady } = read.statements
+  const [ahead] =
+    waitsForGroup === null
+      ? await read.all(countAheadOfReady, [
+          run.accountId,
+          run.workflowId,
+          priority,
+          run.accountId,
+          run.workflowId,
+          priority,
+          id,
+        ])
+      : await read.all(countAheadInGroup, [waitsForGroup, priority, waitsForGroup, priority, id])
   run.queuePosition = Math.min(positionMax, (ahead?.count ?? 0) + 1)
 }

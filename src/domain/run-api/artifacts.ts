@@ -2,10 +2,10 @@
 import type { ByteRange } from '../../contract/conditional-requests.ts'
 import type { Reserve } from '../../contract/tenant-limits.ts'
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
+import { runsOfAccount } from '../../storage/runs/run-lookups.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
 import { type Store, statement } from '../../storage/store.ts'
 import type { Artifact, ArtifactKind } from '../runs/artifact.ts'
-import { deletedStatus } from '../runs/run-state.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 
 type SelectRange = (artifact: Artifact) => ByteRange | 'unsatisfiable' | undefined
@@ -29,7 +29,7 @@ const columns = 'run_id, name, media_type, size_bytes, created_at, kind, attempt
 
 const findArtifact = statement<Row, [runId: string, name: string, createdAfter: number, accountId: string]>(
   `SELECT ${columns} FROM artifacts WHERE run_id = ? AND name = ? AND created_at > ?
-    AND run_id IN (SELECT id FROM runs WHERE account_id = ? AND status <> '${deletedStatus}')`,
+    AND run_id IN (${runsOfAccount})`,
 )
 const readContent = statement<
   { content: Uint8Array | null },

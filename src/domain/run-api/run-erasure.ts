@@ -1,46 +1,18 @@
 /** Erases finished runs with their events, steps and artifacts, one batch per transaction. */
 import { eraseRest, takeBatch } from '../../storage/purge-target.ts'
-import { runBytes } from '../../storage/runs/run-statements.ts'
+import { deleteRuns, type ErasableRun, findHidden, hideRun } from '../../storage/runs/run-maintenance.ts'
 import { inList } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import { findRun } from '../queue/runs.sql.ts'
-import { deletedStatus, isFinal, type RunStatus } from '../runs/run-state.ts'
+import { isFinal, type RunStatus } from '../runs/run-state.ts'
 import { deleteArtifact } from './artifacts.ts'
 
 /** Limits of a batch, over runs, events and steps, which bound the time under the write lock. */
 export const rowsMax = 500
 const bytesMax = 1024 * 1024
 
-export interface ErasableRun {
-  id: string
-  bytes: number
-  first_event: number | null
-  last_event: number | null
-  steps: number
-  artifacts: number
-}
-
-/** Sequence numbers have no gaps, so that the first and the last one are enough to count events. */
-export const selectErasable = `SELECT id,
-    ${runBytes} + (SELECT COALESCE(SUM(octet_length(value)), 0) FROM run_steps WHERE run_id = runs.id) AS bytes,
-    (SELECT MIN(sequence) FROM run_events WHERE run_id = runs.id) AS first_event,
-    (SELECT MAX(sequence) FROM run_events WHERE run_id = runs.id) AS last_event,
-    (SELECT COUNT(*) FROM run_steps WHERE run_id = runs.id) AS steps,
-    (SELECT COUNT(*) FROM artifacts WHERE run_id = runs.id) AS artifacts
-  FROM runs`
-
-/**
- * Hides the run and overwrites its data. The finish time 0 makes it the first run that the purge of expired runs finds,
- * so maintenance erases its events and artifacts if this process dies.
- */
-const hideRun = statement<object, [id: string]>(
-  `UPDATE runs SET status = '${deletedStatus}', finished_at = 0, variables = '{}', secrets = NULL, output = NULL,
-    error = NULL, progress = NULL, tags = NULL, concurrency_group = NULL WHERE id = ?`,
-)
-const findHidden = statement<ErasableRun, [id: string]>(
-  `${selectErasable} WHERE id = ? AND status = '${deletedStatus}'`,
-)
+const deleteTerms = statement<object, [runId: string]>("DELETE FROM run_terms WHERE run_id || '' = ?")
 const findArtifacts = statement<{ name: string; size_bytes: number }, [runId: string]>(
   'SELECT name, size_bytes FROM artifacts WHERE run_id = ? ORDER BY name',
 )
@@ -70,7 +42,7 @@ export async function deleteRun(
     const subject = { id: row.id, name: row.workflow_id }
     await recordAudit(tx, accountId, { action: 'run.deleted', by: await toActor(tx, by), subject })
     await tx.all(hideRun, [row.id])
-    await deleteIn(tx, 'run_terms', "run_id || ''", [row.id])
+    await tx.all(deleteTerms, [row.id])
     return { id: row.id, hasMore: await eraseHidden(tx, row.id) }
   })
   if (!deleted || deleted === 'unfinished') return deleted
@@ -91,7 +63,7 @@ export async function eraseBatch(tx: Transaction, runs: readonly ErasableRun[]):
   if (!first) return
   if (first.artifacts > 0) return eraseArtifacts(tx, first.id)
   const batch = await takeRuns(tx, runs)
-  if (batch.length > 0) return eraseRuns(tx, batch)
+  if (batch.length > 0) return deleteRuns(tx, batch)
   return first.steps > 0 ? eraseSteps(tx, first.id) : eraseEvents(tx, first)
 }
 
@@ -117,18 +89,6 @@ async function takeRuns(tx: Transaction, runs: readonly ErasableRun[]): Promise<
 
 function eventCount({ first_event, last_event }: ErasableRun): number {
   return first_event === null || last_event === null ? 0 : last_event - first_event + 1
-}
-
-async function eraseRuns(tx: Transaction, ids: readonly string[]): Promise<void> {
-  await deleteIn(tx, 'run_events', 'run_id', ids)
-  await deleteIn(tx, 'run_steps', 'run_id', ids)
-  await deleteIn(tx, 'run_terms', "run_id || ''", ids)
-  await deleteIn(tx, 'runs', 'id', ids)
-}
-
-export async function deleteIn(tx: Transaction, table: string, column: string, ids: readonly string[]): Promise<void> {
-  const { marks, values } = inList(ids)
-  await tx.all(`DELETE FROM ${table} WHERE ${column} IN (${marks})`, values)
 }
 
 async function eraseArtifacts(tx: Transaction, runId: string): Promise<void> {

@@ -1,21 +1,13 @@
 /** Streams the events of a run, and changes to any run of an account, whichever process writes them. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Reserve } from '../../contract/tenant-limits.ts'
+import { findNewestRuns, findStatus, readColumns } from '../../storage/runs/run-lookups.ts'
 import { inList } from '../../storage/statement-values.ts'
 import { type Store, statement } from '../../storage/store.ts'
-import { eventsAfter, readColumn } from '../queue/runs.sql.ts'
+import { eventsAfter } from '../queue/runs.sql.ts'
 import type { Run, RunEvent } from '../runs/run.ts'
 import { deletedStatus, isFinal, type RunStatus } from '../runs/run-state.ts'
 import type { Runs } from './runs.ts'
-
-/** Does not find a run that is being erased. */
-const findStatus = statement<{ status: RunStatus }, [id: string]>(
-  `SELECT status FROM runs WHERE id = ? AND status <> '${deletedStatus}'`,
-)
-/** Queueing a run writes no event, unlike its start. Several runs, since one that is committed later may have a lower id. */
-const findNewestRuns = statement<{ id: string }, [accountId: string]>(
-  "SELECT id FROM runs WHERE account_id = ? AND status = 'queued' ORDER BY id DESC LIMIT 20",
-)
 
 /** An event has up to 32 KiB, and a stream whose reader is slow holds what it has read. */
 const eventsPerRead = 32
@@ -74,7 +66,7 @@ export class RunFeed {
       for (;;) {
         const [current] = await this.#store.read.all(findStatus, [run.id])
         const milliseconds = deadline - performance.now()
-        if (!current || isFinal(current.status) || milliseconds <= 0 || this.#isOver(signal)) {
+        if (!current || isFinal(current.status as RunStatus) || milliseconds <= 0 || this.#isOver(signal)) {
           await check?.()
           return (await runs.get(run.accountId, run.id, reserve)) ?? run
         }
@@ -167,9 +159,10 @@ export class RunFeed {
 
   #startStatusRead() {
     const ids = new Set<string>()
-    const read = nextTurn().then(() => {
+    const read = nextTurn().then(async () => {
       this.#statuses = undefined
-      return readColumn(this.#store.read, 'status', ids)
+      const runs = await readColumns(this.#store.read, ['id', 'status'], [...ids])
+      return new Map(runs.map(({ id, status }) => [id, status]))
     })
     return { ids, read }
   }
@@ -233,7 +226,8 @@ export class RunFeed {
         const changed = await this.#changedRuns.find()
         for (const runId of changed) notifyAll(this.#followers.run.get(runId))
         if (this.#followers.account.size === 0) continue
-        const accounts = new Set((await readColumn(this.#store.read, 'account_id', changed)).values())
+        const runs = await readColumns(this.#store.read, ['account_id'], [...changed])
+        const accounts = new Set(runs.map(({ account_id }) => account_id))
         for (const id of this.#followers.account.keys()) if (await this.#hasNewRuns(id)) accounts.add(id)
         for (const id of accounts) notifyAll(this.#followers.account.get(id))
       } catch {

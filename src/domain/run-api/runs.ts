@@ -5,10 +5,9 @@ import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
 import { findRuns, listRuns } from '../../storage/runs/run-list.ts'
+import { readColumns } from '../../storage/runs/run-lookups.ts'
 import type { RunToRead } from '../../storage/runs/run-statements.ts'
-import { inList } from '../../storage/statement-values.ts'
 import { type Statement, type Store, statement, type Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { historyBytes, readAttempts } from '../queue/attempt-history.ts'
@@ -26,7 +25,7 @@ import { findStepsBefore, type RefusedStart, type RunStart, readStart } from '..
 import { findRun, firstEvent, followsFirst, toEvent } from '../queue/runs.sql.ts'
 import { addWaitingDetails, readLimits } from '../queue/waiting.ts'
 import { type DescribeLimit, Run, type RunAttempt, type RunEvent, sizeOf } from '../runs/run.ts'
-import { isFinal, type RunObserver, type RunStatus, toFinishedRun } from '../runs/run-state.ts'
+import { deletedStatus, isFinal, type RunObserver, type RunStatus, toFinishedRun } from '../runs/run-state.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { type ListRequest, nameList, toRunFilter } from './list-request.ts'
 import { deleteRun } from './run-erasure.ts'
@@ -178,12 +177,10 @@ export class Runs extends RunReader {
 
   /** The runs in this order, without outputs, which could be a gigabyte; `undefined` if one of them was deleted. */
   async #findAll(accountId: string, ids: readonly string[]): Promise<Run[] | undefined> {
-    const { marks, values } = inList(ids)
-    const found = await this.#dependencies.store.read.all<RunsTable>(
-      `SELECT ${queuedRowColumns.filter((column) => column !== 'output' && column !== 'secrets')},
-        NULL AS output, NULL AS secrets FROM runs
-        WHERE id IN (${marks}) AND account_id || '' = ? AND status <> 'deleted'`,
-      [...values, accountId],
+    const columns = queuedRowColumns.filter((column) => column !== 'output' && column !== 'secrets')
+    const rows = await readColumns(this.#dependencies.store.read, columns, ids)
+    const found = rows.flatMap((row) =>
+      row.account_id === accountId && row.status !== deletedStatus ? { ...row, output: null, secrets: null } : [],
     )
     if (found.length < ids.length) return undefined
     const describeLimit = await this.readLimits(found)

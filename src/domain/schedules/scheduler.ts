@@ -2,12 +2,15 @@
  * Queues the runs of schedules that are due, in any number of processes on one store. One transaction inserts the runs
  * and moves each schedule to its next time, so a killed process leaves either both or neither.
  */
+
 import type { Logger } from 'pino'
 import type { Encryption } from '../../storage/encryption.ts'
+import { findRunTimes, findUnfinished } from '../../storage/runs/run-lookups.ts'
+import { rowBytes } from '../../storage/runs/run-maintenance.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { SchedulesTable } from '../../storage/tables/tables.ts'
-import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
+import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { cancelRow } from '../queue/cancellation.ts'
@@ -26,7 +29,7 @@ import {
 } from './schedule.ts'
 import { findRefusal } from './schedule-request.ts'
 import { type DueTimes, divideDueTimes, type MissedPolicy, nextTimeOf } from './schedule-times.ts'
-import { findDue, findNextDue, findResumable, findRunTimes, findUnfinished, updateDecided } from './schedules.sql.ts'
+import { findDue, findNextDue, findResumable, updateDecided } from './schedules.sql.ts'
 
 interface SchedulerDependencies {
   store: Store

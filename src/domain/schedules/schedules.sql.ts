@@ -1,5 +1,6 @@
 /** Statements of schedules, and their encrypted column. */
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
+import { hasUnfinishedRun } from '../../storage/runs/run-lookups.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
 import { statement, type Transaction, type Value } from '../../storage/store.ts'
 import type { SchedulesTable } from '../../storage/tables/tables.ts'
@@ -16,7 +17,6 @@ export async function findSchedule(
 }
 
 const isDue = 'paused_reason IS NULL AND waits_for_run = 0'
-const isUnfinished = "status IN ('queued', 'running')"
 
 /** When the next schedule is due. */
 export const findNextDue = statement<{ at: number | null }, []>(
@@ -30,27 +30,7 @@ export const findDue = statement<SchedulesTable, [now: number, countMax: number]
 
 /** Schedules that wait for a run although all of theirs have ended. One index look-up for each that waits. */
 export const findResumable = statement<SchedulesTable, [countMax: number]>(
-  `SELECT * FROM schedules WHERE waits_for_run = 1 AND NOT EXISTS (
-    SELECT 1 FROM runs WHERE schedule_id = schedules.id AND ${isUnfinished}) LIMIT ?`,
-)
-
-/** Unfinished runs of the schedules, with the time that each is for, or at which a caller started it. */
-export async function findUnfinished(
-  tx: Transaction,
-  scheduleIds: readonly string[],
-): Promise<{ id: string; schedule_id: string; time: number }[]> {
-  if (scheduleIds.length === 0) return []
-  const { marks, values } = inList(scheduleIds)
-  return tx.all(
-    `SELECT id, schedule_id, COALESCE(scheduled_for, created_at) AS time FROM runs
-      WHERE schedule_id IN (${marks}) AND ${isUnfinished}`,
-    values,
-  )
-}
-
-/** The times from `from` on that have a run. After the clock was set back, a time may be due a second time. */
-export const findRunTimes = statement<{ scheduled_for: number }, [scheduleId: string, from: number]>(
-  'SELECT scheduled_for FROM runs WHERE schedule_id = ? AND scheduled_for >= ?',
+  `SELECT * FROM schedules WHERE waits_for_run = 1 AND NOT ${hasUnfinishedRun} LIMIT ?`,
 )
 
 const decidedColumns = {

@@ -1,13 +1,15 @@
 /** Creates, reads, lists, changes, triggers and deletes the schedules of accounts. */
+
 import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
-import { inList } from '../../storage/statement-values.ts'
+import { readColumns } from '../../storage/runs/run-lookups.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { SchedulesTable } from '../../storage/tables/tables.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import type { QueueResult, Runs } from '../run-api/runs.ts'
+import { deletedStatus } from '../runs/run-state.ts'
 import { type Schedule, type ScheduleError, toQueueRequest, toSchedule } from './schedule.ts'
 import { changeSchedule, emptySchedule, type ScheduleChange } from './schedule-request.ts'
 import { findSchedule } from './schedules.sql.ts'
@@ -137,13 +139,8 @@ export class Schedules {
 /** The statuses of the schedules' last runs, by run. */
 async function findStatuses(tx: Transaction, rows: readonly SchedulesTable[]): Promise<Map<string, string>> {
   const ids = rows.flatMap(({ last_run_id: id }) => id ?? [])
-  if (ids.length === 0) return new Map()
-  const { marks, values } = inList(ids)
-  const found = await tx.all<{ id: string; status: string }>(
-    `SELECT id, status FROM runs WHERE id IN (${marks}) AND status <> 'deleted'`,
-    values,
-  )
-  return new Map(found.map(({ id, status }) => [id, status]))
+  const runs = await readColumns(tx, ['id', 'status'], ids)
+  return new Map(runs.flatMap(({ id, status }) => (status === deletedStatus ? [] : [[id, status]])))
 }
 
 type ScheduleAction = `schedule.${'created' | 'changed' | 'triggered' | 'deleted'}`

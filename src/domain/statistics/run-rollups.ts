@@ -2,6 +2,7 @@
  * Adds up finished runs by account, workflow and time of creation. Maintenance does it a minute after they finished, so
  * that completing a run writes nothing for statistics.
  */
+import { type FinishedRow, findBatchEnd, findFinished } from '../../storage/runs/run-maintenance.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { RunRollupsTable } from '../../storage/tables/run-tables.ts'
 import type { RunStatus } from '../runs/run-state.ts'
@@ -47,16 +48,6 @@ export interface RunTally {
   lastFinishedAt: number
 }
 
-/** The columns of a finished run that statistics need. */
-export interface FinishedRow {
-  account_id: string
-  workflow_id: string
-  status: string
-  created_at: number
-  started_at: number | null
-  finished_at: number
-}
-
 const minuteMilliseconds = 60_000
 const hourMilliseconds = 60 * minuteMilliseconds
 
@@ -80,26 +71,11 @@ const intervalMilliseconds = 10_000
 /** Runs per transaction, which takes 10 to 20 ms. More, if that many finished in the same millisecond. */
 const batchSize = 2000
 
-const finishedColumns = 'account_id, workflow_id, status, created_at, started_at, finished_at'
-
 const findProgress = statement<{ finished_until: number }, []>('SELECT finished_until FROM run_rollup_progress')
 
 const saveProgress = statement<object, [finishedUntil: number]>(
   `INSERT INTO run_rollup_progress (id, finished_until) VALUES (1, ?)
     ON CONFLICT (id) DO UPDATE SET finished_until = excluded.finished_until`,
-)
-
-const findBatchEnd = statement<{ finished_at: number }, [after: number, upTo: number, offset: number]>(
-  'SELECT finished_at FROM runs WHERE finished_at > ? AND finished_at <= ? ORDER BY finished_at LIMIT 1 OFFSET ?',
-)
-
-const findFinished = statement<FinishedRow, [after: number, upTo: number]>(
-  `SELECT ${finishedColumns} FROM runs WHERE finished_at > ? AND finished_at <= ? ORDER BY finished_at`,
-)
-
-/** Concatenation hides the account, so that PostgreSQL cannot pick an index of all of its runs. */
-export const findFinishedOfAccount = statement<FinishedRow, [after: number, upTo: number, accountId: string]>(
-  `SELECT ${finishedColumns} FROM runs WHERE finished_at > ? AND finished_at <= ? AND account_id || '' = ?`,
 )
 
 type RollupKey = [accountId: string, periodSeconds: number, startsAt: number, workflowId: string]

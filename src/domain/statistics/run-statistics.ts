@@ -1,13 +1,13 @@
 /** Statistics of an account's runs for the dashboard: what waits and runs now, and the outcomes of a range of time. */
+
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type FinishedRow, findFinishedOfAccount } from '../../storage/runs/run-maintenance.ts'
 import { type Store, statement } from '../../storage/store.ts'
 import type { RunRollupsTable } from '../../storage/tables/run-tables.ts'
 import {
   addCounts,
   addRun,
   addTally,
-  type FinishedRow,
-  findFinishedOfAccount,
   newTally,
   noRuns,
   type OutcomeCounts,

@@ -10,8 +10,15 @@ import type { RunEventsTable, RunsTable, ThrottlesTable } from '../tables/run-ta
 /** The condition of the index of ready runs. Their expiry is not in it. */
 export const isReady = "status = 'queued' AND delayed = 0 AND waiting_for = ''"
 
+/** The conditions of the indexes of runs that wait, which the queue skips. */
+const waitsForContext = "status = 'queued' AND waiting_for = 'browserContext'"
+const waitsForGroup = "status = 'queued' AND waiting_for = 'concurrencyGroup'"
+
 /** The condition of the indexes of finished runs: redundant with a status, but SQLite compares conditions literally. */
 export const finished = "status <> 'queued' AND status <> 'running'"
+
+/** Maximum position that is counted, so that a count takes at most a millisecond. */
+export const positionMax = 1000
 
 type CountByWorkflow = { workflow_id: string; count: number }
 
@@ -36,12 +43,12 @@ const runCountStatements = {
 
   countWaitingForContext: statement<CountByWorkflow, []>(
     `SELECT workflow_id, COUNT(*) AS count FROM runs
-      WHERE status = 'queued' AND waiting_for = 'browserContext' GROUP BY workflow_id`,
+      WHERE ${waitsForContext} GROUP BY workflow_id`,
   ),
 
   countWaitingForGroup: statement<CountByWorkflow, []>(
     `SELECT workflow_id, COUNT(*) AS count FROM runs
-      WHERE status = 'queued' AND waiting_for = 'concurrencyGroup' GROUP BY workflow_id`,
+      WHERE ${waitsForGroup} GROUP BY workflow_id`,
   ),
 
   /** When the run could first start, and its last change of status: a retried run is available since then. */
@@ -50,6 +57,14 @@ const runCountStatements = {
       (SELECT at FROM run_events WHERE run_id = runs.id AND type = 'status' ORDER BY sequence DESC LIMIT 1) AS queued_at
       FROM runs WHERE id = ?`,
   ),
+
+  // Runs before one
+
+  countAheadOfReady: countAhead<[accountId: string, workflowId: string]>(
+    `${isReady} AND account_id = ? AND workflow_id = ?`,
+  ),
+
+  countAheadInGroup: countAhead<[group: string]>(`${waitsForGroup} AND concurrency_group = ?`),
 
   // Of one account
 
@@ -64,6 +79,17 @@ const runCountStatements = {
       WHERE account_id = ? AND status = 'queued'
       AND id NOT IN (SELECT id FROM runs WHERE account_id = ? AND status = 'queued' AND delayed = 1))`,
   ),
+}
+
+/** Counts the runs before one in a queue. Two ranges of an index, since no range has both conditions. */
+function countAhead<Queue extends string[]>(condition: string) {
+  return statement<{ count: number }, [...Queue, priority: number, ...Queue, priority: number, id: string]>(
+    `SELECT COUNT(*) AS count FROM (
+      SELECT * FROM (SELECT 1 FROM runs WHERE ${condition} AND priority > ? LIMIT ${positionMax}) AS higher
+      UNION ALL
+      SELECT * FROM (SELECT 1 FROM runs WHERE ${condition} AND priority = ? AND id < ? LIMIT ${positionMax}) AS earlier)
+      AS ahead`,
+  )
 }
 
 /** A scalar subquery: the number of an account's unfinished runs of a status. */
@@ -128,7 +154,7 @@ const waitingRunStatements = {
   /** Makes the first run that waits for the group ready. */
   resumeNextOfGroup: statement<object, [group: string]>(
     `UPDATE runs SET waiting_for = '' WHERE id = (SELECT id FROM runs
-      WHERE status = 'queued' AND waiting_for = 'concurrencyGroup' AND concurrency_group = ?
+      WHERE ${waitsForGroup} AND concurrency_group = ?
       ORDER BY priority DESC, id LIMIT 1) AND waiting_for = 'concurrencyGroup'`,
   ),
 
@@ -142,10 +168,10 @@ const waitingRunStatements = {
   >(`WITH RECURSIVE page AS (SELECT CAST(? AS TEXT) AS after, CAST(? AS INTEGER) AS count_max),
     waited (id, number) AS (
       SELECT (SELECT MIN(concurrency_group) FROM runs
-        WHERE status = 'queued' AND waiting_for = 'concurrencyGroup' AND concurrency_group > page.after), 1 FROM page
+        WHERE ${waitsForGroup} AND concurrency_group > page.after), 1 FROM page
       UNION ALL
       SELECT (SELECT MIN(concurrency_group) FROM runs
-        WHERE status = 'queued' AND waiting_for = 'concurrencyGroup' AND concurrency_group > waited.id), number + 1
+        WHERE ${waitsForGroup} AND concurrency_group > waited.id), number + 1
       FROM waited CROSS JOIN page WHERE id IS NOT NULL AND number < count_max)
     SELECT waited.id, (SELECT COUNT(*) FROM runs
         WHERE status = 'running' AND concurrency_group = waited.id) AS running, limit_count, period_seconds
@@ -158,13 +184,13 @@ const waitingRunStatements = {
   /** Makes the first run that waits for the context ready. */
   resumeNextForContext: statement<object, [contextId: string]>(
     `UPDATE runs SET waiting_for = '' WHERE id = (SELECT id FROM runs
-      WHERE status = 'queued' AND waiting_for = 'browserContext' AND browser_context_id = ?
+      WHERE ${waitsForContext} AND browser_context_id = ?
       ORDER BY priority DESC, id LIMIT 1) AND waiting_for = 'browserContext'`,
   ),
 
   /** Makes all runs that wait for the context ready. */
   resumeAllForContext: statement<object, [contextId: string]>(
-    `UPDATE runs SET waiting_for = '' WHERE status = 'queued' AND waiting_for = 'browserContext'
+    `UPDATE runs SET waiting_for = '' WHERE ${waitsForContext}
       AND browser_context_id = ?`,
   ),
 
@@ -173,10 +199,10 @@ const waitingRunStatements = {
    * One index look-up for each context: for SELECT DISTINCT, SQLite reads every run that waits.
    */
   freeContexts: statement<{ id: string; deleted: number }, []>(`WITH RECURSIVE waited (id) AS (
-      SELECT MIN(browser_context_id) FROM runs WHERE status = 'queued' AND waiting_for = 'browserContext'
+      SELECT MIN(browser_context_id) FROM runs WHERE ${waitsForContext}
       UNION ALL
       SELECT (SELECT MIN(browser_context_id) FROM runs
-        WHERE status = 'queued' AND waiting_for = 'browserContext' AND browser_context_id > waited.id)
+        WHERE ${waitsForContext} AND browser_context_id > waited.id)
       FROM waited WHERE id IS NOT NULL)
     SELECT waited.id, browser_contexts.id IS NULL AS deleted FROM waited
     LEFT JOIN browser_contexts ON browser_contexts.id = waited.id AND deleted_at IS NULL
@@ -204,18 +230,25 @@ const countedMax = 1000
 
 /** Sorts after every account's id. */
 const lastAccount = "'~'"
-const uuidLength = 36
-/** Makes each priority a number of three digits. */
-const priorityOffset = 500
-/** All columns of a head in one value, so that one index look-up finds them. @param isNew whether its account is. */
+
+/**
+ * A queue head as one text, because a scalar subquery, which finds it by one index look-up, has one column: whether its
+ * account is a further one (1 character), id and account (36 each), priority (3 digits), whether it has a browser context
+ * (1), and the workflow (the rest).
+ */
 const findHead = (isNew: 0 | 1, condition: string) => `(SELECT '${isNew}' || id || account_id
     || (priority + ${priorityOffset}) || CASE WHEN browser_context_id IS NULL THEN '0' ELSE '1' END || workflow_id
   FROM runs WHERE ${ready('moment')} AND ${condition} ORDER BY account_id, workflow_id, priority DESC, id LIMIT 1)`
-const headAccount = `substr(head, ${uuidLength + 2}, ${uuidLength})`
-const headPriority = `substr(head, ${2 * uuidLength + 2}, 3)`
-const headHasContext = `substr(head, ${2 * uuidLength + 5}, 1)`
-const headWorkflow = `substr(head, ${2 * uuidLength + 6})`
-const accountsLeft = 'accounts_left - CAST(substr(head, 1, 1) AS INTEGER)'
+/** Makes each priority, which may be negative, a number of three digits. */
+const priorityOffset = 500
+const headIsNew = 'CAST(substr(head, 1, 1) AS INTEGER)'
+const headId = 'substr(head, 2, 36)'
+const headAccount = 'substr(head, 38, 36)'
+const headPriority = `CAST(substr(head, 74, 3) AS INTEGER) - ${priorityOffset}`
+const headHasContext = 'CAST(substr(head, 77, 1) AS INTEGER)'
+const headWorkflow = 'substr(head, 78)'
+
+const accountsLeft = `accounts_left - ${headIsNew}`
 const findNextHead = `COALESCE(
   ${findHead(0, `account_id = ${headAccount} AND workflow_id > ${headWorkflow}`)},
   CASE WHEN ${accountsLeft} > 0 THEN ${findHead(
@@ -243,9 +276,8 @@ const queueHeads = statement<QueueHead, [startAfter: string, accountsMax: number
         FROM heads WHERE head IS NOT NULL AND number < ${queueHeadsMax}),
     running AS MATERIALIZED (SELECT account_id, COUNT(*) AS count FROM (
       SELECT account_id FROM runs WHERE status = 'running' LIMIT ${countedMax}) AS counted GROUP BY account_id)
-    SELECT substr(head, 2, ${uuidLength}) AS id, ${headAccount} AS account_id, ${headWorkflow} AS workflow_id,
-      CAST(${headPriority} AS INTEGER) - ${priorityOffset} AS priority,
-      CAST(${headHasContext} AS INTEGER) AS has_context,
+    SELECT ${headId} AS id, ${headAccount} AS account_id, ${headWorkflow} AS workflow_id,
+      ${headPriority} AS priority, ${headHasContext} AS has_context,
       CASE WHEN (SELECT MIN(${headAccount}) = MAX(${headAccount}) FROM heads) THEN 0
         ELSE COALESCE((SELECT count FROM running WHERE running.account_id = ${headAccount}), 0) END AS running
     FROM heads WHERE head IS NOT NULL`,
@@ -388,6 +420,27 @@ export const sharedRunStatements = {
   /** The sequence number of the run's last event. */
   lastSequence: statement<{ sequence: number }, [runId: string]>(
     'SELECT COALESCE(MAX(sequence), 1) AS sequence FROM run_events WHERE run_id = ?',
+  ),
+
+  setProgress: statement<object, [progress: string, id: string]>('UPDATE runs SET progress = ? WHERE id = ?'),
+
+  /**
+   * The attempt does not count: its workflow has not run. The next claim gives its number again, which is safe because a
+   * lease is found by number and worker, and a worker that hands a run back has nothing else to write.
+   */
+  returnToQueue: statement<object, [reason: string, availableAt: number, problem: string, id: string]>(
+    `UPDATE runs SET status = 'queued', reason = ?, worker_id = NULL, lease_expires_at = NULL,
+      started_at = CASE WHEN attempts > 1 THEN started_at END, attempts = attempts - 1, delayed = 1, available_at = ?,
+      deployment_problem = ? WHERE id = ?`,
+  ),
+
+  cancelQueued: statement<object, [byKey: string | null, byUser: string | null, at: number, id: string]>(
+    `UPDATE runs SET cancel_requested = 1, cancelled_by_key_id = ?, cancelled_by_user_id = ?, status = 'cancelled',
+      reason = 'cancelRequested', finished_at = ? WHERE id = ?`,
+  ),
+
+  requestCancellation: statement<object, [byKey: string | null, byUser: string | null, id: string]>(
+    'UPDATE runs SET cancel_requested = 1, cancelled_by_key_id = ?, cancelled_by_user_id = ? WHERE id = ?',
   ),
 
   deleteSteps: statement<object, [runId: string]>('DELETE FROM run_steps WHERE run_id = ?'),

@@ -1,0 +1,134 @@
+/** The statements of maintenance: runs become ready, expire, are counted in statistics, measured and erased. */
+import { inList } from '../statement-values.ts'
+import { statement, type Transaction } from '../store.ts'
+import type { RunsTable } from '../tables/run-tables.ts'
+import { runBytes } from './run-statements.ts'
+
+// Delays, expiry and lost leases
+
+export const findNextDelayEnd = statement<{ at: number | null }, []>(
+  "SELECT MIN(available_at) AS at FROM runs WHERE status = 'queued' AND delayed = 1",
+)
+
+export const endDelays = statement<object, [now: number]>(`UPDATE runs SET delayed = 0 WHERE id IN (SELECT id FROM runs
+  WHERE status = 'queued' AND delayed = 1 AND available_at <= ? ORDER BY available_at LIMIT 500)
+  AND status = 'queued'`)
+
+export const findExpiringRuns = statement<{ id: string }, [now: number]>(`SELECT id FROM runs
+  WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND attempts = 0 LIMIT 500`)
+
+/** Returns no row when the run has started or was cancelled. */
+export const expireRun = statement<
+  { workflow_id: string; concurrency_group: string | null },
+  [finishedAt: number, id: string]
+>(
+  `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
+    WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING workflow_id, concurrency_group`,
+)
+
+export const findLostRun = statement<{ id: string }, [now: number]>(
+  "SELECT id FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 1",
+)
+
+/**
+ * By the primary key: no index of runs begins with the deployment, which every enqueue would have to write. A pinned run
+ * was queued before the end of the deployment, and nearly all runs that old are purged.
+ */
+export const findPinnedRun = statement<{ id: string }, [before: string, deploymentId: string]>(
+  `SELECT id FROM runs WHERE id < ? AND CASE WHEN status IN ('queued', 'running') THEN 1 ELSE 0 END = 1
+    AND deployment_id = ? LIMIT 1`,
+)
+
+// Finished runs, for statistics
+
+/** The columns of a finished run that statistics need. */
+export type FinishedRow = Pick<RunsTable, 'account_id' | 'workflow_id' | 'status' | 'created_at' | 'started_at'> & {
+  finished_at: number
+}
+
+const finishedColumns = 'account_id, workflow_id, status, created_at, started_at, finished_at'
+
+export const findBatchEnd = statement<{ finished_at: number }, [after: number, upTo: number, offset: number]>(
+  'SELECT finished_at FROM runs WHERE finished_at > ? AND finished_at <= ? ORDER BY finished_at LIMIT 1 OFFSET ?',
+)
+
+export const findFinished = statement<FinishedRow, [after: number, upTo: number]>(
+  `SELECT ${finishedColumns} FROM runs WHERE finished_at > ? AND finished_at <= ? ORDER BY finished_at`,
+)
+
+/** Concatenation hides the account, so that PostgreSQL cannot pick an index of all of its runs. */
+export const findFinishedOfAccount = statement<FinishedRow, [after: number, upTo: number, accountId: string]>(
+  `SELECT ${finishedColumns} FROM runs WHERE finished_at > ? AND finished_at <= ? AND account_id || '' = ?`,
+)
+
+// Storage usage
+
+/** Counted for each run, and for each browser context and version: its row and indexes. */
+export const rowBytes = 1024
+const eventRowBytes = 128
+
+/** Runs that a statement measures at most. */
+const measuredMax = 500
+
+export const nextRuns = statement<{ id: string; size_bytes: number }, [afterId: string]>(
+  `SELECT id, COALESCE((SELECT MAX(sequence) FROM run_events WHERE run_id = runs.id)
+      - (SELECT MIN(sequence) FROM run_events WHERE run_id = runs.id) + 1, 0) AS size_bytes
+    FROM runs WHERE id > ? ORDER BY id LIMIT ${measuredMax}`,
+)
+
+const bytesOfSteps = '(SELECT COALESCE(SUM(octet_length(value)), 0) FROM run_steps WHERE run_id = runs.id)'
+
+/**
+ * The LIMIT keeps SQLite from flattening the subquery: it would sort whole rows to group them, with all their large columns
+ * (11 s for 1,585 runs of 927 MB; 4 ms with the LIMIT).
+ */
+export const sumRuns = statement<{ account_id: string; bytes: number }, [afterId: string, upToId: string]>(
+  `SELECT account_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM (SELECT account_id, ${rowBytes}
+      + ${runBytes} + COALESCE(octet_length(secrets), 0)
+      + (SELECT COALESCE(SUM(size_bytes), 0) FROM artifacts WHERE run_id = runs.id) + ${bytesOfSteps}
+      + (SELECT COALESCE(SUM(octet_length(data) + ${eventRowBytes}), 0) FROM run_events WHERE run_id = runs.id) AS bytes
+    FROM runs WHERE id > ? AND id <= ? LIMIT ${measuredMax}) AS sizes GROUP BY account_id`,
+)
+
+// Erasure
+
+export interface ErasableRun {
+  id: string
+  bytes: number
+  first_event: number | null
+  last_event: number | null
+  steps: number
+  artifacts: number
+}
+
+/** Sequence numbers have no gaps, so that the first and the last one are enough to count events. */
+const selectErasable = `SELECT id, ${runBytes} + ${bytesOfSteps} AS bytes,
+    (SELECT MIN(sequence) FROM run_events WHERE run_id = runs.id) AS first_event,
+    (SELECT MAX(sequence) FROM run_events WHERE run_id = runs.id) AS last_event,
+    (SELECT COUNT(*) FROM run_steps WHERE run_id = runs.id) AS steps,
+    (SELECT COUNT(*) FROM artifacts WHERE run_id = runs.id) AS artifacts
+  FROM runs`
+
+export const findExpiredRuns = statement<ErasableRun, [finishedUpTo: number, limit: number]>(
+  `${selectErasable} WHERE finished_at <= ? ORDER BY finished_at LIMIT ?`,
+)
+
+/**
+ * Hides the run and overwrites its data. The finish time 0 makes it the first run that the purge of expired runs finds,
+ * so maintenance erases its events and artifacts if this process dies.
+ */
+export const hideRun = statement<object, [id: string]>(
+  `UPDATE runs SET status = 'deleted', finished_at = 0, variables = '{}', secrets = NULL, output = NULL,
+    error = NULL, progress = NULL, tags = NULL, concurrency_group = NULL WHERE id = ?`,
+)
+
+export const findHidden = statement<ErasableRun, [id: string]>(`${selectErasable} WHERE id = ? AND status = 'deleted'`)
+
+/** Deletes the runs with their events, steps and terms. */
+export async function deleteRuns({ all }: Transaction, ids: readonly string[]): Promise<void> {
+  const { marks, values } = inList(ids)
+  await all(`DELETE FROM run_events WHERE run_id IN (${marks})`, values)
+  await all(`DELETE FROM run_steps WHERE run_id IN (${marks})`, values)
+  await all(`DELETE FROM run_terms WHERE run_id || '' IN (${marks})`, values)
+  await all(`DELETE FROM runs WHERE id IN (${marks})`, values)
+}
