@@ -15,6 +15,7 @@ COPY --from=packages /app/node_modules node_modules
 COPY package.json README.md LICENSE ./
 COPY src src
 COPY generated generated
+COPY docs/*.md docs/
 COPY docs/guides docs/guides
 COPY docs/samples docs/samples
 # Below /app, so that workflows can import the service's packages.

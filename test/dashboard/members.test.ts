@@ -97,7 +97,7 @@ describe('the only owner', () => {
 
   test('can be neither removed nor made a member', async () => {
     const ada = await signIn(dashboard)
-    await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+    const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
     const responses = [
       await ada.visitor.post(`${members}/${ada.id}/role`, { role: 'member' }),
       await ada.visitor.post(`${members}/${ada.id}/remove`),
@@ -107,6 +107,10 @@ describe('the only owner', () => {
       expect(pageText(response)).toContain(message)
     }
     expect(await roles(ada)).toEqual(['Ada: owner', 'Bo: member'])
+    // The page offers only what it accepts.
+    expect(pageText(await ada.visitor.get(members))).not.toContain('Make member')
+    await ada.visitor.post(`${members}/${bo.id}/role`, { role: 'owner' })
+    expect(pageText(await ada.visitor.get(members))).toContain('Make member')
   })
 
   test.for(['remove', 'role', 'both'])(

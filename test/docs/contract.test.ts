@@ -74,7 +74,7 @@ test.each([
   ['paginate', 'pagination.html'],
   ['SSE', 'following-a-run.html#events'],
   ['webhook', 'webhooks.html'],
-  ['CORS', 'client.html#in-a-web-page'],
+  ['front end', 'client.html#in-a-web-page'],
   ['cron', 'scheduling.html'],
   ['key rotation', 'running-in-production.html#key-rotation'],
   ['retry', 'idempotency-and-retries.html'],
@@ -85,6 +85,17 @@ test.each([
   ['upgrade', 'running-in-production.html#upgrades'],
 ])('the search for "%s" finds %s among the first three results', async (query, address) => {
   expect((await search(query)).join('\n')).toContain(address)
+})
+
+test.each([
+  ['prometheus', 'observability.html#metrics'],
+  ['invite member', 'operating.html#signing-in-to-the-dashboard'],
+  ['two-factor lost', 'operating.html#signing-in-to-the-dashboard'],
+  ['cors', 'configuration.html#pages-of-other-origins-cors'],
+  ['delay a run', 'scheduling.html#once-later'],
+  ['DATA_DIR', 'configuration.html'],
+])('the search for "%s" finds %s first', async (query, address) => {
+  expect((await search(query))[0]).toMatch(new RegExp(` ${address.replaceAll('.', '\\.')}$`))
 })
 
 test('the reference contains the samples of every operation', async () => {

@@ -7,7 +7,8 @@ import { docsSite, type Site } from '../../src/surfaces/docs/site.ts'
 import { addresses, elementIds, pageNames, site, siteText } from './site.ts'
 
 const contracts = readContracts()
-const guides = readdirSync('docs/guides').map((file) => file.replace(/\.md$/, ''))
+const operatorDocs = ['configuration', 'operating', 'observability', 'backup-and-retention', 'reliability']
+const guides = [...readdirSync('docs/guides').map((file) => file.replace(/\.md$/, '')), ...operatorDocs]
 
 /** Redoc creates the anchors of a reference in the browser; docs-in-browser.slow.test.ts compares them with these. */
 async function anchorsIn(name: string): Promise<string[]> {
@@ -51,6 +52,15 @@ test('every link of llms.txt and of a guide in Markdown leads to an existing fil
   }
   expect(links.length).toBeGreaterThan(50)
   expect(links.filter((address) => !address.startsWith('https://') && !files.has(address))).toEqual([])
+})
+
+test('a link to a file of the repository that the docs do not serve becomes text that names the file', async () => {
+  const source = readFileSync('docs/operating.md', 'utf8')
+  expect(source).toContain('[changelog](../CHANGELOG.md)')
+  expect(await siteText('operating.md')).toContain('changelog (`CHANGELOG.md`)')
+  expect(source).toContain('[`compose.yaml`](../compose.yaml)')
+  expect(await siteText('operating.md')).toContain('\n`compose.yaml` runs PostgreSQL')
+  expect(await siteText('operating.md')).toContain('[configuration](configuration.md#the-encryption-key)')
 })
 
 test('without other addresses, each document is byte for byte as generated, and as YAML with the same content', async () => {

@@ -97,7 +97,7 @@ function renderDocument(title: string, body: Html, tone?: Tone): Html {
 }
 
 const settingsTabs = [
-  { path: '/settings', title: 'Account', isForOwners: false },
+  { path: '/settings', title: 'General', isForOwners: false },
   { path: '/settings/members', title: 'Members', isForOwners: false },
   { path: '/settings/audit-log', title: 'Audit log', isForOwners: true },
 ]
@@ -108,7 +108,7 @@ export function settingsPage({ user }: PageRequest, path: string, content: Html,
   const links = visible.map(
     (tab) => html`<li><a href="${tab.path}" ${currentPage(tab.path === path)}>${tab.title}</a></li>`,
   )
-  const title = settingsTabs.find((tab) => tab.path === path)?.title ?? 'Settings'
+  const title = `${settingsTabs.find((tab) => tab.path === path)?.title} · Settings`
   const body = html`${heading('Settings')} <nav class="subtabs" aria-label="Settings"><ul>${links}</ul></nav>${content}`
   return { title, tab: 'settings', body, status }
 }

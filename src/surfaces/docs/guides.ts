@@ -1,5 +1,6 @@
-/** The guides of docs/guides: their order, the tables inserted from the documents, and their HTML. */
-import { readdirSync, readFileSync } from 'node:fs'
+/** The guides of docs/guides and docs: their order, the tables inserted from the documents, and their HTML. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { posix } from 'node:path'
 import { type Contract, decisionsOf, transitionsOf, withAddresses } from './contracts.ts'
 import { type Rendered, renderMarkdown } from './markdown.ts'
 
@@ -32,11 +33,21 @@ const groups: Record<string, string[]> = {
   ],
   Contract: ['errors', 'limits', 'versioning', 'changes', 'decisions'],
   Tools: ['client', 'mcp', 'mock'],
-  Operations: ['running-in-production'],
+  Operations: [
+    'running-in-production',
+    'configuration',
+    'operating',
+    'observability',
+    'backup-and-retention',
+    'reliability',
+  ],
 }
 
 const lastGroup = 'Operations'
-const directory = new URL('../../../docs/guides/', import.meta.url)
+const repository = new URL('../../../', import.meta.url)
+/** Its pages that are listed above are for operators; the others are for developers of the service. */
+const operatorDirectory = 'docs'
+const guideDirectory = 'docs/guides'
 
 export function readGuides(contracts: readonly Contract[]): Guide[] {
   const links = new Map(
@@ -48,19 +59,39 @@ export function readGuides(contracts: readonly Contract[]): Guide[] {
     transitions: transitionTable(contracts),
     decisions: contracts.map(decisionTable).join('\n\n'),
   }
-  return orderedNames().map(({ name, group }) => {
-    const source = withAddresses(readFileSync(new URL(`${name}.md`, directory), 'utf8'), contracts)
-    const markdown = source.replace(/^<!-- (\w+) -->$/gm, (comment, insert: string) => inserts[insert] ?? comment)
+  const sources = orderedNames()
+  const served = new Map(sources.map(({ name, path }) => [path, name]))
+  return sources.map(({ name, group, path }) => {
+    const source = withAddresses(readFileSync(new URL(path, repository), 'utf8'), contracts)
+    const markdown = withServedLinks(source, posix.dirname(path), served).replace(
+      /^<!-- (\w+) -->$/gm,
+      (comment, insert: string) => inserts[insert] ?? comment,
+    )
     return { ...renderMarkdown(markdown, links), name, group, markdown }
   })
 }
 
-function orderedNames(): { name: string; group: string }[] {
-  const present = readdirSync(directory).flatMap((file) => (file.endsWith('.md') ? [file.slice(0, -'.md'.length)] : []))
+/** @returns with the path of each source in the repository. */
+function orderedNames(): { name: string; group: string; path: string }[] {
   const listed = Object.entries(groups).flatMap(([group, names]) => names.map((name) => ({ name, group })))
-  const others = present.filter((name) => !listed.some((each) => each.name === name))
-  const ordered = [...listed, ...others.sort().map((name) => ({ name, group: lastGroup }))]
-  return ordered.filter(({ name }) => present.includes(name))
+  const others = readdirSync(new URL(`${guideDirectory}/`, repository))
+    .flatMap((file) => (file.endsWith('.md') ? [file.slice(0, -'.md'.length)] : []))
+    .filter((name) => !listed.some((each) => each.name === name))
+  return [...listed, ...others.sort().map((name) => ({ name, group: lastGroup }))].map((each) => {
+    const guide = `${guideDirectory}/${each.name}.md`
+    return { ...each, path: existsSync(new URL(guide, repository)) ? guide : `${operatorDirectory}/${each.name}.md` }
+  })
+}
+
+/** All pages are in one directory. A link to another file of the repository becomes text that names the file. */
+function withServedLinks(markdown: string, directory: string, served: ReadonlyMap<string, string>): string {
+  return markdown.replace(/\[([^\]]+)\]\(([\w./-]+)(#[\w-]+)?\)/g, (link, text, target, anchor = '') => {
+    if (!target.includes('/') && !target.endsWith('.md')) return link
+    const path = posix.join(directory, target)
+    const name = served.get(path)
+    if (name !== undefined) return `[${text}](${name}.md${anchor})`
+    return text === `\`${path}\`` ? text : `${text} (\`${path}\`)`
+  })
 }
 
 function transitionTable(contracts: readonly Contract[]): string {

@@ -8,6 +8,7 @@ import ini from 'highlight.js/lib/languages/ini'
 import json from 'highlight.js/lib/languages/json'
 import plaintext from 'highlight.js/lib/languages/plaintext'
 import python from 'highlight.js/lib/languages/python'
+import sql from 'highlight.js/lib/languages/sql'
 import typescript from 'highlight.js/lib/languages/typescript'
 import yaml from 'highlight.js/lib/languages/yaml'
 import { Marked, Renderer, type Tokens } from 'marked'
@@ -33,7 +34,18 @@ export interface Rendered {
 }
 
 /** Each also registers its aliases, such as `sh`, `ts`, `py` and `text`. */
-const languages: Record<string, LanguageFn> = { bash, dockerfile, http, ini, json, plaintext, python, typescript, yaml }
+const languages: Record<string, LanguageFn> = {
+  bash,
+  dockerfile,
+  http,
+  ini,
+  json,
+  plaintext,
+  python,
+  sql,
+  typescript,
+  yaml,
+}
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language)
 
 /** @param operationLinks by operationId: an operationId in backticks becomes a link to the reference. */

@@ -1,4 +1,4 @@
-/** Builds the search index: one entry for each section of a guide and for each operation. */
+/** Builds the search index: one entry for each section of a guide, setting, and operation. */
 import MiniSearch, { type Options } from 'minisearch'
 import { toMembers } from '../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
@@ -57,8 +57,9 @@ function workflowEntry({ id, title, description, variables }: Workflow): NewEntr
 
 const excerptLength = 160
 
-function sectionEntries({ name, title, sections }: Guide): NewEntry[] {
-  return sections.map((section) => ({
+function sectionEntries(guide: Guide): NewEntry[] {
+  const { name, title, sections } = guide
+  const entries = sections.map((section) => ({
     title: section.title,
     name: '',
     place: section.depth === 1 ? 'Guide' : title,
@@ -66,6 +67,21 @@ function sectionEntries({ name, title, sections }: Guide): NewEntry[] {
     excerpt: section.excerpt.slice(0, excerptLength),
     keywords: section.keywords,
     text: section.text,
+  }))
+  return [...entries, ...settingEntries(guide)]
+}
+
+/** Each row of a table of environment variables, so that the name of one finds its meaning. */
+function settingEntries({ name, title, markdown }: Guide): NewEntry[] {
+  const rows = markdown.matchAll(/^\| `([A-Z]+(?:_[A-Z]+)*)` \| [^|]*\| (.+) \|$/gm)
+  return [...rows].map(([, variable = '', meaning = '']) => ({
+    title: variable,
+    name: '',
+    place: title,
+    href: `${name}.html`,
+    excerpt: plainText(meaning).slice(0, excerptLength),
+    keywords: '',
+    text: plainText(meaning),
   }))
 }
 

@@ -59,7 +59,7 @@ function outputInvalid(message: string): ReportedError {
 export type Interruption = 'timeLimit' | 'cancelled' | 'workerStopped' | 'leaseLost'
 
 export const abortMessages: Record<Interruption, string> = {
-  timeLimit: "The attempt reached the workflow's time limit.",
+  timeLimit: "The attempt exceeded the workflow's time limit.",
   cancelled: 'The run was cancelled.',
   workerStopped: 'The worker is stopping.',
   leaseLost: "The worker lost the run's lease.",

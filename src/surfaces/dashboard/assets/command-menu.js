@@ -59,7 +59,7 @@ function createDialog() {
     if (text !== input.value) return
     list.replaceChildren(...links.map(toOption))
     select(list.firstElementChild)
-    status.textContent = links.length === 0 ? 'No results' : `${links.length} results`
+    status.textContent = links.length === 0 ? 'No results' : links.length === 1 ? '1 result' : `${links.length} results`
     list.dataset.empty = links.length === 0 ? 'No results' : ''
   }
 

@@ -115,7 +115,7 @@ function renderState(page: RunPage): Html | '' {
 function renderRunningStep(attempt: Attempt | undefined): Html | '' {
   const step = attempt?.steps.findLast(({ state }) => state === 'running')
   if (!step) return nothing
-  return html`<p class="muted">Step <strong>${step.name}</strong> has been running for ${elapsedSince(step.startedAt)}.</p>`
+  return html`<p class="muted">Running step <strong>${step.name}</strong>, which started ${time(step.startedAt)}.</p>`
 }
 
 function renderProgress({ progress, status }: Run): Html | '' {

@@ -146,6 +146,7 @@ function renderMembers({ user, members, invitations, done, error }: MemberList):
 
 function renderMemberTable(user: User, members: User[]): Html {
   const isOwner = user.role === 'owner'
+  const hasOneOwner = members.filter(({ role }) => role === 'owner').length === 1
   const columns = [
     'Name',
     'Email',
@@ -162,23 +163,23 @@ function renderMemberTable(user: User, members: User[]): Html {
       badge(member.role === 'owner' ? 'busy' : 'quiet', roleTitles[member.role]),
       ...(isOwner ? [member.hasSecondFactor ? badge('good', 'On') : badge('quiet', 'Off')] : []),
       time(member.lastSignedInAt),
-      ...(isOwner ? [renderMemberActions(member, isSelf)] : []),
+      ...(isOwner ? [renderMemberActions(member, isSelf, member.role === 'owner' && hasOneOwner)] : []),
     ]
   })
   return table(columns, rows, 'Members')
 }
 
-function renderMemberActions({ id, name, role }: User, isSelf: boolean): Html {
+function renderMemberActions({ id, name, role }: User, isSelf: boolean, isOnlyOwner: boolean): Html {
   const other: Role = role === 'owner' ? 'member' : 'owner'
   const forOthers = html`<form method="post" action="${membersPath}/${id}/sign-in-link">
       <button class="link" aria-label="Create sign-in link for ${name}">Create sign-in link</button>
     </form>
     <a class="danger" href="${membersPath}/${id}/remove" aria-label="Remove ${name}">Remove</a>`
-  return html`<span class="row-actions">
-    <form method="post" action="${membersPath}/${id}/role">
+  const roleForm = html`<form method="post" action="${membersPath}/${id}/role">
       <button class="link" name="role" value="${other}" aria-label="Make ${other}: ${name}">Make ${other}</button>
-    </form>
-    ${isSelf ? nothing : forOthers}
+    </form>`
+  return html`<span class="row-actions">
+    ${isOnlyOwner ? nothing : roleForm} ${isSelf ? nothing : forOthers}
   </span>`
 }
 
