@@ -2905,7 +2905,7 @@ export interface operations {
                 scheduleId?: components["schemas"]["Uuid"];
                 /**
                  * @description Only runs that failed or timed out and whose `error` has this word among the first 24 different words of its
-                 *     name and message. A word consists of letters, digits and `_`; upper and lower case are the same.
+                 *     name and message, or the first 12 of its causes. A word consists of letters, digits and `_`; upper and lower case are the same.
                  * @example ECONNREFUSED
                  */
                 errorWord?: string;

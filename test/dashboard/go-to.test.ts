@@ -25,6 +25,7 @@ test('finds pages, actions, workflows of the account, and its runs by id', async
   expect(await links(ada, 'greet SOMEBODY')).toEqual(['/workflows/greet'])
   expect(await links(ada, 'create key')).toEqual(['/api-keys/new'])
   expect(await links(ada, id.toUpperCase())).toEqual([`/runs/${id}`])
+  expect(await links(ada, id.slice(-8))).toEqual([`/runs/${id}`])
   expect(await links(eve, id)).toEqual([])
   expect(await links(eve, '')).not.toContain(`/runs/${id}`)
   expect(await links(ada, '<b>nothing</b>')).toEqual([])

@@ -74,6 +74,31 @@ describe('the list of runs', () => {
     expect(await page(await newUser(service), `/runs?search=${heldId}`)).toContain('No runs match these filters')
   })
 
+  test('is searched by what its rows show: the end of an id, and the title or id of a workflow', async () => {
+    const user = await newUser(service)
+    const greetingId = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60')
+    const heldId = await queue(user, 'hold', { file: '/nowhere' }, '?delaySeconds=60')
+    await user.visitor.post(`/runs/${heldId}/cancel`)
+    const search = async (text: string, visitor = user.visitor) => {
+      const { status, headers, text: body } = await visitor.get(`/runs?${new URLSearchParams({ search: text })}`)
+      return status === 303 ? headers.location : pageText({ text: body })
+    }
+    for (const id of [greetingId, heldId]) {
+      expect(await page(user, '/runs')).toContain(`…${id.slice(-8)}`)
+      expect(await search(id.slice(-8))).toBe(`/runs/${id}`)
+      expect(await search(`…${id.slice(-8).toUpperCase()}`)).toBe(`/runs/${id}`)
+    }
+    expect(await search(greetingId.slice(-8), (await newUser(service)).visitor)).toContain('No runs match')
+    expect(await search('greet')).toBe('/runs?workflow=greet')
+    expect(await search('greet somebody')).toBe('/runs?workflow=greet')
+    expect(await search('hold')).toBe('/runs?workflow=hold')
+    // Several workflows, or also runs with such a tag: the page links to the workflows.
+    await queue(user, 'hold', { file: '/nowhere' }, '?delaySeconds=60&tag=greet')
+    expect(await search('greet')).toContain('Runs of workflows that the search names: Greet somebody')
+    await service.change("UPDATE runs SET workflow_id = 'removed' WHERE id = ?", heldId)
+    expect(await search('removed')).toBe('/runs?workflow=removed')
+  })
+
   test('is searched by tag and by a word of the error, combined with other filters', async () => {
     const user = await newUser(service)
     const failed = await queue(user, 'count-words', { path: 'missing.md' })

@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { findListErrors, type ListRequest, toRunFilter } from '../../src/domain/run-api/list-request.ts'
-import { listQuery } from '../../src/storage/runs/run-list.ts'
+import { endOfIdValues, findByEndOfId, listQuery } from '../../src/storage/runs/run-list.ts'
 import type { Store, Value } from '../../src/storage/store.ts'
 import { newStoreLocation, openStore } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
@@ -92,6 +92,12 @@ describe.each(stores)('the plan of a list ($name)', (kind) => {
       expect(planOfPage.filter((index) => index !== 'artifacts_key').sort(), title).toEqual([...plan, 'id'].sort())
     }
     expect(found).toEqual(expected)
+  })
+
+  test('of ids with an end reads the newest entries of the same indexes', async (test) => {
+    const store = await openStore(test, await newStoreLocation(test, kind), kind)
+    const plan = await explain(store, kind.name, findByEndOfId, endOfIdValues(id, '6f7a8b90'))
+    expect([...new Set(plan)].sort()).toEqual(['runs_finished_by_status', ...unfinished].sort())
   })
 })
 

@@ -22,7 +22,7 @@ test.for([
   ['kill', 'ProcessKilled', "The workflow's process was killed by SIGUSR2.", null],
   ['exhaust', 'HeapLimit', 'The workflow reached the heap limit of 64 MB, which WORKFLOW_MEMORY_MB sets.', null],
   ['throwLater', 'RangeError', 'Uncaught: thrown later', expect.stringMatching(laterStack)],
-  ['hang', 'TimeLimit', 'The attempt reached the time limit of 10 s.', null],
+  ['hang', 'TimeLimit', 'The attempt exceeded the time limit of 10 s.', null],
 ])('%s is named, with the step, in the run, its events and the log', async ([how, name, message, stack], test) => {
   const { domain, principal } = await openInstallation(test)
   const { log } = await startWorker(test, domain)

@@ -35,7 +35,7 @@ export function attemptError(outcome: Outcome): AttemptError | null {
     case 'timedOut': {
       const { limitSeconds, step } = outcome
       const limit = limitSeconds === undefined ? 'its time limit' : `the time limit of ${limitSeconds} s`
-      return toAttemptError({ name: 'TimeLimit', message: `The attempt reached ${limit}.`, step })
+      return toAttemptError({ name: 'TimeLimit', message: `The attempt exceeded ${limit}.`, step })
     }
     case 'workerLost': {
       const message = "The worker ended unexpectedly, or could not renew the run's lease in time."
@@ -113,22 +113,28 @@ function startOf(row: RunsTable): number | null {
 
 /** Each word is two rows: 24 words cover most messages, and cost about 5 KB. */
 const wordsMax = 24
+const wordsOfCausesMax = 12
 const wordLengthMax = 64
 
 /** The first different words of a text, in lower case. Longer words are left out. */
-export function errorWords(text: string): string[] {
+export function errorWords(text: string, max = wordsMax): string[] {
   const words = text.toLowerCase().match(/[\p{L}\p{M}\p{N}_]+/gu) ?? []
-  return [...new Set(words.filter(({ length }) => length <= wordLengthMax))].slice(0, wordsMax)
+  return [...new Set(words.filter(({ length }) => length <= wordLengthMax))].slice(0, max)
 }
 
-/** Makes a run that has just failed or timed out findable by its error. @param json as it is stored. */
+/**
+ * Makes a run that has just failed or timed out findable by its error.
+ *
+ * @param stack has a line for each cause, which often says more than the message: `Caused by Error: connect ECONNREFUSED`.
+ */
 export async function insertErrorWords(
   tx: Transaction,
   run: Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'status'>,
-  json: string,
+  { name, message }: RunError,
+  stack: string | null,
 ): Promise<void> {
-  const { name, message }: RunError = JSON.parse(json)
-  const words = errorWords(`${name} ${message}`)
+  const causes = stack?.match(/(?<=^Caused by ).*$/gm)?.join(' ') ?? ''
+  const words = [...new Set([...errorWords(`${name} ${message}`), ...errorWords(causes, wordsOfCausesMax)])]
   if (words.length > 0) {
     await tx.statements.insertTerms(
       tx,

@@ -213,7 +213,7 @@ export async function completeAttempt(
     row.id,
   ])
   if (failure !== null && (next.status === 'failed' || next.status === 'timedOut')) {
-    await insertErrorWords(tx, { ...row, status: next.status }, failure)
+    await insertErrorWords(tx, { ...row, status: next.status }, JSON.parse(failure), error?.stack ?? null)
   }
   // Later attempts read the steps, and runs that repeat this one from a step.
   if (next.status === 'succeeded') await tx.all(tx.statements.deleteSteps, [row.id])

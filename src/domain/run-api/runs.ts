@@ -4,7 +4,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
-import { findRuns, listRuns } from '../../storage/runs/run-list.ts'
+import { findIdByEnd, findRuns, listRuns } from '../../storage/runs/run-list.ts'
 import { readColumns } from '../../storage/runs/run-lookups.ts'
 import type { RunToRead } from '../../storage/runs/run-statements.ts'
 import { type Statement, type Store, statement, type Transaction } from '../../storage/store.ts'
@@ -61,6 +61,14 @@ class RunReader {
     if (!row) return undefined
     const [run] = await this.#toRuns([row], await readAttempts(read, row))
     return run
+  }
+
+  /** The run with this id, or with an id of the account's newest runs that ends so, as lists show it. */
+  async find(accountId: string, text: string): Promise<Run | undefined> {
+    const [, end] = /^…?([0-9a-f-]{8,35})$/.exec(text.toLowerCase()) ?? []
+    if (end === undefined) return this.get(accountId, text)
+    const id = await findIdByEnd(this.#dependencies.store.read, accountId, end)
+    return id === undefined ? undefined : this.get(accountId, id)
   }
 
   /** Like `get`, with the run's place in the queue and the run that it waits for, which take further queries. */

@@ -130,12 +130,12 @@ function workflows({ account }: PageRequest, deps: Dependencies): Destination[] 
   return list.map(({ id, title }) => ({ group: 'Workflow', title, path: `/workflows/${encodeURIComponent(id)}` }))
 }
 
-/** The run with this id; without a text, the last runs. */
+/** The run with this id or end of it; without a text, the last runs. */
 async function runs({ account }: PageRequest, deps: Dependencies, search: string): Promise<Destination[]> {
   const found =
     search === ''
       ? (await deps.runs.list(account.id, { limit: lastRuns }))?.runs
-      : [await deps.runs.get(account.id, search)].filter((run) => run !== undefined)
+      : [await deps.runs.find(account.id, search)].filter((run) => run !== undefined)
   return (found ?? []).map((run) => {
     const workflow = deps.workflows.current(account.id).get(run.workflowId)
     const title = `${workflow?.title ?? run.workflowId} ${shortId(run.id)}, ${describeStatus(run).label.toLowerCase()}`

@@ -77,7 +77,9 @@ describe.each(stores)('finding runs ($name)', (kind) => {
       return domain.queue.complete(claim as (typeof claims)[number], outcome, { ...noRetry, maxAttempts })
     }
     const message = 'connect ECONNREFUSED 127.0.0.1:443'
-    const refused = { kind: 'failed', reason: 'workflowFailed', error: { name: 'FetchError', message } } as const
+    const stack = 'at run (workflow.ts:1:1)\nCaused by Error: getaddrinfo ENOTFOUND example.test\nat x'
+    const error = { name: 'FetchError', message, stack }
+    const refused = { kind: 'failed', reason: 'workflowFailed', error } as const
     await end(failed, refused)
     await end(other, { ...refused, reason: 'outputInvalid' })
     await end(retried, refused, 2)
@@ -88,6 +90,8 @@ describe.each(stores)('finding runs ($name)', (kind) => {
     expect(await list({ errorWord: '443', workflowId: 'other', status: ['failed', 'timedOut'] })).toEqual([other])
     expect(await list({ errorWord: '443', status: 'timedOut' })).toEqual([])
     expect(await list({ errorWord: 'econn' })).toEqual([])
+    expect(await list({ errorWord: 'ENOTFOUND' })).toEqual([other, failed])
+    expect(await list({ errorWord: 'workflow' })).toEqual([])
     expect(await list({ reason: 'workflowFailed' })).toEqual([failed])
     expect(await list({ reason: 'attemptFailed' })).toEqual([retried])
     expect(await list({ reason: 'outputInvalid', workflowId: 'other' })).toEqual([other])

@@ -5,7 +5,7 @@ import { parseLocalTime, parseZone } from '../format.ts'
 import { statusOptions } from './run-labels.ts'
 
 export interface RunFilter {
-  /** A tag, or text of the error. */
+  /** The id or its end, a workflow, a tag, or text of the error. */
   search: string
   workflow: string
   /** Any of these; empty for all. */

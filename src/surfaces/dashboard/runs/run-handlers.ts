@@ -5,6 +5,7 @@ import type { Run } from '../../../domain/runs/run.ts'
 import { isFinal } from '../../../domain/runs/run-state.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
+import type { Dependencies } from '../dependencies.ts'
 import { copyable, emptyState, type Html, heading, html, labelledField, nothing, notice, selectField } from '../html.ts'
 import { orNotFound, type PageHandler } from '../page-handler.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
@@ -20,23 +21,50 @@ const logLinesMax = 200
 
 export const listRuns: PageHandler = async ({ account, query }, deps) => {
   const filter = parseRunFilter(query)
-  const found = await deps.runs.get(account.id, filter.search)
+  const { search } = filter
+  const found = search === '' ? undefined : await deps.runs.find(account.id, search)
   if (found) return { location: `/runs/${found.id}` }
   const cursor = query.get('cursor') ?? undefined
   const list = await deps.runs.list(account.id, { ...toListRequest(filter), limit: runsPerPage, cursor })
   // The cursor is invalid, for example because someone edited the address.
   if (!list) return { location: `/runs?${toRunQuery(filter)}` }
+  const workflows = deps.workflows.current(account.id).list()
+  const named = await findNamedWorkflows(deps, account.id, search, workflows)
+  if (named[0] && named.length === 1 && list.runs.length === 0) {
+    return { location: `/runs?${toRunQuery({ ...filter, search: '', workflow: named[0].id })}` }
+  }
   const body = renderRunList({
     ...list,
     filter,
     isFirstPage: cursor === undefined,
     done: query.get('done') ?? '',
     bulkActions: await deps.bulkActions.unfinished(account.id),
-    workflows: deps.workflows.current(account.id).list(),
+    workflows,
+    named,
     queuerLabel: await readQueuerLabels(deps, account.id),
     executionUrl: deps.addresses().executionUrl,
   })
   return { title: 'Runs', tab: 'runs', body }
+}
+
+type NamedWorkflow = Pick<Workflow, 'id' | 'title'>
+
+/** Workflows whose title or id is the text or else has it; one that is no longer deployed, by its id. */
+async function findNamedWorkflows(
+  { runs }: Dependencies,
+  accountId: string,
+  search: string,
+  deployed: readonly Workflow[],
+): Promise<NamedWorkflow[]> {
+  if (search === '') return []
+  const text = search.toLowerCase()
+  const withName = (matches: (name: string) => boolean) =>
+    deployed.filter(({ id, title }) => matches(id.toLowerCase()) || matches(title.toLowerCase()))
+  const exact = withName((name) => name === text)
+  const named = exact.length > 0 ? exact : withName((name) => name.includes(text))
+  if (named.length > 0 || !/^[\w.-]+$/.test(search)) return named
+  const removed = await runs.list(accountId, { workflowId: search, limit: 1 })
+  return removed?.runs.map(({ workflowId }) => ({ id: workflowId, title: workflowId })) ?? []
 }
 
 export const showRun: PageHandler = async ({ account, user, query, params }, deps) => {
@@ -107,6 +135,8 @@ interface RunList {
   filter: RunFilter
   /** Installed workflows, sorted by id. */
   workflows: Workflow[]
+  /** That the search names. */
+  named: NamedWorkflow[]
   queuerLabel: QueuerLabel
   executionUrl: string
 }
@@ -123,9 +153,18 @@ function renderRunList(list: RunList): Html {
     ${isEmpty ? nothing : renderFilters(filter, workflows)}
     <div id="runs" data-live="/runs/changes">
       ${bulkActions.map((action) => notice('quiet', renderBulkSummary(action)))}
+      ${renderNamedWorkflows(list)}
       ${isEmpty ? renderNoRuns(list) : runs.length === 0 ? noResults : renderRunTable(list)}
       <p class="pages">${isFirstPage ? nothing : newest} ${older ?? nothing}</p>
     </div>`
+}
+
+function renderNamedWorkflows({ named, filter }: RunList): Html | '' {
+  if (named.length === 0) return nothing
+  const links = named.map(
+    ({ id, title }) => html`<a href="/runs?${toRunQuery({ ...filter, search: '', workflow: id })}">${title}</a> `,
+  )
+  return html`<p>Runs of workflows that the search names: ${links}</p>`
 }
 
 const noResults = emptyState('No results', html`<p>No runs match these filters. <a href="/runs">Clear filters</a></p>`)
@@ -151,9 +190,9 @@ function renderFilters(filter: RunFilter, workflows: Workflow[]): Html {
   const options = [{ value: '', title: 'All workflows' }, ...workflows.map(({ id, title }) => ({ value: id, title }))]
   // A workflow that is no longer installed can still be filtered for.
   if (!options.some(({ value }) => value === workflow)) options.push({ value: workflow, title: workflow })
-  const searchField = { name: 'search', label: 'Run ID, tag or error' }
+  const searchField = { name: 'search', label: 'Run ID, workflow, tag or error' }
   return html`<form method="get" action="/runs" class="filters" data-submit-on-change>
-      ${labelledField(searchField, (common) => html`<input type="search" ${common} value="${search}" autocomplete="off" spellcheck="false" placeholder="Run ID, tag or error" />`)}
+      ${labelledField(searchField, (common) => html`<input type="search" ${common} value="${search}" autocomplete="off" spellcheck="false" placeholder="Run ID, workflow, tag or error" />`)}
       ${selectField({ name: 'workflow', label: 'Workflow', value: workflow, options })}
       ${statuses.map((status) => html`<input type="hidden" name="status" value="${status}" />`)}
       ${renderPeriod(filter)}
