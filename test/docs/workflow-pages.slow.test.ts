@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { parseWorkflow } from '../../src/domain/workflows/workflow.ts'
-import { renderMarkdown } from '../../src/surfaces/docs/markdown.ts'
+import { renderWorkflowPage } from '../../src/surfaces/docs/markdown.ts'
 import { workflowMarkdown } from '../../src/surfaces/docs/workflow-markdown.ts'
 import { type DashboardService, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
 import { siteText } from './site.ts'
@@ -89,9 +89,9 @@ test('the page of a workflow describes nested members, secrets and limits, and s
     run: () => null,
   })
   const markdown = workflowMarkdown(workflow, { executionUrl: 'http://x', root: '../' })
-  const { html } = renderMarkdown(markdown, new Map())
+  const { html } = renderWorkflowPage(markdown)
   expect(html).not.toMatch(/<script>|<b>/)
-  expect(html).toContain('<td><code>list[].a_b</code></td>\n<td>number</td>\n<td>At least 3.</td>')
+  expect(html).toContain('<td><code>list[].a|b</code></td>\n<td>number</td>\n<td>At least 3.</td>')
   expect(html).toContain('<td>A | token. Secret: stored encrypted, and masked in every response.</td>')
   expect(html).toContain('<td>One of <code>&quot;`&quot;</code>, <code>null</code>. Default <code>null</code>.</td>')
   expect(html).toContain('href="../browser-contexts.html"')

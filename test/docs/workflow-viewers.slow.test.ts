@@ -7,6 +7,7 @@ import { sendRaw } from '../operations/raw-http.ts'
 import { type DashboardService, type SignedInUser, signIn, startDashboardService } from '../support/dashboard.ts'
 import { until } from '../support/service.ts'
 import { runModule, writtenSnapshot } from '../support/snapshots.ts'
+import { expectOnlyKnownMarkup, hostileTexts } from './hostile-texts.ts'
 import { siteText } from './site.ts'
 
 /** Text that would be markup or a script, if it were not shown as text. */
@@ -88,7 +89,7 @@ test('no response may be stored, or loaded by a page of another origin', async (
     for (const { headers } of [await own.visitor.get(`/docs/${name}`), await byKey(`/docs/${name}`)]) {
       expect([name, headers['cache-control']]).toEqual([name, 'no-store'])
       expect(headers['cross-origin-resource-policy']).toBe('same-origin')
-      expect(headers['content-security-policy']).toMatch(/script-src 'self';.*frame-ancestors 'none'/)
+      expect(headers['content-security-policy']).toMatch(/script-src 'self'; style-src 'self';.*frame-ancestors 'none'/)
     }
   }
 })
@@ -108,6 +109,25 @@ test('the search of these pages finds workflows by title, id and variable', asyn
   const search = MiniSearch.loadJSON(index, options)
   for (const query of ['send the invoices', 'send invoices', 'month']) {
     expect(search.search(query)[0]).toMatchObject({ place: 'Workflow', href: 'workflows/send.invoices' })
+  }
+})
+
+test('the list and the pages of workflows with hostile texts have only the markup that the service writes', async () => {
+  const { accountId, visitor } = await signIn(service)
+  const named = hostileTexts.map(
+    (text, index) => [`w${index}`, { ...invoices, title: text, description: text }] as const,
+  )
+  const snapshot = writtenSnapshot(Object.fromEntries(named))
+  await new Deployments(service.domain.store).deploy(snapshot, { accountId, by: operator, directory: '/' })
+  await until('the deployment is current', async () => (await visitor.get('/workflows')).text.includes('w100'))
+  const articleOf = (page: string) => /<article>(.*)<\/article>/s.exec(page)?.[1] ?? ''
+  const list = await visitor.get('/docs/workflows/')
+  expectOnlyKnownMarkup(articleOf(list.text), 'all')
+  expect(list.text.match(/<tr>/g)?.length).toBeGreaterThan(hostileTexts.length)
+  for (const [id, { title }] of named.filter((_each, index) => index % 10 === 0)) {
+    const { status, text } = await visitor.get(`/docs/workflows/${id}`)
+    expect([title, status]).toEqual([title, 200])
+    expectOnlyKnownMarkup(articleOf(text), title)
   }
 })
 

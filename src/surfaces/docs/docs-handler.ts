@@ -18,15 +18,14 @@ export function isWorkflowDocsPath(path: string): boolean {
   return /^\/docs\/workflows(?:\.js|\.json|\/.*)?$/s.test(path)
 }
 
-/** Redoc writes styles into the page, embeds a font, and highlights code in workers from blobs. */
+/** Only pages of the reference have scripts of their own. */
 function contentSecurityPolicy(scriptHashes: readonly string[]): string {
+  // Redoc writes styles into the page, embeds a font, and highlights code in workers from blobs.
+  const forRedoc = ["style-src 'self' 'unsafe-inline'", 'worker-src blob:', "img-src 'self' data:", 'font-src data:']
   return [
     "default-src 'none'",
     ["script-src 'self'", ...scriptHashes].join(' '),
-    "style-src 'self' 'unsafe-inline'",
-    'worker-src blob:',
-    "img-src 'self' data:",
-    'font-src data:',
+    ...(scriptHashes.length > 0 ? forRedoc : ["style-src 'self'", "img-src 'self' data:"]),
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { type Contract, decisionsOf, transitionsOf, withAddresses } from './contracts.ts'
-import { type Rendered, renderMarkdown } from './markdown.ts'
+import { type Rendered, renderGuide } from './markdown.ts'
 
 export interface Guide extends Rendered {
   name: string
@@ -67,7 +67,7 @@ export function readGuides(contracts: readonly Contract[]): Guide[] {
       /^<!-- (\w+) -->$/gm,
       (comment, insert: string) => inserts[insert] ?? comment,
     )
-    return { ...renderMarkdown(markdown, links), name, group, markdown }
+    return { ...renderGuide(markdown, links), name, group, markdown }
   })
 }
 

@@ -11,7 +11,7 @@ import python from 'highlight.js/lib/languages/python'
 import sql from 'highlight.js/lib/languages/sql'
 import typescript from 'highlight.js/lib/languages/typescript'
 import yaml from 'highlight.js/lib/languages/yaml'
-import { Marked, Renderer, type Tokens } from 'marked'
+import { Marked, Renderer, type RendererObject, type Tokens } from 'marked'
 
 export interface Section {
   id: string
@@ -49,12 +49,19 @@ const languages: Record<string, LanguageFn> = {
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language)
 
 /** @param operationLinks by operationId: an operationId in backticks becomes a link to the reference. */
-export function renderMarkdown(markdown: string, operationLinks: ReadonlyMap<string, string>): Rendered {
+export function renderGuide(markdown: string, operationLinks: ReadonlyMap<string, string>): Rendered {
+  return render(markdown, { code: guideCode, codespan: codespan(operationLinks) })
+}
+
+/** Renders a page with texts of workflows: HTML is shown as text, and an image as its alternative text. */
+export function renderWorkflowPage(markdown: string): Rendered {
+  const asText = ({ text }: { text: string }) => escapeHtml(text)
+  return render(markdown, { code, codespan: codespan(new Map()), html: asText, image: asText, text })
+}
+
+function render(markdown: string, renderer: RendererObject): Rendered {
   const ids = new Map<object, string>()
-  const marked = new Marked({
-    gfm: true,
-    renderer: { heading: heading(ids), code, table, link, codespan: codespan(operationLinks) },
-  })
+  const marked = new Marked({ gfm: true, renderer: { heading: heading(ids), table, link, ...renderer } })
   const tokens = marked.lexer(markdown)
   assignIds(tokens as Tokens.Generic[], ids)
   const title = tokens.find((token) => token.type === 'heading' && token.depth === 1)
@@ -110,13 +117,13 @@ function slugify(heading: string): string {
 }
 
 export function plainText(markdown: string): string {
-  return markdown
+  const text = markdown
     .replace(/^```.*$|^\|[ |-]+\|$/gm, '')
     .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .replace(/[`*]/g, '')
-    .replace(/\||^[-#>\s]+/gm, ' ')
-    .replace(/\s+/g, ' ')
-    .trim()
+    .replace(/(?<!\\)[`*]/g, '')
+    .replace(/(?<!\\)\||^[-#>\s]+/gm, ' ')
+    .replace(/\\([!-/:-@[-`{-~])/g, '$1')
+  return text.replaceAll('&#96;', '`').replaceAll('&lt;', '<').replaceAll('&amp;', '&').replace(/\s+/g, ' ').trim()
 }
 
 function heading(ids: ReadonlyMap<object, string>) {
@@ -128,10 +135,19 @@ function heading(ids: ReadonlyMap<object, string>) {
   }
 }
 
+function guideCode(token: Tokens.Code): string {
+  const { lang = '' } = token
+  if (lang !== '' && !hljs.getLanguage(languageOf(lang)))
+    throw new Error(`No highlighter for code in ${lang}: add it to src/surfaces/docs/markdown.ts.`)
+  return code(token)
+}
+
+function languageOf(lang: string): string {
+  return lang.split(/\s/)[0] ?? ''
+}
+
 function code({ text, lang = '' }: Tokens.Code): string {
-  const language = lang.split(' ')[0] || 'text'
-  if (!hljs.getLanguage(language))
-    throw new Error(`No highlighter for code in ${language}: add it to src/surfaces/docs/markdown.ts.`)
+  const language = hljs.getLanguage(languageOf(lang)) ? languageOf(lang) : 'text'
   const content = hljs.highlight(text, { language }).value
   // The tabindex lets keyboard users scroll wide code.
   return `<pre tabindex="0" data-language="${language}"><code>${content}</code></pre>\n`
@@ -147,6 +163,11 @@ function link(this: Renderer, { href, tokens }: Tokens.Link): string {
   // Authors of workflows write Markdown too: `javascript:` and other schemes stay text.
   if (/^[a-z][a-z0-9+.-]*:/i.test(target) && !/^(https?|mailto):/i.test(target)) return this.parser.parseInline(tokens)
   return `<a href="${escapeHtml(target)}">${this.parser.parseInline(tokens)}</a>`
+}
+
+/** Marked passes text on as HTML where a `<pre>` or `<script>` precedes it. */
+function text(this: Renderer, token: Tokens.Text | Tokens.Escape): string {
+  return Renderer.prototype.text.call(this, { ...token, escaped: false } as Tokens.Text)
 }
 
 function codespan(operationLinks: ReadonlyMap<string, string>) {

@@ -9,6 +9,7 @@ import {
 } from '../../domain/workflows/example-values.ts'
 import type { JsonSchema, Workflow } from '../../domain/workflows/workflow.ts'
 import type { Sample } from './contracts.ts'
+import { cell, code, fence, paragraphs, plain, sentence } from './workflow-texts.ts'
 
 /** Links of a page. */
 interface WorkflowLinks {
@@ -22,11 +23,11 @@ export function workflowMarkdown(workflow: Workflow, { executionUrl, root }: Wor
   const { id, version, title, description, deprecated, variables, output, examples } = workflow
   const [example] = examples?.variables ?? []
   const [exampleOutput] = examples?.outputs ?? []
-  return `# ${inline(title)}
+  return `# ${plain(title)}
 
-${escapeHtml(description ?? 'This workflow has no description.')}
+${paragraphs(description ?? 'This workflow has no description.')}
 
-${deprecated ? '> **Deprecated.** Runs are still executed. Use another workflow for new calls.\n\n' : ''}\`PUT /v1/execution/queue-remote/${id}\` queues a run of version ${inline(version)}. The API key needs the scope \`runs:write\`, if its account
+${deprecated ? '> **Deprecated.** Runs are still executed. Use another workflow for new calls.\n\n' : ''}\`PUT /v1/execution/queue-remote/${id}\` queues a run of version ${plain(version)}. The API key needs the scope \`runs:write\`, if its account
 has scopes.
 
 ## Variables
@@ -103,7 +104,7 @@ function schemaTable(root: JsonSchema, whenEmpty: string): string {
   const rows = [...describeMembers(root, root, '', 0)]
   if (rows.length === 0)
     return isObject(root) && root.type !== undefined && root.type !== 'object' ? single(root) : whenEmpty
-  const lines = rows.map(({ name, type, description }) => `| ${name} | ${cell(type)} | ${cell(description)} |`)
+  const lines = rows.map(({ name, type, description }) => `| ${cell(name)} | ${cell(type)} | ${cell(description)} |`)
   return ['| name | type | description |', '| --- | --- | --- |', ...lines].join('\n')
 }
 
@@ -119,7 +120,7 @@ function* describeMembers(unresolved: unknown, root: JsonSchema, prefix: string,
     const member = toMembers(resolveSchema(unresolvedMember, root))
     const path = `${prefix}${name}`
     const description = [required ? 'Required.' : '', describe(member)].filter(Boolean).join(' ')
-    yield { name: `\`${path.replaceAll(/[`|\s]/g, '_')}\``, type: typeOf(member), description }
+    yield { name: code(path), type: typeOf(member), description }
     yield* describeMembers(member, root, `${path}.`, depth + 1)
   }
   if (isObject(schema.items)) yield* describeMembers(schema.items, root, `${prefix.replace(/\.$/, '')}[].`, depth + 1)
@@ -130,21 +131,22 @@ function typeOf(schema: Members): string {
   if (Array.isArray(schema.enum)) return 'one of these values'
   const types = [schema.type ?? 'any'].flat().map(String)
   const items = isObject(schema.items) ? toMembers(schema.items).type : undefined
-  return types.map((type) => (type === 'array' && typeof items === 'string' ? `array of ${items}` : type)).join(' or ')
+  const names = types.map((type) => (type === 'array' && typeof items === 'string' ? `array of ${items}` : type))
+  return plain(names.join(' or '))
 }
 
 /** Sentences for the keywords of a schema that callers need. */
 const keywords: Record<string, (value: unknown) => string> = {
-  const: (value) => `Always ${code(value)}.`,
-  enum: (values) => (Array.isArray(values) ? `One of ${values.map((each) => code(each)).join(', ')}.` : ''),
-  default: (value) => `Default ${code(value)}.`,
-  format: (value) => `Format ${code(value, String)}.`,
-  pattern: (value) => `Pattern ${code(value, String)}.`,
-  minimum: (value) => `At least ${value}.`,
-  exclusiveMinimum: (value) => `More than ${value}.`,
-  maximum: (value) => `At most ${value}.`,
-  exclusiveMaximum: (value) => `Less than ${value}.`,
-  multipleOf: (value) => `A multiple of ${value}.`,
+  const: (value) => `Always ${json(value)}.`,
+  enum: (values) => (Array.isArray(values) ? `One of ${values.map((each) => json(each)).join(', ')}.` : ''),
+  default: (value) => `Default ${json(value)}.`,
+  format: (value) => `Format ${code(String(value))}.`,
+  pattern: (value) => `Pattern ${code(String(value))}.`,
+  minimum: (value) => `At least ${plain(String(value))}.`,
+  exclusiveMinimum: (value) => `More than ${plain(String(value))}.`,
+  maximum: (value) => `At most ${plain(String(value))}.`,
+  exclusiveMaximum: (value) => `Less than ${plain(String(value))}.`,
+  multipleOf: (value) => `A multiple of ${plain(String(value))}.`,
   minLength: (value) => `At least ${count(value, 'character')}.`,
   maxLength: (value) => `At most ${count(value, 'character')}.`,
   minItems: (value) => `At least ${count(value, 'item')}.`,
@@ -155,41 +157,17 @@ const keywords: Record<string, (value: unknown) => string> = {
 }
 
 function count(value: unknown, noun: string): string {
-  return `${value} ${noun}${value === 1 ? '' : 's'}`
+  return `${plain(String(value))} ${noun}${value === 1 ? '' : 's'}`
 }
 
 function describe(schema: Members): string {
   const own = typeof schema.description === 'string' ? schema.description : ''
   const others = Object.entries(keywords).flatMap(([name, toText]) => (name in schema ? [toText(schema[name])] : []))
-  return [escapeHtml(own), ...others].filter(Boolean).join(' ')
+  return [sentence(own), ...others].filter(Boolean).join(' ')
 }
 
-function code(value: unknown, format: (value: unknown) => string = JSON.stringify): string {
-  const text = format(value)
-  // A code span ends with as many backticks as it begins with (CommonMark, section 6.1).
-  return text.includes('`') ? `\`\` ${text} \`\`` : `\`${text}\``
-}
-
-/** A code block whose fence is longer than any in the text. */
-function fence(language: string, text: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
-  const marks = '`'.repeat(longest + 1)
-  return `${marks}${language}\n${text}\n${marks}`
-}
-
-function cell(text: string): string {
-  return text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')
-}
-
-function inline(text: string): string {
-  return escapeHtml(text)
-    .replaceAll(/\s+/g, ' ')
-    .replaceAll(/[\\`*_[\]#]/g, '\\$&')
-}
-
-/** Descriptions are Markdown, as in OpenAPI, but without HTML. */
-function escapeHtml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+function json(value: unknown): string {
+  return code(JSON.stringify(value))
 }
 
 // Code samples that queue a run of one workflow with its example variables.

@@ -11,10 +11,11 @@ import { admitCaller, type CallerDependencies, refuse } from '../api-caller.ts'
 import type { Contract } from './contracts.ts'
 import { type BuiltDocs, setDocsHeaders } from './docs-handler.ts'
 import type { Guide } from './guides.ts'
-import { type Rendered, renderMarkdown } from './markdown.ts'
+import { type Rendered, renderWorkflowPage } from './markdown.ts'
 import { fillWorkflowPage, tableOfContents } from './page-layout.ts'
 import { workflowSearchScript } from './search-index.ts'
 import { workflowMarkdown } from './workflow-markdown.ts'
+import { cell, plain, sentence } from './workflow-texts.ts'
 
 const examplesFile = new URL('../../../generated/example-workflows.json', import.meta.url)
 
@@ -24,7 +25,7 @@ export function readExamples([execution]: readonly Contract[]): Guide[] {
   return workflows.map((workflow) => {
     const markdown = workflowMarkdown(workflow, { executionUrl: execution?.shownUrl ?? '', root: '' })
     const name = `example-${workflow.id}`
-    return { ...renderMarkdown(markdown, new Map()), name, group: 'Example workflows', markdown }
+    return { ...renderWorkflowPage(markdown), name, group: 'Example workflows', markdown }
   })
 }
 
@@ -61,7 +62,7 @@ export async function sendWorkflowDocs(response: Response, page: string, docs: W
   }
   const { workflowPageTemplate } = await docs.docs.get()
   response.status(status).type('html')
-  response.send(await renderPage(workflowPageTemplate, name, renderMarkdown(markdown, new Map()), list))
+  response.send(await renderPage(workflowPageTemplate, name, renderWorkflowPage(markdown), list))
 }
 
 const notFound = `# Workflow not found
@@ -83,8 +84,10 @@ function findPage(
 
 function listMarkdown(workflows: readonly Workflow[], executionUrl: string): string {
   const rows = workflows.map(({ id, title, version, deprecated, description }) => {
-    const text = [title, deprecated ? '(deprecated)' : '', description ?? ''].filter(Boolean).join('. ')
-    return `| [\`${id}\`](${id}) | ${cell(version)} | ${cell(text)} |`
+    const text = [plain(title), deprecated ? '(deprecated)' : '', sentence(description ?? '')]
+      .filter(Boolean)
+      .join('. ')
+    return `| [\`${id}\`](${id}) | ${cell(plain(version))} | ${cell(text)} |`
   })
   const list = ['| workflow | version | what it does |', '| --- | --- | --- |', ...rows].join('\n')
   return `# Your workflows
@@ -103,11 +106,6 @@ ${rows.length === 0 ? '' : list}
 API_KEY=… npx execution-service-client types --url ${executionUrl} --out workflows.ts
 \`\`\`
 `
-}
-
-/** Text as the cell of a table, with HTML shown as text. */
-function cell(text: string): string {
-  return text.replaceAll('<', '&lt;').replaceAll('|', '\\|').replaceAll(/\s+/g, ' ')
 }
 
 async function renderPage(
