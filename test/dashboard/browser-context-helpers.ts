@@ -54,9 +54,13 @@ export async function newContext(
 }
 
 /** Queues a run of the workflow `browse` in the dashboard. Returns the run's id. */
-export async function queueFromForm({ visitor }: SignedInUser, fields: Record<string, string>): Promise<string> {
-  const key = inputValue(await visitor.get('/workflows/browse'), 'key') ?? ''
-  const response = await visitor.post('/workflows/browse', { key, 'variable-url': '', ...fields })
+export async function queueFromForm(
+  { visitor }: SignedInUser,
+  fields: Record<string, string>,
+  workflowId = 'browse',
+): Promise<string> {
+  const key = inputValue(await visitor.get(`/workflows/${workflowId}`), 'key') ?? ''
+  const response = await visitor.post(`/workflows/${workflowId}`, { key, 'variable-url': '', ...fields })
   const id = String(response.headers.location ?? '').match(/^\/runs\/(.+)$/)?.[1]
   if (id === undefined) throw new Error(`Not queued: ${response.status}`)
   return id

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import type { Dependencies } from '../../src/surfaces/dashboard/dependencies.ts'
-import { streamLiveView, Viewer } from '../../src/surfaces/dashboard/live-view/live-view-handlers.ts'
+import { streamLiveView } from '../../src/surfaces/dashboard/live-view/live-view-handlers.ts'
+import { Viewer, watchedRunsMax } from '../../src/surfaces/dashboard/live-view/live-view-hub.ts'
 import type { PageRequest } from '../../src/surfaces/dashboard/page-handler.ts'
 import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
 import { pageText } from '../support/html.ts'
@@ -127,6 +128,55 @@ test('messages that are no frames and tabs reach no viewer', async () => {
   expect(stream.text).not.toContain('onerror')
 })
 
+test('runs that wait for a worker, or use no browser, take no place of the live view', async () => {
+  const ada = await signIn(dashboard)
+  const waiting = await queueFromForm(ada, { browserContextId: '', persistContext: 'never' })
+  const stream = await watch(ada, waiting)
+  await until('it says so', () => stream.text.includes('The run is waiting to start.'))
+  const listed = async () => (await dashboard.domain.liveViews.list()).some(({ runId }) => runId === waiting)
+  expect(await listed()).toBe(false)
+  await claim(dashboard)
+  await until('the start of the run asks for it', listed)
+  const none = await watch(ada, await queueFromForm(ada, {}, 'plain'))
+  await until('the stream ends', () => none.ended)
+  expect(none.text).toContain('uses no browser')
+})
+
+test('an account that watches as many runs as it may takes no place of another account', async () => {
+  const [ada, eve] = [await signIn(dashboard), await signIn(dashboard)]
+  const runIds: string[] = []
+  for (let count = 0; count <= watchedRunsMax; count++)
+    runIds.push(await queueFromForm(eve, { browserContextId: '', persistContext: 'never' }))
+  const claimed = new Set<string>()
+  await until('all have started', async () => {
+    for (const { runId } of await claim(dashboard)) claimed.add(runId)
+    return runIds.every((id) => claimed.has(id))
+  })
+  const streams = []
+  for (const runId of runIds) {
+    const stream = await watch(eve, runId)
+    await until('it is admitted or refused', () => stream.text.includes('event: status'))
+    streams.push(stream)
+  }
+  expect(streams.map(({ text }) => text.includes(`watches ${watchedRunsMax} runs`))).toEqual(
+    streams.map((_, index) => index === watchedRunsMax),
+  )
+  const run = await startRun(ada)
+  const stream = await watch(ada, run.runId)
+  const worker = await run.connect()
+  void worker.wait().catch(() => {})
+  await worker.send({ frame })
+  await until('the frame arrives', () => stream.text.includes('event: frame'))
+  worker.close()
+  streams[0]?.close()
+  await until('a closed page frees its place', async () => {
+    const next = await watch(eve, runIds.at(-1) ?? '')
+    await until('it is admitted or refused', () => next.text.includes('event: status'))
+    next.close()
+    return next.text.includes('Waiting for the browser.')
+  })
+})
+
 test('users of other accounts cannot watch', async () => {
   const [ada, eve] = [await signIn(dashboard), await signIn(dashboard)]
   const run = await startRun(ada)
@@ -226,7 +276,12 @@ test('a page that is closed while its view is opened does not keep it open', asy
       return new Viewer()
     }
     const runs = { get: async () => ({ id: 'run', status: 'running' }) }
-    const deps = { runs, liveView: { watch: watchSlowly, leave: () => left.resolve() } } as unknown as Dependencies
+    const workflows = { current: () => new Map([[undefined, { usesBrowser: true }]]) }
+    const deps = {
+      runs,
+      liveView: { watch: watchSlowly, leave: () => left.resolve() },
+      workflows,
+    } as unknown as Dependencies
     const page = { account: { id: 'account' }, params: { id: 'run' } } as unknown as PageRequest
     await streamLiveView(page, deps, request, response)
   })

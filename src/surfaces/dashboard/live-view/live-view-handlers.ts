@@ -1,12 +1,14 @@
 /** The event stream of a page that watches a run: `frame`, `tabs`, `status`, and `end` when the run has ended. */
 import { once } from 'node:events'
 import express, { type Request, type RequestHandler, type Response, Router } from 'express'
+import type { Actor } from '../../../domain/audit-log/audit-log.ts'
 import { type Controller, type PageInput, parseInput } from '../../../domain/run-api/live-views.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { isFinal } from '../../../domain/runs/run-state.ts'
+import type { Dependencies } from '../dependencies.ts'
 import { orNotFound, type StreamHandler } from '../page-handler.ts'
 import { isSignedIn } from '../runs/change-streams.ts'
-import type { LiveViewHub, Received } from './live-view-hub.ts'
+import { type LiveViewHub, type Received, type Shown, viewersPerRunMax, watchedRunsMax } from './live-view-hub.ts'
 
 /** How often the session and the run are read, which may have ended. */
 const checkMilliseconds = 5000
@@ -15,19 +17,62 @@ const connectMilliseconds = 10_000
 
 export const streamLiveView: StreamHandler = async (page, deps, request, response) => {
   const read = async () => orNotFound(await deps.runs.get(page.account.id, page.params.id ?? ''))
-  let run = await read()
+  const run = await read()
   response.status(200).set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
   if (request.method === 'HEAD') return void response.end()
   if (isFinal(run.status)) return void response.end(toEvent('end', {}))
+  const usesBrowser = deps.workflows.current(page.account.id).get(run.workflowId)?.usesBrowser
+  if (!usesBrowser) return void response.end(`${toEvent('status', { text: noBrowser })}${toEvent('end', {})}`)
   const closed = new AbortController()
   const stopping: AbortSignal[] = [request.app.locals.stopping ?? []].flat()
   const signal = AbortSignal.any([closed.signal, ...stopping])
   response.once('close', () => closed.abort())
   // The page may have been closed before there was a listener for it.
   if (response.closed) return
-  const viewer = await deps.liveView.watch(run, page.actor)
-  if (!viewer) return void response.end(`${toEvent('status', { text: tooMany })}${toEvent('end', {})}`)
   response.flushHeaders()
+  const viewing = { deps, response, signal, read, isSignedIn: () => isSignedIn(deps, request), by: page.actor }
+  try {
+    let current: Run | undefined = run
+    // Only a running attempt takes one of the account's places.
+    while (current && !isFinal(current.status) && !signal.aborted)
+      current = current.status === 'queued' ? await untilStarted(current, viewing) : await showAttempt(current, viewing)
+    if (current && !signal.aborted) response.write(toEvent('end', {}))
+  } catch (error) {
+    if (!signal.aborted) deps.log.warn({ err: error }, 'live view failed')
+  } finally {
+    response.end()
+  }
+}
+
+interface Viewing {
+  deps: Dependencies
+  response: Response
+  signal: AbortSignal
+  read(): Promise<Run>
+  isSignedIn(): Promise<boolean>
+  by: Actor
+}
+
+/** Returns the run when it is no longer queued; `undefined` if the session has ended. */
+async function untilStarted(run: Run, { deps, response, signal, read, isSignedIn }: Viewing): Promise<Run | undefined> {
+  await send(response, toEvent('status', { text: 'The run is waiting to start.' }), signal)
+  for await (const event of deps.feed.events(run.id, 0, checkMilliseconds / 1000, signal)) {
+    if (event && event.type !== 'status') continue
+    if (!(await isSignedIn())) return undefined
+    const current = await read()
+    if (current.status !== 'queued') return current
+    if (!event) await send(response, ': heartbeat\n\n', signal)
+  }
+  return signal.aborted ? undefined : read()
+}
+
+/** Shows the browser while an attempt runs. Returns the run afterwards; `undefined` if the session has ended. */
+async function showAttempt(run: Run, { deps, response, signal, read, isSignedIn, by }: Viewing) {
+  const viewer = await deps.liveView.watch(run, by)
+  if (!viewer) {
+    await send(response, toEvent('status', { text: tooMany }) + toEvent('end', {}), signal)
+    return undefined
+  }
   const state = { isConnected: false, wasConnected: false, since: performance.now() }
   let status: string | undefined
   let checkAt = performance.now() + checkMilliseconds
@@ -39,29 +84,27 @@ export const streamLiveView: StreamHandler = async (page, deps, request, respons
         state.wasConnected ||= shown.isConnected
       }
       if (performance.now() >= checkAt || shown.isConnected === false) {
-        if (!(await isSignedIn(deps, request))) break
-        run = await read()
-        if (isFinal(run.status)) return void response.write(toEvent('end', {}))
+        if (!(await isSignedIn())) return undefined
+        const current = await read()
+        if (current.status !== 'running') return current
         checkAt = performance.now() + checkMilliseconds
         await send(response, ': heartbeat\n\n', signal)
       }
-      const text = describe(run, state)
+      const text = describe(state)
       await send(response, toEvents(shown, text === status ? undefined : text), signal)
       status = text
     }
-  } catch (error) {
-    if (!signal.aborted) deps.log.warn({ err: error }, 'live view failed')
   } finally {
     deps.liveView.leave(run.id, viewer)
-    response.end()
   }
+  return undefined
 }
 
-const tooMany = 'Too many people watch runs at the moment. Try again later.'
+const noBrowser = 'The workflow of this run uses no browser.'
+const tooMany = `This account watches ${watchedRunsMax} runs, or this run has ${viewersPerRunMax} viewers. Close another page and try again.`
 
-function describe({ status }: Run, state: { isConnected: boolean; wasConnected: boolean; since: number }): string {
+function describe(state: { isConnected: boolean; wasConnected: boolean; since: number }): string {
   if (state.isConnected) return ''
-  if (status === 'queued') return 'The run is waiting to start.'
   if (state.wasConnected) return 'The connection to the browser has ended. Waiting for the run to continue.'
   if (performance.now() - state.since < connectMilliseconds) return 'Waiting for the browser.'
   return 'Waiting for the browser. If the run uses it already, its worker cannot reach this dashboard (LIVE_VIEW_ADDRESS).'
@@ -204,45 +247,5 @@ function parse(body: unknown): Received {
     ...(isFrame && { frame: { data, width, height } }),
     ...(typeof Object(control).phase === 'string' && { control }),
     ...(areTabs && { tabs: tabs.map(({ url, isShown }) => ({ url, isShown: isShown === true })) }),
-  }
-}
-
-// One open page that watches a run. It keeps the latest of what it has not been sent, so that a slow page misses frames.
-
-interface Shown extends Received {
-  /** Whether a worker is connected that runs the browser. */
-  isConnected?: boolean
-}
-
-export class Viewer {
-  #pending: Shown = {}
-  #wake: () => void = () => {}
-
-  show({ frame, tabs, control, isConnected }: Shown): void {
-    Object.assign(this.#pending, frame && { frame }, tabs && { tabs }, control && { control })
-    Object.assign(this.#pending, isConnected !== undefined && { isConnected })
-    this.#wake()
-  }
-
-  /** Resolves with what is new, or with nothing after `milliseconds` or when the signal is aborted. */
-  async next(milliseconds: number, signal: AbortSignal): Promise<Shown> {
-    if (Object.keys(this.#pending).length === 0 && !signal.aborted) await this.#untilNew(milliseconds, signal)
-    const pending = this.#pending
-    this.#pending = {}
-    return pending
-  }
-
-  async #untilNew(milliseconds: number, signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(done, milliseconds)
-      function done(): void {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', done)
-        resolve()
-      }
-      this.#wake = done
-      signal.addEventListener('abort', done, { once: true })
-    })
-    this.#wake = () => {}
   }
 }

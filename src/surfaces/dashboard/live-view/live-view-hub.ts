@@ -12,11 +12,10 @@ import {
   type LiveViews,
 } from '../../../domain/run-api/live-views.ts'
 import type { Run } from '../../../domain/runs/run.ts'
-import { Viewer } from './live-view-handlers.ts'
 
-/** Watched runs of this process, each with a frame of at most 1.5 MB in memory. */
-const watchedRunsMax = 50
-const viewersPerRunMax = 20
+/** Watched runs of an account in this process, each with a frame of at most 1.5 MB in memory. */
+export const watchedRunsMax = 20
+export const viewersPerRunMax = 20
 /** Commands of a run that wait for its worker. */
 const commandsMax = 100
 /** A page that reconnects within this time makes no other entry in the audit log. */
@@ -55,7 +54,7 @@ export class LiveViewHub {
   readonly #liveViews: LiveViews
   readonly #address: () => string
   readonly #log: Logger
-  readonly #byRun = new Map<string, Promise<WatchedRun>>()
+  readonly #byRun = new Map<string, { accountId: string; opening: Promise<WatchedRun> }>()
   readonly #byView = new Map<string, WatchedRun>()
   /** When the audit log has got a user's entry for a run. */
   readonly #recorded = new Map<string, number>()
@@ -67,10 +66,15 @@ export class LiveViewHub {
     this.#log = log
   }
 
-  /** Adds a viewer until `leave`. Returns `undefined` if there are too many. */
+  /**
+   * Adds a viewer until `leave`. Returns `undefined` if the account has too many.
+   *
+   * @param run has an attempt with a browser.
+   */
   async watch(run: Run, by: Actor): Promise<Viewer | undefined> {
-    if (!this.#byRun.has(run.id) && this.#byRun.size >= watchedRunsMax) return undefined
-    const watched = await this.#watched(run.id)
+    const ofAccount = [...this.#byRun.values()].filter(({ accountId }) => accountId === run.accountId)
+    if (!this.#byRun.has(run.id) && ofAccount.length >= watchedRunsMax) return undefined
+    const watched = await this.#watched(run)
     // The last of its viewers has left meanwhile.
     if (!this.#byView.has(watched.view.id)) return this.watch(run, by)
     if (watched.viewers.size >= viewersPerRunMax) return undefined
@@ -140,13 +144,13 @@ export class LiveViewHub {
 
   /** Who controls the browser of the run, if a worker is connected to this process. */
   async control(runId: string): Promise<Control | undefined> {
-    const watched = await this.#byRun.get(runId)
+    const watched = await this.#byRun.get(runId)?.opening
     return watched?.isConnected ? watched.latest.control : undefined
   }
 
   /** Sends a command to the worker of a run that this process watches. Input is dropped if the worker takes none. */
   async command(runId: string, command: LiveCommand): Promise<void> {
-    const watched = await this.#byRun.get(runId)
+    const watched = await this.#byRun.get(runId)?.opening
     if (!watched || (command.type === 'input' && watched.commands.length >= commandsMax)) return
     watched.commands.push(command)
     watched.release?.()
@@ -170,12 +174,12 @@ export class LiveViewHub {
     for (const viewer of viewers.keys()) viewer.show(shown)
   }
 
-  #watched(runId: string): Promise<WatchedRun> {
-    const existing = this.#byRun.get(runId)
-    if (existing) return existing
-    const opening = this.#open(runId)
-    this.#byRun.set(runId, opening)
-    opening.catch(() => this.#byRun.delete(runId))
+  #watched({ id, accountId }: Run): Promise<WatchedRun> {
+    const existing = this.#byRun.get(id)
+    if (existing) return existing.opening
+    const opening = this.#open(id)
+    this.#byRun.set(id, { accountId, opening })
+    opening.catch(() => this.#byRun.delete(id))
     return opening
   }
 
@@ -203,5 +207,45 @@ export class LiveViewHub {
     for (const [each, at] of this.#recorded) if (now - at > sameWatchMilliseconds) this.#recorded.delete(each)
     if (last !== undefined && now - last < sameWatchMilliseconds) return
     await this.#liveViews.record('run.watched', accountId, by, { id, workflowId })
+  }
+}
+
+// One open page that watches a run. It keeps the latest of what it has not been sent, so that a slow page misses frames.
+
+export interface Shown extends Received {
+  /** Whether a worker is connected that runs the browser. */
+  isConnected?: boolean
+}
+
+export class Viewer {
+  #pending: Shown = {}
+  #wake: () => void = () => {}
+
+  show({ frame, tabs, control, isConnected }: Shown): void {
+    Object.assign(this.#pending, frame && { frame }, tabs && { tabs }, control && { control })
+    Object.assign(this.#pending, isConnected !== undefined && { isConnected })
+    this.#wake()
+  }
+
+  /** Resolves with what is new, or with nothing after `milliseconds` or when the signal is aborted. */
+  async next(milliseconds: number, signal: AbortSignal): Promise<Shown> {
+    if (Object.keys(this.#pending).length === 0 && !signal.aborted) await this.#untilNew(milliseconds, signal)
+    const pending = this.#pending
+    this.#pending = {}
+    return pending
+  }
+
+  async #untilNew(milliseconds: number, signal: AbortSignal): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(done, milliseconds)
+      function done(): void {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      this.#wake = done
+      signal.addEventListener('abort', done, { once: true })
+    })
+    this.#wake = () => {}
   }
 }
