@@ -20,7 +20,7 @@ const indexes: Record<string, { filter: Partial<ListRequest>; plain: string[]; o
   browserContextId: {
     filter: { browserContextId: id },
     plain: ['runs_by_context'],
-    ofWorkflow: ['runs_by_context', 'runs_finished_by_context'],
+    ofWorkflow: ['runs_by_context_and_workflow'],
   },
 }
 

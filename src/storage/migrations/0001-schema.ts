@@ -86,7 +86,7 @@ CREATE TABLE runs (
 -- A queued run has entries in runs_queued and in the index of the queue that it is in. Finished runs are in neither, and
 -- have the indexes of lists. Each condition has only columns that its index has too, or is one term in parentheses:
 -- SQLite then counts and lists without reading rows.
-CREATE INDEX runs_queued ON runs (account_id, id, workflow_id) WHERE status = 'queued';
+CREATE INDEX runs_queued ON runs (account_id, id, workflow_id, api_key_id) WHERE status = 'queued';
 CREATE INDEX runs_ready ON runs (account_id, workflow_id, priority DESC, id)
   WHERE status = 'queued' AND (delayed = 0 AND waiting_for = '');
 CREATE INDEX runs_delayed ON runs (available_at, workflow_id) WHERE status = 'queued' AND delayed = 1;
@@ -107,8 +107,8 @@ CREATE INDEX runs_finished_by_status ON runs (account_id, status, id)
 CREATE INDEX runs_finished_by_workflow ON runs (account_id, workflow_id, status, id)
   WHERE status <> 'queued' AND status <> 'running';
 CREATE INDEX runs_by_context ON runs (browser_context_id, status, (id || '')) WHERE browser_context_id IS NOT NULL;
-CREATE INDEX runs_finished_by_context ON runs (browser_context_id, workflow_id, status, (workflow_id || id))
-  WHERE browser_context_id IS NOT NULL AND finished_at IS NOT NULL;
+CREATE INDEX runs_by_context_and_workflow ON runs (browser_context_id, workflow_id, status, (workflow_id || id))
+  WHERE browser_context_id IS NOT NULL;
 CREATE INDEX runs_by_reason ON runs (account_id, reason, status, (id || '')) WHERE reason IS NOT NULL;
 CREATE INDEX runs_by_reason_and_workflow ON runs (account_id, reason, workflow_id, status, (workflow_id || id))
   WHERE reason IS NOT NULL;

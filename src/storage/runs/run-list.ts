@@ -83,11 +83,8 @@ function queryOf(status: string, { by, byWorkflow }: Shape): StatusQuery {
     case 'account':
       return { table: 'runs', columns: ['account_id', ...workflow], condition: isFinished, order: ofAccount }
     case 'context': {
-      const columns = ['browser_context_id', ...workflow] as const
-      const byBoth = byWorkflow && !isUnfinished
-      return byBoth
-        ? { table: 'runs', columns: [...columns], condition: hasFinished, order: '(workflow_id || id)' }
-        : { table: 'runs', columns: [...columns], condition: isFinished, order: hidden }
+      const order = byWorkflow ? '(workflow_id || id)' : hidden
+      return { table: 'runs', columns: ['browser_context_id', ...workflow], condition: '', order }
     }
     case 'terms':
       return { table: 'run_terms', columns: ['account_id', 'term', 'scope'], condition: '', order: 'run_id' }
