@@ -13,7 +13,6 @@ const base: Workflow = {
   variables: { type: 'object' },
   output: {},
   timeLimitSeconds: 1,
-  concurrencyLimit: null,
   retry: { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 },
   usesBrowser: false,
   evidence: 'off',

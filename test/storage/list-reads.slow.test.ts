@@ -120,7 +120,10 @@ async function placeStatement({ read }: Store, id: string, changes: Partial<Runs
   const [row] = await read.all<RunsTable>('SELECT * FROM runs WHERE id = ?', [id])
   const statements: { sql: string; values: readonly Value[] }[] = []
   const all: Transaction['all'] = async (statement, values) => {
-    statements.push({ sql: typeof statement === 'string' ? statement : statement.sql, values: values as unknown as Value[] })
+    statements.push({
+      sql: typeof statement === 'string' ? statement : statement.sql,
+      values: values as unknown as Value[],
+    })
     return []
   }
   await addWaitingDetails({ ...read, all }, new Run({ ...(row as RunsTable), ...changes }, () => undefined, [], []))

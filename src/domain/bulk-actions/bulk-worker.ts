@@ -12,14 +12,13 @@ import type { BulkActionsTable } from '../../storage/tables/tables.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
-import { cancelRow } from '../queue/cancellation.ts'
+import { cancelRuns, toFinishedRuns } from '../queue/cancellation.ts'
 import { insertRuns, type NewRun, QueuedRunsLimit, withContextLease } from '../queue/enqueue-batcher.ts'
-import { resumeNextOfGroups } from '../queue/limits.ts'
 import { describeRefusedRepeat } from '../queue/queue-problems.ts'
 import { createRun } from '../queue/queue-request.ts'
 import { repeatedOptions } from '../queue/run-options.ts'
 import { Run, secretsAad } from '../runs/run.ts'
-import { type FinishedRun, isFinal, type RunObserver, type RunStatus, toFinishedRun } from '../runs/run-state.ts'
+import { type FinishedRun, isFinal, type RunObserver, type RunStatus } from '../runs/run-state.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import { remainingRuns } from './bulk-actions.ts'
 
@@ -94,12 +93,11 @@ export class BulkWorker {
     // One more than the batch tells whether runs remain.
     const listed = await listRunSizes(tx, action.account_id, filter, Math.min(batchSize, left) + 1)
     const page = listed.slice(0, Math.min(batchSize, left, fitting(listed.map(({ size_bytes }) => size_bytes))))
-    const rows = await findRuns(tx, page)
     const batch: Batch = { finished: [], queued: [], hasMore: true }
     action.waits_for = null
     action.next_at = now
-    if (action.kind === 'cancel') await this.#cancel(tx, action, rows, batch)
-    else await this.#rerun(tx, action, rows, batch)
+    if (action.kind === 'cancel') await this.#cancel(tx, action, page, batch)
+    else await this.#rerun(tx, action, await findRuns(tx, page), batch)
     const isStuck = action.waits_for !== null
     if (!isStuck && (page.length === listed.length || action.matched >= runsMax)) {
       action.finished_at = now
@@ -111,18 +109,19 @@ export class BulkWorker {
     return batch
   }
 
-  async #cancel(tx: Transaction, action: BulkActionsTable, rows: readonly RunsTable[], batch: Batch): Promise<void> {
+  async #cancel(
+    tx: Transaction,
+    action: BulkActionsTable,
+    page: readonly { id: string }[],
+    batch: Batch,
+  ): Promise<void> {
     const by = { apiKeyId: action.api_key_id, userId: action.user_id }
     const now = this.#now()
-    const ended: RunsTable[] = []
-    for (const { id } of rows) {
-      const before = await cancelRow(tx, action.account_id, id, by, now)
-      count(action, id, before ? 'done' : 'skipped')
-      if (before?.status === 'queued') ended.push(before)
-    }
-    await resumeNextOfGroups(tx, ended)
-    const state = { status: 'cancelled', reason: 'cancelRequested' } as const
-    batch.finished = ended.map((row) => toFinishedRun(row, state, now))
+    const ids = page.map(({ id }) => id)
+    const cancelled = await cancelRuns(tx, action.account_id, ids, by, now)
+    const changed = new Set(cancelled.map(({ id }) => id))
+    for (const id of ids) count(action, id, changed.has(id) ? 'done' : 'skipped')
+    batch.finished = toFinishedRuns(cancelled, now)
   }
 
   async #rerun(tx: Transaction, action: BulkActionsTable, rows: readonly RunsTable[], batch: Batch): Promise<void> {

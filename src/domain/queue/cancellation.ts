@@ -1,8 +1,10 @@
-/** Cancels a run within a transaction. */
+/** Cancels runs within a transaction. */
+import { type CancelledRun, cancelUnfinished } from '../../storage/runs/run-statements.ts'
+import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables/run-tables.ts'
-import { isFinal, type RunStatus } from '../runs/run-state.ts'
-import { appendStatus, lockRun } from './runs.sql.ts'
+import { type FinishedRun, toFinishedRun } from '../runs/run-state.ts'
+import { resumeNextOfGroups } from './limits.ts'
+import { statusReport, toNewEvent } from './runs.sql.ts'
 
 /** The API key or the user that cancels a run. */
 export interface Canceller {
@@ -11,21 +13,32 @@ export interface Canceller {
 }
 
 /**
- * Cancels a queued run, and requests a running one to stop. Returns the row as it was before, or `undefined` if there is
- * nothing to cancel. The caller starts the next runs of a queued run's concurrency group.
+ * Cancels the queued runs, requests the running ones to stop, and starts the next runs of their concurrency groups.
+ * Returns the runs that it has changed: neither finished runs nor those that were cancelled before.
  */
-export async function cancelRow(
+export async function cancelRuns(
   tx: Transaction,
   accountId: string,
-  id: string,
+  ids: readonly string[],
   { apiKeyId = null, userId = null }: Canceller,
   at: number,
-): Promise<RunsTable | undefined> {
-  const row = await lockRun(tx, accountId, id)
-  if (!row || isFinal(row.status as RunStatus) || row.cancel_requested === 1) return undefined
-  const isQueued = row.status === 'queued'
-  if (isQueued) await tx.all(tx.statements.cancelQueued, [apiKeyId, userId, at, row.id])
-  else await tx.all(tx.statements.requestCancellation, [apiKeyId, userId, row.id])
-  await appendStatus(tx, row, isQueued ? 'cancelled' : row.status, 'cancelRequested', at)
-  return row
+): Promise<CancelledRun[]> {
+  const runIds = ids.flatMap((id) => parseId(id) ?? [])
+  if (runIds.length === 0) return []
+  const cancelled = await cancelUnfinished(tx, accountId, runIds, { apiKeyId, userId }, at)
+  if (cancelled.length === 0) return []
+  const events = cancelled.map(({ id, attempts, status }) =>
+    toNewEvent(id, statusReport(attempts, status, 'cancelRequested', at)),
+  )
+  await tx.statements.appendEvents(tx, events)
+  await resumeNextOfGroups(tx, cancelled.filter(isCancelled))
+  return cancelled
+}
+
+const isCancelled = ({ status }: CancelledRun) => status === 'cancelled'
+
+/** Those of the runs that have ended by being cancelled. */
+export function toFinishedRuns(cancelled: readonly CancelledRun[], at: number): FinishedRun[] {
+  const state = { status: 'cancelled', reason: 'cancelRequested' } as const
+  return cancelled.filter(isCancelled).map((row) => toFinishedRun(row, state, at))
 }

@@ -11,7 +11,7 @@ import { type Statement, type Store, statement, type Transaction } from '../../s
 import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { historyBytes, readAttempts } from '../queue/attempt-history.ts'
-import { type Canceller, cancelRow } from '../queue/cancellation.ts'
+import { type Canceller, cancelRuns, toFinishedRuns } from '../queue/cancellation.ts'
 import {
   type EnqueuedBatch,
   type EnqueuedRun,
@@ -19,13 +19,12 @@ import {
   Enqueuer,
   type EnqueuerDependencies,
 } from '../queue/enqueue-runs.ts'
-import { resumeNextOfGroups } from '../queue/limits.ts'
 import { type QueueRequest, type Queuer, queuedRowColumns } from '../queue/queue-request.ts'
 import { findStepsBefore, type RefusedStart, type RunStart, readStart } from '../queue/reused-steps.ts'
 import { findRun, firstEvent, followsFirst, toEvent } from '../queue/runs.sql.ts'
 import { addWaitingDetails, readLimits } from '../queue/waiting.ts'
 import { type DescribeLimit, Run, type RunAttempt, type RunEvent, sizeOf } from '../runs/run.ts'
-import { deletedStatus, isFinal, type RunObserver, type RunStatus, toFinishedRun } from '../runs/run-state.ts'
+import { deletedStatus, isFinal, type RunObserver, type RunStatus } from '../runs/run-state.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { type ListRequest, nameList, toRunFilter } from './list-request.ts'
 import { deleteRun } from './run-erasure.ts'
@@ -199,20 +198,12 @@ export class Runs extends RunReader {
   /** Cancels a queued run, requests a running one to stop, and leaves a finished one unchanged. */
   async cancel(accountId: string, id: string, by: Canceller = {}): Promise<Run | undefined> {
     const { store, observer } = this.#dependencies
-    const cancel = async (tx: Transaction) => {
-      const at = this.#now()
-      const row = await cancelRow(tx, accountId, id, by, at)
-      if (row?.status === 'queued') await resumeNextOfGroups(tx, [row])
-      return row && { row, at }
-    }
-    const cancelled = await store.write(cancel, { concurrent: true })
-    if (cancelled) {
-      const { row, at } = cancelled
+    const at = this.#now()
+    const cancelled = await store.write((tx) => cancelRuns(tx, accountId, [id], by, at), { concurrent: true })
+    if (cancelled.length > 0) {
       store.notify('cancellations')
       store.notify('runs')
-      if (row.status === 'queued') {
-        observer?.finished(toFinishedRun(row, { status: 'cancelled', reason: 'cancelRequested' }, at))
-      }
+      for (const run of toFinishedRuns(cancelled, at)) observer?.finished(run)
     }
     return this.get(accountId, id)
   }

@@ -7,17 +7,16 @@ import type { Logger } from 'pino'
 import type { Encryption } from '../../storage/encryption.ts'
 import { findRunTimes, findUnfinished } from '../../storage/runs/run-lookups.ts'
 import { rowBytes } from '../../storage/runs/run-maintenance.ts'
+import type { CancelledRun } from '../../storage/runs/run-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { SchedulesTable } from '../../storage/tables/tables.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
-import { cancelRow } from '../queue/cancellation.ts'
+import { cancelRuns, toFinishedRuns } from '../queue/cancellation.ts'
 import { insertRuns, type NewRun, QueuedRunsLimit, withContextLease } from '../queue/enqueue-batcher.ts'
-import { resumeNextOfGroups } from '../queue/limits.ts'
 import { createRun } from '../queue/queue-request.ts'
-import { type RunObserver, toFinishedRun } from '../runs/run-state.ts'
+import type { RunObserver } from '../runs/run-state.ts'
 import {
   type OverlapPolicy,
   type ScheduleOptions,
@@ -45,8 +44,8 @@ interface SchedulerDependencies {
 
 interface Decided {
   decisions: Decision[]
-  /** Earlier runs that a successor has cancelled, as they were before. */
-  cancelled: RunsTable[]
+  /** Earlier runs that a successor has cancelled. */
+  cancelled: CancelledRun[]
 }
 
 /** Schedules of one transaction: on SQLite, it delays other writes by some milliseconds. */
@@ -105,8 +104,7 @@ export class Scheduler {
       )
     }
     const { decisions, cancelled } = await store.write(work, { concurrent: true, exclusive: 'maintenance' })
-    const state = { status: 'cancelled', reason: 'cancelRequested' } as const
-    for (const row of cancelled) if (row.status === 'queued') observer?.finished(toFinishedRun(row, state, now))
+    for (const run of toFinishedRuns(cancelled, now)) observer?.finished(run)
     if (cancelled.length > 0) {
       store.notify('cancellations')
       store.notify('runs')
@@ -193,24 +191,22 @@ export class Scheduler {
   }
 }
 
-/** Cancels unfinished runs that have got a successor. Returns their rows as they were before. */
-async function cancelPrevious(tx: Transaction, decisions: readonly Decision[], now: number): Promise<RunsTable[]> {
+/** Cancels unfinished runs that have got a successor. */
+async function cancelPrevious(tx: Transaction, decisions: readonly Decision[], now: number): Promise<CancelledRun[]> {
   const successors = new Map<string, { accountId: string; time: number }>()
   for (const { row, runs } of decisions) {
     const time = row.overlap === 'cancelPrevious' ? runs.at(-1)?.scheduled_for : undefined
     if (time != null) successors.set(row.id, { accountId: row.account_id, time })
   }
-  const cancelled: RunsTable[] = []
-  for (const { id, schedule_id, time } of await findUnfinished(tx, [...successors.keys()])) {
+  const previous = (await findUnfinished(tx, [...successors.keys()])).flatMap(({ id, schedule_id, time }) => {
     const successor = successors.get(schedule_id)
-    if (!successor || time >= successor.time) continue
-    const before = await cancelRow(tx, successor.accountId, id, {}, now)
-    if (before) cancelled.push(before)
+    return successor && time < successor.time ? [{ id, accountId: successor.accountId }] : []
+  })
+  const cancelled: CancelledRun[] = []
+  for (const [accountId, runs] of Map.groupBy(previous, (run) => run.accountId)) {
+    const ids = runs.map(({ id }) => id)
+    cancelled.push(...(await cancelRuns(tx, accountId, ids, {}, now)))
   }
-  await resumeNextOfGroups(
-    tx,
-    cancelled.filter(({ status }) => status === 'queued'),
-  )
   return cancelled
 }
 

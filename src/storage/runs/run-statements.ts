@@ -2,6 +2,7 @@
  * The SQL statements of the queue, by name. Statements that both stores share are here. The others are declared in
  * `RunStatements` and written in `sqlite/` and `postgres/` for each query planner.
  */
+import { inList } from '../statement-values.ts'
 import { type Statement, statement, type Transaction, type Value } from '../store.ts'
 import type { RunEventsTable, RunsTable, ThrottlesTable } from '../tables/run-tables.ts'
 
@@ -434,16 +435,34 @@ export const sharedRunStatements = {
       deployment_problem = ? WHERE id = ?`,
   ),
 
-  cancelQueued: statement<object, [byKey: string | null, byUser: string | null, at: number, id: string]>(
-    `UPDATE runs SET cancel_requested = 1, cancelled_by_key_id = ?, cancelled_by_user_id = ?, status = 'cancelled',
-      reason = 'cancelRequested', finished_at = ? WHERE id = ?`,
-  ),
-
-  requestCancellation: statement<object, [byKey: string | null, byUser: string | null, id: string]>(
-    'UPDATE runs SET cancel_requested = 1, cancelled_by_key_id = ?, cancelled_by_user_id = ? WHERE id = ?',
-  ),
-
   deleteSteps: statement<object, [runId: string]>('DELETE FROM run_steps WHERE run_id = ?'),
+}
+
+/** A run that was queued and is `cancelled` now, or one that is `running` and has been requested to stop. */
+export type CancelledRun = Pick<
+  RunsTable,
+  'id' | 'workflow_id' | 'status' | 'attempts' | 'started_at' | 'concurrency_group'
+>
+
+/** Cancels the queued runs, and requests the running ones to stop, unless they were requested before. */
+export function cancelUnfinished(
+  tx: Transaction,
+  accountId: string,
+  ids: readonly string[],
+  by: { apiKeyId: string | null; userId: string | null },
+  at: number,
+): Promise<CancelledRun[]> {
+  const { marks, values } = inList(ids)
+  const ifQueued = (value: string, column: string) => `CASE status WHEN 'queued' THEN ${value} ELSE ${column} END`
+  // Concatenation hides the account from PostgreSQL's planner, which would otherwise read all of its runs.
+  return tx.all(
+    `UPDATE runs SET status = ${ifQueued("'cancelled'", 'status')}, reason = ${ifQueued("'cancelRequested'", 'reason')},
+      finished_at = ${ifQueued('CAST(? AS BIGINT)', 'finished_at')}, cancel_requested = 1, cancelled_by_key_id = ?,
+      cancelled_by_user_id = ?
+    WHERE id IN (${marks}) AND account_id || '' = ? AND status IN ('queued', 'running') AND cancel_requested = 0
+    RETURNING id, workflow_id, status, attempts, started_at, concurrency_group`,
+    [at, by.apiKeyId, by.userId, ...values, accountId],
+  )
 }
 
 /** A run to insert. Every other column has its default. */

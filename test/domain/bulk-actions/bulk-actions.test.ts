@@ -58,6 +58,29 @@ describe.each(stores)('bulk actions ($name)', (kind) => {
     expect(cancelled?.cancelled_by_key_id).toBe(principal.apiKeyId)
   })
 
+  test('cancel a batch with a few statements, whatever the number of its runs', async (test) => {
+    const { domain, create, get } = await openWithRuns(test, kind)
+    const id = await create({ kind: 'cancel' })
+    const { write } = domain.store
+    let statements = 0
+    domain.store.write = ((work, options) =>
+      write.call(
+        domain.store,
+        (tx) => {
+          const all: typeof tx.all = (...statement) => {
+            statements += 1
+            return tx.all(...statement)
+          }
+          return work({ ...tx, all })
+        },
+        options,
+      )) as typeof write
+    await domain.bulkWorker.once()
+    expect(await get(id)).toMatchObject({ status: 'working', done: 100 })
+    // SQLite inserts each event by a statement.
+    expect(statements).toBeLessThan(kind.name === 'sqlite' ? 120 : 10)
+  })
+
   test('repeat every run once although several processes work and commits fail', async (test) => {
     const { domain, runs, create, get, rows, finishAll, now } = await openWithRuns(test, kind)
     await finishAll()
