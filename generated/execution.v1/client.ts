@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '285c45eaf6679a64'
+export const documentHash = '66ab98a1667c6602'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -47,7 +47,7 @@ export interface ExecutionV1Operations {
    * Cancel the runs of a filter.
    *
    * Cancels the runs that match the filters and were queued before this call, like `cancelRun`, oldest first. Without
-   * `status`, these are queued and running ones. Finished runs are skipped. The response does not wait for it: read the
+   * `status`, these are queued and running ones; other statuses are refused. The response does not wait for it: read the
    * bulk action. At most 100,000 runs are worked on.
    *
    * The filters are those of `listRuns`, with the same permitted combinations.
@@ -59,7 +59,7 @@ export interface ExecutionV1Operations {
    * Run the finished runs of a filter again.
    *
    * Queues a new run for each finished run that matches the filters and was queued before this call, like `rerunRun`
-   * without a body, oldest first. Without `status`, these are finished runs of any status. Unfinished runs are skipped.
+   * without a body, oldest first. Without `status`, these are finished runs of any status; other statuses are refused.
    * The response does not wait for it: read the bulk action. At most 100,000 runs are worked on; each gets exactly one new
    * run.
    *

@@ -44,7 +44,7 @@ export interface ExecutionV1Handlers<Principal> {
    * Cancel the runs of a filter.
    *
    * Cancels the runs that match the filters and were queued before this call, like `cancelRun`, oldest first. Without
-   * `status`, these are queued and running ones. Finished runs are skipped. The response does not wait for it: read the
+   * `status`, these are queued and running ones; other statuses are refused. The response does not wait for it: read the
    * bulk action. At most 100,000 runs are worked on.
    *
    * The filters are those of `listRuns`, with the same permitted combinations.
@@ -56,7 +56,7 @@ export interface ExecutionV1Handlers<Principal> {
    * Run the finished runs of a filter again.
    *
    * Queues a new run for each finished run that matches the filters and was queued before this call, like `rerunRun`
-   * without a body, oldest first. Without `status`, these are finished runs of any status. Unfinished runs are skipped.
+   * without a body, oldest first. Without `status`, these are finished runs of any status; other statuses are refused.
    * The response does not wait for it: read the bulk action. At most 100,000 runs are worked on; each gets exactly one new
    * run.
    *

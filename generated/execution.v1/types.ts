@@ -91,7 +91,7 @@ export interface paths {
         /**
          * Cancel the runs of a filter
          * @description Cancels the runs that match the filters and were queued before this call, like `cancelRun`, oldest first. Without
-         *     `status`, these are queued and running ones. Finished runs are skipped. The response does not wait for it: read the
+         *     `status`, these are queued and running ones; other statuses are refused. The response does not wait for it: read the
          *     bulk action. At most 100,000 runs are worked on.
          *
          *     The filters are those of `listRuns`, with the same permitted combinations.
@@ -115,7 +115,7 @@ export interface paths {
         /**
          * Run the finished runs of a filter again
          * @description Queues a new run for each finished run that matches the filters and was queued before this call, like `rerunRun`
-         *     without a body, oldest first. Without `status`, these are finished runs of any status. Unfinished runs are skipped.
+         *     without a body, oldest first. Without `status`, these are finished runs of any status; other statuses are refused.
          *     The response does not wait for it: read the bulk action. At most 100,000 runs are worked on; each gets exactly one new
          *     run.
          *
@@ -722,6 +722,14 @@ export interface components {
             /** @description Only runs created before this time. */
             createdBefore?: components["schemas"]["Timestamp"];
         };
+        /** @description The runs to cancel. Runs of other statuses than these cannot be cancelled. */
+        BulkCancelFilters: components["schemas"]["RunFilters"] & {
+            status?: ("queued" | "running")[];
+        };
+        /** @description The runs to repeat. Runs of other statuses than these cannot be repeated. */
+        BulkRerunFilters: components["schemas"]["RunFilters"] & {
+            status?: ("succeeded" | "failed" | "timedOut" | "cancelled" | "expired")[];
+        };
         /** @description The filters of the request. */
         BulkActionFilters: {
             /** @description Only runs of this workflow. */
@@ -761,11 +769,18 @@ export interface components {
             status: "working" | "waiting" | "finished";
             /** @description What it waits for. `null` unless the status is `waiting`. */
             waitsFor: ("queuedRunsLimit" | "storageQuota") | null;
-            /** @description Runs that it has worked on, the sum of the three numbers that follow. */
+            /**
+             * @description Runs to work on, counted when the action begins; `null` until then. Runs whose status changes in the meantime do
+             *     not match any more, so that it is corrected when the action finishes.
+             */
+            total: number | null;
+            /** @description Runs that it has worked on, the sum of `done`, `skipped` and `failed`. */
             matched: number;
+            /** @description The average rate since the action was created, with the times in which it waited. */
+            runsPerSecond: number;
             /** @description Runs that it has cancelled or asked to stop, or that it has repeated. */
             done: number;
-            /** @description Runs that had finished or were being cancelled already; for `rerun`, runs that had not finished. */
+            /** @description Runs that another caller was cancelling or had just changed. */
             skipped: number;
             /** @description Runs that could not be repeated, for example because their variables no longer fit. */
             failed: number;
@@ -2988,7 +3003,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RunFilters"];
+                "application/json": components["schemas"]["BulkCancelFilters"];
             };
         };
         responses: {
@@ -3103,7 +3118,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RunFilters"];
+                "application/json": components["schemas"]["BulkRerunFilters"];
             };
         };
         responses: {

@@ -1,4 +1,5 @@
 /** Bulk actions of the tab "Runs": the preview, the start and the progress. */
+import { v7 as uuid } from 'uuid'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { inputValue, pageText } from '../support/html.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
@@ -106,17 +107,21 @@ test('a form that is submitted twice starts one action, and no other account see
 test('an account has at most ten unfinished actions, which the list of runs shows', async () => {
   const user = await newUser(service)
   await delayed(user)
-  for (let number = 0; number < 10; number += 1) {
+  const ids = Array.from({ length: 10 }, () => uuid())
+  for (const id of ids) {
     // Not due within the test.
     await service.change(
       `INSERT INTO bulk_actions (id, account_id, kind, filter, uses_browser_contexts, matched, done, skipped, failed,
         limit_reached, next_at, created_at) VALUES (?, ?, 'cancel', '{}', 1, 1200, 1200, 0, 0, 0, ?, 0)`,
-      `${crypto.randomUUID()}`,
+      id,
       user.accountId,
       Date.now() + 3_600_000,
     )
   }
   expect(await page(user, '/runs')).toContain('Runs are being cancelled: 1,200 so far. See progress')
+  await service.change('UPDATE bulk_actions SET total = 3000 WHERE account_id = ?', user.accountId)
+  expect(await page(user, '/runs')).toContain('Runs are being cancelled: 1,200 of 3,000. See progress')
+  expect(await page(user, `/runs/bulk-actions/${ids[0]}`)).toMatch(/Working 1,200 of 3,000, [0-9.]+ per second/)
   const refused = await submit(user, '/runs/bulk-cancel?status=queued')
   expect([refused.status, pageText(refused)]).toEqual([409, expect.stringContaining('10 bulk actions')])
 })

@@ -38,6 +38,12 @@ describeOperation(
     400(subject) {
       testInvalidRequest(subject)
 
+      test('refuses a status whose runs it cannot change', async () => {
+        const account = await subject.service.createAccount()
+        const response = await subject.call(account.key, { body: { status: ['queued', 'failed'] } })
+        expect(response.body.errors).toMatchObject([{ pointer: '/status/1' }])
+      })
+
       test('names filters that cannot be combined', async () => {
         const account = await subject.service.createAccount()
         const response = await subject.call(account.key, { body: { tag: ['a'], reason: 'timeLimit' } })

@@ -29,6 +29,8 @@ export interface BulkAction {
   filter: BulkFilter
   status: 'working' | 'waiting' | 'finished'
   waitsFor: 'queuedRunsLimit' | 'storageQuota' | null
+  /** `null` until the runs have been counted. */
+  total: number | null
   matched: number
   done: number
   skipped: number
@@ -47,6 +49,7 @@ function toBulkAction(row: BulkActionsTable): BulkAction {
     filter: JSON.parse(row.filter),
     status: isFinished ? 'finished' : row.waits_for === null ? 'working' : 'waiting',
     waitsFor: row.waits_for as BulkAction['waitsFor'],
+    total: row.total,
     matched: row.matched,
     done: row.done,
     skipped: row.skipped,
@@ -62,6 +65,12 @@ export function toListRequest({ createdAfter, createdBefore, ...filter }: BulkFi
   const parse = (text: string | undefined) => (text === undefined ? undefined : Date.parse(text))
   const times = { createdAfter: parse(createdAfter), createdBefore: parse(createdBefore) }
   return { ...filter, ...times, order: 'oldestFirst', limit: 1 }
+}
+
+/** The average since the action was created. */
+export function runsPerSecond({ matched, createdAt, finishedAt }: BulkAction, now = Date.now()): number {
+  const milliseconds = (finishedAt ?? now) - createdAt
+  return milliseconds <= 0 ? 0 : Math.round((matched * 10_000) / milliseconds) / 10
 }
 
 const allStatuses = Object.keys(transitions) as RunStatus[]
@@ -170,7 +179,16 @@ export class BulkActions {
       uses_browser_contexts: usesBrowserContexts ? 1 : 0,
       idempotency_key: idempotencyKey ?? null,
       fingerprint: idempotencyKey === undefined ? null : this.#encryption.sign('idempotency', canonical),
-      ...{ last_run_id: null, matched: 0, done: 0, skipped: 0, failed: 0, first_failure: null, waits_for: null },
+      ...{
+        last_run_id: null,
+        total: null,
+        matched: 0,
+        done: 0,
+        skipped: 0,
+        failed: 0,
+        first_failure: null,
+        waits_for: null,
+      },
       ...{ limit_reached: 0, next_at: 0, created_at: createdAt, finished_at: null },
     }
   }

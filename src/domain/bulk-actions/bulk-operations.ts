@@ -11,6 +11,7 @@ import {
   type BulkActionKind,
   type BulkActions,
   type BulkFilter,
+  runsPerSecond,
   toListRequest,
   unfinishedMax,
 } from './bulk-actions.ts'
@@ -41,10 +42,9 @@ export function bulkOperations({ bulkActions }: BulkActionDependencies): Operati
 async function create(
   bulkActions: BulkActions,
   kind: BulkActionKind,
-  { principal, body, header }: Pick<Request, 'principal' | 'body' | 'header'>,
+  { principal, body: filter, header }: Pick<Request, 'principal' | 'header'> & { body: BulkFilter },
   usesBrowserContexts: boolean,
 ) {
-  const filter: BulkFilter = body
   const errors = findListErrors(toListRequest(filter))
   if (errors.length > 0)
     return invalidRequest(errors.map(({ parameter, detail }) => ({ pointer: `/${parameter}`, detail })))
@@ -69,9 +69,11 @@ const tooManyBulkActions = {
   },
 } as const
 
-function toResponse({ filter, createdAt, finishedAt, ...action }: BulkAction): components['schemas']['BulkAction'] {
+function toResponse(bulkAction: BulkAction): components['schemas']['BulkAction'] {
+  const { filter, createdAt, finishedAt, ...action } = bulkAction
   return {
     ...action,
+    runsPerSecond: runsPerSecond(bulkAction),
     filters: filter as components['schemas']['BulkActionFilters'],
     createdAt: new Date(createdAt).toISOString(),
     finishedAt: finishedAt === null ? null : new Date(finishedAt).toISOString(),

@@ -2,7 +2,7 @@
  * Works on bulk actions in small batches, in any number of processes on one store. One transaction changes the runs of a
  * batch and moves the action behind them, so a killed process leaves either both or neither.
  */
-
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Encryption } from '../../storage/encryption.ts'
 import { findRuns, listRunSizes } from '../../storage/runs/run-list.ts'
 import { rowBytes } from '../../storage/runs/run-maintenance.ts'
@@ -65,10 +65,13 @@ export class BulkWorker {
   /** Works on a batch of the action whose turn it is. False if none is due. */
   async once(): Promise<boolean> {
     const { store, usage, observer } = this.#dependencies
-    if (!(await this.#findDue(store.read))) return false
+    const due = await this.#findDue(store.read)
+    if (!due) return false
+    const total = due.total ?? (await countTotal(store.read, due))
     const work = async (tx: Transaction) => {
       // Read again: another process may have worked on it.
       const action = await this.#findDue(tx)
+      if (action?.id === due.id) action.total ??= total
       return action && this.#workOn(tx, action)
     }
     const batch = await store.write(work, { concurrent: true, exclusive: 'maintenance' })
@@ -101,6 +104,7 @@ export class BulkWorker {
     const isStuck = action.waits_for !== null
     if (!isStuck && (page.length === listed.length || action.matched >= runsMax)) {
       action.finished_at = now
+      action.total = action.matched
       action.limit_reached = page.length < listed.length ? 1 : 0
     }
     if (isStuck) action.next_at = now + waitMilliseconds
@@ -155,6 +159,23 @@ export class BulkWorker {
     }
     await insertRuns(tx, batch.queued)
   }
+}
+
+/** Runs of one read of a count: on SQLite, it takes some milliseconds. */
+const countedSize = 2000
+
+/** The number of runs that the action has worked on and that are left. */
+async function countTotal(tx: Transaction, action: BulkActionsTable): Promise<number> {
+  let [total, last] = [action.matched, action.last_run_id]
+  while (total < runsMax) {
+    const filter = remainingRuns({ ...action, last_run_id: last })
+    const runs = await listRunSizes(tx, action.account_id, filter, Math.min(countedSize, runsMax - total))
+    total += runs.length
+    last = runs.at(-1)?.id ?? null
+    if (runs.length < countedSize) break
+    await yieldToEventLoop()
+  }
+  return total
 }
 
 function count(action: BulkActionsTable, runId: string, outcome: 'done' | 'skipped' | 'failed'): void {

@@ -131,6 +131,8 @@ export interface BulkActionsTable {
   /** The last run that was worked on, in the order of ids. */
   last_run_id: string | null
   /** Runs that were worked on: `done`, `skipped` and `failed` together. */
+  /** `null` until the runs have been counted. */
+  total: number | null
   matched: number
   done: number
   skipped: number

@@ -76,9 +76,23 @@ describe.each(stores)('bulk actions ($name)', (kind) => {
         options,
       )) as typeof write
     await domain.bulkWorker.once()
-    expect(await get(id)).toMatchObject({ status: 'working', done: 100 })
+    expect(await get(id)).toMatchObject({ status: 'working', total: count, done: 100 })
     // SQLite inserts each event by a statement.
     expect(statements).toBeLessThan(kind.name === 'sqlite' ? 120 : 10)
+  })
+
+  test('have a total that includes what was done, and what was found in the end', async (test) => {
+    const { domain, create, get, finishAll, work } = await openWithRuns(test, kind)
+    const id = await create({ kind: 'cancel' })
+    expect(await get(id)).toMatchObject({ total: null, matched: 0 })
+    await domain.bulkWorker.once()
+    // As after a version that did not count.
+    await domain.store.write(({ query }) => query.updateTable('bulk_actions').set({ total: null }).execute())
+    await domain.bulkWorker.once()
+    expect(await get(id)).toMatchObject({ total: count, matched: 200 })
+    await finishAll()
+    await work()
+    expect(await get(id)).toMatchObject({ status: 'finished', total: 200, matched: 200 })
   })
 
   test('repeat every run once although several processes work and commits fail', async (test) => {

@@ -6,6 +6,7 @@ import {
   type BulkActionKind,
   type BulkFilter,
   changeableStatuses,
+  runsPerSecond,
   unfinishedMax,
 } from '../../../domain/bulk-actions/bulk-actions.ts'
 import { runsMax } from '../../../domain/bulk-actions/bulk-worker.ts'
@@ -24,6 +25,9 @@ const titles: Record<BulkActionKind, string> = { cancel: 'Cancel runs', rerun: '
 
 const format = (count: number) => count.toLocaleString('en')
 
+const formatProgress = (matched: number, total: number | null) =>
+  total === null ? `${format(matched)} so far` : `${format(matched)} of ${format(total)}`
+
 const bulkPath = (kind: BulkActionKind, filter: RunFilter) => `/runs/bulk-${kind}?${toRunQuery(filter)}`
 
 /** Links to the previews of what the runs of the filter allow. */
@@ -37,9 +41,9 @@ export function renderBulkLinks(filter: RunFilter): Html[] {
 }
 
 /** One line about an unfinished action. */
-export function renderBulkSummary({ id, kind, matched }: BulkAction): Html {
+export function renderBulkSummary({ id, kind, matched, total }: BulkAction): Html {
   const doing = kind === 'cancel' ? 'Runs are being cancelled' : 'Runs are being queued again'
-  return html`${doing}: ${format(matched)} so far. <a href="/runs/bulk-actions/${id}">See progress</a>`
+  return html`${doing}: ${formatProgress(matched, total)}. <a href="/runs/bulk-actions/${id}">See progress</a>`
 }
 
 interface Preview {
@@ -122,12 +126,15 @@ const waits = {
 
 /** @param workflow the title of the filter's workflow; empty for all. */
 function renderBulkAction(action: BulkAction, workflow: string): Html {
-  const { kind, status, waitsFor, done, skipped, failed, firstFailure, limitReached, filter } = action
+  const { kind, status, waitsFor, total, matched, done, skipped, failed, firstFailure, limitReached, filter } = action
+  const rate = `${format(runsPerSecond(action))} per second`
+  const progress = status === 'finished' ? nothing : ` ${formatProgress(matched, total)}, ${rate}`
   const doneLabel = kind === 'cancel' ? 'Cancelled' : 'Queued again'
   const skippedLabel = kind === 'cancel' ? 'Ended before' : 'Not ended'
   return html`${backLink('/runs', 'Runs')} ${heading(titles[kind])}
     <div id="bulk-action" data-live="/runs/bulk-actions/${action.id}/changes">
-      <p aria-live="polite">${statusBadges[status]}</p>
+      <p aria-live="polite">${statusBadges[status]}${progress}</p>
+      ${total === null || status === 'finished' ? nothing : html`<progress max="${total}" value="${matched}" aria-label="Runs"></progress>`}
       ${waitsFor === null ? nothing : notice('warning', waits[waitsFor])}
       ${limitReached ? notice('warning', `Only the first ${format(runsMax)} runs were changed. Start again for the others.`) : nothing}
       ${firstFailure ? notice('bad', html`${format(failed)} could not be run again, the first of them ${runLink(firstFailure.runId)}: ${firstFailure.detail}`) : nothing}
