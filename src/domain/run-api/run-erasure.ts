@@ -6,6 +6,7 @@ import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import { findRun } from '../queue/runs.sql.ts'
 import { isFinal, type RunStatus } from '../runs/run-state.ts'
+import { storeBodies } from '../webhooks/webhook-deliveries.ts'
 import { deleteArtifact } from './artifacts.ts'
 
 /** Limits of a batch, over runs, events and steps, which bound the time under the write lock. */
@@ -41,6 +42,7 @@ export async function deleteRun(
     if (!row || !isFinal(row.status as RunStatus)) return row && ('unfinished' as const)
     const subject = { id: row.id, name: row.workflow_id }
     await recordAudit(tx, accountId, { action: 'run.deleted', by: await toActor(tx, by), subject })
+    await storeBodies(tx, [row.id])
     await tx.all(hideRun, [row.id])
     await tx.all(deleteTerms, [row.id])
     return { id: row.id, hasMore: await eraseHidden(tx, row.id) }
@@ -63,7 +65,10 @@ export async function eraseBatch(tx: Transaction, runs: readonly ErasableRun[]):
   if (!first) return
   if (first.artifacts > 0) return eraseArtifacts(tx, first.id)
   const batch = await takeRuns(tx, runs)
-  if (batch.length > 0) return deleteRuns(tx, batch)
+  if (batch.length > 0) {
+    await storeBodies(tx, batch)
+    return deleteRuns(tx, batch)
+  }
   return first.steps > 0 ? eraseSteps(tx, first.id) : eraseEvents(tx, first)
 }
 

@@ -2,10 +2,13 @@
 import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../../storage/cursors.ts'
 import { dayMilliseconds, type PurgeTarget } from '../../storage/purge-target.ts'
-import { parseId } from '../../storage/statement-values.ts'
-import type { Store, Transaction } from '../../storage/store.ts'
+import { readColumns } from '../../storage/runs/run-lookups.ts'
+import { inList, parseId } from '../../storage/statement-values.ts'
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { WebhookDeliveriesTable, WebhookEndpointsTable } from '../../storage/tables/tables.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
+import { deletedStatus } from '../runs/run-state.ts'
+import { eventColumns, toBody } from './webhook-event.ts'
 import { deliveryCounts, findEndpoint, firstIdSince } from './webhooks.sql.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed'
@@ -99,7 +102,6 @@ export class WebhookDeliveries {
         endpoint_id: endpoint.id,
         account_id: accountId,
         event: 'webhook.test',
-        run: JSON.stringify({ finishedAt: at }),
         status: 'pending',
         attempts: 0,
         created_at: at,
@@ -188,6 +190,37 @@ async function recordAction(
   const subject = { id, name: new URL(url).host }
   await recordAudit(tx, account_id, { action, by: await toActor(tx, by), subject, details })
 }
+
+type Unsent = Pick<WebhookDeliveriesTable, 'id' | 'event' | 'run_id' | 'request_body' | 'created_at'>
+
+/** The bodies of the deliveries by their ids. Has none for a run that was erased since the row was read. */
+export async function readBodies(tx: Transaction, rows: readonly Unsent[]): Promise<Map<string, string>> {
+  const ids = new Set(rows.flatMap(({ request_body, run_id }) => (request_body === null && run_id) || []))
+  const runs = await readColumns(tx, [...eventColumns, 'status'], [...ids])
+  const byId = new Map(runs.flatMap((run) => (run.status === deletedStatus ? [] : [[run.id, run]])))
+  return new Map(
+    rows.flatMap((row) => {
+      const run = byId.get(row.run_id ?? '')
+      const body = row.request_body ?? (run || row.run_id === null ? toBody(row, run) : undefined)
+      return body === undefined ? [] : [[row.id, body]]
+    }),
+  )
+}
+
+/** Stores the bodies that have not been sent yet, since their runs are about to be erased. */
+export async function storeBodies(tx: Transaction, runIds: readonly string[]): Promise<void> {
+  const { marks, values } = inList(runIds)
+  const rows = await tx.all<Unsent>(
+    `SELECT id, event, run_id, request_body, created_at FROM webhook_deliveries
+      WHERE request_body IS NULL AND run_id IN (${marks})`,
+    values,
+  )
+  for (const [id, body] of await readBodies(tx, rows)) await tx.all(storeBody, [body, id])
+}
+
+const storeBody = statement<object, [body: string, id: string]>(
+  'UPDATE webhook_deliveries SET request_body = ? WHERE id = ?',
+)
 
 const purgedRowsMax = 500
 

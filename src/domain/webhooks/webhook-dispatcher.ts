@@ -8,9 +8,9 @@ import type { Encryption } from '../../storage/encryption.ts'
 import { type Store, StoreUnavailable } from '../../storage/store.ts'
 import type { WebhookDeliveriesTable, WebhookEndpointsTable } from '../../storage/tables/tables.ts'
 import type { WebhookRequest, WebhookResult } from './send-webhook.ts'
-import { retryMilliseconds } from './webhook-deliveries.ts'
+import { readBodies, retryMilliseconds } from './webhook-deliveries.ts'
 import type { DisabledReason } from './webhook-endpoints.ts'
-import { nextAttemptAt, signedHeaders, toBody } from './webhook-event.ts'
+import { nextAttemptAt, signedHeaders } from './webhook-event.ts'
 import { claimDeliveries, disableEndpoint, findDueEndpoints, recordAttempt, secretAad } from './webhooks.sql.ts'
 
 export interface WebhookDispatcherDependencies {
@@ -124,8 +124,9 @@ export class WebhookDispatcher {
       throw error
     })
     this.#count(endpoint, rows.length - countMax)
+    const bodies = readBodies(this.#dependencies.store.read, rows)
     for (const row of rows) {
-      const attempt = this.#attempt(endpoint, row).finally(() => {
+      const attempt = this.#attempt(endpoint, row, bodies).finally(() => {
         this.#attempts.delete(attempt)
         this.#count(endpoint, -1)
         if (!this.#stopped) this.#wake()
@@ -150,12 +151,17 @@ export class WebhookDispatcher {
   }
 
   /** Never rejects. */
-  async #attempt(endpoint: WebhookEndpointsTable, row: WebhookDeliveriesTable): Promise<void> {
+  async #attempt(
+    endpoint: WebhookEndpointsTable,
+    row: WebhookDeliveriesTable,
+    bodies: Promise<ReadonlyMap<string, string>>,
+  ): Promise<void> {
     const { log, sender } = this.#dependencies
     try {
       const startedAt = performance.now()
       const at = this.#now()
-      const body = toBody(row)
+      const body = (await bodies).get(row.id)
+      if (body === undefined) throw new Error(`Run ${row.run_id} was erased while its event was read.`)
       const headers = signedHeaders(row.id, new Date(at), body, this.#secrets(endpoint))
       const result = await sender.send({ url: endpoint.url, headers, body }, this.#stopping.signal)
       const milliseconds = performance.now() - startedAt

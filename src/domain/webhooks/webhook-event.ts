@@ -1,26 +1,28 @@
 /** The request of a delivery, signed by the Standard Webhooks specification, and the delays between its attempts. */
 import { Webhook } from 'standardwebhooks'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { WebhookDeliveriesTable } from '../../storage/tables/tables.ts'
 
-/** What the trigger on `runs` stores; a test has only `finishedAt`. Times are in milliseconds. */
-interface StoredRun {
-  workflowId?: string
-  status?: string
-  reason?: string | null
-  tags?: string[]
-  attempts?: number
-  createdAt?: number
-  finishedAt: number
-}
+/** The columns of a run that its event needs. */
+export const eventColumns = ['id', 'workflow_id', 'reason', 'attempts', 'tags', 'created_at'] as const
 
-export function toBody({ event, run_id, run }: Pick<WebhookDeliveriesTable, 'event' | 'run_id' | 'run'>): string {
-  const { createdAt, finishedAt, ...members } = JSON.parse(run) as StoredRun
-  const timestamp = new Date(finishedAt).toISOString()
-  const data: Record<string, unknown> = {}
-  if (run_id !== null) Object.assign(data, { runId: run_id, ...members })
-  if (createdAt !== undefined)
-    Object.assign(data, { createdAt: new Date(createdAt).toISOString(), finishedAt: timestamp })
-  return JSON.stringify({ type: event, timestamp, data })
+/** @param run `undefined` for a test. */
+export function toBody(
+  { event, created_at }: Pick<WebhookDeliveriesTable, 'event' | 'created_at'>,
+  run?: Pick<RunsTable, (typeof eventColumns)[number]>,
+): string {
+  const timestamp = new Date(created_at).toISOString()
+  const data = run && {
+    runId: run.id,
+    workflowId: run.workflow_id,
+    status: event.replace('run.', ''),
+    reason: run.reason,
+    attempts: run.attempts,
+    tags: JSON.parse(run.tags ?? '[]'),
+    createdAt: new Date(run.created_at).toISOString(),
+    finishedAt: timestamp,
+  }
+  return JSON.stringify({ type: event, timestamp, data: data ?? {} })
 }
 
 /** @param secrets one signature is added for each. */

@@ -164,7 +164,7 @@ function toDeliveryResponse(row: WebhookDeliveriesTable): Schemas['WebhookDelive
     lastAttemptAt: toTimestamp(row.last_attempt_at),
     latencyMilliseconds: row.latency_ms,
     requestUrl: row.request_url,
-    requestBody: row.request_body,
+    requestBody: row.request_url === null ? null : row.request_body,
     responseStatus: row.response_status,
     responseBody: row.response_body,
     error: row.error,

@@ -256,8 +256,6 @@ export interface WebhookDeliveriesTable {
   event: string
   /** `null` for a test. */
   run_id: string | null
-  /** Members of the event's data, with times in milliseconds. */
-  run: Json
   status: string
   /** Number of started attempts, which is the fencing token of the last one. */
   attempts: number
@@ -269,6 +267,7 @@ export interface WebhookDeliveriesTable {
   last_attempt_at: Milliseconds | null
   latency_ms: number | null
   request_url: string | null
+  /** Every attempt sends this body. `null` until the first one, or until the run is erased. */
   request_body: string | null
   response_status: number | null
   response_body: string | null

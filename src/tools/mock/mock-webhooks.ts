@@ -27,14 +27,21 @@ export class MockWebhooks {
     for await (const _ of runs.events(runId, 0, signal) ?? []) if (signal.aborted) return
     const run = runs.get(runId)
     if (!run || signal.aborted) return
-    const { workflowId, status, reason, tags, attempts } = run as Record<string, string>
-    const [createdAt, finishedAt] = [run.createdAt, run.finishedAt].map((at) => Date.parse(String(at)))
-    const members = { workflowId, status, reason, tags, attempts, createdAt, finishedAt }
-    await this.#send(`run.${status}`, runId, members)
+    const { workflowId, status, reason, tags, attempts } = run
+    const at = (time: unknown) => Date.parse(String(time))
+    const ended = {
+      id: runId,
+      workflow_id: workflowId,
+      reason,
+      attempts,
+      tags: JSON.stringify(tags),
+      created_at: at(run.createdAt),
+    }
+    await this.#send({ event: `run.${status}`, created_at: at(run.finishedAt) }, ended as Parameters<typeof toBody>[1])
   }
 
   async sendTest(): Promise<void> {
-    await this.#send('webhook.test', null, { finishedAt: this.#clock.now() })
+    await this.#send({ event: 'webhook.test', created_at: this.#clock.now() })
   }
 
   stop(): void {
@@ -42,16 +49,17 @@ export class MockWebhooks {
   }
 
   /** Never rejects. */
-  async #send(event: string, runId: string | null, run: object): Promise<void> {
-    const body = toBody({ event, run_id: runId, run: JSON.stringify(run) })
+  async #send(...[event, run]: Parameters<typeof toBody>): Promise<void> {
+    const body = toBody(event, run)
     // Receivers compare the time of the signature with their own clock.
+    const context = { event: event.event, runId: run?.id ?? null }
     const headers = signedHeaders(uuid(), new Date(), body, [mockSecret])
     const signal = AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(timeoutMilliseconds)])
     try {
       const { status } = await fetch(this.#url, { method: 'POST', headers, body, signal, redirect: 'manual' })
-      this.#log.info({ event, runId, status }, 'webhook sent')
+      this.#log.info({ ...context, status }, 'webhook sent')
     } catch (err) {
-      if (!this.#stopped.signal.aborted) this.#log.warn({ err, event, runId }, 'webhook failed')
+      if (!this.#stopped.signal.aborted) this.#log.warn({ ...context, err }, 'webhook failed')
     }
   }
 }

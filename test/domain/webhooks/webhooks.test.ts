@@ -2,11 +2,13 @@
 import { pino } from 'pino'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
+import { deleteRun } from '../../../src/domain/run-api/run-erasure.ts'
 import type { WebhookRequest, WebhookResult } from '../../../src/domain/webhooks/send-webhook.ts'
 import { expiredDeliveries, WebhookDeliveries } from '../../../src/domain/webhooks/webhook-deliveries.ts'
 import { WebhookDispatcher } from '../../../src/domain/webhooks/webhook-dispatcher.ts'
 import { eventTypes, type NewEndpoint, WebhookEndpoints } from '../../../src/domain/webhooks/webhook-endpoints.ts'
 import { webhookBacklog } from '../../../src/domain/webhooks/webhooks.sql.ts'
+import { expiredRuns } from '../../../src/maintenance/retention.ts'
 import { Cursors } from '../../../src/storage/cursors.ts'
 import { claimAll, failedAttempt, noRetry } from '../../support/claims.ts'
 import { newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
@@ -133,6 +135,31 @@ describe.each(stores)('webhooks ($name)', (kind) => {
     expect(await runsOf(ids.tag)).toEqual([tagged])
     expect(await runsOf(ids.disabled)).toEqual([])
     expect(await runsOf(foreign, other.accountId)).toEqual([])
+  })
+
+  test('the event of a run that is erased before it is sent has the same body, which is shown once it is sent', async (test) => {
+    const { domain, principal, accountId, create, list, sent, deliver, pass } = await open(test, kind)
+    const { id } = await create()
+    const runs = await Promise.all([queueRun(domain, principal, { tags: ['a'] }), queueRun(domain, principal)])
+    for (const run of runs) await domain.runs.cancel(accountId, run.id, { userId: by.name })
+    await deleteRun(domain.store, accountId, runs[0].id, by)
+    pass(200 * 24 * hour)
+    const purge = expiredRuns(90, () => Date.now() + 200 * 24 * hour)
+    await domain.store.write((tx) => purge.remove(tx))
+    expect(await domain.store.read.all('SELECT id FROM runs', [])).toEqual([])
+    await deliver()
+    const bodies = sent.map(({ body }) => JSON.parse(body))
+    const expected = (run: (typeof runs)[number], tags: string[]) => ({
+      type: 'run.cancelled',
+      timestamp: expect.any(String),
+      data: {
+        ...{ runId: run.id, workflowId: 'anything', status: 'cancelled', reason: 'cancelRequested', attempts: 0, tags },
+        ...{ createdAt: expect.any(String), finishedAt: expect.any(String) },
+      },
+    })
+    expect(bodies).toHaveLength(2)
+    expect(bodies).toEqual(expect.arrayContaining([expected(runs[0], ['a']), expected(runs[1], [])]))
+    expect((await list(id)).map(({ request_body }) => request_body).sort()).toEqual(sent.map(({ body }) => body).sort())
   })
 
   test('a delivery is signed with the secret, and with the previous one during the overlap', async (test) => {

@@ -357,7 +357,7 @@ function renderRedeliver(endpoint: WebhookEndpoint, { id, status }: WebhookDeliv
 
 function renderRequest({ request_url, request_body }: WebhookDeliveriesTable): Html {
   const content =
-    request_body === null
+    request_url === null || request_body === null
       ? html`<p class="muted">Not sent yet.</p>`
       : html`<p><code>POST ${request_url}</code></p>${copyable('request-body', formatJson(request_body), { label: 'Copy request' })}`
   return html`<section class="card"><h2>Last request</h2>${content}</section>`
