@@ -3,7 +3,10 @@
 import { describe, expect, test } from 'vitest'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
 import type { NewBulkAction } from '../../../src/domain/bulk-actions/bulk-actions.ts'
+import { browserWorkflow } from '../../support/browser-contexts.ts'
+import { claimOne } from '../../support/claims.ts'
 import { type DomainOptions, newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
+import { recordNotifications } from '../../support/interleaving.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'
 
 const count = 250
@@ -175,6 +178,49 @@ describe.each(stores)('bulk actions ($name)', (kind) => {
     await work()
     const firstFailure = { runId: unreadable?.id, detail: 'The service could not read the secrets of the run.' }
     expect(await get(id)).toMatchObject({ status: 'finished', done: count - 1, failed: 1, firstFailure })
+  })
+
+  test.for([
+    [true, { done: 1, failed: 0 }],
+    [false, { done: 0, failed: 1 }],
+  ] as const)(
+    'repeat runs with a browser context only for callers that may use one (%s)',
+    async ([may, counts], test) => {
+      const opened = await openWithRuns(test, kind, { workflows: [workflow(), browserWorkflow] })
+      const { domain, principal, accountId, create, get, rows, finishAll, work } = opened
+      const { id: browserContextId } = (await domain.browserContexts.create(accountId, undefined)) ?? {}
+      const context = { workflowId: browserWorkflow.id, browserContextId, persistContext: 'never' as const }
+      const { id: runId } = await queueRun(domain, principal, { ...context, tags: ['context'] })
+      await finishAll()
+      const id = await create({ kind: 'rerun', filter: { tag: ['context'] }, usesBrowserContexts: may })
+      await work()
+      const detail = 'The run has a browser context, and the API key lacks browser-contexts:use.'
+      expect(await get(id)).toMatchObject({ ...counts, firstFailure: may ? null : { runId, detail } })
+      expect((await rows()).filter(({ rerun_of }) => rerun_of === runId)).toHaveLength(counts.done)
+    },
+  )
+
+  test('wake the workers of runs that they cancel or queue, and those who follow the runs', async (test) => {
+    const { domain, create, rows, finishAll, work } = await openWithRuns(test, kind)
+    const { runId } = await claimOne(domain)
+    const count = async (is: (row: Awaited<ReturnType<typeof rows>>[number]) => boolean) =>
+      (await rows()).filter(is).length
+    const cancelNotified = recordNotifications(domain.store, async () => ({
+      requested: await count(({ id, cancel_requested }) => id === runId && cancel_requested === 1),
+      cancelled: await count(({ status }) => status === 'cancelled'),
+      queued: await count(({ rerun_of, status }) => rerun_of !== null && status === 'queued'),
+    }))
+    await create({ kind: 'cancel' })
+    await domain.bulkWorker.once()
+    const cancelled = await cancelNotified()
+    expect(cancelled.cancellations?.requested).toBe(1)
+    expect(cancelled.runs?.cancelled).toBeGreaterThan(0)
+    await work()
+    await finishAll()
+    const rerunNotified = recordNotifications(domain.store, () => count(({ rerun_of }) => rerun_of !== null))
+    await create({ kind: 'rerun' })
+    await domain.bulkWorker.once()
+    expect((await rerunNotified()).queue).toBeGreaterThan(0)
   })
 
   test('repeat the secrets of the runs', async (test) => {
