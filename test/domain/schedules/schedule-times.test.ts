@@ -109,6 +109,20 @@ describe('of the times that are due', () => {
     }
   })
 
+  test('each has a run or was skipped, also exactly a minute late', () => {
+    const late = (missed: 'skip' | 'runOnce', milliseconds: number) =>
+      divideDueTimes(
+        nextTimeOf({ intervalSeconds: 600, startsAt: 0 }),
+        { nextAt: 600_000, missed, isWaiting: false },
+        600_000 + milliseconds,
+      )
+    for (const milliseconds of [0, 59_999]) expect(late('skip', milliseconds).times).toEqual([600_000])
+    for (const milliseconds of [60_000, 60_001]) {
+      expect(late('skip', milliseconds)).toEqual({ times: [], skipped: 600_000 })
+      expect(late('runOnce', milliseconds)).toEqual({ times: [600_000], skipped: undefined })
+    }
+  })
+
   test('skip leaves out those that were missed', () => {
     expect(divide('skip', 10)).toEqual({ times: [10 * minute], skipped: 9 * minute })
   })
