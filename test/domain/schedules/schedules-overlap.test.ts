@@ -1,8 +1,10 @@
 /** A time of a schedule while the run of an earlier time is unfinished. */
 import { describe, expect, test } from 'vitest'
+import { claimOne } from '../../support/claims.ts'
 import { openDomain } from '../../support/domain.ts'
+import { recordNotifications } from '../../support/interleaving.ts'
 import { stores } from '../../support/store-kinds.ts'
-import { minute, openWithSchedule } from './schedule-helpers.ts'
+import { findRuns, minute, openWithSchedule } from './schedule-helpers.ts'
 
 describe.each(stores)('schedules ($name)', (kind) => {
   test('skip a time while an earlier run is unfinished, and say so', async (test) => {
@@ -39,6 +41,18 @@ describe.each(stores)('schedules ($name)', (kind) => {
     await pass(minute)
     expect(await minutes(['cancelled'])).toEqual([1])
     expect(await minutes(['queued'])).toEqual([2])
+  })
+
+  test('wake the worker of the earlier run that is cancelled, and those who follow it', async (test) => {
+    const { domain, id, pass } = await openWithSchedule(test, kind, { overlap: 'cancelPrevious' })
+    await pass(minute)
+    await claimOne(domain)
+    const notified = recordNotifications(
+      domain.store,
+      async () => (await findRuns(domain, id)).rows[0]?.cancel_requested,
+    )
+    await pass(minute)
+    expect(await notified()).toMatchObject({ cancellations: 1, runs: 1 })
   })
 
   test('keep the earlier run if its successor is refused', async (test) => {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { Workflows } from '../../../src/domain/workflows/workflows.ts'
 import { claimableOf } from '../../support/claims.ts'
 import { newAccount, openDomain, queueRun, workflow } from '../../support/domain.ts'
+import { beforeNextWrite, recordNotifications } from '../../support/interleaving.ts'
 import { stores } from '../../support/store-kinds.ts'
 import { findRuns, minute, openWithSchedule } from './schedule-helpers.ts'
 
@@ -130,6 +131,27 @@ describe.each(stores)('schedules ($name)', (kind) => {
     await domain.scheduler.recheck()
     expect(await get()).toMatchObject({ pausedReason: 'workflowRemoved' })
     expect(await minutes()).toEqual([])
+  })
+
+  test('are not paused for variables that the caller has changed in the meantime', async (test) => {
+    let deployed = new Workflows([workflow()])
+    const opened = await openWithSchedule(test, kind, {}, { registry: { current: () => deployed } })
+    const { domain, get, setClock, now, update } = opened
+    const strict = { type: 'object', required: ['name'], properties: { name: { type: 'string' } } }
+    deployed = new Workflows([workflow({ variables: strict })])
+    beforeNextWrite(domain.store, async () => {
+      setClock(now() + 1)
+      await update({ variables: { name: 'Ada' } })
+    })
+    await domain.scheduler.recheck()
+    expect(await get()).toMatchObject({ pausedReason: null, variables: { name: 'Ada' } })
+  })
+
+  test('wake workers when their runs are queued', async (test) => {
+    const { domain, id, pass } = await openWithSchedule(test, kind)
+    const notified = recordNotifications(domain.store, async () => (await findRuns(domain, id)).rows.length)
+    await pass(minute)
+    expect((await notified()).queue).toBe(1)
   })
 
   test('encrypt secret variables for themselves and for each run', async (test) => {
