@@ -10,6 +10,7 @@ import { Runs } from '../../../src/domain/run-api/runs.ts'
 import { Cursors } from '../../../src/storage/cursors.ts'
 import { createManualClock } from '../../support/claims.ts'
 import { newAccount, openDomain, openStore, type Test, workflow } from '../../support/domain.ts'
+import { beforeNextWrite } from '../../support/interleaving.ts'
 import { newRunRow } from '../../support/run-rows.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'
 
@@ -82,6 +83,25 @@ describe.each(stores)('deployments ($name)', (kind) => {
     expect(deployments.installation.get('a')).toMatchObject({ version: '1' })
     expect(await deploy({ a: '2' })).toMatchObject({ activated: true })
     expect(deployments.installation.get('a')).toMatchObject({ version: '2' })
+  })
+
+  test('is compared with what another process has deployed in the meantime', async (test) => {
+    const { domain, deployments, deploy } = await openDeployments(test, kind)
+    const other = await openIn(test, await openStore(test, domain.location, kind))
+    const deployMeanwhile = (versions: Record<string, string>) =>
+      beforeNextWrite(domain.store, () =>
+        other.deploy(snapshotOf(versions), { accountId: null, by: operator, directory: '/other' }),
+      )
+    deployMeanwhile({ a: '1' })
+    const same = await deploy({ a: '1' })
+    expect(same.activated).toBe(false)
+    expect(await deployments.readFiles(same.deployment.id)).toMatchObject({ directory: '/other' })
+    deployMeanwhile({ a: '2' })
+    const { activated, previous } = await deploy({ a: '3' })
+    expect(activated).toBe(true)
+    expect(previous?.workflows).toMatchObject([{ id: 'a', version: '2' }])
+    const activations = await domain.store.read.query.selectFrom('deployment_activations').selectAll().execute()
+    expect(activations).toHaveLength(3)
   })
 
   test('a start does not deploy again what was rolled back, also after the retention of the deployment', async (test) => {
