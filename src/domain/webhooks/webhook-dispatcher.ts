@@ -20,6 +20,8 @@ export interface WebhookDispatcherDependencies {
   log: Logger
   observe?: ObserveWebhook
   now?: () => number
+  /** How long a stopping process waits for responses. */
+  stopMilliseconds?: number
 }
 
 /** Called for each request that was recorded. */
@@ -36,9 +38,6 @@ const intervalMilliseconds = 1000
 
 /** Minimum time between two queries, so that runs that end together share one. */
 const pauseMilliseconds = 5
-
-/** How long a stopping process waits for responses. */
-const stopMilliseconds = 2000
 
 export class WebhookDispatcher {
   readonly #dependencies: WebhookDispatcherDependencies
@@ -69,6 +68,7 @@ export class WebhookDispatcher {
     this.#stopListening()
     clearInterval(this.#timer)
     await this.#running
+    const { stopMilliseconds = 2000 } = this.#dependencies
     const ended = new AbortController()
     await Promise.race([
       Promise.all(this.#attempts).then(() => ended.abort()),

@@ -5,13 +5,17 @@ import { describe, expect, test } from 'vitest'
 import { deleteRun } from '../../../src/domain/run-api/run-erasure.ts'
 import type { WebhookRequest, WebhookResult } from '../../../src/domain/webhooks/send-webhook.ts'
 import { expiredDeliveries, WebhookDeliveries } from '../../../src/domain/webhooks/webhook-deliveries.ts'
-import { WebhookDispatcher } from '../../../src/domain/webhooks/webhook-dispatcher.ts'
+import {
+  WebhookDispatcher,
+  type WebhookDispatcherDependencies,
+} from '../../../src/domain/webhooks/webhook-dispatcher.ts'
 import { eventTypes, type NewEndpoint, WebhookEndpoints } from '../../../src/domain/webhooks/webhook-endpoints.ts'
 import { webhookBacklog } from '../../../src/domain/webhooks/webhooks.sql.ts'
 import { expiredRuns } from '../../../src/maintenance/retention.ts'
 import { Cursors } from '../../../src/storage/cursors.ts'
 import { claimAll, failedAttempt, noRetry } from '../../support/claims.ts'
-import { newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
+import { newAccount, openDomain, openStore, queueRun, type Test, workflow } from '../../support/domain.ts'
+import { beforeNextCommit } from '../../support/interleaving.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'
 
 const by = { kind: 'user', id: null, name: 'Ada' } as const
@@ -45,10 +49,15 @@ async function open(test: Test, kind: StoreKind) {
     sent.push(request)
     return receiver.respond(request)
   }
-  const sender = { send, close: async () => {} }
-  const log = pino({ level: 'silent' })
-  const dispatcher = new WebhookDispatcher({ store, encryption, sender, log, now: clock })
-  test.onTestFinished(() => dispatcher.stop())
+  /** Like another process on the same store. */
+  const newDispatcher = (more: Partial<WebhookDispatcherDependencies> = {}, ofStore = store) => {
+    const sender = { send, close: async () => {} }
+    const log = pino({ level: 'silent' })
+    const created = new WebhookDispatcher({ store: ofStore, encryption, sender, log, now: clock, ...more })
+    test.onTestFinished(() => created.stop())
+    return created
+  }
+  const dispatcher = newDispatcher()
   /** Starts what is due, and waits until it has been recorded. */
   const deliver = async () => {
     await dispatcher.once()
@@ -57,7 +66,8 @@ async function open(test: Test, kind: StoreKind) {
   const pass = (milliseconds: number) => {
     now += milliseconds
   }
-  return { domain, ...account, endpoints, deliveries, create, list, sent, receiver, dispatcher, deliver, pass, clock }
+  const queries = { domain, ...account, endpoints, deliveries, create, list }
+  return { ...queries, sent, receiver, dispatcher, newDispatcher, deliver, pass, clock }
 }
 
 const hour = 3_600_000
@@ -298,17 +308,9 @@ describe.each(stores)('webhooks ($name)', (kind) => {
   })
 
   test('two processes that claim deliveries at the same time send each event once', async (test) => {
-    const { domain, principal, accountId, create, sent, dispatcher, clock } = await open(test, kind)
+    const { domain, principal, accountId, create, sent, dispatcher, newDispatcher } = await open(test, kind)
     await create()
-    const { store, encryption } = domain
-    const send = async (request: WebhookRequest) => {
-      sent.push(request)
-      return accepted
-    }
-    const sender = { send, close: async () => {} }
-    const log = pino({ level: 'silent' })
-    const second = new WebhookDispatcher({ store, encryption, sender, log, now: clock })
-    test.onTestFinished(() => second.stop())
+    const second = newDispatcher()
     for (let count = 0; count < 10; count += 1) {
       await domain.runs.cancel(accountId, (await queueRun(domain, principal)).id)
     }
@@ -316,6 +318,76 @@ describe.each(stores)('webhooks ($name)', (kind) => {
     await Promise.all([dispatcher.idle(), second.idle()])
     expect(new Set(sent.map(({ headers }) => headers['webhook-id'])).size).toBe(10)
     expect(sent).toHaveLength(10)
+  })
+
+  test('a delivery that another process is about to claim is sent by it alone', async (test) => {
+    const { domain, principal, accountId, create, list, sent, dispatcher, newDispatcher } = await open(test, kind)
+    const { id } = await create()
+    const second = newDispatcher({}, await openStore(test, domain.location, kind))
+    await domain.runs.cancel(accountId, (await queueRun(domain, principal)).id)
+    const claimed = beforeNextCommit(domain.store, () => second.once())
+    await Promise.all([dispatcher.once(), claimed])
+    await Promise.all([dispatcher.idle(), second.idle()])
+    expect(sent).toHaveLength(1)
+    expect((await list(id)).map(({ status, attempts }) => [status, attempts])).toEqual([['delivered', 1]])
+  })
+
+  test('a response that arrives after the lease of its attempt does not replace that of a later attempt', async (test) => {
+    const opened = await open(test, kind)
+    const { domain, principal, accountId, create, list, sent, receiver, dispatcher, newDispatcher, pass } = opened
+    const { id } = await create()
+    await domain.runs.cancel(accountId, (await queueRun(domain, principal)).id)
+    const late = Promise.withResolvers<WebhookResult>()
+    receiver.respond = () => late.promise
+    await dispatcher.once()
+    expect(sent).toHaveLength(1)
+    receiver.respond = async () => accepted
+    pass(60_000)
+    const second = newDispatcher()
+    await second.once()
+    await second.idle()
+    const delivered = { status: 'delivered', attempts: 2, response_status: 204, next_attempt_at: null }
+    expect(await list(id)).toMatchObject([delivered])
+    late.resolve(refused)
+    await dispatcher.idle()
+    expect(await list(id)).toMatchObject([delivered])
+  })
+
+  test('a delivery that was aborted because its process stopped is due at once', async (test) => {
+    const { domain, principal, accountId, create, list, sent, newDispatcher, deliver } = await open(test, kind)
+    const { id } = await create()
+    await domain.runs.cancel(accountId, (await queueRun(domain, principal)).id)
+    const send = (_: WebhookRequest, signal: AbortSignal) =>
+      new Promise<WebhookResult>((resolve) => {
+        signal.addEventListener('abort', () => resolve({ status: null, body: null, error: 'aborted' }))
+      })
+    const stopping = newDispatcher({ sender: { send, close: async () => {} }, stopMilliseconds: 1 })
+    await stopping.once()
+    await stopping.stop()
+    expect(await list(id)).toMatchObject([{ status: 'pending', attempts: 1 }])
+    await deliver()
+    expect(sent).toHaveLength(1)
+    expect(await list(id)).toMatchObject([{ status: 'delivered', attempts: 2 }])
+  })
+
+  test('no delivery of another account, nor of another endpoint, is found or sent again', async (test) => {
+    const { domain, accountId, create, deliveries } = await open(test, kind)
+    const other = await newAccount(domain)
+    const add = async (ofAccount: string) => {
+      const { id } = await create({ enabled: false }, ofAccount)
+      const delivery = await deliveries.sendTest(ofAccount, id, by)
+      return { account: ofAccount, endpoint: id, delivery: delivery?.id ?? '' }
+    }
+    const items = [await add(accountId), await add(accountId), await add(other.accountId)]
+    for (const { account } of items)
+      for (const { endpoint } of items)
+        for (const { delivery } of items) {
+          const isOwn = items.some(
+            (each) => each.account === account && each.endpoint === endpoint && each.delivery === delivery,
+          )
+          expect((await deliveries.get(account, endpoint, delivery))?.id).toBe(isOwn ? delivery : undefined)
+          expect((await deliveries.redeliver(account, endpoint, delivery, by))?.id).toBe(isOwn ? delivery : undefined)
+        }
   })
 
   test('enabling sends what was pending, and old deliveries are purged', async (test) => {
