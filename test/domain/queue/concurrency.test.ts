@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../../src/domain/queue/attempts.ts'
 import { claimAll, claimableOf, createManualClock, failedAttempt, leaseSeconds, noRetry } from '../../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, type Test, workflow } from '../../support/domain.ts'
+import { beforeNextCommit } from '../../support/interleaving.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'
 
 const perKey = (limit: number) => workflow({ concurrency: { limit, per: 'key' } })
@@ -38,6 +39,24 @@ describe.each(stores)('concurrency ($name)', (kind) => {
     await end(domain, claims[1])
     await end(domain, claims[2])
     expect(idsOf(await claimAll(domain.queue, domain))).toEqual([mine[2]])
+  })
+
+  test.for([
+    ['account', perAccount(1)],
+    ['key', perKey(1)],
+    ['workflow', workflow({ concurrency: { limit: 1, per: 'workflow' } })],
+    ['throttle', workflow({ throttle: { limit: 1, periodSeconds: 60, per: 'workflow' } })],
+  ] as const)('two workers that claim at the same time keep the limit per %s', async ([per, limited], test) => {
+    const { domain, queue } = await open(test, kind, [limited])
+    const second = await openDomain(test, { kind, location: domain.location, workflows: [limited] })
+    for (const _ of [1, 2]) await queue(per === 'key' ? 'a' : undefined)
+    let claims: Claim[] = []
+    const ended = beforeNextCommit(domain.store, async () => {
+      claims = await claimAll(second.queue, second)
+    })
+    const first = await claimAll(domain.queue, domain)
+    await ended
+    expect([...first, ...claims]).toHaveLength(1)
   })
 
   test('a limit per key holds up runs with the same key only, and starts them by priority and age', async (test) => {
