@@ -209,4 +209,28 @@ describe('every response', () => {
     const missing = await visitor().get('/assets/0000000000/pico.css')
     expect([missing.status, missing.headers['cache-control']]).toEqual([404, 'no-store'])
   })
+
+  test('is compressed for readers who accept it, unless it answers a form', async () => {
+    const { visitor: ada } = await signIn(dashboard)
+    const cookie = [...ada.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const read = async (path: string, init: RequestInit = {}) => {
+      const headers = { Cookie: cookie, 'Accept-Encoding': 'gzip', 'Sec-Fetch-Site': 'same-origin' }
+      const response = await fetch(`${dashboard.url}${path}`, { ...init, headers })
+      return {
+        encoding: response.headers.get('content-encoding'),
+        vary: response.headers.get('vary'),
+        text: await response.text(),
+      }
+    }
+    const page = await read('/runs')
+    expect([page.encoding, page.vary]).toEqual(['gzip', 'Accept-Encoding'])
+    expect(page.text).toBe((await ada.get('/runs')).text)
+    const style = await read(assetPath('dashboard.css'))
+    expect([style.encoding, style.text]).toEqual(['gzip', (await ada.get(assetPath('dashboard.css'))).text])
+    const form = { method: 'POST', body: new URLSearchParams({ name: 'Key', lifetime: 'soon' }) }
+    expect(await read('/api-keys/new', form)).toMatchObject({
+      encoding: null,
+      text: expect.stringContaining('</html>'),
+    })
+  })
 })

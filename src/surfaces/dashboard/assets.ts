@@ -1,7 +1,12 @@
-/** Style sheets and scripts, read at start and served under a path that contains their hash, so that browsers cache them. */
+/**
+ * Style sheets and scripts, read at start and served under a path that contains their hash, so that browsers cache them;
+ * and how they and the pages are compressed.
+ */
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { Router } from 'express'
+import { promisify } from 'node:util'
+import { gzip, type ZlibOptions } from 'node:zlib'
+import { type Response, Router } from 'express'
 import type { Tone } from './html.ts'
 
 /** Concatenated in this order: later style sheets override earlier ones. */
@@ -60,13 +65,28 @@ export function assetPath(name: keyof typeof files | `icon-${Tone}.svg`): string
   return `/assets/${version}/${name}`
 }
 
+export const compress = promisify<string | Buffer, ZlibOptions, Buffer>(gzip)
+
+/** Whether a response of this size is to be compressed. If so, sets its headers. */
+export function compresses(response: Response, bytes: number): boolean {
+  response.vary('Accept-Encoding')
+  if (bytes < 1024 || response.req.acceptsEncodings('gzip', 'identity') !== 'gzip') return false
+  response.set('Content-Encoding', 'gzip')
+  return true
+}
+
 export function assetRouter(): Router {
   const router = Router()
-  router.get(`/assets/${version}/:name`, (request, response, next) => {
-    const content = contents.get(request.params.name)
+  const compressed = new Map<string, Promise<Buffer>>()
+  router.get(`/assets/${version}/:name`, async (request, response, next) => {
+    const { name } = request.params
+    const content = contents.get(name)
     if (!content) return next()
     response.set({ 'Cache-Control': 'public, max-age=31536000, immutable', 'X-Content-Type-Options': 'nosniff' })
-    response.type(request.params.name).send(content)
+    response.type(name)
+    if (!compresses(response, content.length)) return void response.send(content)
+    if (!compressed.has(name)) compressed.set(name, compress(content, {}))
+    response.send(await compressed.get(name))
   })
   return router
 }

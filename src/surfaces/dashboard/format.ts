@@ -102,6 +102,8 @@ const dayMilliseconds = 24 * 60 * 60 * 1000
 
 /** What the clock of the zone shows, as if it were UTC. */
 function toLocal(at: number, zone: string): number {
+  // The charts have it for each bar, and a format takes 60 µs to create.
+  if (zone === 'UTC') return at
   // The format of Sweden is that of ISO 8601.
   const text = new Intl.DateTimeFormat('sv', { timeZone: zone, dateStyle: 'short', timeStyle: 'medium' }).format(at)
   return Date.parse(`${text.replace(' ', 'T')}Z`) + (((at % 1000) + 1000) % 1000)

@@ -60,13 +60,25 @@ export function copyableId(elementId: string, id: string, label: string): Html {
     <button type="button" class="quiet" data-copy="#${elementId}" aria-label="${label}" hidden>Copy</button></span>`
 }
 
-/** An empty column title is for the column of actions. On a phone, each row becomes a block of labelled values. */
-export function table(columns: string[], rows: (Html | string)[][], caption: string): Html {
-  const head = columns.map((title) => html`<th scope="col">${title || html`<span class="unseen">Actions</span>`}</th>`)
-  const body = rows.map(
-    (cells) =>
-      html`<tr>${cells.map((cell, index) => html`<td data-title="${columns[index] ?? ''}"><div>${cell}</div></td>`)}</tr>`,
+/** An empty title is for the column of actions. Numbers are aligned at their end. */
+type Column = string | { number: string }
+
+/** On a phone, each row becomes a block of labelled values. */
+export function table(columns: Column[], rows: (Html | string)[][], caption: string): Html {
+  const shown = columns.map((column) =>
+    typeof column === 'string'
+      ? { title: column, kind: nothing }
+      : { title: column.number, kind: html`class="number"` },
   )
+  const head = shown.map(
+    ({ title, kind }) => html`<th scope="col" ${kind}>${title || html`<span class="unseen">Actions</span>`}</th>`,
+  )
+  const body = rows.map((cells) => {
+    const rendered = cells.map((cell, index) => {
+      return html`<td data-title="${shown[index]?.title}" ${shown[index]?.kind}><div>${cell}</div></td>`
+    })
+    return html`<tr>${rendered}</tr>`
+  })
   return html`<div class="table"><table>
     <caption class="unseen">${caption}</caption>
     <thead><tr>${head}</tr></thead>

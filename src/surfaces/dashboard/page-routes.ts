@@ -5,6 +5,7 @@ import type { SessionData } from 'express-session'
 import helmet from 'helmet'
 import { largeBytesMin } from '../../contract/body.ts'
 import { toActor } from '../../domain/accounts/user.ts'
+import { compress, compresses } from './assets.ts'
 import type { Dependencies } from './dependencies.ts'
 import { readFormFields, readFormFile, submittedFile, submittedForm } from './form-body.ts'
 import type { Html } from './html.ts'
@@ -169,10 +170,11 @@ export async function sendPage(response: Response, request: PageRequest, page: P
 }
 
 export async function sendHtml(response: Response, status: number, document: Html): Promise<void> {
-  response
-    .status(status)
-    .type('html')
-    .send(String(await document))
+  const text = String(await document)
+  response.status(status).type('html')
+  // Responses to forms may contain a new secret beside what was submitted, which compression would let others guess.
+  if (response.req.method !== 'GET' || !compresses(response, text.length)) return void response.send(text)
+  response.send(await compress(text, { level: 3 }))
 }
 
 // Security headers and the protection against cross-site request forgery.

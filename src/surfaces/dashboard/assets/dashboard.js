@@ -134,6 +134,8 @@ class LiveElement {
 }
 
 showCopyButtons()
+// The tabs scroll on a phone.
+document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
 for (const button of document.querySelectorAll('button.theme')) enableThemeButton(button)
 for (const form of document.querySelectorAll('[data-submit-on-change]')) submitOnChange(form)
 for (const input of document.querySelectorAll('[data-zone]')) setZone(input)

@@ -300,7 +300,7 @@ const noContexts = emptyState(
     <p>${createButton}</p>`,
 )
 
-const columns = ['Name', 'Status', 'Version', 'Sites', 'Size', 'Updated', 'Last used']
+const columns = ['Name', 'Status', { number: 'Version' }, 'Sites', { number: 'Size' }, 'Updated', 'Last used']
 
 function renderContextTable(contexts: BrowserContext[]): Html {
   const rows = contexts.map((context) => [
@@ -382,7 +382,7 @@ function renderVersions({ context, versions, queuerLabel }: ContextPage): Html {
     ]
   })
   return html`<h2>Versions</h2>
-    ${table(['Version', 'Saved', 'Saved by', 'Sites', 'Size', ''], rows, 'Versions, newest first')}`
+    ${table(['Version', 'Saved', 'Saved by', 'Sites', { number: 'Size' }, ''], rows, 'Versions, newest first')}`
 }
 
 /** Who saved the version, and from which one it was restored. */

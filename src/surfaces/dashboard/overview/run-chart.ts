@@ -40,7 +40,11 @@ export function renderRunChart(buckets: TimeBucket[], title: string): Html {
     ...kinds.map((kind) => String(each[kind])),
   ])
   const step = style === 'day' ? barsPerTwoDays : Math.ceil(bars.length / axisLabels)
-  const ticks = bars.filter((_, index) => index % step === 0)
+  const cells = bars.map(({ startsAt }, index) => {
+    if (index === bars.length - 1) return html`<span>now</span>`
+    // A label too close to "now" would overlap it.
+    return index % step === 0 && index < bars.length - step / 2 ? recentTime(startsAt, style) : html`<span></span>`
+  })
   return html`<figure class="card chart">
     <figcaption>
       <h2>${title}</h2>
@@ -52,11 +56,11 @@ export function renderRunChart(buckets: TimeBucket[], title: string): Html {
         ${[0, 0.5, 1].map((share) => renderLine(share, pitch * bars.length))}
         ${bars.map((bar, index) => renderBar(bar, index, top))}
       </svg>
-      <p class="axis">${ticks.map(({ startsAt }) => recentTime(startsAt, style))}<span>now</span></p>
+      <p class="axis">${cells}</p>
     </div>
     <details>
       <summary>Show as table</summary>
-      ${table(['Queued from', 'Succeeded', 'Failed', 'Cancelled or expired'], rows, summary)}
+      ${table(['Queued from', ...['Succeeded', 'Failed', 'Cancelled or expired'].map((number) => ({ number }))], rows, summary)}
     </details>
   </figure>`
 }
@@ -94,11 +98,11 @@ export function renderSparkline(history: OutcomeCounts[]): Html {
     aria-hidden="true">${renderLine(0, pitch * history.length)}${bars}</svg>`
 }
 
-/** To 1, 2 or 5 times a power of ten, but an even number, since half of it is on the axis. */
+/** To a round number at most a third higher, and even, since half of it is on the axis. */
 function roundUp(count: number): number {
   const power = 10 ** Math.floor(Math.log10(count))
-  const rounded = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= count) ?? count
-  return rounded % 2 === 0 ? rounded : rounded + 1
+  const round = [1, 1.2, 1.6, 2, 3, 4, 6, 8, 10, 20].map((each) => Math.round(each * power))
+  return round.find((each) => each >= count && each % 2 === 0) ?? count
 }
 
 function describe(counted: Outcomes): string {

@@ -20,7 +20,7 @@ export function renderArtifacts({ id, artifacts: all }: Pick<Run, 'id' | 'artifa
     time(expiresAt, 'exact'),
   ])
   return html`<h2>Artifacts</h2>
-    ${table(['File', 'Type', 'Size', 'Available until'], rows, 'Artifacts')} ${renderPreviews(id, artifacts)}`
+    ${table(['File', 'Type', { number: 'Size' }, 'Available until'], rows, 'Artifacts')} ${renderPreviews(id, artifacts)}`
 }
 
 export function renderPreviews(runId: string, artifacts: readonly Artifact[]): Html | '' {

@@ -31,7 +31,7 @@ export function renderRunTable({ runs, workflows, queuerLabel }: RunTable): Html
     html`<span>${renderRunDuration(run)}</span>`,
     queuerLabel(run),
   ])
-  return html`<div class="run-list">${table(['Status', 'Workflow', 'Queued', 'Duration', 'Queued by'], rows, 'Runs, newest first')}</div>`
+  return html`<div class="run-list">${table(['Status', 'Workflow', 'Queued', { number: 'Duration' }, 'Queued by'], rows, 'Runs, newest first')}</div>`
 }
 
 const errorLengthMax = 120

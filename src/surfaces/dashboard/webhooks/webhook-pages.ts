@@ -218,7 +218,7 @@ function renderEndpointTable(endpoints: WebhookEndpoint[], summaries: Map<string
       formatCount(failed),
     ]
   })
-  const columns = ['Address', 'Events', 'Status', 'Last delivery', 'Pending', 'Failed']
+  const columns = ['Address', 'Events', 'Status', 'Last delivery', { number: 'Pending' }, { number: 'Failed' }]
   return table(columns, rows, 'Webhook endpoints, newest first')
 }
 

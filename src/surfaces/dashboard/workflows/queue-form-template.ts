@@ -4,7 +4,7 @@ import { mask } from '../../../domain/workflows/secrets.ts'
 import { time } from '../format.ts'
 import { attribute, type Html, html, labelledField, nothing, notice, textArea } from '../html.ts'
 import { runLink } from '../runs/run-labels.ts'
-import { type FormValue, formatErrors } from './form-values.ts'
+import { defaultFormValues, type FormValue, formatErrors } from './form-values.ts'
 import { hiddenSecret } from './json-input.ts'
 import type { QueueForm } from './queue-form.ts'
 import {
@@ -47,13 +47,26 @@ function renderModeLink({ workflow, mode, jsonOnly, from, context: { contextId }
   return html`<a href="${path}">${mode === 'json' ? 'Edit as fields' : 'Edit as JSON'}</a>`
 }
 
-function renderFields({ fields, values, from }: QueueForm): Html {
+/** More fields than fit on a screen. */
+const foldedMin = 7
+
+/** Of many fields, those that must be filled in come first, and the others are folded unless one has a value to see. */
+export function renderFields({ fields, values, from }: Pick<QueueForm, 'fields' | 'values' | 'from'>): Html {
   if (fields.length === 0) return html`<p>This workflow takes no variables.</p>`
-  const rendered = fields.map((field) => {
+  const entered = (field: VariableField) => values.get(field.name) ?? { text: '' }
+  const render = (field: VariableField) => {
     const keepsSecret = field.isSecret && from !== undefined && Object.hasOwn(from.variables, field.name)
-    return renderVariableField(field, values.get(field.name) ?? { text: '' }, keepsSecret)
+    return renderVariableField(field, entered(field), keepsSecret)
+  }
+  const [required = [], optional = []] = [true, false].map((is) => fields.filter((field) => field.required === is))
+  if (fields.length < foldedMin || optional.length < 2) return html`${fields.map(render)}`
+  const defaults = defaultFormValues(fields)
+  const isOpen = optional.some((field) => {
+    const { text, error, isHidden } = entered(field)
+    return error !== undefined || isHidden === true || text !== defaults.get(field.name)?.text
   })
-  return html`${rendered}`
+  return html`${required.map(render)}
+    <details ${attribute('open', isOpen)}><summary>${optional.length} optional variables</summary>${optional.map(render)}</details>`
 }
 
 function renderJson({ json, jsonOnly, from }: QueueForm): Html {
