@@ -189,3 +189,23 @@ test.for([
   }
   expect(await browserErrors(page)).toEqual([])
 })
+
+test('text of an input method and of the clipboard reaches the page', async (context) => {
+  const { page, end } = await watchRun(context, { ask: asking })
+  await page.getByRole('button', { name: 'Watch live' }).click()
+  await untilFrames(page, 1)
+  await page.getByRole('button', { name: 'Take over' }).click()
+  await page.getByText(/^You have control\./).waitFor()
+  await clickAt(page, 250, 130)
+  await page.keyboard.type('to: ')
+  const protocol = await page.context().newCDPSession(page)
+  await protocol.send('Input.imeSetComposition', { text: 'にほ', selectionStart: 2, selectionEnd: 2 })
+  await protocol.send('Input.insertText', { text: '日本' })
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  await page.evaluate(() => navigator.clipboard.writeText(', Ōsaka'))
+  await page.keyboard.press('Control+v')
+  await clickAt(page, 250, 230)
+  await page.getByRole('button', { name: 'Hand back' }).click()
+  expect((await end()).output).toEqual([true, 'to: 日本, Ōsaka'])
+  expect(await browserErrors(page)).toEqual([])
+})

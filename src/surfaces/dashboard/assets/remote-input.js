@@ -7,6 +7,8 @@ export class RemoteInput {
   /** Size of the remote page in CSS pixels. */
   size = { width: 1, height: 1 }
   #element
+  /** Has the focus while the page is controlled: input methods and the clipboard work with editable elements only. */
+  #keys = document.createElement('textarea')
   #post
   #isEnabled = false
   #waiting = []
@@ -24,7 +26,7 @@ export class RemoteInput {
     listen('mousedown', (event) => {
       event.preventDefault()
       // Scrolling would move the picture under the mouse.
-      element.focus({ preventScroll: true })
+      this.#keys.focus({ preventScroll: true })
       this.#mouse(event, 'mousePressed')
     })
     listen('mouseup', (event) => this.#mouse(event, 'mouseReleased'))
@@ -36,18 +38,23 @@ export class RemoteInput {
     })
     listen('keydown', (event) => this.#key(event, 'keyDown'))
     listen('keyup', (event) => this.#key(event, 'keyUp'))
-    listen('paste', (event) => this.send({ type: 'text', text: event.clipboardData.getData('text').slice(0, 10_000) }))
+    listen('paste', (event) => {
+      event.preventDefault()
+      this.#text(event.clipboardData.getData('text'))
+    })
+    // What input methods, dead keys and the keyboards of phones write.
+    listen('compositionend', () => this.#takeText())
+    listen('input', (event) => !event.isComposing && this.#takeText())
+    listen('beforeinput', ({ inputType }) => inputType === 'deleteContentBackward' && this.#press('Backspace', 8))
+    this.#keys.setAttribute('aria-label', 'Remote page. Shift+Esc leaves it.')
+    for (const name of ['autocomplete', 'autocapitalize', 'spellcheck']) this.#keys.setAttribute(name, 'off')
   }
 
   set isEnabled(isEnabled) {
     this.#isEnabled = isEnabled
     this.#element.toggleAttribute('data-controlled', isEnabled)
-    // Only then can the picture have the focus.
-    if (isEnabled) {
-      this.#element.tabIndex = 0
-      this.#element.setAttribute('role', 'application')
-      this.#element.setAttribute('aria-label', 'Remote page. Shift+Esc leaves it.')
-    } else for (const name of ['tabindex', 'role', 'aria-label']) this.#element.removeAttribute(name)
+    if (!isEnabled) this.#keys.remove()
+    else if (!this.#keys.isConnected) this.#element.append(this.#keys)
   }
 
   send(input) {
@@ -87,7 +94,9 @@ export class RemoteInput {
   }
 
   #key(event, type) {
-    if (event.key === 'Escape' && event.shiftKey) return this.#element.blur()
+    if (event.key === 'Escape' && event.shiftKey) return this.#keys.blur()
+    // An input method has the key. Its text follows.
+    if (event.isComposing || event.keyCode === 229 || event.key === 'Dead') return
     const isShortcut = event.ctrlKey || event.metaKey
     // The paste event has the text.
     if (isShortcut && event.key.toLowerCase() === 'v') return
@@ -95,6 +104,21 @@ export class RemoteInput {
     const { key, code, keyCode } = event
     const text = isShortcut ? '' : key === 'Enter' ? '\r' : [...key].length === 1 ? key : ''
     this.send({ type: 'key', event: type, key, code, keyCode, text, modifiers: modifiersOf(event) })
+  }
+
+  #press(key, keyCode) {
+    const pressed = { type: 'key', key, code: key, keyCode, text: '', modifiers: 0 }
+    for (const event of ['keyDown', 'keyUp']) this.send({ ...pressed, event })
+  }
+
+  #takeText() {
+    const text = this.#keys.value
+    this.#keys.value = ''
+    this.#text(text)
+  }
+
+  #text(text) {
+    if (text !== '') this.send({ type: 'text', text: text.slice(0, 10_000) })
   }
 }
 
