@@ -8,28 +8,21 @@ import type { AddressInfo } from 'node:net'
 import express, { type Express } from 'express'
 import { pino } from 'pino'
 import { v7 as uuid } from 'uuid'
+import { readConfig } from '../src/config/config.ts'
 import { listen } from '../src/contract/listener.ts'
 import { mountDocument } from '../src/contract/mount.ts'
 import { Accounts } from '../src/domain/accounts/accounts.ts'
 import { apiKeyRealm, type Principal } from '../src/domain/api-keys/api-key.ts'
 import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
-import { RunTokens } from '../src/domain/api-keys/run-tokens.ts'
 import { operator } from '../src/domain/audit-log/audit-log.ts'
-import { BulkActions } from '../src/domain/bulk-actions/bulk-actions.ts'
+import { createDomain } from '../src/domain/create-domain.ts'
 import { buildSnapshot } from '../src/domain/deployments/build-snapshot.ts'
 import { snapshotId } from '../src/domain/deployments/snapshot.ts'
 import { domainProblemTypes } from '../src/domain/problems.ts'
 import { insertRuns, type NewRun } from '../src/domain/queue/enqueue-batcher.ts'
-import { RunArtifacts } from '../src/domain/run-api/artifacts.ts'
-import { RunFeed } from '../src/domain/run-api/run-feed.ts'
-import { Runs } from '../src/domain/run-api/runs.ts'
-import { Schedules } from '../src/domain/schedules/schedules.ts'
-import { WebhookDeliveries } from '../src/domain/webhooks/webhook-deliveries.ts'
-import { WebhookEndpoints } from '../src/domain/webhooks/webhook-endpoints.ts'
 import { Workflows } from '../src/domain/workflows/workflows.ts'
 import type { Document } from '../src/openapi/document.ts'
 import { executionContract, knownScopes } from '../src/openapi/served-documents.ts'
-import { Cursors } from '../src/storage/cursors.ts'
 import { Encryption } from '../src/storage/encryption.ts'
 import { createKeyFile, KeyFile, keyFilePath } from '../src/storage/key-file.ts'
 import { openSqliteStore } from '../src/storage/sqlite/sqlite-store.ts'
@@ -126,41 +119,19 @@ async function service(document: Document, more: object): Promise<RequestListene
   const snapshot = await buildSnapshot(new URL('./workflows', import.meta.url).pathname)
   const served = new Workflows(snapshot.workflows, snapshotId(snapshot, null))
   const workflows = { current: () => served }
-  const artifacts = new RunArtifacts(store, 30)
-  const cursors = new Cursors(encryption)
-  const feed = new RunFeed(store)
-  const executionUrl = () => ''
-  const runs = new Runs({ store, workflows, encryption, cursors, artifacts })
-  const runTokens = new RunTokens(encryption, apiKeys)
-  const webhooks = {
-    webhookEndpoints: new WebhookEndpoints(store, encryption, cursors),
-    webhookDeliveries: new WebhookDeliveries(store, cursors),
-    webhookPrivateAddresses: undefined,
-  }
-  const schedules = new Schedules({ ...{ store, encryption, cursors, workflows, runs }, schedulesMax: 0 })
-  const bulkActions = new BulkActions(store, encryption)
-  const domain = {
-    runs,
-    bulkActions,
-    schedules,
-    artifacts,
-    workflows,
-    cursors,
-    feed,
-    executionUrl,
-    runTokens,
-    ...webhooks,
-  }
+  const log = pino({ level: 'info' }, pino.destination({ ...logOutput, dest: '/dev/null' }))
+  const config = { ...readConfig({}), QUEUED_RUNS_MAX: 0, SCHEDULES_MAX: 0, ACCOUNT_CONCURRENCY: 0 }
+  const domain = createDomain({ config, store, workflows, encryption, artifactRetentionDays: 30, log })
   return mountDocument({
     name: 'execution',
     realm: apiKeyRealm,
     problemTypes: domainProblemTypes,
     document,
-    handlers: { ...executionApi(domain), ...more },
+    handlers: { ...executionApi({ ...domain, executionUrl: () => '' }), ...more },
     authenticate: (value) => apiKeys.authenticate(value),
     isUnavailable: (error) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
-    log: pino({ level: 'info' }, pino.destination({ ...logOutput, dest: '/dev/null' })),
+    log,
   })
 }
 

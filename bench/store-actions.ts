@@ -45,7 +45,7 @@ export async function createActions(store: Store, apiKey: string): Promise<Actio
   return {
     ...(await callerActions(store, runs, { accountId, apiKeyId, apiKey })),
     ...workerActions(store, runs, workflows, accountId),
-    'run maintenance when nothing is due': () => new Maintenance(store, retention, fail).once(),
+    'run maintenance when nothing is due': () => new Maintenance({ store, retention, log: { warn: fail } }).once(),
     'count runs for /metrics': () =>
       queueDepth(store.read, { ofWorkflow: () => Number.POSITIVE_INFINITY, ofAccount: Number.POSITIVE_INFINITY }),
   }

@@ -20,6 +20,7 @@ import { WebhookSender } from './domain/webhooks/send-webhook.ts'
 import { WebhookDispatcher } from './domain/webhooks/webhook-dispatcher.ts'
 import { builderIdentity, executorIdentity } from './domain/workflows/executor-identity.ts'
 import type { Workflow } from './domain/workflows/workflow.ts'
+import { Maintenance } from './maintenance/maintenance.ts'
 import { retentionFrom } from './maintenance/retention.ts'
 import { knownScopes } from './openapi/served-documents.ts'
 import type { Store } from './storage/store.ts'
@@ -27,9 +28,9 @@ import type { Management } from './surfaces/management/management.ts'
 import { Metrics } from './surfaces/management/metrics.ts'
 import { Readiness } from './surfaces/management/readiness.ts'
 import { type Addresses, type Role, readRoles, type Surface } from './surfaces/roles.ts'
-import { openTracing, tracedStore } from './telemetry/tracing.ts'
+import { openTracing, type Tracing, tracedStore } from './telemetry/tracing.ts'
 import { AttemptSpans, type ObserveAttempt } from './worker/attempt/attempt-observer.ts'
-import { createMaintenance, createWorker, workerSettings } from './worker/create-worker.ts'
+import { createWorker } from './worker/create-worker.ts'
 import { serveMetricsToParent, WorkerProcess } from './worker/worker-process.ts'
 
 export interface Service extends Addresses {
@@ -53,7 +54,8 @@ interface StartOptions {
 }
 
 /**
- * Serves the surfaces of the given roles and the management address; resolves when they accept requests.
+ * Serves the surfaces of the given roles and the management address; resolves when they accept requests. If that fails,
+ * everything that was opened is closed.
  *
  * @param command the module that runs a worker when started with the argument `worker`.
  */
@@ -62,42 +64,127 @@ export async function startService(
   log: Logger,
   command: string,
   roles: ReadonlySet<Role> = readRoles([]),
-  { build = buildSnapshot, allowBreaking = false }: StartOptions = {},
+  options: StartOptions = {},
 ): Promise<Service> {
+  const { opened, close } = await serviceSteps({ config, log, command, roles, options }).open()
+  const { listeners, deployments, firstAccount, welcomeToken } = opened
+  return {
+    ...listeners.addresses,
+    welcomeUrl: welcomeToken && `${listeners.addresses.dashboardUrl}/links/${welcomeToken}`,
+    managementUrl: listeners.management.url,
+    workflows: deployments.installation.list(),
+    listening: new Map([...listeners.surfaces].map(([name, { url }]) => [name, url])),
+    firstAccount,
+    stop: close,
+  }
+}
+
+interface ServiceStart {
+  config: Config
+  log: Logger
+  command: string
+  roles: ReadonlySet<Role>
+  options: StartOptions
+}
+
+/** The order of a start. What closes in which phase of a stop stands at the step that opens it. */
+export function serviceSteps(start: ServiceStart) {
+  const { config, log } = start
+  return withStore(
+    new Steps().step('code', () => loadCode(start)),
+    config,
+    log,
+  )
+    .step('domain', (opened) => openServiceDomain(config, log, opened), {
+      followers: ({ domain, deployments }) => {
+        domain.feed.close()
+        deployments.close()
+      },
+      apiKeys: ({ domain }) => domain.apiKeys.close(),
+      refusals: ({ domain }) => domain.refusals.close(),
+    })
+    .step('workflows', (opened) => deployWorkflows(start, opened))
+    .step('listeners', (opened) => openListeners(start, opened), {
+      drain: ({ listeners }) => {
+        for (const listener of listeners.surfaces.values()) listener.drain()
+      },
+      work: ({ listeners }) =>
+        Promise.all([...listeners.surfaces.values()].map((listener) => listener.stop(config.SHUTDOWN_SECONDS))),
+      management: ({ listeners }) => listeners.management.stop(0),
+    })
+    .step('maintenance', ({ maintenance }) => maintenance.start(), { work: ({ maintenance }) => maintenance.stop() })
+    .step('webhooks', ({ webhooks }) => webhooks.start(), { work: ({ webhooks }) => webhooks.stop() })
+    .step('worker', ({ worker }) => worker?.start(), {
+      workerStop: ({ worker }) => void worker?.stop(),
+      work: ({ worker }) => worker?.stop(),
+    })
+    .step('readiness', ({ readiness }) => readiness.start(), {
+      unready: ({ readiness }) => readiness.stop(),
+      wait: () => delay(config.DRAIN_SECONDS * 1000),
+    })
+}
+
+/** Starts what takes long and needs no store. */
+function loadCode({ config, roles, options: { build = buildSnapshot } }: ServiceStart) {
   // A process without workers may run as any user.
   const identity = roles.has('worker') ? executorIdentity(config) : builderIdentity(config)
   const { WORKFLOWS_DIR: directory } = config
   const building = directory === undefined ? undefined : build(directory, { identity })
-  // Awaited below. If the store cannot be opened, that is the error to report.
-  building?.catch(() => {})
-  const [{ listenOnSurfaces }, untraced, tracing] = await Promise.all([
-    // Loaded on demand: a worker process needs neither Express nor the dashboard.
-    import('./surfaces/serve-surfaces.ts'),
-    openStore(config),
-    openTracing(config, log),
-  ])
+  // Loaded on demand: a worker process needs neither Express nor the dashboard.
+  const surfaces = import('./surfaces/serve-surfaces.ts')
+  // Awaited by later steps. If the store cannot be opened, that is the error to report.
+  for (const promise of [building, surfaces]) promise?.catch(() => {})
+  return { building, surfaces }
+}
+
+async function openServiceDomain(config: Config, log: Logger, { untraced, tracing }: OpenStore) {
   const store = tracing ? tracedStore(untraced) : untraced
   const metrics = new Metrics('service', untraced)
   const encryption = await openEncryption(config, store)
   const deployments = new Deployments(store, (err) => log.warn({ err }, 'reading deployments failed; retrying'))
   const retention = retentionFrom(config)
-  const settings = { config, workflows: deployments, artifactRetentionDays: retention.artifacts }
-  const domain = createDomain({ ...settings, store, encryption, observer: metrics.runs, log })
-  const { usage, scheduler, bulkWorker } = domain
-  const maintenance = createMaintenance(store, retention, log, metrics.runs, usage, deployments, scheduler, bulkWorker)
-  const { accounts, links } = domain
-  const firstAccount = await retryAtStart(() => accounts.createFirst())
+  const settings = {
+    config,
+    store,
+    encryption,
+    log,
+    observer: metrics.runs,
+    artifactRetentionDays: retention.artifacts,
+  }
+  const domain = { ...createDomain({ ...settings, workflows: deployments }), retention }
+  const maintenance = new Maintenance({ ...domain, log })
+  return { store, metrics, encryption, deployments, domain, maintenance }
+}
+
+type Code = ReturnType<typeof loadCode>
+type OpenDomain = Awaited<ReturnType<typeof openServiceDomain>>
+
+async function deployWorkflows(start: ServiceStart, { domain, deployments, metrics, building }: Code & OpenDomain) {
+  const { config, log, roles, options } = start
+  const firstAccount = await retryAtStart(() => domain.accounts.createFirst())
   const warm = () => deployments.warm().catch((err: unknown) => log.warn({ err }, 'compiling schemas failed'))
   deployments.onChange(() => {
     metrics.initializeWorkflows(deployments.listAll())
     void warm()
     domain.scheduler.recheck().catch((err: unknown) => log.warn({ err }, 'checking schedules failed'))
   })
-  const toDeploy = building && { path: directory ?? '', building, allowBreaking }
+  const { allowBreaking = false } = options
+  const toDeploy = building && { path: config.WORKFLOWS_DIR ?? '', building, allowBreaking }
   const logDeployment = toDeploy && (await deployDirectory(deployments, toDeploy, log))
   await retryAtStart(() => deployments.open())
   await warm()
-  const welcomeToken = roles.has('dashboard') ? await retryAtStart(() => links.createFirstWelcomeLink()) : undefined
+  const createLink = () => domain.links.createFirstWelcomeLink()
+  const welcomeToken = roles.has('dashboard') ? await retryAtStart(createLink) : undefined
+  return { firstAccount, logDeployment, welcomeToken }
+}
+
+type Workflows = Awaited<ReturnType<typeof deployWorkflows>>
+
+async function openListeners(
+  { config, log, command, roles }: ServiceStart,
+  opened: Code & OpenStore & OpenDomain & Workflows,
+) {
+  const { store, encryption, metrics, deployments, domain, surfaces, tracing, logDeployment } = opened
   const worker = roles.has('worker') ? new WorkerProcess(command, log) : undefined
   const readiness = new Readiness(store, log)
   const ready = () => readiness.check()
@@ -108,47 +195,14 @@ export async function startService(
   const management = { metrics: async () => metrics.text(await worker?.metrics()), ready }
   const sender = new WebhookSender(config.WEBHOOK_PRIVATE_ADDRESSES)
   const webhooks = new WebhookDispatcher({ store, encryption, sender, log, observe: metrics.registerWebhookMetrics() })
+  const { listenOnSurfaces } = await surfaces
   const listeners = await listenOnSurfaces(roles, {
-    config,
-    store,
-    encryption,
-    domain: { ...domain, retention },
+    ...{ config, store, encryption, domain, rateLimit, management, log },
     metrics: metrics.registerRequestMetrics(() => domain.feed.followers),
     isTraced: tracing !== undefined,
-    rateLimit,
-    management,
-    log,
   })
   logDeployment?.()
-  maintenance.start()
-  webhooks.start()
-  worker?.start()
-  readiness.start()
-
-  return {
-    ...listeners.addresses,
-    welcomeUrl: welcomeToken && `${listeners.addresses.dashboardUrl}/links/${welcomeToken}`,
-    managementUrl: listeners.management.url,
-    workflows: deployments.installation.list(),
-    listening: new Map([...listeners.surfaces].map(([name, { url }]) => [name, url])),
-    firstAccount,
-    async stop() {
-      readiness.stop()
-      const workerEnded = worker?.stop()
-      const serving = [...listeners.surfaces.values()]
-      for (const listener of serving) listener.drain()
-      await delay(config.DRAIN_SECONDS * 1000)
-      domain.feed.close()
-      deployments.close()
-      const stopped = serving.map((listener) => listener.stop(config.SHUTDOWN_SECONDS))
-      await Promise.all([...stopped, workerEnded, maintenance.stop(), webhooks.stop()])
-      await domain.apiKeys.close()
-      await domain.refusals.close()
-      await listeners.management.stop(0)
-      await tracing?.close()
-      await store.close()
-    },
-  }
+  return { listeners, readiness, webhooks, worker }
 }
 
 interface RunningWorker {
@@ -157,46 +211,81 @@ interface RunningWorker {
   stop(): Promise<void>
 }
 
-/**
- * Starts a worker in this process; resolves when it executes runs.
- *
- * @param isManaged whether it listens on the management address. A service's own worker shares its settings and must not.
- * @param onFatal called when it cannot execute runs any more.
- */
-export async function startWorker(
+interface WorkerStart {
+  /** Whether it listens on the management address. A service's own worker shares its settings and must not. */
+  isManaged: boolean
+  /** Called when it cannot execute runs any more. */
+  onFatal(error: unknown): void
+}
+
+/** Starts a worker in this process; resolves when it executes runs. If that fails, what was opened is closed. */
+export async function startWorker(config: Config, log: Logger, start: WorkerStart): Promise<RunningWorker> {
+  const { opened, close } = await workerSteps(config, log, start).open()
+  return { managementUrl: opened.listener?.url, stop: close }
+}
+
+function workerSteps(config: Config, log: Logger, { isManaged, onFatal }: WorkerStart) {
+  return (
+    withStore(new Steps(), config, log)
+      .step('worker', async ({ untraced: store, tracing }) => {
+        const metrics = new Metrics('worker', store)
+        serveMetricsToParent(() => metrics.registry.getMetricsAsJSON())
+        const encryption = await openEncryption(config, store)
+        const observers: ObserveAttempt[] = [metrics.registerAttemptMetrics()]
+        if (tracing) observers.push((claim) => new AttemptSpans(claim))
+        const identity = executorIdentity(config)
+        const observer = metrics.runs
+        return {
+          metrics,
+          worker: createWorker({ config, store, encryption, log, identity, observer, observers, onFatal }),
+        }
+      })
+      // Before the worker starts, so that a worker whose port is in use does not register.
+      .step(
+        'management',
+        async ({ untraced: store, metrics, worker }) => {
+          const readiness = new Readiness(store, log)
+          const ready = () => readiness.check()
+          if (isManaged) addInstallationMetrics(metrics, { config, store, workflows: () => worker.workflows(), ready })
+          const management = { metrics: () => metrics.text(), ready }
+          return { readiness, listener: isManaged ? await listenForManagement(config, management) : undefined }
+        },
+        { management: ({ listener }) => listener?.stop(0) },
+      )
+      .step(
+        'attempts',
+        async ({ worker, metrics }) => {
+          await worker.start().catch(async (error: unknown) => {
+            await worker.stop(0)
+            throw error
+          })
+          if (process.getuid?.() === 0 && config.EXECUTOR_UID === undefined)
+            log.warn('workflows have the rights of root: set EXECUTOR_UID, or start the worker as another user')
+          metrics.initializeWorkflows(worker.workflows())
+        },
+        { work: ({ worker }) => worker.stop(config.SHUTDOWN_SECONDS) },
+      )
+      .step('readiness', ({ readiness }) => readiness.start(), { unready: ({ readiness }) => readiness.stop() })
+  )
+}
+
+interface OpenStore {
+  /** Without the spans of `tracedStore`. */
+  untraced: Store
+  tracing: Tracing | undefined
+}
+
+/** Steps of a service and of a worker. */
+function withStore<Opened extends object>(
+  steps: Steps<Opened>,
   config: Config,
   log: Logger,
-  { isManaged, onFatal }: { isManaged: boolean; onFatal(error: unknown): void },
-): Promise<RunningWorker> {
-  const store = await openStore(config)
-  const tracing = await openTracing(config, log)
-  const metrics = new Metrics('worker', store)
-  serveMetricsToParent(() => metrics.registry.getMetricsAsJSON())
-  const encryption = await openEncryption(config, store)
-  const observers: ObserveAttempt[] = [metrics.registerAttemptMetrics()]
-  if (tracing) observers.push((claim) => new AttemptSpans(claim))
-  const settings = { ...workerSettings(config), observer: metrics.runs, observers }
-  const worker = createWorker(store, encryption, settings, log, onFatal)
-  const readiness = new Readiness(store, log)
-  const ready = () => readiness.check()
-  if (isManaged) addInstallationMetrics(metrics, { config, store, workflows: () => worker.workflows(), ready })
-  // Before the worker starts, so that a worker whose port is in use does not register.
-  const listener = isManaged ? await listenForManagement(config, { metrics: () => metrics.text(), ready }) : undefined
-  await worker.start()
-  if (process.getuid?.() === 0 && config.EXECUTOR_UID === undefined)
-    log.warn('workflows have the rights of root: set EXECUTOR_UID, or start the worker as another user')
-  metrics.initializeWorkflows(worker.workflows())
-  readiness.start()
-  return {
-    managementUrl: listener?.url,
-    async stop() {
-      readiness.stop()
-      await worker.stop(config.SHUTDOWN_SECONDS)
-      await listener?.stop(0)
-      await store.close()
-      await tracing?.close()
-    },
-  }
+): Steps<Opened & OpenStore> {
+  return steps
+    .step('tracing', async () => ({ tracing: await openTracing(config, log) }), {
+      tracing: ({ tracing }) => tracing?.close(),
+    })
+    .step('store', async () => ({ untraced: await openStore(config) }), { store: ({ untraced }) => untraced.close() })
 }
 
 /** Loads Express only for a worker with a management address: it takes some megabytes. */
@@ -249,4 +338,93 @@ export async function openAdministration(config: Config): Promise<Administration
     throw error
   })
   return { accounts, users: new Users(store), links: new SignInLinks(store), apiKeys, deployments, close }
+}
+
+// The order of starts and stops.
+
+/** The phases of a stop, in order. What closes in the same phase closes at the same time. */
+const stopPhases = [
+  /** Probes see that the process stops. */
+  'unready',
+  /** The worker claims no more runs. It ends with `work`. */
+  'workerStop',
+  /** Listeners let clients go to another process. */
+  'drain',
+  /** Load balancers notice, while requests are still served. */
+  'wait',
+  /** Event streams end. */
+  'followers',
+  /** Requests, attempts, deliveries and maintenance end. */
+  'work',
+  'apiKeys',
+  'refusals',
+  'management',
+  'tracing',
+  'store',
+] as const
+
+type StopPhase = (typeof stopPhases)[number]
+
+type Closers<Opened> = { readonly [phase in StopPhase]?: (opened: Opened) => unknown }
+
+interface Step {
+  readonly name: string
+  open(opened: object): unknown
+  readonly closers: Closers<object>
+}
+
+/** Steps of a start, each with what it opens and in which phases of a stop that closes. */
+export class Steps<Opened extends object = object> {
+  readonly #steps: readonly Step[]
+
+  constructor(steps: readonly Step[] = []) {
+    this.#steps = steps
+  }
+
+  /**
+   * Adds a step after the others.
+   *
+   * @param open gets what the steps before it have opened, and returns what it opens itself, if anything.
+   * @param closers get that, too.
+   */
+  step<More>(
+    name: string,
+    open: (opened: Opened) => More | Promise<More>,
+    closers: Closers<Opened & (More extends object ? More : object)> = {},
+  ): Steps<Opened & (More extends object ? More : object)> {
+    return new Steps([...this.#steps, { name, open, closers } as Step])
+  }
+
+  /** Names of the steps that close in each phase. */
+  get stopOrder(): Record<StopPhase, string[]> {
+    const closing = (phase: StopPhase) => this.#steps.filter(({ closers }) => closers[phase]).map(({ name }) => name)
+    return Object.fromEntries(stopPhases.map((phase) => [phase, closing(phase)])) as Record<StopPhase, string[]>
+  }
+
+  /** Takes the steps in order. If one fails, closes what those before it have opened, and throws the step's error. */
+  async open(): Promise<{ opened: Opened; close(): Promise<void> }> {
+    const opened = {}
+    const done: Step[] = []
+    try {
+      for (const step of this.#steps) {
+        Object.assign(opened, await step.open(opened))
+        done.push(step)
+      }
+    } catch (error) {
+      // The error of the step is the one to report.
+      await close(done, opened).catch(() => {})
+      throw error
+    }
+    return { opened: opened as Opened, close: () => close(done, opened) }
+  }
+}
+
+/** Continues when something cannot be closed, and then throws the first error. */
+async function close(steps: readonly Step[], opened: object): Promise<void> {
+  const errors: unknown[] = []
+  for (const phase of stopPhases) {
+    const closing = steps.map(async ({ closers }) => closers[phase]?.(opened))
+    for (const result of await Promise.allSettled(closing)) if (result.status === 'rejected') errors.push(result.reason)
+  }
+  if (errors.length > 0) throw errors[0]
 }

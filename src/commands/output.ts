@@ -7,12 +7,6 @@ import { StoreTooNew } from '../storage/migrations/migrations.ts'
 import { BackupError } from '../storage/sqlite/sqlite-backup.ts'
 import { RoleError } from '../surfaces/roles.ts'
 
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
-  // The reader, such as `head`, has closed the pipe.
-  process.exit()
-})
-
 export function print(text: string): void {
   process.stdout.write(`${text}\n`)
 }
@@ -47,6 +41,11 @@ const expected = [
 
 /** Runs a command; on an error, prints its message, or its stack if it is unexpected, and exits with code 1. */
 export async function exitOnError(command: () => Promise<unknown>): Promise<void> {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    // The reader, such as `head`, has closed the pipe.
+    process.exit()
+  })
   try {
     await command()
   } catch (error) {

@@ -1,4 +1,5 @@
 /** Time-driven changes: delays end, schedules queue runs, runs and leases expire, and expired data is purged. */
+import type { Logger } from 'pino'
 import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contexts/context-erasure.ts'
 import { expiredBulkActions } from '../domain/bulk-actions/bulk-actions.ts'
@@ -52,41 +53,36 @@ interface CurrentWorkflows {
 /** The longest time between two checks. Ends of delays and times of schedules and throttles are checked on time. */
 const intervalMilliseconds = 1000
 
+interface MaintenanceOptions {
+  store: Store
+  retention: Retention
+  log: Pick<Logger, 'warn'>
+  now?: () => number
+  observer?: RunObserver
+  usage?: StorageUsage
+  workflows?: CurrentWorkflows
+  scheduler?: Pick<Scheduler, 'once' | 'nextDue'>
+  bulkWorker?: Pick<BulkWorker, 'once'>
+}
+
 /** Safe to run in any number of processes on one store. */
 export class Maintenance {
+  readonly #options: MaintenanceOptions
   readonly #store: Store
   readonly #purges: readonly Purge[]
   readonly #rollups: RunRollups
   readonly #now: () => number
-  readonly #onError: (error: unknown) => void
-  readonly #observer: RunObserver | undefined
-  readonly #usage: StorageUsage | undefined
-  readonly #workflows: CurrentWorkflows | undefined
   /** The last concurrency group that was examined. */
   #lastGroup = ''
-  readonly #scheduler: Pick<Scheduler, 'once' | 'nextDue'> | undefined
-  readonly #bulkWorker: Pick<BulkWorker, 'once'> | undefined
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
   #stopped = false
 
-  constructor(
-    store: Store,
-    retention: Retention,
-    onError: (error: unknown) => void,
-    now: () => number = Date.now,
-    observer?: RunObserver,
-    usage?: StorageUsage,
-    workflows?: CurrentWorkflows,
-    scheduler?: Pick<Scheduler, 'once' | 'nextDue'>,
-    bulkWorker?: Pick<BulkWorker, 'once'>,
-  ) {
+  constructor(options: MaintenanceOptions) {
+    const { store, retention, now = Date.now } = options
+    this.#options = options
     this.#store = store
-    this.#observer = observer
-    this.#usage = usage
-    this.#workflows = workflows
-    this.#scheduler = scheduler
-    this.#bulkWorker = bulkWorker
+    this.#now = now
     const targets = [
       new RunArtifacts(store, retention.artifacts, now).expired,
       expiredRuns(retention.runs, now),
@@ -100,8 +96,6 @@ export class Maintenance {
     ]
     this.#purges = targets.map((target) => new Purge(store, target))
     this.#rollups = new RunRollups(store, now)
-    this.#onError = onError
-    this.#now = now
   }
 
   /** Runs now and repeatedly until it is stopped. */
@@ -113,12 +107,16 @@ export class Maintenance {
     this.#stopped = true
     clearTimeout(this.#timer)
     await this.#running
-    await this.#usage?.stop().catch(this.#onError)
+    await this.#options.usage?.stop().catch((error: unknown) => this.#warn(error))
+  }
+
+  #warn(err: unknown): void {
+    this.#options.log.warn({ err }, 'maintenance failed; retrying')
   }
 
   async #runAndSchedule(): Promise<void> {
     const milliseconds = await this.once().catch((error: unknown) => {
-      this.#onError(error)
+      this.#warn(error)
       return intervalMilliseconds
     })
     if (!this.#stopped) this.#timer = setTimeout(() => this.start(), milliseconds)
@@ -128,22 +126,23 @@ export class Maintenance {
    * Applies the changes that are due; returns the milliseconds until the next run. Writes only when a change is due.
    */
   async once(): Promise<number> {
+    const { observer, scheduler, usage } = this.#options
     const now = this.#now()
     const groups = await this.#findStartableGroups()
     if (groups.length > 0 || (await this.#isAnythingDue(now))) {
       const options = { concurrent: true, exclusive: 'maintenance' } as const
       const { finished, failed, leasesExpired } = await this.#store.write((tx) => this.#run(tx, now, groups), options)
-      for (const attempt of failed) this.#observer?.attemptFailed?.(attempt)
-      for (const run of finished) this.#observer?.finished(run)
-      if (leasesExpired > 0) this.#observer?.leasesExpired(leasesExpired)
+      for (const attempt of failed) observer?.attemptFailed?.(attempt)
+      for (const run of finished) observer?.finished(run)
+      if (leasesExpired > 0) observer?.leasesExpired(leasesExpired)
       this.#store.notify('queue')
       this.#store.notify('runs')
     }
     // Before work without a deadline.
-    await this.#scheduler?.once()
-    await this.#usage?.maintain()
+    await scheduler?.once()
+    await usage?.maintain()
     const interval = await this.#workThroughBatches()
-    const scheduled = await this.#scheduler?.nextDue()
+    const scheduled = await scheduler?.nextDue()
     const next = Math.min(...[await this.#nextDelayEnd(), scheduled].map((at) => at ?? Number.POSITIVE_INFINITY))
     return Math.min(interval, Math.max(1, next - this.#now()))
   }
@@ -155,7 +154,7 @@ export class Maintenance {
   async #workThroughBatches(): Promise<number> {
     const startedAt = performance.now()
     let hasMore = await this.#rollups.once()
-    if (await this.#bulkWorker?.once()) hasMore = true
+    if (await this.#options.bulkWorker?.once()) hasMore = true
     for (const purge of this.#purges) if (await purge.once()) hasMore = true
     return hasMore ? Math.min(intervalMilliseconds - 1, Math.ceil(performance.now() - startedAt)) : intervalMilliseconds
   }
@@ -173,7 +172,7 @@ export class Maintenance {
 
   async #findStartableGroups(): Promise<string[]> {
     const find = (run: { account_id: string; workflow_id: string }) =>
-      this.#workflows?.current(run.account_id).get(run.workflow_id)
+      this.#options.workflows?.current(run.account_id).get(run.workflow_id)
     const { groups, last } = await findStartableGroups(this.#store.read, find, this.#lastGroup)
     this.#lastGroup = last
     return groups

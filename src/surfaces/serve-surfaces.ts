@@ -1,5 +1,4 @@
 /** Builds the Express app of each surface that a process serves, and listens on its ports. */
-import { setFlagsFromString } from 'node:v8'
 import type { Express, RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
@@ -27,12 +26,6 @@ import { checkHost, isSecure, transportSecurity } from './known-hosts.ts'
 import { type Management, managementAddress, managementApp } from './management/management.ts'
 import type { SurfaceMetrics } from './management/metrics.ts'
 import { type Addresses, type Role, type Surface, surfaces } from './roles.ts'
-
-/**
- * Large bodies and responses are strings that V8 frees only with its whole heap. By default the heap may grow by several
- * times between two collections: 140 MB more, measured with lists of large runs.
- */
-setFlagsFromString('--heap-growing-percent=40')
 
 export interface SurfaceDependencies {
   config: Config

@@ -12,6 +12,7 @@ export class WorkerProcess {
   #restarts = 0
   #timer: NodeJS.Timeout | undefined
   #stopping = false
+  #ended: Promise<void> | undefined
 
   /** @param command the module that runs a worker when started with the argument `worker`. */
   constructor(command: string, log: Logger) {
@@ -40,7 +41,13 @@ export class WorkerProcess {
     return this.#child && requestMetrics(this.#child)
   }
 
-  async stop(): Promise<void> {
+  /** May be called again to wait for the end. */
+  stop(): Promise<void> {
+    this.#ended ??= this.#stop()
+    return this.#ended
+  }
+
+  async #stop(): Promise<void> {
     this.#stopping = true
     clearTimeout(this.#timer)
     const child = this.#child

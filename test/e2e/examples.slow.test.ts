@@ -11,17 +11,13 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startSite } from '../../examples/site/site.ts'
 import { readConfig } from '../../src/config/config.ts'
-import { Accounts } from '../../src/domain/accounts/accounts.ts'
+import { createDomain } from '../../src/domain/create-domain.ts'
 import { openStore } from '../../src/domain/installation.ts'
-import { RunArtifacts } from '../../src/domain/run-api/artifacts.ts'
-import { RunFeed } from '../../src/domain/run-api/run-feed.ts'
-import { Runs } from '../../src/domain/run-api/runs.ts'
 import type { Run, RunEvent } from '../../src/domain/runs/run.ts'
-import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption, FixedKeys, keyBytes } from '../../src/storage/encryption.ts'
 import { createWorker } from '../../src/worker/create-worker.ts'
 import type { Worker } from '../../src/worker/worker.ts'
-import { deploySnapshot, retention } from '../support/domain.ts'
+import { deploySnapshot } from '../support/domain.ts'
 import { newStorage } from '../support/service-storage.ts'
 import { buildOnce } from '../support/snapshots.ts'
 import { waitLimits } from '../support/timeouts.ts'
@@ -53,35 +49,41 @@ type OpenStorage = Awaited<ReturnType<typeof openStorage>>
 /** A store, and a function that starts workers on it. */
 async function openStorage() {
   const { dataDirectory: directory, settings, remove } = await newStorage()
-  const store = await openStore(readConfig(settings))
+  const environment = readConfig({ ...settings, BROWSER_PATH: process.env.BROWSER_PATH })
+  const config = {
+    ...environment,
+    WORKER_SLOTS: 2,
+    LEASE_SECONDS: 15,
+    ABORT_GRACE_SECONDS: 10,
+    WORKFLOW_MEMORY_MB: 256,
+  }
+  const store = await openStore(config)
   const encryption = new Encryption(new FixedKeys([randomBytes(keyBytes)]))
   const deployed = await deploySnapshot(store, snapshot, workflowsDirectory)
+  const log = pino({ level: 'silent' })
   const startWorker = async (): Promise<Worker> => {
-    const limits = { slots: 2, leaseSeconds: 15, abortGraceSeconds: 10, memoryMegabytesMax: 256 }
-    const browser = { path: process.env.BROWSER_PATH, cdpUrl: undefined }
-    const options = { ...limits, browser, contextVersionsKept: 5, retention }
-    const failed = (error: unknown) => {
+    const onFatal = (error: unknown) => {
       throw error
     }
-    const worker = createWorker(store, encryption, options, pino({ level: 'silent' }), failed)
+    const worker = createWorker({ config, store, encryption, log, onFatal })
     await worker.start()
     return worker
   }
+  const workflows = { current: () => deployed }
+  const domain = createDomain({ config, store, encryption, log, workflows, artifactRetentionDays: 30 })
   const close = async () => {
+    domain.feed.close()
+    await domain.apiKeys.close()
+    await domain.refusals.close()
     await store.close()
     await remove()
   }
-  return { directory, store, encryption, registry: { current: () => deployed }, startWorker, close }
+  return { directory, domain, startWorker, close }
 }
 
 /** A new account, with functions that queue and follow its runs. */
-async function newAccount({ store, encryption, directory, registry }: OpenStorage) {
-  const account = await new Accounts(store).create({ name: 'Test', scopesEnabled: false })
-  const artifacts = new RunArtifacts(store, 30)
-  const cursors = new Cursors(encryption)
-  const runs = new Runs({ store, encryption, cursors, artifacts, workflows: registry })
-  const feed = new RunFeed(store)
-  onTestFinished(() => feed.close())
+async function newAccount({ directory, domain: { accounts, runs, feed } }: OpenStorage) {
+  const account = await accounts.create({ name: 'Test', scopesEnabled: false })
 
   const queue = async (workflowId: string, variables: Record<string, unknown>): Promise<Run> => {
     const request = { workflowId, variables, idempotencyKey: undefined, delaySeconds: 0, expiresInSeconds: undefined }

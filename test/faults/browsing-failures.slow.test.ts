@@ -65,7 +65,7 @@ describe.concurrent('a run with a browser', () => {
 
   test('fails with advice when no browser is installed; other runs go on', async (test) => {
     const site = await openBrowsing(test)
-    await startWorker(test, site.domain, { browser: { path: '/no/such/browser', cdpUrl: undefined } })
+    await startWorker(test, site.domain, { browserPath: '/no/such/browser' })
     const contextId = await site.createContext()
     const ended = await waitForRun(site.domain, await site.visit({ contextId, persist: 'always' }))
     const sentence =
@@ -95,7 +95,7 @@ describe.concurrent('a run with a browser', () => {
     await store.write((tx) => tx.all(swap, [other, swapped]))
     const runs = [await site.visit({ contextId: swapped }), await site.visit({ contextId: deleted })]
     await browserContexts.delete(site.accountId, deleted)
-    await startWorker(test, site.domain, { browser: { path: '/not/needed', cdpUrl: undefined } })
+    await startWorker(test, site.domain, { browserPath: '/not/needed' })
     const [first, second] = await Promise.all(runs.map((run) => waitForRun(site.domain, run)))
     const doesNotOpen = "The run's browser context cannot be decrypted: replace or restore it."
     expect(first).toMatchObject({ status: 'failed', error: { name: 'BrowserUnavailable', message: doesNotOpen } })

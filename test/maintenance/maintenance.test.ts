@@ -145,12 +145,12 @@ describe.each(stores)('maintenance ($name)', (kind) => {
     const location = await newStoreLocation(test, kind)
     const store = await kind.open(location)
     const failed = vi.fn()
-    const maintenance = new Maintenance(store, retention, failed)
+    const maintenance = new Maintenance({ store, retention, log: { warn: failed } })
     await store.close()
     maintenance.start()
     test.onTestFinished(() => maintenance.stop())
     await vi.waitFor(() => expect(failed).toHaveBeenCalledTimes(2), waitLimits)
-    expect(failed).toHaveBeenCalledWith(expect.any(StoreUnavailable))
+    expect(failed).toHaveBeenCalledWith({ err: expect.any(StoreUnavailable) }, 'maintenance failed; retrying')
   })
 })
 
@@ -175,6 +175,6 @@ test('a run that starts while maintenance looks for expired runs does not expire
       }
       return work({ ...tx, all })
     }, options)
-  await new Maintenance({ ...store, write }, retention, () => {}, clock.now).once()
+  await new Maintenance({ store: { ...store, write }, retention, log: { warn() {} }, now: clock.now }).once()
   expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'queued', attempts: 1 })
 })

@@ -3,24 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { type Service, startService } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
-import { Accounts } from '../../src/domain/accounts/accounts.ts'
-import { SecondFactors } from '../../src/domain/accounts/second-factors.ts'
-import { Sessions } from '../../src/domain/accounts/sessions.ts'
-import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
 import type { Role } from '../../src/domain/accounts/user.ts'
-import { Users } from '../../src/domain/accounts/users.ts'
-import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
-import { AuditLog, operator } from '../../src/domain/audit-log/audit-log.ts'
-import { BrowserContexts } from '../../src/domain/browser-contexts/browser-contexts.ts'
-import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
-import { BulkActions } from '../../src/domain/bulk-actions/bulk-actions.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import { createDomain } from '../../src/domain/create-domain.ts'
+import { Deployments } from '../../src/domain/deployments/deployments.ts'
 import { openEncryption, openStore } from '../../src/domain/installation.ts'
-import { RunQueue } from '../../src/domain/queue/run-queue.ts'
-import { LiveViews } from '../../src/domain/run-api/live-views.ts'
-import { WebhookDeliveries } from '../../src/domain/webhooks/webhook-deliveries.ts'
-import { WebhookEndpoints } from '../../src/domain/webhooks/webhook-endpoints.ts'
-import { knownScopes } from '../../src/openapi/served-documents.ts'
-import { Cursors } from '../../src/storage/cursors.ts'
 import { readRoles } from '../../src/surfaces/roles.ts'
 import { sendRaw } from '../operations/raw-http.ts'
 import { type LogLine, serviceSettings } from './service.ts'
@@ -71,27 +58,17 @@ async function openDomain(settings: Environment) {
   const config = readConfig(settings)
   const store = await openStore(config)
   const encryption = await openEncryption(config, store)
-  const apiKeys = new ApiKeys(store, knownScopes())
-  const cursors = new Cursors(encryption)
+  const log = pino({ level: 'silent' })
+  const domain = createDomain({
+    ...{ config, store, encryption, log, artifactRetentionDays: config.ARTIFACT_RETENTION_DAYS },
+    workflows: new Deployments(store),
+  })
   return {
-    store,
-    browserContexts: new BrowserContexts(store, cursors),
-    contextVersions: new ContextVersions(store, encryption, 10),
-    /** The worker's side of runs. */
-    queue: new RunQueue(store),
-    liveViews: new LiveViews(store, encryption),
-    apiKeys,
-    accounts: new Accounts(store),
-    users: new Users(store),
-    sessions: new Sessions(store, 86_400_000),
-    secondFactors: new SecondFactors(store, encryption),
-    links: new SignInLinks(store),
-    auditLog: new AuditLog(store),
-    bulkActions: new BulkActions(store, encryption),
-    webhookEndpoints: new WebhookEndpoints(store, encryption, cursors),
-    webhookDeliveries: new WebhookDeliveries(store, cursors),
+    ...domain,
     async close() {
-      await apiKeys.close()
+      domain.feed.close()
+      await domain.apiKeys.close()
+      await domain.refusals.close()
       await store.close()
     },
   }

@@ -4,29 +4,17 @@ import { pino } from 'pino'
 import { v7 as uuid } from 'uuid'
 import type { TestContext } from 'vitest'
 import { readConfig } from '../../src/config/config.ts'
-import { Accounts } from '../../src/domain/accounts/accounts.ts'
-import { StorageUsage } from '../../src/domain/accounts/storage-usage.ts'
 import type { Principal } from '../../src/domain/api-keys/api-key.ts'
-import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
-import { BrowserContexts } from '../../src/domain/browser-contexts/browser-contexts.ts'
-import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
-import { BulkActions } from '../../src/domain/bulk-actions/bulk-actions.ts'
-import { BulkWorker } from '../../src/domain/bulk-actions/bulk-worker.ts'
+import { createDomain } from '../../src/domain/create-domain.ts'
 import { Deployments, type WorkflowRegistry } from '../../src/domain/deployments/deployments.ts'
 import type { Snapshot } from '../../src/domain/deployments/snapshot.ts'
 import type { QueueRequest } from '../../src/domain/queue/queue-request.ts'
-import { RunQueue } from '../../src/domain/queue/run-queue.ts'
-import { RunArtifacts } from '../../src/domain/run-api/artifacts.ts'
-import { Runs } from '../../src/domain/run-api/runs.ts'
-import { Scheduler } from '../../src/domain/schedules/scheduler.ts'
-import { Schedules } from '../../src/domain/schedules/schedules.ts'
+import type { RunObserver } from '../../src/domain/runs/run-state.ts'
 import type { Workflow } from '../../src/domain/workflows/workflow.ts'
 import { Workflows } from '../../src/domain/workflows/workflows.ts'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
 import { type Retention, retentionFrom } from '../../src/maintenance/retention.ts'
-import { knownScopes } from '../../src/openapi/served-documents.ts'
-import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption, FixedKeys } from '../../src/storage/encryption.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { workflow } from './snapshots.ts'
@@ -77,7 +65,8 @@ export interface DomainOptions {
   queuedRunsMax?: number
   /** Limit of schedules per account; default none. */
   schedulesMax?: number
-  /** What the scheduler finds deployed; default `workflows`. */
+  observer?: RunObserver
+  /** What is deployed; default `workflows`. */
   registry?: WorkflowRegistry
   /** Default none. */
   storageQuotaMegabytes?: number
@@ -105,73 +94,41 @@ export type Domain = Awaited<ReturnType<typeof openDomain>>
 
 /** Opens the domain on a store. Two domains on one store behave like two processes of an installation. */
 export async function openDomain(test: Test, options: DomainOptions = {}) {
-  const { kind = sqlite, now = Date.now, accountConcurrency = 0, queuedRunsMax = 0 } = options
+  const { kind = sqlite, now = Date.now } = options
   const location = options.location ?? (await newStoreLocation(test, kind))
   const store = await openStore(test, location, kind)
   const workflows = options.snapshot
     ? await deploySnapshot(store, options.snapshot)
     : createWorkflows(options.workflows)
   const encryption = new Encryption(new FixedKeys(options.encryptionKeys ?? [hash('sha256', location, 'buffer')]))
-  const cursors = new Cursors(encryption)
-  const artifacts = new RunArtifacts(store, retention.artifacts, now)
-  const apiKeys = new ApiKeys(store, knownScopes(), now)
-  test.onTestFinished(() => apiKeys.close())
-  const usage = new StorageUsage(store, options.storageQuotaMegabytes ?? 0, {
-    now,
-    measureMilliseconds: Number.POSITIVE_INFINITY,
-  })
   const fail = (error: unknown) => {
     throw error
   }
-  const registry = { current: () => workflows }
-  const runs = new Runs(
-    {
-      ...{ store, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax, usage },
-      workflows: registry,
-    },
-    now,
-  )
-  const scheduler = new Scheduler({
-    ...{ store, encryption, workflows: options.registry ?? registry, queuedRunsMax, usage, now },
-    log: pino({ level: 'silent' }),
-  })
-  const bulkWorker = new BulkWorker({
-    ...{ store, encryption, workflows: options.registry ?? registry, queuedRunsMax, usage, now },
-  })
-  return {
-    location,
-    store,
-    workflows,
-    encryption,
-    apiKeys,
-    accounts: new Accounts(store),
-    runs,
-    schedules: new Schedules(
-      { ...{ store, encryption, cursors, runs }, workflows: registry, schedulesMax: options.schedulesMax ?? 0 },
-      now,
-    ),
-    scheduler,
-    bulkActions: new BulkActions(store, encryption),
-    bulkWorker,
-    artifacts,
-    queue: new RunQueue(store, { now, accountConcurrency }),
-    maintenance: new Maintenance(
-      store,
-      options.retention ?? retention,
-      fail,
-      now,
-      undefined,
-      usage,
-      {
-        current: () => workflows,
-      },
-      scheduler,
-      bulkWorker,
-    ),
-    browserContexts: new BrowserContexts(store, cursors, usage),
-    contextVersions: new ContextVersions(store, encryption, options.versionsKept ?? 5, usage),
-    usage,
+  const config = {
+    ...readConfig({}),
+    ACCOUNT_CONCURRENCY: options.accountConcurrency ?? 0,
+    QUEUED_RUNS_MAX: options.queuedRunsMax ?? 0,
+    SCHEDULES_MAX: options.schedulesMax ?? 0,
+    STORAGE_QUOTA_MB: options.storageQuotaMegabytes ?? 0,
+    BROWSER_CONTEXT_VERSIONS: options.versionsKept ?? 5,
   }
+  const { workflows: registry, ...domain } = createDomain({
+    ...{ config, store, encryption, now, observer: options.observer },
+    workflows: options.registry ?? { current: () => workflows },
+    artifactRetentionDays: retention.artifacts,
+    log: pino({ level: 'silent' }),
+    measuring: { measureMilliseconds: Number.POSITIVE_INFINITY },
+  })
+  test.onTestFinished(async () => {
+    domain.feed.close()
+    await domain.apiKeys.close()
+    await domain.refusals.close()
+  })
+  const maintenance = new Maintenance({
+    ...{ ...domain, workflows: registry, retention: options.retention ?? retention },
+    log: { warn: fail },
+  })
+  return { ...domain, location, workflows, maintenance }
 }
 
 /** Creates an account with its owner and an API key. */

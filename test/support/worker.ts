@@ -6,12 +6,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { vi } from 'vitest'
+import { readConfig } from '../../src/config/config.ts'
 import type { Snapshot } from '../../src/domain/deployments/snapshot.ts'
 import { eventsAfter } from '../../src/domain/queue/runs.sql.ts'
 import type { Run } from '../../src/domain/runs/run.ts'
 import { isFinal } from '../../src/domain/runs/run-state.ts'
 import { createWorker, type WorkerOptions } from '../../src/worker/create-worker.ts'
-import { type Domain, newAccount, newDirectory, openDomain, retention, type Test } from './domain.ts'
+import { type Domain, newAccount, newDirectory, openDomain, type Test } from './domain.ts'
 import { snapshotOf } from './snapshots.ts'
 import { type StoreKind, sqlite } from './store-kinds.ts'
 import { waitLimits } from './timeouts.ts'
@@ -39,30 +40,39 @@ export function moduleText(id: string, members = 'run: () => null'): string {
   return `export default { ${required}, ${members} }\n`
 }
 
+interface WorkerChanges extends Pick<WorkerOptions, 'loadSecondsMax'> {
+  slots?: number
+  leaseSeconds?: number
+  abortGraceSeconds?: number
+  memoryMegabytesMax?: number
+  storageQuotaMegabytes?: number
+  browserPath?: string
+}
+
 /** Starts a worker in this process, for whatever is deployed. It is stopped with the test. */
 export async function startWorker(
   test: Test,
   { store, encryption }: Pick<Domain, 'store' | 'encryption'>,
-  changes: Partial<WorkerOptions> = {},
+  { loadSecondsMax, ...changes }: WorkerChanges = {},
 ) {
-  const options: WorkerOptions = {
-    slots: 2,
-    leaseSeconds: 15,
-    abortGraceSeconds: 0.2,
-    memoryMegabytesMax: 64,
-    browser: { path: process.env.BROWSER_PATH, cdpUrl: undefined },
-    contextVersionsKept: 5,
-    retention,
-    ...changes,
+  const config = {
+    ...readConfig({ BROWSER_PATH: changes.browserPath ?? process.env.BROWSER_PATH }),
+    WORKER_SLOTS: changes.slots ?? 2,
+    LEASE_SECONDS: changes.leaseSeconds ?? 15,
+    ABORT_GRACE_SECONDS: changes.abortGraceSeconds ?? 0.2,
+    WORKFLOW_MEMORY_MB: changes.memoryMegabytesMax ?? 64,
+    STORAGE_QUOTA_MB: changes.storageQuotaMegabytes ?? 0,
+    ACCOUNT_CONCURRENCY: 0,
   }
   // Not mocks: each test clears the mocks of all tests, and tests of workers run concurrently.
   const fatal: unknown[] = []
-  const log: string[] = []
-  const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(line) })
-  const worker = createWorker(store, encryption, options, logger, (error) => fatal.push(error))
+  const lines: string[] = []
+  const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
+  const onFatal = (error: unknown) => void fatal.push(error)
+  const worker = createWorker({ config, store, encryption, log, onFatal, ...(loadSecondsMax && { loadSecondsMax }) })
   test.onTestFinished(() => worker.stop(0))
   await worker.start()
-  return { worker, fatal, log }
+  return { worker, fatal, log: lines }
 }
 
 /** Starts a worker in a separate process, like an operator. It is killed with the test. */

@@ -85,10 +85,13 @@ test('contract/ imports only openapi/, and storage/ imports no other module', ()
   expect(described(violations)).toEqual([])
 })
 
-test('only app.ts, create-domain.ts, create-worker.ts and installation.ts construct stores and domain objects', () => {
+test('stores and domain objects are constructed in one place each', () => {
   const constructors =
     /\bnew (Accounts|ApiKeys|AuditLog|BrowserContexts|ContextVersions|Maintenance|RateLimit|RunFeed|RunQueue|RunStatistics|Runs|Sessions|SignInLinks|Users|Workers)\(|(?<!function )\b(openSqliteStore|openPostgresStore)\(/
-  const composing = ['app.ts', 'domain/create-domain.ts', 'worker/create-worker.ts', 'domain/installation.ts']
+  const composing = [
+    ...['app.ts', 'worker/create-worker.ts'],
+    ...['domain/create-domain.ts', 'domain/installation.ts', 'domain/worker-domain.ts'],
+  ]
   const matches = files.filter((file) => constructors.test(readFileSync(join(root, 'src', file), 'utf8')))
   expect(matches.sort()).toEqual(composing.sort())
 })

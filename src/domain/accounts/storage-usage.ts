@@ -32,6 +32,7 @@ const defaults = {
   /** Whether this process measures, too. Otherwise it reads what others have measured. */
   measures: true,
 }
+export type UsageOptions = Partial<typeof defaults>
 const intervalMilliseconds = 10_000
 /** A process that dies while it measures delays the next measurement until then. */
 const leaseMilliseconds = 60 * 60 * 1000
@@ -68,7 +69,7 @@ export class StorageUsage {
   /** The number of the last measurement that this process knows. */
   #passes = 0
 
-  constructor(store: Store, quotaMegabytes: number, options: Partial<typeof defaults> = {}) {
+  constructor(store: Store, quotaMegabytes: number, options: UsageOptions = {}) {
     this.#store = store
     this.quotaMegabytes = quotaMegabytes
     this.#options = { ...defaults, ...options }

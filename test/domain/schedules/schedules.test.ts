@@ -122,12 +122,15 @@ describe.each(stores)('schedules ($name)', (kind) => {
     await domain.scheduler.recheck()
     const invalid = { pausedReason: 'runInvalid', pausedDetail: '/variableData/name is required', nextTimes: [] }
     expect(await get()).toMatchObject(invalid)
+    deployed = new Workflows([workflow()])
     await update({ paused: false })
+    deployed = new Workflows([workflow({ variables: strict })])
     // At the time itself, too: the process may not have noticed the deployment.
     await pass(minute)
     expect(await get()).toMatchObject(invalid)
-    deployed = new Workflows([])
+    deployed = new Workflows([workflow()])
     await update({ paused: false })
+    deployed = new Workflows([])
     await domain.scheduler.recheck()
     expect(await get()).toMatchObject({ pausedReason: 'workflowRemoved' })
     expect(await minutes()).toEqual([])

@@ -1,16 +1,11 @@
 /** Metrics over all accounts: how many runs wait and for how long, and notifications about finished runs and commits. */
 import { describe, expect, test } from 'vitest'
-import { RunQueue } from '../../../src/domain/queue/run-queue.ts'
-import { RunArtifacts } from '../../../src/domain/run-api/artifacts.ts'
-import { Runs } from '../../../src/domain/run-api/runs.ts'
 import type { FinishedRun, RunObserver } from '../../../src/domain/runs/run-state.ts'
 import { lossesMax } from '../../../src/domain/runs/run-state.ts'
 import { queueDepth } from '../../../src/domain/statistics/queue-depth.ts'
-import { Maintenance } from '../../../src/maintenance/maintenance.ts'
-import { Cursors } from '../../../src/storage/cursors.ts'
 import type { Commit, Transaction } from '../../../src/storage/store.ts'
 import { claimOne, createManualClock, failedAttempt, leaseSeconds, noRetry } from '../../support/claims.ts'
-import { newAccount, openDomain, queueRun, retention, type Test, workflow } from '../../support/domain.ts'
+import { newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
 import { sqlText } from '../../support/run-rows.ts'
 import { type StoreKind, sqlite, stores } from '../../support/store-kinds.ts'
 
@@ -20,16 +15,15 @@ const unlimited = {
 }
 const workflows = [workflow(), workflow({ id: 'other' })]
 
-async function openAt(test: Test, kind: StoreKind) {
+async function openAt(test: Test, kind: StoreKind, observer?: RunObserver) {
   const clock = createManualClock()
-  const domain = await openDomain(test, { kind, workflows, now: clock.now })
+  const domain = await openDomain(test, { kind, workflows, now: clock.now, ...(observer && { observer }) })
   const [{ principal }, theirs] = [await newAccount(domain), await newAccount(domain)]
   return { clock, domain, principal, theirs: theirs.principal }
 }
 
-/** A domain whose parts report to an observer. */
+/** A domain that reports to an observer. */
 async function openObserved(test: Test, kind: StoreKind) {
-  const { clock, domain, principal } = await openAt(test, kind)
   const finished: FinishedRun[] = []
   let expired = 0
   const observer: RunObserver = {
@@ -38,27 +32,7 @@ async function openObserved(test: Test, kind: StoreKind) {
       expired += count
     },
   }
-  const { store, encryption } = domain
-  const artifacts = new RunArtifacts(store, 30, clock.now)
-  const fail = (error: unknown) => {
-    throw error
-  }
-  return {
-    clock,
-    domain,
-    principal,
-    finished,
-    expired: () => expired,
-    queue: new RunQueue(store, { now: clock.now, observer }),
-    maintenance: new Maintenance(store, retention, fail, clock.now, observer),
-    runs: new Runs(
-      {
-        ...{ store, encryption, cursors: new Cursors(encryption), artifacts, observer },
-        workflows: { current: () => domain.workflows },
-      },
-      clock.now,
-    ),
-  }
+  return { ...(await openAt(test, kind, observer)), finished, expired: () => expired }
 }
 
 describe.each(stores)('the queue depth ($name)', (kind) => {
@@ -135,28 +109,28 @@ test('the queue depth is read from partial indexes alone (sqlite)', async (test)
 
 describe.each(stores)('the observer of runs ($name)', (kind) => {
   test('gets each finished run once, with its reason and the time since its first start', async (test) => {
-    const { clock, domain, principal, finished, queue } = await openObserved(test, kind)
+    const { clock, domain, principal, finished } = await openObserved(test, kind)
     await queueRun(domain, principal)
     const first = await claimOne(domain)
     clock.advance(2)
-    await queue.complete(first, failedAttempt, { maxAttempts: 2, backoffSeconds: 0, backoffFactor: 1 })
+    await domain.queue.complete(first, failedAttempt, { maxAttempts: 2, backoffSeconds: 0, backoffFactor: 1 })
     expect(finished).toEqual([])
     const second = await claimOne(domain)
     clock.advance(3)
-    await queue.complete(second, { kind: 'succeeded', output: null }, noRetry)
-    await queue.complete(second, { kind: 'succeeded', output: null }, noRetry)
+    await domain.queue.complete(second, { kind: 'succeeded', output: null }, noRetry)
+    await domain.queue.complete(second, { kind: 'succeeded', output: null }, noRetry)
     expect(finished).toEqual([{ workflowId: 'anything', status: 'succeeded', reason: null, seconds: 5 }])
   })
 
   test('gets runs that were cancelled or expired before they started', async (test) => {
-    const { clock, domain, principal, finished, runs, maintenance } = await openObserved(test, kind)
+    const { clock, domain, principal, finished } = await openObserved(test, kind)
     const { id } = await queueRun(domain, principal)
-    await runs.cancel(principal.accountId, id)
-    await runs.cancel(principal.accountId, id)
+    await domain.runs.cancel(principal.accountId, id)
+    await domain.runs.cancel(principal.accountId, id)
     const { expiresAt } = await queueRun(domain, principal, { expiresInSeconds: 10 })
     clock.set(expiresAt)
-    await maintenance.once()
-    await maintenance.once()
+    await domain.maintenance.once()
+    await domain.maintenance.once()
     const ended = { workflowId: 'anything', seconds: undefined }
     expect(finished).toEqual([
       { ...ended, status: 'cancelled', reason: 'cancelRequested' },
@@ -165,12 +139,12 @@ describe.each(stores)('the observer of runs ($name)', (kind) => {
   })
 
   test('gets expired leases, and the run that fails by them', async (test) => {
-    const { clock, domain, principal, finished, expired, maintenance } = await openObserved(test, kind)
+    const { clock, domain, principal, finished, expired } = await openObserved(test, kind)
     await queueRun(domain, principal)
     for (let loss = 1; loss <= lossesMax; loss += 1) {
       await claimOne(domain)
       clock.advance(leaseSeconds + 1)
-      await maintenance.once()
+      await domain.maintenance.once()
       expect(expired()).toBe(loss)
     }
     const seconds = lossesMax * (leaseSeconds + 1)

@@ -1,0 +1,53 @@
+/** Creates the domain objects that a worker needs. A service has them too, with those of `create-domain.ts`. */
+import type { Logger } from 'pino'
+import type { Config } from '../config/config.ts'
+import type { Encryption } from '../storage/encryption.ts'
+import type { Store } from '../storage/store.ts'
+import { StorageUsage, type UsageOptions } from './accounts/storage-usage.ts'
+import { ContextVersions } from './browser-contexts/context-versions.ts'
+import { RunQueue } from './queue/run-queue.ts'
+import { Workers } from './queue/workers.ts'
+import { LiveViews } from './run-api/live-views.ts'
+import type { RunObserver } from './runs/run-state.ts'
+
+export interface WorkerDomainOptions<Setting extends keyof Config = never> {
+  config: Pick<Config, 'ACCOUNT_CONCURRENCY' | 'BROWSER_CONTEXT_VERSIONS' | 'STORAGE_QUOTA_MB' | Setting>
+  store: Store
+  encryption: Encryption
+  log: Logger
+  observer?: RunObserver | undefined
+  now?: () => number
+  /** How this process measures what accounts store. */
+  measuring?: Omit<UsageOptions, 'now'>
+}
+
+export type WorkerDomain = ReturnType<typeof createWorkerDomain>
+
+export function createWorkerDomain(options: WorkerDomainOptions) {
+  const { config, store, encryption, log, now = Date.now, measuring } = options
+  const observer = withFailureLog(log, options.observer)
+  const usage = new StorageUsage(store, config.STORAGE_QUOTA_MB, { ...measuring, now })
+  return {
+    store,
+    encryption,
+    observer,
+    now,
+    usage,
+    queue: new RunQueue(store, { accountConcurrency: config.ACCOUNT_CONCURRENCY, now, observer }),
+    workers: new Workers(store, now),
+    contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS, usage),
+    liveViews: new LiveViews(store, encryption, now),
+  }
+}
+
+/** Logs each attempt that failed, timed out or lost its worker. Its message and stack are in the run only. */
+function withFailureLog(log: Logger, observer: RunObserver | undefined): RunObserver {
+  return {
+    finished: (run) => observer?.finished(run),
+    leasesExpired: (count) => observer?.leasesExpired(count),
+    attemptFailed(attempt) {
+      log.warn(attempt, 'attempt failed')
+      observer?.attemptFailed?.(attempt)
+    },
+  }
+}
