@@ -115,6 +115,31 @@ describe('an owner', () => {
     },
   )
 
+  test.for(named(({ path, of }) => of !== undefined && path.split(':').length > 2))(
+    'gets 404 at %s for ids of two resources that do not belong together',
+    async ([, route], { expect }) => {
+      const before = await contents(dashboard)
+      const [mine, theirs] = [account, otherAccount].map(({ items }) => routePath(route, items))
+      for (const name of Object.keys(account.items) as (keyof Items)[]) {
+        for (const [own, other] of [
+          [account, otherAccount],
+          [otherAccount, account],
+        ] as const) {
+          const path = routePath(route, { ...own.items, [name]: other.items[name] })
+          for (const [{ owner }, ofOwner] of [
+            [account, mine],
+            [otherAccount, theirs],
+          ] as const) {
+            if (path === ofOwner) continue
+            const { status } = await visit(owner.visitor, route, path)
+            expect([path, status]).toEqual([path, 404])
+          }
+        }
+      }
+      expect(await contents(dashboard)).toBe(before)
+    },
+  )
+
   test.for(named(({ of }) => of !== undefined))('gets 404 at %s for an unknown id', async ([, route], { expect }) => {
     const before = await contents(dashboard)
     const { items } = account

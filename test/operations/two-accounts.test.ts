@@ -10,6 +10,7 @@ import {
   credential,
   putArtifact,
   queueRun,
+  type SentRequest,
   send,
   sendRequest,
   storageStateFor,
@@ -37,6 +38,9 @@ async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string
     browserContexts: await all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
     bulkActions: await all('SELECT id, kind, filter FROM bulk_actions WHERE account_id = ? ORDER BY id'),
     schedules: await all('SELECT * FROM schedules WHERE account_id = ? ORDER BY id'),
+    webhookDeliveries: await all(
+      'SELECT id, endpoint_id, event, deadline FROM webhook_deliveries WHERE account_id = ? ORDER BY id',
+    ),
     webhookEndpoints: await all('SELECT * FROM webhook_endpoints WHERE account_id = ? ORDER BY id'),
     versions: await all(
       'SELECT v.* FROM browser_context_versions v JOIN browser_contexts c ON c.id = v.browser_context_id WHERE c.account_id = ? ORDER BY v.id',
@@ -107,13 +111,46 @@ describe.each(operations)('$id', (operation) => {
   })
 })
 
+describe.each(
+  operations.filter(({ parameters }) => parameters.filter((parameter) => parameter.in === 'path').length > 1),
+)('$id', (operation) => {
+  test('finds and changes nothing by the ids of two resources that do not belong together', async () => {
+    const owner = await createOwner()
+    const other = await service.createAccount()
+    const valid = (account: TestAccount) => validRequest(service, operation.id, account)
+    const requests = [await valid(owner), await valid(owner), await valid(other)]
+    const before = await rowsOf(owner)
+    const paths = requests.map(({ path }) => path)
+    for (const path of paths.flatMap((each) => paths.flatMap((another) => replaceEach(each, another)))) {
+      for (const [index, { key }] of [owner, other].entries()) {
+        const isOwn = paths.some((each, at) => each === path && at < 2 === (index === 0))
+        if (isOwn) continue
+        const headers = { ...requests[0]?.headers, ...credential(operation, key) }
+        const response = await sendRequest(addressOf(service, operation), {
+          ...(requests[0] as SentRequest),
+          path,
+          headers,
+        })
+        expect([path, response.status]).toEqual([path, 404])
+      }
+    }
+    expect(await rowsOf(owner)).toEqual(before)
+  })
+})
+
+/** The path with each of its segments in turn replaced by that of the other path. */
+function replaceEach(path: string, other: string): string[] {
+  const segments = path.split('/')
+  return other.split('/').map((segment, index) => segments.with(index, segment).join('/'))
+}
+
 test('Idempotency-Keys and names are separate for each account', async () => {
   const accounts = [await createOwner(), await createOwner()]
   const rows = await Promise.all(accounts.map(rowsOf))
   const counts = rows.map((each) => Object.values(each).map(({ length }) => length))
   // A queued run has no stored events.
   expect(counts).toEqual([
-    [1, 0, 1, 1, 1, 1, 1, 1, 1, 1],
-    [1, 0, 1, 1, 1, 1, 1, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1],
   ])
 })
