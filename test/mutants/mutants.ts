@@ -1,0 +1,482 @@
+/**
+ * Mutants: changes of the code that tests must notice. `npm run test:mutants` plants each alone. `from` stands exactly
+ * once in its file; `tests` has the files that kill the mutant.
+ */
+
+export interface Mutant {
+  kind: Kind
+  file: string
+  from: string
+  to: string
+  tests: readonly string[]
+}
+
+/** `filter`: of an account or another owner. `scope`: what a key or user may do. `order`: of statements and commits. */
+export type Kind = 'filter' | 'scope' | 'fence' | 'boundary' | 'notification' | 'order'
+
+/** @param tests below `test`, without `.test.ts`. */
+function of(file: string, tests: readonly string[], list: readonly [kind: Kind, from: string, to: string][]): Mutant[] {
+  const paths = tests.map((name) => `test/${name}.test.ts`)
+  return list.map(([kind, from, to]) => ({ kind, file: `src/${file}`, from, to, tests: paths }))
+}
+
+const ofAccount = `.where('account_id', '=', accountId)`
+
+const webhooks = [
+  ...of(
+    'domain/webhooks/webhook-deliveries.ts',
+    ['domain/webhooks/webhooks'],
+    [
+      ['filter', `${ofAccount}.executeTakeFirst()`, '.executeTakeFirst()'],
+      ['filter', ".where('endpoint_id', '=', endpoint).where(", '.where('],
+      ['filter', ".selectAll().where('endpoint_id', '=', endpoint.id)", '.selectAll()'],
+      ['filter', ".where('endpoint_id', '=', endpoint.id)\n        .where('id', '>='", ".where('id', '>='"],
+      ['filter', ".set(set).where('endpoint_id', '=', endpointId)", '.set(set)'],
+      [
+        'notification',
+        "this.#store.notify('runs')\n    return delivery\n  }\n\n  /** Queues a delivery again;",
+        'return delivery\n  }\n\n  /** Queues a delivery again;',
+      ],
+      ['notification', "if (delivery) this.#store.notify('runs')", ''],
+      ['notification', "if (result) this.#store.notify('runs')", ''],
+      ['boundary', '.limit(redeliveredMax + 1)', '.limit(redeliveredMax)'],
+      ['boundary', 'Math.max(runRetentionDays, 4)', 'Math.max(runRetentionDays, 2)'],
+    ],
+  ),
+  ...of(
+    'domain/webhooks/webhook-endpoints.ts',
+    ['domain/webhooks/webhooks', 'operations/listWebhookEndpoints', 'operations/createWebhookEndpoint'],
+    [
+      ['filter', `.select('id')${ofAccount}`, ".select('id')"],
+      ['filter', `.selectAll()${ofAccount}`, '.selectAll()'],
+      ['filter', ".where('endpoint_id', '=', endpointId).where('status'", ".where('status'"],
+      ['boundary', 'length >= endpointsMax', 'length > endpointsMax'],
+      [
+        'order',
+        'if (row.disabled_reason !== null && set.disabled_reason === null) await makePendingDue(tx, row.id, this.#now())',
+        '',
+      ],
+    ],
+  ),
+  ...of(
+    'domain/webhooks/webhooks.sql.ts',
+    ['domain/webhooks/webhooks'],
+    [
+      ['filter', `${ofAccount}.executeTakeFirst()`, '.executeTakeFirst()'],
+      ['fence', 'error = ? WHERE id = ? AND attempts = ?', 'error = ? WHERE id = ? AND CAST(? AS INTEGER) > 0'],
+      [
+        'fence',
+        "AND status = 'pending' AND next_attempt_at <= ? RETURNING *",
+        "AND status = 'pending' AND CAST(? AS BIGINT) > 0 RETURNING *",
+      ],
+      ['fence', 'WHERE disabled_reason IS NULL AND EXISTS', 'WHERE EXISTS'],
+      ['fence', 'WHERE id = ? AND disabled_reason IS NULL AND NOT EXISTS', 'WHERE id = ? AND NOT EXISTS'],
+      [
+        'boundary',
+        "AND status = 'pending' AND next_attempt_at <= ?\n    ORDER BY",
+        "AND status = 'pending' AND next_attempt_at < ?\n    ORDER BY",
+      ],
+    ],
+  ),
+  ...of(
+    'domain/webhooks/webhook-dispatcher.ts',
+    ['domain/webhooks/webhooks'],
+    [
+      ['boundary', 'if (this.#stopping.signal.aborted) return now', ''],
+      ['fence', '[now + leaseMilliseconds,', '[now,'],
+      ['boundary', 'this.#count(endpoint, countMax)', ''],
+    ],
+  ),
+  ...of(
+    'domain/webhooks/webhook-event.ts',
+    ['domain/webhooks/webhooks'],
+    [['boundary', 'if (now >= deadline) return', 'if (now > deadline) return']],
+  ),
+]
+
+const bulkActions = [
+  ...of(
+    'domain/bulk-actions/bulk-actions.ts',
+    [
+      'domain/bulk-actions/bulk-actions',
+      'operations/getBulkAction',
+      'operations/bulkCancelRuns',
+      'operations/two-accounts',
+    ],
+    [
+      ['filter', `selectFrom('bulk_actions')${ofAccount}`, "selectFrom('bulk_actions')"],
+      ['filter', `${ofAccount}.executeTakeFirst()`, '.executeTakeFirst()'],
+      ['filter', `.selectAll()${ofAccount}`, '.selectAll()'],
+      ['boundary', 'length >= unfinishedMax', 'length > unfinishedMax'],
+      ['boundary', 'filter.before !== undefined && filter.before < row.id ?', 'filter.before !== undefined ?'],
+    ],
+  ),
+  ...of(
+    'domain/bulk-actions/bulk-worker.ts',
+    ['domain/bulk-actions/bulk-actions'],
+    [
+      ['scope', 'if (contextId !== null && may === 0)', 'if (contextId !== null && may === 2)'],
+      ['notification', "store.notify('cancellations')", ''],
+      ['notification', "store.notify('queue')", ''],
+      ['notification', "store.notify('runs')", ''],
+      ['notification', 'await resumeNextOfGroups(tx, ended)', ''],
+      ['order', ".orderBy('next_at').limit(1)", ".orderBy('id').limit(1)"],
+      ['order', 'const action = await this.#findDue(tx)', 'const action = await this.#findDue(store.read)'],
+    ],
+  ),
+]
+
+const schedules = [
+  ...of(
+    'domain/schedules/scheduler.ts',
+    ['domain/schedules/schedules', 'domain/schedules/schedules-overlap'],
+    [
+      ['fence', "update.where('updated_at', '=', row.updated_at).where(", 'update.where('],
+      ['notification', "if (runs.length > 0) store.notify('queue')", ''],
+      ['notification', "store.notify('cancellations')", ''],
+      ['notification', "store.notify('runs')", ''],
+      ['order', 'const rows = await findBatch(tx, now)', 'const rows = await findBatch(store.read, now)'],
+      ['boundary', 'time >= successor.time', 'time > successor.time'],
+      ['boundary', 'next_at > last_run_for', 'next_at >= last_run_for'],
+    ],
+  ),
+  ...of(
+    'domain/schedules/schedule-times.ts',
+    ['domain/schedules/schedule-times'],
+    [
+      ['boundary', 'nextAt <= missedUntil ?', 'nextAt < missedUntil ?'],
+      ['boundary', 'Math.max(nextAt, missedUntil + 1)', 'Math.max(nextAt, missedUntil)'],
+    ],
+  ),
+  ...of(
+    'domain/schedules/schedules.ts',
+    ['domain/schedules/schedules', 'operations/listSchedules', 'operations/createSchedule'],
+    [
+      ['filter', `.select('id')${ofAccount}`, ".select('id')"],
+      ['filter', `.selectAll()${ofAccount}`, '.selectAll()'],
+      ['boundary', 'length >= schedulesMax', 'length > schedulesMax'],
+    ],
+  ),
+  ...of(
+    'domain/schedules/schedules.sql.ts',
+    ['domain/schedules/schedules', 'domain/schedules/schedules-overlap', 'operations/two-accounts'],
+    [
+      ['filter', `${ofAccount}.executeTakeFirst()`, '.executeTakeFirst()'],
+      ['fence', "'paused_reason IS NULL AND waits_for_run = 0'", "'paused_reason IS NULL'"],
+      ['boundary', 'next_at <= ?', 'next_at < ?'],
+    ],
+  ),
+]
+
+const deployments = [
+  ...of(
+    'domain/deployments/deployments.ts',
+    ['domain/deployments/deployments'],
+    [
+      ['order', 'const compared = await compare(tx)', 'const compared = before'],
+      ['notification', "this.#store.notify('deployments')", ''],
+    ],
+  ),
+  ...of(
+    'domain/deployments/deployments.sql.ts',
+    ['domain/deployments/deployments'],
+    [['filter', "    .where('account_id', accountId === null ? 'is' : '=', accountId)\n", '']],
+  ),
+  ...of(
+    'domain/deployments/superseded-deployments.ts',
+    ['domain/deployments/deployments'],
+    [['fence', 'if (!pinned) return id', 'return id']],
+  ),
+]
+
+const browserContexts = [
+  ...of(
+    'domain/browser-contexts/context-lease.ts',
+    [
+      'domain/browser-contexts/browser-contexts',
+      'domain/browser-contexts/browser-contexts-saved',
+      'domain/browser-contexts/browser-contexts-waiting',
+    ],
+    [
+      ['fence', 'AND held_by_run_id IS NULL AND deleted_at', 'AND deleted_at'],
+      ['fence', 'fence = fence + 1', 'fence = fence'],
+      [
+        'fence',
+        'WHERE id = ? AND held_by_run_id = ? RETURNING id',
+        "WHERE id = ? AND CAST(? AS TEXT) <> '' RETURNING id",
+      ],
+    ],
+  ),
+  ...of(
+    'domain/browser-contexts/context-versions.ts',
+    ['domain/browser-contexts/browser-contexts-versions', 'domain/browser-contexts/browser-contexts-saved'],
+    [
+      ['fence', ' && (!lease || context.fence === lease.fence)', ''],
+      ['order', 'if (mayReplace?.(currentVersionId(context)) === false)', 'if (mayReplace === null)'],
+      ['boundary', "'<=', version - versionsKept", "'<', version - versionsKept"],
+      ['filter', "      .where('browser_context_id', '=', context?.id ?? '')\n", ''],
+    ],
+  ),
+  ...of(
+    'domain/browser-contexts/browser-contexts.sql.ts',
+    [
+      'domain/browser-contexts/browser-contexts',
+      'domain/browser-contexts/browser-contexts-versions',
+      'operations/queueRemoteRun',
+    ],
+    [
+      [
+        'filter',
+        `    ${ofAccount}\n    .where('deleted_at', 'is', null)\n}`,
+        "    .where('deleted_at', 'is', null)\n}",
+      ],
+      [
+        'filter',
+        `    ${ofAccount}\n    .where('deleted_at', 'is', null)\n    .where('id'`,
+        "    .where('deleted_at', 'is', null)\n    .where('id'",
+      ],
+      ['filter', `.select('id')${ofAccount}`, ".select('id')"],
+    ],
+  ),
+]
+
+const queue = [
+  ...of(
+    'domain/queue/claim.ts',
+    ['domain/queue/concurrency'],
+    [['fence', "{ concurrent: true, exclusive: 'claim' }", '{ concurrent: true }']],
+  ),
+  ...of(
+    'domain/queue/claim.ts',
+    ['domain/queue/queue'],
+    [['notification', "if (claims.length > 0) this.#store.notify('runs')", '']],
+  ),
+  ...of(
+    'domain/queue/run-queue.ts',
+    ['domain/queue/queue', 'domain/queue/attempts', 'domain/queue/hand-back'],
+    [
+      ['notification', "if (completed) this.#store.notify('queue')", ''],
+      ['notification', "if (this.#claims.hasLimits) this.#store.notify('queue')", ''],
+      [
+        'notification',
+        "this.#store.notify('runs')\n        if (this.#claims.hasLimits)",
+        'if (this.#claims.hasLimits)',
+      ],
+      ['notification', "if (isLeased) this.#store.notify('queue')", ''],
+      ['notification', "if (isLeased) this.#store.notify('runs')", ''],
+    ],
+  ),
+  ...of(
+    'domain/queue/enqueue-runs.ts',
+    ['domain/queue/queue', 'domain/run-api/run-again'],
+    [
+      ['notification', "store.notify('queue')", ''],
+      ['scope', 'if (!mayReuse({ apiKeyId, userId }, variables, earlier)) return {}', ''],
+    ],
+  ),
+  ...of(
+    'domain/queue/attempts.ts',
+    ['domain/queue/attempts', 'domain/queue/queue'],
+    [['fence', 'other.lease.attempt < success.lease.attempt', 'other.lease.attempt > success.lease.attempt']],
+  ),
+  ...of(
+    'domain/queue/attempts.ts',
+    ['domain/queue/concurrency', 'domain/browser-contexts/browser-contexts-waiting'],
+    [
+      ['notification', 'if (contextId !== null) await tx.all(tx.statements.resumeNextForContext, [contextId])', ''],
+      [
+        'notification',
+        '    if (group !== null) await tx.all(tx.statements.resumeNextOfGroup, [group])\n    return undefined',
+        '    return undefined',
+      ],
+    ],
+  ),
+  ...of(
+    'domain/queue/limits.ts',
+    ['domain/queue/concurrency', 'domain/queue/throttles'],
+    [
+      ['boundary', 'if (ofWorkflow >= limit)', 'if (ofWorkflow > limit)'],
+      ['boundary', 'row.permits_at > now', 'row.permits_at >= now'],
+    ],
+  ),
+  ...of(
+    'domain/queue/cancellation.ts',
+    ['domain/run-api/runs', 'domain/queue/queue'],
+    [['fence', ' || row.cancel_requested === 1', '']],
+  ),
+  ...of(
+    'domain/run-api/runs.ts',
+    ['domain/run-api/runs'],
+    [
+      ['notification', "store.notify('cancellations')", ''],
+      ['notification', "store.notify('runs')", ''],
+    ],
+  ),
+  ...of(
+    'domain/run-api/live-views.ts',
+    ['domain/run-api/live-views'],
+    [
+      ['notification', "this.#store.notify('liveViews')", ''],
+      ['boundary', 'FROM live_views WHERE expires_at > ?', 'FROM live_views WHERE expires_at >= ?'],
+    ],
+  ),
+  ...of(
+    'domain/run-api/artifacts.ts',
+    ['domain/run-api/artifacts'],
+    [
+      ['filter', 'AND run_id IN (${runsOfAccount})', "AND CAST(? AS TEXT) <> ''"],
+      ['boundary', 'AND name = ? AND created_at > ?', 'AND name = ? AND created_at >= ?'],
+    ],
+  ),
+]
+
+const storage = [
+  ...of(
+    'storage/runs/run-statements.ts',
+    ['domain/queue/queue', 'domain/run-api/runs'],
+    [
+      ['filter', "account_id || '' = ?", "CAST(? AS TEXT) <> ''"],
+      ['boundary', 'idempotency_keys.expires_at <= ?', 'idempotency_keys.expires_at < ?'],
+      ['boundary', 'expires_at > ${now}', 'expires_at >= ${now}'],
+    ],
+  ),
+  ...of(
+    'storage/runs/postgres-run-statements.ts',
+    ['domain/queue/attempts', 'domain/queue/queue'],
+    [
+      ['fence', ' AND attempts = attempt.number\n', '\n'],
+      ['fence', 'runs.worker_id = attempt.worker_id AND cancel_requested = 0', 'runs.worker_id = attempt.worker_id'],
+      ['fence', 'AND worker_id = ? AND id = ANY', "AND CAST(? AS TEXT) <> '' AND id = ANY"],
+      [
+        'fence',
+        '`SELECT * FROM runs WHERE id = ? AND attempts = ? AND',
+        '`SELECT * FROM runs WHERE id = ? AND CAST(? AS INTEGER) > 0 AND',
+      ],
+    ],
+  ),
+  ...of(
+    'storage/runs/run-maintenance.ts',
+    ['domain/queue/queue', 'maintenance/maintenance'],
+    [
+      ['fence', "WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING", 'WHERE id = ? RETURNING'],
+      ['boundary', 'lease_expires_at <= ? LIMIT 1', 'lease_expires_at < ? LIMIT 1'],
+    ],
+  ),
+  ...of(
+    'maintenance/maintenance.ts',
+    ['domain/queue/queue', 'maintenance/maintenance'],
+    [
+      ['notification', "this.#store.notify('queue')", ''],
+      ['notification', "this.#store.notify('runs')", ''],
+    ],
+  ),
+]
+
+const accounts = [
+  ...of(
+    'domain/api-keys/api-keys.ts',
+    ['domain/api-keys/api-keys', 'domain/api-keys/api-key-changes'],
+    [
+      ['boundary', 'ofUser >= keysPerUserMax', 'ofUser > keysPerUserMax'],
+      ['boundary', 'key.expires_at <= now', 'key.expires_at < now'],
+    ],
+  ),
+  ...of(
+    'domain/api-keys/api-keys.sql.ts',
+    ['domain/api-keys/api-keys', 'domain/api-keys/api-key-changes'],
+    [
+      ['filter', `.where('id', '=', userId)${ofAccount}`, ".where('id', '=', userId)"],
+      ['filter', `.selectAll()${ofAccount}`, '.selectAll()'],
+      ['filter', `    ${ofAccount}\n    .where('expired_at'`, "    .where('expired_at'"],
+      [
+        'fence',
+        ".where('id', '=', id).where('deleted_at', 'is', null).executeTakeFirst()\n  return result",
+        ".where('id', '=', id).executeTakeFirst()\n  return result",
+      ],
+    ],
+  ),
+  ...of(
+    'domain/api-keys/run-tokens.ts',
+    ['operations/createRunToken'],
+    [['boundary', '* 1000 <= this.#now()', '* 1000 < this.#now()']],
+  ),
+  ...of(
+    'domain/accounts/sessions.ts',
+    ['domain/accounts/sessions'],
+    [
+      ['fence', ' AND users.credentials_epoch = sessions.credentials_epoch', ''],
+      ['fence', 'AND credentials_epoch = ? AND removed_at', 'AND CAST(? AS INTEGER) >= 0 AND removed_at'],
+      ['filter', ".where('id', '=', id).where('user_id', '=', user.id)", ".where('id', '=', id)"],
+      ['boundary', 'expires_at > ? AND last_used_at', 'expires_at >= ? AND last_used_at'],
+    ],
+  ),
+  ...of(
+    'domain/accounts/sign-in-links.ts',
+    ['domain/accounts/sign-in-links'],
+    [
+      ['fence', ".where('kind', 'in', kinds).where('ended_at', 'is', null)", ".where('kind', 'in', kinds)"],
+      ['scope', "link.where('kind', 'in', kinds).where(", 'link.where('],
+      ['filter', `.#selectWorking(tx)${ofAccount}`, '.#selectWorking(tx)'],
+      [
+        'boundary',
+        ".where('ended_at', 'is', null).where('expires_at', '>', now)",
+        ".where('ended_at', 'is', null).where('expires_at', '>=', now)",
+      ],
+    ],
+  ),
+  ...of(
+    'domain/accounts/second-factors.ts',
+    ['domain/accounts/second-factors'],
+    [
+      ['fence', ".where('totp_step', '<', step)", ".where('totp_step', '<=', step)"],
+      ['boundary', 'expiresAt > this.#now()', 'expiresAt >= this.#now()'],
+    ],
+  ),
+  ...of(
+    'domain/accounts/users.ts',
+    ['domain/accounts/users'],
+    [
+      ['filter', `.selectAll()${ofAccount}`, '.selectAll()'],
+      ['filter', 'row?.account_id === accountId ? toUser(row)', 'row ? toUser(row)'],
+      ['fence', "if (role !== 'owner') await endLinksCreatedBy(tx, id, Date.now())", ''],
+    ],
+  ),
+  ...of(
+    'domain/accounts/accounts.sql.ts',
+    ['domain/accounts/users', 'domain/accounts/sign-in-links', 'domain/accounts/second-factors'],
+    [
+      ['scope', `.select('id')${ofAccount}.where('role'`, ".select('id').where('role'"],
+      ['fence', "user.where('credentials_epoch', '=', credentialsEpoch)", 'user'],
+    ],
+  ),
+  ...of(
+    'domain/audit-log/audit-log.ts',
+    ['domain/audit-log/audit-log'],
+    [
+      ['filter', `.selectAll()${ofAccount}`, '.selectAll()'],
+      ['boundary', "rows.where('id', '<', before)", "rows.where('id', '<=', before)"],
+    ],
+  ),
+]
+
+const worker = of(
+  'worker/worker.ts',
+  ['worker/worker', 'worker/lease'],
+  [
+    ['notification', "store.listen('queue', () => this.#wake()),", ''],
+    ['fence', "if (!renewed.has(key)) attempt.interrupt('leaseLost')", ''],
+    ['order', "if (this.#cancelled.has(keyOf(lease))) attempt.interrupt('cancelled')", ''],
+  ],
+)
+
+export const mutants: readonly Mutant[] = [
+  ...webhooks,
+  ...bulkActions,
+  ...schedules,
+  ...deployments,
+  ...browserContexts,
+  ...queue,
+  ...storage,
+  ...accounts,
+  ...worker,
+]
