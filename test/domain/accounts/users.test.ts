@@ -10,6 +10,7 @@ import { Users } from '../../../src/domain/accounts/users.ts'
 import { ApiKeyError } from '../../../src/domain/api-keys/api-key.ts'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
 import { openDomain, type Test } from '../../support/domain.ts'
+import { beforeNextWrite } from '../../support/interleaving.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'
 
 const password = 'a difference engine'
@@ -48,6 +49,26 @@ async function newSession({ sessions }: Opened, user: User): Promise<string> {
 const onlyOwner = 'This user is the only owner. Make another user an owner first.'
 
 describe.each(stores)('users ($name)', (kind) => {
+  test('are listed for their own account, and changed by its owners alone', async (test) => {
+    const opened = await openUsers(test, kind)
+    const { users } = opened
+    const [mine, theirs] = [await newAccount(opened), await newAccount(opened)]
+    const member = await newUser(opened, mine.accountId)
+    expect((await users.list(mine.accountId)).map(({ id }) => id)).toEqual([mine.id, member.id].sort())
+    const change = users.changeRole(mine.accountId, member.id, 'owner', toActor(theirs))
+    await expect(change).rejects.toThrow(NotOwnerError)
+    expect((await users.get(member.id))?.role).toBe('member')
+  })
+
+  test('a password that is changed while it is checked permits no change', async (test) => {
+    const opened = await openUsers(test, kind)
+    const { users, store } = opened
+    const user = await newAccount(opened)
+    beforeNextWrite(store, () => users.changePassword(user, password, 'an analytical engine'))
+    await expect(users.changePassword(user, password, 'a tide predictor')).rejects.toThrow(UserError)
+    expect(await users.authenticate(user.email ?? '', 'an analytical engine')).toMatchObject({ id: user.id })
+  })
+
   test('a user signs in with the e-mail address in any case and the exact password', async (test) => {
     const opened = await openUsers(test, kind)
     const { users } = opened
