@@ -3,8 +3,9 @@ import { randomBytes } from 'node:crypto'
 import { strFromU8, strToU8, unzipSync, zipSync } from 'fflate'
 import { expect, test } from 'vitest'
 import { traceBytesMax } from '../../src/domain/runs/artifact.ts'
-import { createRedactor } from '../../src/domain/workflows/secrets.ts'
+import { createRedactor } from '../../src/domain/workflows/redactor.ts'
 import { buildEvidence, MaskedTrace } from '../../src/worker/evidence/build-evidence.ts'
+import { secrets, spellings } from '../support/secret-spellings.ts'
 
 const redactorOf = (texts: ReadonlySet<string>) => createRedactor({ texts: [...texts] })
 
@@ -117,6 +118,51 @@ test('fields whose names say that they are secret are masked, and their values i
   for (const shown of ['shown-page', 'shown-user', 'undefined', 'scan']) expect(text).toContain(shown)
   for (const hidden of ['the-token', 'form-password', 'sent-']) expect(text).not.toContain(hidden)
 })
+
+test('secret fields of bodies are masked where they are, and wherever a page shows them', () => {
+  const body = (kind: string, name: string) => ({ [kind]: { mimeType: '', _file: `resources/${name}` } })
+  const snapshots = ['1.dat', '2.dat', '3.dat'].map((name, index) => ({
+    request: { url: 'http://site/', method: 'POST', headers: [], ...(index === 1 ? {} : body('postData', name)) },
+    response: { status: 200, headers: [], ...(index === 1 ? body('content', name) : {}) },
+  }))
+  const parts = [
+    ['user', 'shown-user'],
+    ['my-password', 'sent & in parts'],
+    ['otp"; filename="shown-scan.txt', 'shown-file'],
+  ].map(([name, value]) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`)
+  const files = {
+    'resources/1.dat': strToU8('user=shown-user&password=in+a+form%21&otp=123&token='),
+    'resources/2.dat': strToU8('{"access_token":"in-an-answer","passwordLabel":"Your password","user":"shown-user"}'),
+    'resources/3.dat': strToU8(`${parts.join('')}--x--\r\n`),
+    'resources/4.html': strToU8('<p>in a form! in-an-answer sent &amp; in parts Your password</p>'),
+  }
+  const events = snapshots.map((snapshot) => ({ type: 'resource-snapshot', snapshot }))
+  const archive = unzipSync(new MaskedTrace([part(events, files)], redactorOf).zip ?? new Uint8Array())
+  const shown = Object.keys(files).map((name) => strFromU8(archive[name] ?? new Uint8Array()))
+  expect(shown).toEqual([
+    'user=shown-user&password=********&otp=********&token=',
+    '{"access_token":"********","passwordLabel":"********","user":"shown-user"}',
+    `${parts.join('').replace('sent & in parts', '********')}--x--\r\n`,
+    '<p>******** ******** ******** Your password</p>',
+  ])
+})
+
+test.each(Object.entries(spellings))(
+  'secret variables are masked in evidence in the spelling of %s',
+  (_name, spell) => {
+    const texts = secrets.map((secret) => spell(secret))
+    const events = texts.map((text) => ({ type: 'console', messageType: 'log', text, location: { url: text } }))
+    const files = { 'resources/1.html': strToU8(texts.join('\n=\n')) }
+    const raw = { pages: [], requests: [], stored: [], trace: [part(events, files)] }
+    for (const { name, content } of buildEvidence(raw, { variables: secrets, restored: undefined }, 1)) {
+      const all = name.endsWith('.zip')
+        ? Object.values(unzipSync(content)).map((data) => strFromU8(data))
+        : [String(content)]
+      for (const text of texts) expect(all.join('\n')).not.toContain(JSON.stringify(text).slice(1, -1))
+      expect(all.join('\n')).toContain('********')
+    }
+  },
+)
 
 test('the values that a site has stored are masked, but not its address', () => {
   const raw = {

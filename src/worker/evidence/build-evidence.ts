@@ -2,9 +2,10 @@
 
 import { strFromU8, strToU8, unzipSync, zipSync } from 'fflate'
 import { type NewArtifact, traceBytesMax } from '../../domain/runs/artifact.ts'
-import { createRedactor, mask } from '../../domain/workflows/secrets.ts'
+import { createRedactor } from '../../domain/workflows/redactor.ts'
+import { mask } from '../../domain/workflows/secrets.ts'
 import type { RawEvidence } from './recorder.ts'
-import { type Json, maskJson, parseJson, record, storedLengthMin, TraceSecrets } from './trace-secrets.ts'
+import { type Json, maskBody, parseJson, record, storedLengthMin, TraceSecrets } from './trace-secrets.ts'
 
 interface KnownSecrets {
   /** Secret variables. */
@@ -43,23 +44,8 @@ function maskTrace({ trace, requests, stored }: RawEvidence, { variables, restor
   const [state, ...sessions] = stored ?? []
   const before = restored === undefined ? undefined : JSON.parse(restored)
   const texts = new Set([...storedStateTexts(state), ...storedTexts(sessions), ...storedStateTexts(before)])
-  const createFrom = (found: ReadonlySet<string>) => {
-    const all = [...texts, ...found, ...stringsIn(variables)]
-    return createRedactor({ secrets: [...all, ...all.flatMap(spellings)] })
-  }
+  const createFrom = (found: ReadonlySet<string>) => createRedactor({ secrets: [...texts, ...found], variables })
   return new MaskedTrace(trace, createFrom, requests)
-}
-
-function* stringsIn(value: unknown): Generator<string> {
-  if (typeof value === 'string' || typeof value === 'number') yield String(value)
-  else if (typeof value === 'object' && value !== null) for (const each of Object.values(value)) yield* stringsIn(each)
-}
-
-/** The text as forms (WHATWG URL, `application/x-www-form-urlencoded`), HTML and URLs encode it, where that differs. */
-function spellings(text: string): string[] {
-  const form = new URLSearchParams({ '': text }).toString().slice(1)
-  const html = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-  return [form, html, html.replaceAll('"', '&quot;'), encodeURI(text.toWellFormed())].filter((each) => each !== text)
 }
 
 function withoutQuery(url: string): string {
@@ -103,7 +89,7 @@ type Redact = <Value>(value: Value) => Value
 /** Larger files are left out, before they are unpacked. */
 const eventBytesMax = 64 * 1024 ** 2
 const resourceBytesMax = 4 * 1024 ** 2
-/** Maximum size of unpacked text to mask, which takes about 50 ms per MiB. */
+/** Maximum size of unpacked text to mask, which takes 50 to 400 ms per MiB. */
 const textBytesMax = 48 * 1024 ** 2
 /** Maximum number of console messages, and of failed requests. */
 const entriesMax = 200
@@ -139,6 +125,7 @@ export class MaskedTrace {
     const events = parts.map((part) => unzip(part, isWanted).map(([name, data]) => parseEvents(name, data)))
     addRequests(events.at(-1) ?? [], requests)
     for (const { lines } of events.flat()) for (const line of lines) this.#secrets.read(line)
+    for (const part of parts) this.#readBodies(part)
     this.#secrets.finish()
     this.redact = createRedactor(this.#secrets.texts)
     const masked = events.map((files) => files.map((file) => this.#maskEvents(file)))
@@ -146,6 +133,19 @@ export class MaskedTrace {
     this.console.splice(0, this.console.length - entriesMax)
     this.failedRequests.splice(0, this.failedRequests.length - entriesMax)
     this.zip = toZip(this.#pack(parts, masked))
+  }
+
+  /** Larger bodies are left out of the archive. */
+  #readBodies(part: Uint8Array): void {
+    const { bodies } = this.#secrets
+    let bytes = 0
+    const isWanted = (name: string, each: number) => {
+      if (!bodies.has(name) || isPicture(name) || each > resourceBytesMax) return false
+      bytes += each
+      return bytes <= textBytesMax
+    }
+    for (const [name, data] of unzip(part, isWanted))
+      this.#secrets.readBody(new TextDecoder().decode(data), bodies.get(name) ?? 'response')
   }
 
   #maskEvents({ name, lines }: EventFile): EventFile {
@@ -212,7 +212,7 @@ export class MaskedTrace {
   /** @returns undefined for data that is no text: it cannot be searched. */
   #maskText(data: Uint8Array): Uint8Array | undefined {
     try {
-      return strToU8(this.redact(maskJson(new TextDecoder('utf-8', { fatal: true }).decode(data))))
+      return strToU8(this.redact(maskBody(new TextDecoder('utf-8', { fatal: true }).decode(data))))
     } catch {
       return undefined
     }

@@ -28,6 +28,8 @@ export function parseJson(text: string): unknown {
 export class TraceSecrets {
   /** Secrets that may occur anywhere. */
   readonly texts = new Set<string>()
+  /** Bodies of requests and responses, by the names of their files. */
+  readonly bodies = new Map<string, 'request' | 'response'>()
   /** Whether the element that a call acted on is a password field; a call without an entry may have typed anywhere. */
   readonly #isPassword = new Map<string, boolean>()
   /** What calls typed that are not known to be in an ordinary field. */
@@ -107,19 +109,18 @@ export class TraceSecrets {
       const fields = Array.isArray(holder[member]) ? holder[member].map(record) : []
       for (const { name, value } of fields) if (typeof value === 'string') this.#readNamed(String(name), value)
     }
-    for (const json of [holder.jsonData, holder.text]) if (typeof json === 'string') this.#readJson(parseJson(json))
-    const { encodedParams } = holder
-    if (typeof encodedParams === 'string') {
-      for (const [name, value] of new URLSearchParams(encodedParams)) this.#readNamed(name, value)
-    }
+    for (const text of [holder.jsonData, holder.text, holder.encodedParams])
+      if (typeof text === 'string') this.readBody(text, 'request')
   }
 
-  #readJson(value: unknown): void {
-    if (typeof value !== 'object' || value === null) return
-    for (const [name, each] of Object.entries(value)) {
-      if (typeof each === 'string') this.#readNamed(name, each)
-      else this.#readJson(each)
-    }
+  /** Values that the names of their members or fields call secret join the secrets: a page may show them elsewhere. */
+  readBody(text: string, of: 'request' | 'response'): void {
+    if (!secretName.test(text)) return
+    replaceNamed(text, (name, value) => {
+      // Responses also have texts for people, such as the label of a password field.
+      if (of === 'request' || /^\S{8,}$/.test(value)) this.#readNamed(name, value)
+      return undefined
+    })
   }
 
   #readNamed(name: string, value: string): void {
@@ -128,7 +129,15 @@ export class TraceSecrets {
 
   #readNetwork({ request, response }: Json): void {
     this.#readFields(record(request))
-    this.#readFields(record(record(request).postData))
+    const postData = record(record(request).postData)
+    this.#readFields(postData)
+    for (const [of, { _file, _sha1 }] of [
+      ['response', record(record(response).content)],
+      ['request', postData],
+    ] as const) {
+      const name = _file ?? (_sha1 && `resources/${_sha1}`)
+      if (typeof name === 'string') this.bodies.set(name, of)
+    }
     for (const message of [record(request), record(response)]) {
       for (const { value } of entries(message.cookies)) if (value.length >= storedLengthMin) this.texts.add(value)
       for (const { name, value } of entries(message.headers)) {
@@ -168,17 +177,39 @@ function maskNode(node: unknown): void {
   for (const child of node.slice(2)) maskNode(child)
 }
 
-/** Masks the texts in a JSON body whose members' names say that they are secret; returns other text unchanged. */
-export function maskJson(text: string): string {
+/** Masks the values in a body whose names say that they are secret; returns other text unchanged. */
+export function maskBody(text: string): string {
   if (!secretName.test(text)) return text
+  return replaceNamed(text, (name, value) => (value !== '' && secretName.test(name) ? mask : undefined))
+}
+
+const field =
+  /(content-disposition:\s*form-data;[^\r\n]*\bname="([^"\r\n]*)"[^\r\n]*(?:\r?\n[^\r\n]+)*\r?\n\r?\n)(.*?)(?=\r?\n--)/gis
+
+/** Replaces values of JSON, of a form (WHATWG URL, section 5) or of its parts (RFC 7578) by what `replace` returns for them. */
+function replaceNamed(text: string, replace: (name: string, value: string) => string | undefined): string {
   const value = parseJson(text)
-  let isMasked = false
-  const json = JSON.stringify(value, (name, each) => {
-    if (typeof each !== 'string' || each === '' || !secretName.test(name)) return each
-    isMasked = true
-    return mask
+  if (typeof value === 'object' && value !== null) {
+    let isChanged = false
+    const json = JSON.stringify(value, (name, each) => {
+      const replaced = typeof each === 'string' ? replace(name, each) : undefined
+      isChanged ||= replaced !== undefined
+      return replaced ?? each
+    })
+    return isChanged ? json : text
+  }
+  if (text.startsWith('--')) {
+    return text.replaceAll(field, (all, head: string, name: string, each: string) => {
+      const replaced = /\bfilename\*?=/i.test(head) ? undefined : replace(name, each)
+      return replaced === undefined ? all : head + replaced
+    })
+  }
+  if (!/^[^\s=<>{}]+=[^\s<>{}]*$/.test(text)) return text
+  return text.replaceAll(/([^&=]*)=([^&]*)/g, (all, name: string, each: string) => {
+    const [[decodedName = '', decoded = ''] = []] = new URLSearchParams(all)
+    const replaced = replace(decodedName, decoded)
+    return replaced === undefined ? all : `${name}=${each === '' ? '' : replaced}`
   })
-  return isMasked ? json : text
 }
 
 /** Options of a context that show how pages were rendered. The others may have credentials. */
