@@ -118,15 +118,18 @@ export class WebhookDispatcher {
     const now = this.#now()
     const values = [now + leaseMilliseconds, endpoint.id, now, countMax, now] as const
     const options = { concurrent: true, oneStatement: true, durableLater: true }
-    const claim = this.#dependencies.store.write((tx) => tx.all(claimDeliveries, [...values]), options)
-    const rows = await claim.catch((error: unknown) => {
+    const { store } = this.#dependencies
+    const claim = async () => {
+      const rows = await store.write((tx) => tx.all(claimDeliveries, [...values]), options)
+      return { rows, bodies: await readBodies(store.read, rows) }
+    }
+    const { rows, bodies } = await claim().catch((error: unknown) => {
       this.#count(endpoint, -countMax)
       throw error
     })
     this.#count(endpoint, rows.length - countMax)
-    const bodies = readBodies(this.#dependencies.store.read, rows)
     for (const row of rows) {
-      const attempt = this.#attempt(endpoint, row, bodies).finally(() => {
+      const attempt = this.#attempt(endpoint, row, bodies.get(row.id)).finally(() => {
         this.#attempts.delete(attempt)
         this.#count(endpoint, -1)
         if (!this.#stopped) this.#wake()
@@ -154,13 +157,12 @@ export class WebhookDispatcher {
   async #attempt(
     endpoint: WebhookEndpointsTable,
     row: WebhookDeliveriesTable,
-    bodies: Promise<ReadonlyMap<string, string>>,
+    body: string | undefined,
   ): Promise<void> {
     const { log, sender } = this.#dependencies
     try {
       const startedAt = performance.now()
       const at = this.#now()
-      const body = (await bodies).get(row.id)
       if (body === undefined) throw new Error(`Run ${row.run_id} was erased while its event was read.`)
       const headers = signedHeaders(row.id, new Date(at), body, this.#secrets(endpoint))
       const result = await sender.send({ url: endpoint.url, headers, body }, this.#stopping.signal)
