@@ -2,11 +2,12 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 
 /**
- * Layout of an encrypted value: format (1 byte), key id (4 bytes, absent in format 1), nonce, ciphertext, tag. The
- * associated data is preceded by the header, which is all that comes before the nonce; format 1 omits it.
+ * Layout of an encrypted value: header (format, 1 byte, and key id, 4 bytes), nonce, ciphertext, tag. The header precedes
+ * the associated data.
  */
 const format = 2
-const keyIdBytes: Readonly<Record<number, number>> = { 1: 0, [format]: 4 }
+const idBytes = 4
+const headerBytes = 1 + idBytes
 const nonceBytes = 12
 const tagBytes = 16
 
@@ -36,15 +37,14 @@ export class Encryption {
   /** @throws {DecryptionError} */
   decrypt(bytes: Uint8Array, aad: string): string {
     const value = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    const idBytes = keyIdBytes[value[0] ?? 0]
-    if (idBytes === undefined || value.length < 1 + idBytes + nonceBytes + tagBytes) {
+    if (value[0] !== format || value.length < headerBytes + nonceBytes + tagBytes) {
       throw new DecryptionError('An encrypted value in the store is truncated or has an unknown format.')
     }
-    const header = value.subarray(0, 1 + idBytes)
+    const header = value.subarray(0, headerBytes)
     const id = header.subarray(1)
-    const boundAad = idBytes === 0 ? Buffer.from(aad) : bindHeader(header, aad)
-    const candidates = (keys: readonly Key[]) => keys.filter((key) => idBytes === 0 || key.id.equals(id))
-    const attempt = (keys: readonly Key[]) => decryptWithAny(candidates(keys), value.subarray(header.length), boundAad)
+    const candidates = (keys: readonly Key[]) => keys.filter((key) => key.id.equals(id))
+    const attempt = (keys: readonly Key[]) =>
+      decryptWithAny(candidates(keys), value.subarray(headerBytes), bindHeader(header, aad))
     const text = attempt(this.#ring.keys()) ?? attempt(this.#ring.reload())
     if (text !== undefined) return text
     if (candidates(this.#ring.keys()).length > 0) {
@@ -80,7 +80,7 @@ function headerFor({ id }: Key): Buffer {
   return Buffer.concat([Buffer.of(format), id])
 }
 
-/** Unambiguous, since the header has a fixed length in each format. */
+/** Unambiguous, since the header has a fixed length. */
 function bindHeader(header: Buffer, aad: string): Buffer {
   return Buffer.concat([header, Buffer.from(aad)])
 }
@@ -107,7 +107,6 @@ function hmac(key: Key, purpose: string, text: string): Buffer {
 // The installation's encryption keys: derivation, encoding, and the key ring.
 
 export const keyBytes = 32
-const idBytes = 4
 
 export interface Key {
   /** 32 random bytes, used for key derivation only. */

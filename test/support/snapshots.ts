@@ -69,6 +69,7 @@ export function workflow(changes: Partial<Workflow> = {}): Workflow {
     retry: { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 },
     timeLimitSeconds: 60,
     usesBrowser: false,
+    evidence: 'onFailure',
     deprecated: false,
     ...changes,
   }

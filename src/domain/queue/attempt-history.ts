@@ -49,7 +49,7 @@ export function attemptError(outcome: Outcome): AttemptError | null {
 /** The row's list of ends with that of the latest attempt, whose event must be the run's last one. */
 export async function addAttemptEnd(tx: Transaction, row: RunsTable, at: number): Promise<string> {
   const [last] = await tx.all(tx.statements.lastSequence, [row.id])
-  const end: AttemptEnd = [startOf(row) ?? at, last?.sequence ?? 1]
+  const end: AttemptEnd = [row.attempt_started_at ?? at, last?.sequence ?? 1]
   return JSON.stringify([...parseEnds(row), end].slice(-attemptsReadMax))
 }
 
@@ -94,19 +94,15 @@ interface EndData {
 
 /** The latest attempt from the row: it runs, or it has succeeded. */
 function latestAttempt(row: RunsTable): RunAttempt | undefined {
-  const startedAt = startOf(row)
+  const startedAt = row.attempt_started_at
   if (row.attempts === 0 || startedAt === null || row.status === 'queued') return undefined
   return {
     number: row.attempts,
     startedAt,
     finishedAt: row.finished_at,
     outcome: attemptOutcome(row.status as RunStatus, row.reason as RunReason | null),
-    error: row.status === 'failed' && row.error !== null ? toAttemptError(JSON.parse(row.error)) : null,
+    error: null,
   }
-}
-
-function startOf(row: RunsTable): number | null {
-  return row.attempt_started_at ?? (row.attempts === 1 ? row.started_at : null)
 }
 
 // The words of errors, by which `listRuns` finds failed runs.

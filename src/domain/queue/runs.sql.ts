@@ -3,7 +3,6 @@ import type { NewEvent } from '../../storage/runs/run-statements.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Statement, Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
-import { boundEventData } from '../runs/reported-values.ts'
 import { parseCreatedAt, type Report, type RunEvent } from '../runs/run.ts'
 import type { AttemptError } from '../runs/run-state.ts'
 
@@ -71,7 +70,7 @@ export async function eventsAfter(
   return events.slice(0, limit)
 }
 
-/** The first event of every run is not stored, since it follows from the id. Earlier versions stored it. */
+/** The first event of every run is not stored, since it follows from the id. */
 export function firstEvent(runId: string): RunEvent {
   return { sequence: 1, ...statusReport(0, 'queued', null, parseCreatedAt(runId)) }
 }
@@ -83,5 +82,5 @@ export function followsFirst(stored: { sequence: number } | undefined): boolean 
 
 export function toEvent(row: { sequence: number; at: number; type: string; data: string }): RunEvent {
   const type = row.type as RunEvent['type']
-  return { ...row, type, data: boundEventData(type, JSON.parse(row.data)) }
+  return { ...row, type, data: JSON.parse(row.data) }
 }

@@ -1,7 +1,4 @@
-/**
- * The limits of what workflows report, as the contract documents them. Workers apply them before anything is stored, and
- * readers again, because rows of earlier versions may exceed them.
- */
+/** The limits of what workflows report, as the contract documents them. Workers apply them before anything is stored. */
 import { jsonDepthMax } from '../../contract/i-json.ts'
 import type { RunEvent, RunProgress } from './run.ts'
 import type { AttemptError, RunError } from './run-state.ts'

@@ -3,7 +3,6 @@ import { v7 as uuid } from 'uuid'
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { Artifact } from './artifact.ts'
-import { toRunError, toRunProgress } from './reported-values.ts'
 import { type AttemptError, deploymentUnavailable, type RunError, type RunReason, type RunStatus } from './run-state.ts'
 
 /** The concurrency limit or throttle for which a queued run waits, as a sentence. */
@@ -95,8 +94,8 @@ export class Run {
     this.attempts = row.attempts
     this.attemptHistory = attemptHistory
     this.json = { variables: row.variables, output: row.output ?? 'null' }
-    this.error = parseJson(row.error, toRunError)
-    this.progress = parseJson(row.progress, toRunProgress)
+    this.error = parseJson(row.error)
+    this.progress = parseJson(row.progress)
     this.browserContextId = row.browser_context_id
     this.persistContext = row.persist_context as PersistContext | null
     this.scheduleId = row.schedule_id
@@ -200,8 +199,8 @@ export function keyOf(run: GroupMember & { concurrency_group: string | null }): 
   return run.concurrency_group?.slice(groupOf(run, '').length) || null
 }
 
-function parseJson<Value, Result>(json: string | null, convert: (value: Value) => Result): Result | null {
-  return json === null ? null : convert(JSON.parse(json))
+function parseJson<Value>(json: string | null): Value | null {
+  return json === null ? null : JSON.parse(json)
 }
 
 /**

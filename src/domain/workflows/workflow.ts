@@ -22,8 +22,7 @@ export interface Workflow {
   concurrency?: Concurrency | undefined
   throttle?: Throttle | undefined
   usesBrowser: boolean
-  /** Absent in deployments of versions without this setting, which means `onFailure`. */
-  evidence?: EvidencePolicy
+  evidence: EvidencePolicy
   deprecated: boolean
   /** Set when it is deployed. */
   examples?: WorkflowExamples

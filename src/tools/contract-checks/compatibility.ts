@@ -22,7 +22,7 @@ export function checkCompatibility(contracts: readonly CheckedContract[]): Repor
 /** Breaking changes of v1 that are accepted, each with the reason. */
 const accepted: Record<string, string> = {
   'Query parameter `browserContextId` of `queueRemoteRun` now requires the scope `browser-contexts:use`.':
-    'Keys with any scope of browser contexts get it when the store is migrated; the others were never to use contexts.',
+    'A key that may not read browser contexts was never to act with their sign-ins, and 0.1.0 is not installed anywhere.',
   '`Run.waitingFor` can also be `deployment`.':
     'Only where a worker cannot get the code of a run. It would otherwise be executed by other code than was validated.',
   '`Run.waitingFor` can also be `throttle`.':

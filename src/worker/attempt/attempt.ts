@@ -141,7 +141,7 @@ export class Attempt {
     this.#end(outcome)
   }
 
-  #run({ timeLimitSeconds, usesBrowser, evidence = 'onFailure' }: Workflow): Promise<Outcome | 'leaseLost'> {
+  #run({ timeLimitSeconds, usesBrowser, evidence }: Workflow): Promise<Outcome | 'leaseLost'> {
     return new Promise((resolve) => {
       this.#end = resolve
       this.#timeLimitSeconds = timeLimitSeconds

@@ -87,7 +87,7 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     expect(others[0]).toBe('3005 step 502')
     expect(others.at(-1)).toBe('9005 status succeeded')
     expect(othersOmitted).toBe(504)
-    expect(events.filter((event) => event.includes('progress'))).toEqual(['7002 progress 100'])
+    expect(events.filter((event) => event.includes('progress'))).toEqual(['7002 progress 2999'])
   })
 
   test('is complete for a run that finishes while it is read', async (test) => {

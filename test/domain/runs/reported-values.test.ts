@@ -42,7 +42,7 @@ test('a truncated text has the maximum length and is well-formed', () => {
   expect(truncate('\ud83d', 3)).toBe('\ufffd')
 })
 
-test('events of earlier versions are read within the limits', () => {
+test('events are stored within the limits', () => {
   const log = { attempt: 1, level: 'evil', message: 'x'.repeat(8193) }
   expect(boundEventData('log', log)).toEqual({ attempt: 1, level: 'info', message: `${'x'.repeat(8191)}…` })
   const progress = { attempt: 1, percent: null, message: 7 }
