@@ -2,7 +2,6 @@
 import type { Logger } from 'pino'
 import { v7 as uuid } from 'uuid'
 import type { Config } from '../config/config.ts'
-import { DeploymentFiles } from '../domain/deployments/deployment-files.ts'
 import { Deployments } from '../domain/deployments/deployments.ts'
 import type { RunObserver } from '../domain/runs/run-state.ts'
 import { createWorkerDomain } from '../domain/worker-domain.ts'
@@ -14,8 +13,7 @@ import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
 import type { ObserveAttempt } from './attempt/attempt-observer.ts'
 import { BrowserHost } from './browser/browser-host.ts'
-import { ExecutorPool } from './executors/executor-pool.ts'
-import { PinnedExecutors } from './executors/pinned-executors.ts'
+import { Executors } from './executors/executors.ts'
 import { WorkerDeployments } from './executors/worker-deployments.ts'
 import { LiveViewSenders } from './live-view/live-view-senders.ts'
 import { Worker } from './worker.ts'
@@ -49,20 +47,15 @@ export function createWorker({
   const log = parentLog.child({ workerId: id })
   const domain = createWorkerDomain({ config, store, encryption, log, observer, measuring: { measures: false } })
   const slots = config.WORKER_SLOTS
-  const pool = new ExecutorPool({ memoryMegabytesMax: config.WORKFLOW_MEMORY_MB, loadSecondsMax, identity }, slots)
   const onError = (error: unknown) => log.warn({ err: error }, 'reading deployments failed; retrying')
   const deployments = new Deployments(store, onError)
-  const deployed = new WorkerDeployments({
-    deployments,
-    files: new DeploymentFiles(identity),
-    directory: config.WORKFLOWS_DIR,
-    onRemoved: (deploymentId) => pool.discard(deploymentId),
-  })
+  const deployed = new WorkerDeployments({ deployments, identity, directory: config.WORKFLOWS_DIR, log })
+  const processes = { memoryMegabytesMax: config.WORKFLOW_MEMORY_MB, loadSecondsMax, identity }
   const dependencies = {
     ...domain,
     deployments,
     maintenance: new Maintenance({ ...domain, workflows: deployments, retention: retentionFrom(config), log }),
-    executors: new PinnedExecutors({ deployments, deployed, pool, log }),
+    executors: new Executors(deployed, processes, slots, log),
     browser: new BrowserHost({ path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL }, log),
     liveViews: new LiveViewSenders(domain.liveViews, log),
     observers,

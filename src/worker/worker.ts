@@ -17,7 +17,7 @@ import { noRetry, type Outcome } from '../domain/runs/run-state.ts'
 import type { Maintenance } from '../maintenance/maintenance.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
-import { Attempt, type AttemptDependencies, type Execution } from './attempt/attempt.ts'
+import { Attempt, type AttemptDependencies } from './attempt/attempt.ts'
 import {
   type AttemptEnd,
   type AttemptObserver,
@@ -26,7 +26,7 @@ import {
 } from './attempt/attempt-observer.ts'
 import { retryUntilAvailable } from './attempt/reporter.ts'
 import type { BrowserHost } from './browser/browser-host.ts'
-import { type PinnedExecutors, WorkflowNotLoaded } from './executors/pinned-executors.ts'
+import { type Execution, type Executors, WorkflowNotLoaded } from './executors/executors.ts'
 import type { LiveViewSenders } from './live-view/live-view-senders.ts'
 
 interface WorkerDependencies {
@@ -38,7 +38,7 @@ interface WorkerDependencies {
   contextVersions: ContextVersions
   usage: StorageUsage
   deployments: Deployments
-  executors: PinnedExecutors
+  executors: Executors
   browser: BrowserHost
   liveViews: LiveViewSenders
   observers: readonly ObserveAttempt[]

@@ -89,8 +89,8 @@ test('signatures of older keys are accepted, and the current key signs', () => {
     encryption.sign('purpose', 'text'),
   ])
   expect(rotated.sign('purpose', 'text')).toEqual(rotated.signatures('purpose', 'text')[0])
-  const byFirstVersion = 'c416abb1447ed21bba3af72cbb6069e245d585f067b59d9f212b66317b13019a'
-  expect(withKeys(oldKey).sign('purpose', 'text').toString('hex')).toBe(byFirstVersion)
+  const storedSignature = 'c416abb1447ed21bba3af72cbb6069e245d585f067b59d9f212b66317b13019a'
+  expect(withKeys(storedKey).sign('purpose', 'text').toString('hex')).toBe(storedSignature)
 })
 
 test('a cursor is valid only for its list, also with an older key', () => {

@@ -5,7 +5,6 @@ import {
   domainLengthMax,
   isSameState,
   longestDomainLength,
-  secretCookieValues,
   stateBytesMax,
 } from '../../domain/browser-contexts/storage-state.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
@@ -13,15 +12,14 @@ import { evidenceFilesMax, isEvidenceOf, type NewArtifact } from '../../domain/r
 import { toRunError } from '../../domain/runs/reported-values.ts'
 import type { Report } from '../../domain/runs/run.ts'
 import type { Outcome, RunStatus } from '../../domain/runs/run-state.ts'
-import { createRedactor } from '../../domain/workflows/redactor.ts'
-import type { Secrets } from '../../domain/workflows/secrets.ts'
 import type { Transaction } from '../../storage/store.ts'
 import { type BrowserHost, BrowserMissing } from '../browser/browser-host.ts'
-import type { Reply } from '../executors/executor-process.ts'
+import type { AttemptChannel, Reply } from '../executors/executor-process.ts'
 import type { AttemptMessage, CapturedState } from '../executors/messages.ts'
 import { AttemptLiveView, type LiveViewMessage, type Shown } from '../live-view/attempt-live-view.ts'
 import type { LiveViewSenders } from '../live-view/live-view-senders.ts'
-import { retryUntilAvailable } from './reporter.ts'
+import { type AttemptRedactor, type Reporter, retryUntilAvailable } from './reporter.ts'
+import type { TimeLimit } from './time-limit.ts'
 
 export interface AttemptBrowserDependencies {
   host: BrowserHost
@@ -30,14 +28,11 @@ export interface AttemptBrowserDependencies {
   usage: StorageUsage
 }
 
-/** What watching and taking over an attempt's browser does to the attempt. */
-interface WatchedAttemptHooks {
-  /** Sends to the executor. */
-  send(message: LiveViewMessage): void
-  /** Writes to the run's log. */
-  log(message: string): void
-  /** The workflow waits for a person, or no longer. */
-  pause(isPaused: boolean): void
+/** The parts of an attempt that people act on when they watch its browser or take it over. */
+interface WatchedParts {
+  redactor: AttemptRedactor
+  reporter: Pick<Reporter, 'add'>
+  timeLimit: TimeLimit
 }
 
 /** How saving the browser context changes the end of an attempt. */
@@ -51,29 +46,25 @@ interface SavedContext {
 export class AttemptBrowser {
   readonly #dependencies: AttemptBrowserDependencies
   readonly #claim: Claim
-  readonly #secrets: Secrets
-  readonly #attempt: WatchedAttemptHooks
+  readonly #redactor: AttemptRedactor
+  readonly #attempt: WatchedParts
   #liveView: AttemptLiveView | undefined
-  readonly #cookies = new Set<string>()
   #captured: CapturedState
   /** The storage state that the browser was opened with. */
   #restored: string | undefined
   #requested = false
   #acquired = false
   #released = false
-  /** Masks secrets and cookies in reports and errors. The run's output is masked separately. */
-  redact: <Value>(value: Value) => Value
 
-  constructor(dependencies: AttemptBrowserDependencies, claim: Claim, secrets: Secrets, attempt: WatchedAttemptHooks) {
+  constructor(dependencies: AttemptBrowserDependencies, claim: Claim, attempt: WatchedParts) {
     this.#dependencies = dependencies
     this.#claim = claim
-    this.#secrets = secrets
+    this.#redactor = attempt.redactor
     this.#attempt = attempt
-    this.redact = createRedactor(secrets)
   }
 
   /** The reply to an executor whose workflow asks for the browser, which it does once. */
-  async provide(): Promise<Reply> {
+  async provide(channel: Pick<AttemptChannel, 'reply'>): Promise<Reply> {
     if (this.#released) return unavailable('The run has ended.')
     if (this.#requested) return unavailable('The browser was requested before.')
     this.#requested = true
@@ -88,7 +79,7 @@ export class AttemptBrowser {
       if (this.#released) this.#dependencies.host.release()
       this.#acquired = !this.#released
       this.#restored = storageState
-      this.#beWatchable()
+      this.#beWatchable(channel)
       return { type: 'browser', endpoint, storageState }
     } catch (error) {
       const { message } = error as Error
@@ -105,7 +96,7 @@ export class AttemptBrowser {
       throw new Error("The run's browser context cannot be decrypted: replace or restore it.", { cause })
     })
     if (state === undefined) throw new Error('The browser context of this run was deleted.')
-    this.#mask(state)
+    this.#redactor.addCookies(state)
     return state
   }
 
@@ -114,7 +105,7 @@ export class AttemptBrowser {
     this.#captured = state
     if (!state || !('json' in state)) return
     try {
-      this.#mask(state.json)
+      this.#redactor.addCookies(state.json)
       const length = longestDomainLength(state.json)
       if (length <= domainLengthMax) return
       this.#captured = {
@@ -126,9 +117,15 @@ export class AttemptBrowser {
     }
   }
 
-  #beWatchable(): void {
+  #beWatchable(channel: Pick<AttemptChannel, 'reply'>): void {
     if (this.#released) return
-    this.#liveView = new AttemptLiveView(this.#claim, this.#attempt, (value) => this.redact(value))
+    const { redactor, reporter, timeLimit } = this.#attempt
+    const attempt = {
+      send: (message: LiveViewMessage) => channel.reply(message),
+      log: (message: string) => reporter.add('log', { level: 'info', message }),
+      pause: (isPaused: boolean) => (isPaused ? timeLimit.pause() : timeLimit.resume()),
+    }
+    this.#liveView = new AttemptLiveView(this.#claim, attempt, (value) => redactor.redact(value))
     this.#dependencies.liveViews.add(this.#liveView)
   }
 
@@ -149,7 +146,7 @@ export class AttemptBrowser {
     const { accountId, runId, contextLease, persistContext } = this.#claim
     const succeeded = outcome.kind === 'succeeded'
     if (!contextLease || !this.#captured || (persistContext !== 'always' && !succeeded)) return unchanged(outcome)
-    const problem = this.redact(stateProblem(this.#captured)) ?? this.#dependencies.usage.refusal(accountId)
+    const problem = this.#redactor.redact(stateProblem(this.#captured)) ?? this.#dependencies.usage.refusal(accountId)
     if (problem !== undefined) return succeeded ? unchanged(notSaved(problem)) : unchanged(outcome, warning(problem))
     const { json } = this.#captured as { json: string }
     // A run that changed nothing makes no new version, which would push out an old one.
@@ -166,14 +163,6 @@ export class AttemptBrowser {
       return (await this.#dependencies.versions.commitForRun(tx, staged, contextLease)) ? [] : [warning(contextDeleted)]
     }
     return { outcome, reports: [], within }
-  }
-
-  #mask(state: string | undefined): void {
-    if (state === undefined) return
-    const before = this.#cookies.size
-    for (const value of secretCookieValues(state)) this.#cookies.add(value)
-    if (this.#cookies.size === before) return
-    this.redact = createRedactor({ ...this.#secrets, cookies: [...this.#cookies] })
   }
 }
 

@@ -2,23 +2,22 @@
 import type { StorageUsage } from '../../domain/accounts/storage-usage.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import type { RunQueue } from '../../domain/queue/run-queue.ts'
-import { pausedMillisecondsMax } from '../../domain/run-api/live-views.ts'
 import { ArtifactError, artifactWritesMax, type NewArtifact } from '../../domain/runs/artifact.ts'
 import { stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
 import { type Report, secretsAad, stepAad } from '../../domain/runs/run.ts'
 import type { Outcome, RetryPolicy, RunStatus } from '../../domain/runs/run-state.ts'
-import { createRedactor } from '../../domain/workflows/redactor.ts'
 import { insertSecrets, type Secrets } from '../../domain/workflows/secrets.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
-import type { Workflows } from '../../domain/workflows/workflows.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import type { Transaction } from '../../storage/store.ts'
-import type { AttemptChannel, ExecutorEvent, ExecutorProcess } from '../executors/executor-process.ts'
+import type { AttemptChannel, ExecutorEvent } from '../executors/executor-process.ts'
+import type { Execution } from '../executors/executors.ts'
 import { isLiveViewEvent } from '../live-view/attempt-live-view.ts'
 import { AttemptBrowser, type AttemptBrowserDependencies, AttemptEvidence } from './attempt-browser.ts'
 import type { AttemptEnd, AttemptObserver, ObservedStep } from './attempt-observer.ts'
 import { abortMessages, type Interruption, interruptedOutcome, type LastEvent, toOutcome } from './attempt-outcome.ts'
-import { Reporter, retryUntilAvailable } from './reporter.ts'
+import { AttemptRedactor, Reporter, retryUntilAvailable } from './reporter.ts'
+import { TimeLimit } from './time-limit.ts'
 
 type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type: Type }>
 
@@ -31,19 +30,12 @@ export interface AttemptDependencies {
   usage: StorageUsage
 }
 
-/** The process and the definitions of the deployment that executes the run. */
-export interface Execution {
-  executor: ExecutorProcess
-  deploymentId: string
-  workflows: Workflows
-}
-
 export class Attempt {
   readonly #dependencies: AttemptDependencies
   readonly #claim: Claim
   readonly #execution: Execution
   readonly #reporter: Reporter
-  readonly #redact: <Value>(value: Value) => Value
+  readonly #redactor: AttemptRedactor
   readonly #secrets: Secrets
   readonly #browser: AttemptBrowser
   readonly #observer: Required<AttemptObserver>
@@ -78,16 +70,11 @@ export class Attempt {
     this.#steps = new AttemptSteps(claim.steps)
     const { secrets, accountId, runId } = claim
     this.#secrets = secrets ? JSON.parse(dependencies.encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
-    this.#redact = createRedactor(this.#secrets)
-    this.#browser = new AttemptBrowser(dependencies.browser, claim, this.#secrets, {
-      send: (message) => this.#channel?.reply(message),
-      log: (message) => this.#reporter.add('log', { level: 'info', message }),
-      pause: (isPaused) => (isPaused ? this.#timeLimit.pause() : this.#timeLimit.resume()),
-    })
-    // Looked up at each call: the browser replaces its redactor when it learns of cookies.
-    const redact = <Value>(value: Value) => this.#browser.redact(value)
-    this.#reporter = new Reporter(dependencies.queue, claim, redact, () => this.interrupt('leaseLost'))
-    this.#artifacts = new AttemptArtifacts(dependencies, claim, this.#reporter, this.#redact)
+    this.#redactor = new AttemptRedactor(this.#secrets)
+    this.#reporter = new Reporter(dependencies.queue, claim, this.#redactor, () => this.interrupt('leaseLost'))
+    const watched = { redactor: this.#redactor, reporter: this.#reporter, timeLimit: this.#timeLimit }
+    this.#browser = new AttemptBrowser(dependencies.browser, claim, watched)
+    this.#artifacts = new AttemptArtifacts(dependencies, claim, this.#reporter, this.#redactor.redactSecrets)
     this.#evidence = new AttemptEvidence(claim.attempt, (artifact) => this.#artifacts.saveEvidence(artifact))
   }
 
@@ -183,9 +170,11 @@ export class Attempt {
       case 'artifact':
         return void this.#replyWhenSaved(event.id, this.#artifacts.save(event)).catch(() => this.interrupt('leaseLost'))
       case 'browserRequested': {
-        const reply = this.#browser.provide()
+        if (!this.#channel) return
+        const channel = this.#channel
+        const reply = this.#browser.provide(channel)
         this.#observer.browserRequested(reply)
-        return void reply.then((message) => this.#channel?.reply(message))
+        return void reply.then((message) => channel.reply(message))
       }
       case 'evidenceStarted':
       case 'evidence':
@@ -202,21 +191,21 @@ export class Attempt {
   }
 
   #observeStep(name: string, state: ObservedStep['state'], at = Date.now()): void {
-    this.#observer.step({ name: this.#browser.redact(name), state, at })
+    this.#observer.step({ name: this.#redactor.redact(name), state, at })
     this.#steps.observe(name, state)
   }
 
   /** The outcome of an attempt that was not interrupted. */
   #outcome(event: LastEvent): Outcome {
     if (event.type === 'returned') this.reusable = event.reusable
-    const redact = { output: this.#redact, error: <Value>(value: Value) => this.#browser.redact(value) }
+    const redact = { output: this.#redactor.redactSecrets, error: this.#redactor.redact }
     return toOutcome(event, this.#execution.workflows, this.#claim.workflowId, redact, this.#steps.running)
   }
 
   /** A stopping worker keeps a result that arrives within the grace period. */
   #interruptedOutcome(why: Interruption, event?: LastEvent): Outcome | 'leaseLost' {
     if (why === 'workerStopped' && event?.type === 'returned') return this.#outcome(event)
-    return interruptedOutcome(why, this.#timeLimitSeconds, this.#browser.redact(this.#interruptedStep))
+    return interruptedOutcome(why, this.#timeLimitSeconds, this.#redactor.redact(this.#interruptedStep))
   }
 
   async #saveStep({ name, value }: EventOf<'stepFinished'>, position: number): Promise<void> {
@@ -283,52 +272,6 @@ class AttemptSteps {
     if (this.#finished.has(name) || !isWithinLimits) throw new Error('The step is finished, or exceeds a limit.')
     this.#finished.add(name)
     return this.#finished.size
-  }
-}
-
-// The time limit of an attempt, which does not count time for which a person has paused it, up to a maximum.
-
-export class TimeLimit {
-  #left = 0
-  #pausedLeft = pausedMillisecondsMax
-  #since = 0
-  #isPaused = false
-  #timer: NodeJS.Timeout | undefined
-  #onReached: () => void = () => {}
-
-  start(seconds: number, onReached: () => void): void {
-    this.#left = seconds * 1000
-    this.#onReached = onReached
-    this.#run()
-  }
-
-  /** Does nothing once the attempt has been paused for the maximum. */
-  pause(): void {
-    if (this.#isPaused || !this.#timer || this.#pausedLeft <= 0) return
-    this.#left -= performance.now() - this.#since
-    this.#isPaused = true
-    this.#since = performance.now()
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.resume(), this.#pausedLeft)
-  }
-
-  resume(): void {
-    if (!this.#isPaused) return
-    this.#pausedLeft -= performance.now() - this.#since
-    this.#isPaused = false
-    clearTimeout(this.#timer)
-    this.#run()
-  }
-
-  clear(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    this.#isPaused = false
-  }
-
-  #run(): void {
-    this.#since = performance.now()
-    this.#timer = setTimeout(this.#onReached, Math.max(0, this.#left))
   }
 }
 

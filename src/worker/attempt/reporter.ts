@@ -1,9 +1,12 @@
 /** Collects an attempt's reports for 20 ms and writes them in one transaction, in order and with secrets masked. */
 
+import { secretCookieValues } from '../../domain/browser-contexts/storage-state.ts'
 import type { Lease } from '../../domain/queue/attempts.ts'
 import type { RunQueue } from '../../domain/queue/run-queue.ts'
 import { boundEventData, ReportLimit } from '../../domain/runs/reported-values.ts'
 import type { Report } from '../../domain/runs/run.ts'
+import { createRedactor } from '../../domain/workflows/redactor.ts'
+import type { Secrets } from '../../domain/workflows/secrets.ts'
 import { StoreUnavailable } from '../../storage/store.ts'
 
 /** Long enough to share a commit, too short for a reader to notice. */
@@ -12,17 +15,17 @@ const batchMilliseconds = 20
 export class Reporter {
   readonly #queue: RunQueue
   readonly #lease: Lease
-  readonly #redact: <Value>(value: Value) => Value
+  readonly #redactor: AttemptRedactor
   readonly #onLeaseLost: () => void
   #batch: Report[] = []
   readonly #limit = new ReportLimit()
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(queue: RunQueue, lease: Lease, redact: <Value>(value: Value) => Value, onLeaseLost: () => void) {
+  constructor(queue: RunQueue, lease: Lease, redactor: AttemptRedactor, onLeaseLost: () => void) {
     this.#queue = queue
     this.#lease = lease
-    this.#redact = redact
+    this.#redactor = redactor
     this.#onLeaseLost = onLeaseLost
   }
 
@@ -37,7 +40,7 @@ export class Reporter {
   /** A report of this attempt, masked and truncated. */
   report(type: Report['type'], data: Record<string, unknown>, at = Date.now()): Report {
     // Masked before it is truncated, which could leave a part of a secret.
-    return { at, type, data: { attempt: this.#lease.attempt, ...boundEventData(type, this.#redact(data)) } }
+    return { at, type, data: { attempt: this.#lease.attempt, ...boundEventData(type, this.#redactor.redact(data)) } }
   }
 
   /** Waits for earlier batches to be written and returns the reports that are not in any, for another transaction. */
@@ -55,6 +58,30 @@ export class Reporter {
       if (!(await retryUntilAvailable(() => this.#queue.report(this.#lease, reports)))) this.#onLeaseLost()
     }
     this.#writing = this.#writing.then(write).catch(() => this.#onLeaseLost())
+  }
+}
+
+/** Masks the secrets of a run, and the cookies of its browser from when they are known. */
+export class AttemptRedactor {
+  readonly #secrets: Secrets
+  readonly #cookies = new Set<string>()
+  /** For the output, which may contain cookies. */
+  readonly redactSecrets: <Value>(value: Value) => Value
+  /** For reports and errors. Replaced when cookies become known. */
+  redact: <Value>(value: Value) => Value
+
+  constructor(secrets: Secrets) {
+    this.#secrets = secrets
+    this.redactSecrets = createRedactor(secrets)
+    this.redact = this.redactSecrets
+  }
+
+  /** @throws {Error} for text that is not a storage state. */
+  addCookies(storageState: string): void {
+    const before = this.#cookies.size
+    for (const value of secretCookieValues(storageState)) this.#cookies.add(value)
+    if (this.#cookies.size === before) return
+    this.redact = createRedactor({ ...this.#secrets, cookies: [...this.#cookies] })
   }
 }
 

@@ -60,8 +60,6 @@ const closeMillisecondsMax = 2000
 export class ExecutorProcess {
   /** Rejects with a LoadError because of a module, with another error if no process can be started. */
   readonly ready: Promise<void>
-  /** The account whose runs it executes. A process serves one account, so that nothing of another remains in it. */
-  accountId: string | undefined
   readonly #child: ChildProcess
   readonly #channel: Duplex
   readonly #mark: Mark

@@ -1,14 +1,18 @@
-/** The deployments that this worker executes: each is read and written once, when the first run needs it. */
+/** Owns the files of the deployments that this worker executes: each is written once, when the first run needs it. */
 import { fileURLToPath } from 'node:url'
-import { type DeploymentFiles, DeploymentUnavailable } from '../../domain/deployments/deployment-files.ts'
+import type { Logger } from 'pino'
+import { DeploymentFiles, DeploymentUnavailable } from '../../domain/deployments/deployment-files.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
+import type { Claim } from '../../domain/queue/attempts.ts'
+import type { Identity } from '../../domain/workflows/executor-identity.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { StoreUnavailable } from '../../storage/store.ts'
 import { retryUntilAvailable } from '../attempt/reporter.ts'
-import type { DeployedModules } from './executor-pool.ts'
+import type { ModulesToLoad } from './executor-process.ts'
 
 /** A deployment whose files are on disk. */
-export interface DeployedWorkflows extends DeployedModules {
+export interface DeployedWorkflows extends ModulesToLoad {
+  readonly id: string
   /** Its definitions, whatever is current. */
   workflows: Workflows
 }
@@ -27,22 +31,50 @@ interface Entry {
   failedAt: number | undefined
 }
 
-export interface WorkerDeploymentsOptions {
+interface WorkerDeploymentsOptions {
   deployments: Deployments
-  files: DeploymentFiles
+  /** The user that executors run as, if not the worker's. */
+  identity: Identity
   /** Where packages with native code are searched first. */
   directory: string | undefined
-  /** Called before the files of a deployment are removed. */
-  onRemoved(id: string): void
+  log: Logger
 }
 
 export class WorkerDeployments {
   readonly #options: WorkerDeploymentsOptions
+  readonly #files: DeploymentFiles
   /** By ID, most recently used last. */
   readonly #entries = new Map<string, Entry>()
+  #unsubscribe = () => {}
 
   constructor(options: WorkerDeploymentsOptions) {
     this.#options = options
+    this.#files = new DeploymentFiles(options.identity)
+  }
+
+  /** Resolves when it knows what is current. @param onChange called when that changes. */
+  async open(onChange: () => void): Promise<void> {
+    const { deployments } = this.#options
+    await retryUntilAvailable(() => deployments.open())
+    this.#unsubscribe = deployments.onChange(onChange)
+  }
+
+  /** The current deployment of the installation. */
+  get currentId(): string | undefined {
+    return this.#options.deployments.currentIds[0]
+  }
+
+  /** Stops following what is current. */
+  drain(): void {
+    this.#unsubscribe()
+    this.#options.deployments.close()
+  }
+
+  /** The deployment that executes a run: the one that validated it or, before there were deployments, the current one. */
+  idFor({ accountId, workflowId, deploymentId }: Claim): string {
+    const id = deploymentId ?? this.#options.deployments.current(accountId).deploymentOf(workflowId)
+    if (id === null) throw new DeploymentUnavailable(`No deployment has the workflow ${workflowId} now.`)
+    return id
   }
 
   /**
@@ -65,16 +97,19 @@ export class WorkerDeployments {
     }
   }
 
-  release(id: string): void {
+  /** Returns the deployments whose files are removed next: no process may use them any more. */
+  release(id: string): string[] {
     const entry = this.#entries.get(id)
     if (entry) entry.users -= 1
-    this.#removeUnused()
+    return this.#removeUnused()
   }
 
   async close(): Promise<void> {
     await Promise.allSettled([...this.#entries.values()].map(({ opening }) => opening))
     this.#entries.clear()
-    await this.#options.files.close()
+    await this.#files.close().catch((error: unknown) => {
+      this.#options.log.warn({ err: error }, 'removing the files of deployments failed; a later worker removes them')
+    })
   }
 
   #open(id: string): Entry {
@@ -85,21 +120,22 @@ export class WorkerDeployments {
     return entry
   }
 
-  #removeUnused(): void {
-    if (this.#entries.size <= unusedMax) return
+  #removeUnused(): string[] {
+    if (this.#entries.size <= unusedMax) return []
     const unused = [...this.#entries].filter(([, { users }]) => users === 0)
-    for (const [id, { opening }] of unused.slice(0, Math.max(0, unused.length - unusedMax))) {
+    const removed = unused.slice(0, Math.max(0, unused.length - unusedMax))
+    for (const [id, { opening }] of removed) {
       this.#entries.delete(id)
-      this.#options.onRemoved(id)
-      void opening.then(({ directory }) => this.#options.files.remove(directory)).catch(() => {})
+      void opening.then(({ directory }) => this.#files.remove(directory)).catch(() => {})
     }
+    return removed.map(([id]) => id)
   }
 
   async #write(id: string): Promise<DeployedWorkflows> {
-    const { files, directory: own } = this.#options
+    const own = this.#options.directory
     const { deployment, workflows, content } = await retryUntilAvailable(() => this.#read(id))
     const places = [content.directory, own, servicePackage].filter((each) => each != null)
-    const directory = await files.write(id, content, places)
+    const directory = await this.#files.write(id, content, places)
     const modules = Object.fromEntries(deployment.workflows.map((workflow) => [workflow.id, workflow.module]))
     return { id, directory, modules, workflows }
   }

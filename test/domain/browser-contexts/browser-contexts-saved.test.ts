@@ -4,6 +4,8 @@ import type { Claim } from '../../../src/domain/queue/attempts.ts'
 import type { RunStatus } from '../../../src/domain/runs/run-state.ts'
 import type { Transaction } from '../../../src/storage/store.ts'
 import { AttemptBrowser } from '../../../src/worker/attempt/attempt-browser.ts'
+import { AttemptRedactor } from '../../../src/worker/attempt/reporter.ts'
+import { TimeLimit } from '../../../src/worker/attempt/time-limit.ts'
 import type { BrowserHost } from '../../../src/worker/browser/browser-host.ts'
 import type { LiveViewSenders } from '../../../src/worker/live-view/live-view-senders.ts'
 import { createState, openWithVersions } from '../../support/browser-contexts.ts'
@@ -15,9 +17,9 @@ const succeeded = { kind: 'succeeded', output: null } as const
 
 /** The browser of an attempt that ended with this state. */
 function attemptBrowser({ contextVersions: versions, usage }: Domain, claim: Claim, json: string): AttemptBrowser {
-  const hooks = { send() {}, log() {}, pause() {} }
+  const parts = { redactor: new AttemptRedactor({}), reporter: { add() {} }, timeLimit: new TimeLimit() }
   const unused = { host: {} as BrowserHost, liveViews: {} as LiveViewSenders }
-  const browser = new AttemptBrowser({ ...unused, versions, usage }, claim, {}, hooks)
+  const browser = new AttemptBrowser({ ...unused, versions, usage }, claim, parts)
   browser.capture({ json })
   return browser
 }

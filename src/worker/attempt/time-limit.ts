@@ -1,0 +1,46 @@
+/** The time limit of an attempt. Time for which a person has paused it does not count, up to a maximum. */
+import { pausedMillisecondsMax } from '../../domain/run-api/live-views.ts'
+
+export class TimeLimit {
+  #left = 0
+  #pausedLeft = pausedMillisecondsMax
+  #since = 0
+  #isPaused = false
+  #timer: NodeJS.Timeout | undefined
+  #onReached: () => void = () => {}
+
+  start(seconds: number, onReached: () => void): void {
+    this.#left = seconds * 1000
+    this.#onReached = onReached
+    this.#run()
+  }
+
+  /** Does nothing once the attempt has been paused for the maximum. */
+  pause(): void {
+    if (this.#isPaused || !this.#timer || this.#pausedLeft <= 0) return
+    this.#left -= performance.now() - this.#since
+    this.#isPaused = true
+    this.#since = performance.now()
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.resume(), this.#pausedLeft)
+  }
+
+  resume(): void {
+    if (!this.#isPaused) return
+    this.#pausedLeft -= performance.now() - this.#since
+    this.#isPaused = false
+    clearTimeout(this.#timer)
+    this.#run()
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#isPaused = false
+  }
+
+  #run(): void {
+    this.#since = performance.now()
+    this.#timer = setTimeout(this.#onReached, Math.max(0, this.#left))
+  }
+}

@@ -1,0 +1,261 @@
+/**
+ * Owns the executor processes of a worker. Each executes runs of one account by one deployment: the one to which the run
+ * is pinned. Processes are started ahead, so that a claimed run begins within milliseconds.
+ */
+import type { Logger } from 'pino'
+import { DeploymentUnavailable } from '../../domain/deployments/deployment-files.ts'
+import type { Claim } from '../../domain/queue/attempts.ts'
+import type { RetryPolicy } from '../../domain/runs/run-state.ts'
+import { type ProcessEnd, ProcessReaper } from '../../domain/workflows/process-reaper.ts'
+import type { Workflows } from '../../domain/workflows/workflows.ts'
+import { type ExecutorOptions, ExecutorProcess, LoadError } from './executor-process.ts'
+import type { DeployedWorkflows, WorkerDeployments } from './worker-deployments.ts'
+
+/** For how long a process keeps its account while others wait: starting another process takes 70 ms of CPU time. */
+const turnMilliseconds = 1000
+
+/** All idle processes but one are killed after this time. */
+const idleMilliseconds = 30_000
+
+interface Pooled {
+  process: ExecutorProcess
+  deploymentId: string
+  /** The only workflow that it has loaded, or `undefined` if it has loaded all of its deployment. */
+  workflowId: string | undefined
+  /** The account whose runs it executes, so that nothing of another remains in it. */
+  accountId: string | undefined
+  turnStartedAt: number
+}
+
+/** The process and the definitions of the deployment that executes a run. */
+export interface Execution {
+  executor: ExecutorProcess
+  deploymentId: string
+  workflows: Workflows
+}
+
+/** The workflow's module ended its process or did not load in time, which fails the attempt. */
+export class WorkflowNotLoaded extends Error {
+  readonly end: ProcessEnd
+  readonly retry: RetryPolicy
+
+  constructor(end: ProcessEnd, retry: RetryPolicy) {
+    super(end.message)
+    this.end = end
+    this.retry = retry
+  }
+}
+
+export class Executors {
+  readonly #deployments: WorkerDeployments
+  readonly #options: ExecutorOptions
+  readonly #size: number
+  readonly #log: Logger
+  readonly #reaper: ProcessReaper
+  /** In the order of their last use. */
+  #idle: Pooled[] = []
+  readonly #busy = new Map<ExecutorProcess, Pooled>()
+  /** The deployment that is current, whose files are kept and which the spare process has loaded. */
+  #current: DeployedWorkflows | undefined
+  #preparing: Promise<void> = Promise.resolve()
+  /** Deployments with a module that ends its process: their processes load only the module of the run. */
+  readonly #loadSeparately = new Set<string>()
+  #trim: NodeJS.Timeout | undefined
+  #draining = false
+  #closed = false
+
+  /** @param size how many attempts there are at the same time. */
+  constructor(deployments: WorkerDeployments, options: ExecutorOptions, size: number, log: Logger) {
+    this.#deployments = deployments
+    this.#options = options
+    this.#size = size
+    this.#log = log
+    this.#reaper = new ProcessReaper({ graceSeconds: 0, identity: options.identity })
+  }
+
+  /** Resolves when executors of what is current are being started. @param onChange called when that changes. */
+  async open(onChange: () => void): Promise<void> {
+    await this.#deployments.open(() => {
+      void this.#prepare()
+      onChange()
+    })
+    await this.#prepare()
+  }
+
+  /** Stops reacting to deployments. */
+  drain(): void {
+    this.#draining = true
+    this.#deployments.drain()
+  }
+
+  /** Kills all processes and removes the files of deployments. */
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#trim)
+    for (const { process } of this.#idle.splice(0)) process.kill()
+    this.#reaper.close()
+    await this.#preparing
+    await this.#deployments.close()
+  }
+
+  /**
+   * A process that has loaded the workflow, and has executed runs of this account only, or none. It is the run's until
+   * `release`.
+   *
+   * @throws {DeploymentUnavailable} if this worker cannot get the deployment. {WorkflowNotLoaded} because of its code.
+   * Another error if no process can be started.
+   */
+  async acquire(claim: Claim): Promise<Execution> {
+    const { accountId, workflowId } = claim
+    const deployment = await this.#deployments.acquire(this.#deployments.idFor(claim))
+    const { id: deploymentId, workflows } = deployment
+    const workflow = workflows.get(workflowId)
+    try {
+      if (!workflow) throw new DeploymentUnavailable(`It has no workflow ${workflowId}.`)
+      return { executor: await this.#acquireProcess(accountId, deployment, workflowId), deploymentId, workflows }
+    } catch (error) {
+      this.#releaseDeployment(deploymentId)
+      throw error instanceof LoadError && workflow ? new WorkflowNotLoaded(error.end, workflow.retry) : error
+    }
+  }
+
+  /** The account of each idle process whose turn lasts. */
+  inTurn(): string[] {
+    return this.#idle.flatMap((pooled) => (isInTurn(pooled) && pooled.process.alive ? (pooled.accountId ?? []) : []))
+  }
+
+  /** @param reusable false when code of the attempt may still run in the process. */
+  release({ executor, deploymentId }: Execution, reusable: boolean): void {
+    this.#releaseProcess(executor, reusable)
+    this.#releaseDeployment(deploymentId)
+  }
+
+  /** Loads the current deployment ahead of its first run. */
+  #prepare(): Promise<void> {
+    const prepare = async () => {
+      const { currentId } = this.#deployments
+      if (currentId === this.#current?.id || this.#draining) return
+      try {
+        const deployment = currentId === undefined ? undefined : await this.#deployments.acquire(currentId)
+        const before = this.#current
+        this.#current = deployment
+        this.#killIdle((each) => each.accountId === undefined && each.deploymentId !== currentId)
+        this.#startSpare()
+        if (before) this.#releaseDeployment(before.id)
+      } catch (error) {
+        this.#log.warn({ deploymentId: currentId, err: error }, 'deployment unavailable; its runs wait')
+      }
+    }
+    this.#preparing = this.#preparing.then(prepare)
+    return this.#preparing
+  }
+
+  /** Kills the idle processes of deployments whose files are about to be removed. */
+  #releaseDeployment(id: string): void {
+    for (const removed of this.#deployments.release(id)) {
+      this.#loadSeparately.delete(removed)
+      this.#killIdle(({ deploymentId }) => deploymentId === removed)
+    }
+  }
+
+  async #acquireProcess(
+    accountId: string,
+    deployment: DeployedWorkflows,
+    workflowId: string,
+  ): Promise<ExecutorProcess> {
+    for (;;) {
+      this.#removeDead()
+      const isSeparate = this.#loadSeparately.has(deployment.id)
+      const fits = (each: Pooled, account: string | undefined) =>
+        each.deploymentId === deployment.id &&
+        each.accountId === account &&
+        each.workflowId === (isSeparate ? workflowId : undefined)
+      const pooled =
+        this.#take((each) => fits(each, accountId)) ??
+        this.#take((each) => fits(each, undefined)) ??
+        this.#start(deployment, isSeparate ? workflowId : undefined)
+      if (pooled.accountId !== accountId || !isInTurn(pooled)) pooled.turnStartedAt = performance.now()
+      pooled.accountId = accountId
+      this.#busy.set(pooled.process, pooled)
+      // Load the modules for the next claim now.
+      if (this.#busy.size < this.#size) this.#startSpare()
+      this.#removeExcess()
+      try {
+        await pooled.process.ready
+        return pooled.process
+      } catch (error) {
+        this.#releaseProcess(pooled.process, false)
+        if (!(error instanceof LoadError) || isSeparate) throw error
+        this.#loadSeparately.add(deployment.id)
+      }
+    }
+  }
+
+  #releaseProcess(executor: ExecutorProcess, reusable: boolean): void {
+    const pooled = this.#busy.get(executor)
+    this.#busy.delete(executor)
+    if (pooled) this.#learnFrom(pooled)
+    if (!pooled || !reusable || this.#closed) executor.kill()
+    else this.#idle.push(pooled)
+    if (this.#closed) return
+    this.#startSpare()
+    this.#removeExcess()
+    clearTimeout(this.#trim)
+    this.#trim = setTimeout(() => this.#keepOnly(1), idleMilliseconds).unref()
+  }
+
+  #start({ id, directory, modules }: DeployedWorkflows, workflowId: string | undefined): Pooled {
+    const path = workflowId === undefined ? undefined : modules[workflowId]
+    const loaded = workflowId === undefined || path === undefined ? modules : { [workflowId]: path }
+    const process = new ExecutorProcess(this.#options, { directory, modules: loaded }, this.#reaper)
+    return { process, deploymentId: id, workflowId, accountId: undefined, turnStartedAt: 0 }
+  }
+
+  #take(fits: (pooled: Pooled) => boolean): Pooled | undefined {
+    const index = this.#idle.findLastIndex(fits)
+    return index < 0 ? undefined : this.#idle.splice(index, 1)[0]
+  }
+
+  /** A process that has served no account can serve any. There is none if a module would end it. */
+  #startSpare(): void {
+    const current = this.#current
+    if (!current || this.#closed || this.#loadSeparately.has(current.id)) return
+    if (this.#idle.some(({ accountId }) => accountId === undefined)) return
+    try {
+      this.#idle.push(this.#start(current, undefined))
+    } catch {
+      // The next run without a process reports the error.
+    }
+  }
+
+  #removeDead(): void {
+    for (const each of this.#idle) this.#learnFrom(each)
+    this.#idle = this.#idle.filter(({ process }) => process.alive)
+  }
+
+  /** If one module has ended a process that has loaded all of them, each gets a process of its own from now on. */
+  #learnFrom({ process, deploymentId, workflowId }: Pooled): void {
+    if (workflowId === undefined && process.endedEarly) this.#loadSeparately.add(deploymentId)
+  }
+
+  /** Keeps two processes per slot, so that runs that alternate between few accounts start none, and a spare. */
+  #removeExcess(): void {
+    this.#keepOnly(2 * this.#size + 1 - this.#busy.size)
+  }
+
+  /** Kills those that were used least recently, and never the spare. */
+  #keepOnly(count: number): void {
+    const used = this.#idle.filter(({ accountId }) => accountId !== undefined)
+    const excess = new Set(used.slice(0, Math.max(0, this.#idle.length - count)))
+    if (excess.size > 0) this.#killIdle((each) => excess.has(each))
+  }
+
+  #killIdle(isKilled: (pooled: Pooled) => boolean): void {
+    for (const each of this.#idle) if (isKilled(each)) each.process.kill()
+    this.#idle = this.#idle.filter((each) => !isKilled(each))
+  }
+}
+
+function isInTurn({ turnStartedAt }: Pooled): boolean {
+  return performance.now() - turnStartedAt < turnMilliseconds
+}
