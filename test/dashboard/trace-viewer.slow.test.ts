@@ -35,6 +35,7 @@ async function recordEvidence(context: Test): Promise<NewArtifact[]> {
   await page.setContent(markup)
   await page.getByRole('button', { name: 'Buy' }).focus()
   await page.evaluate(() => fetch('http://127.0.0.1:9/missing').catch(() => {}))
+  await page.evaluate("console.error('sold out')")
   const raw = (await recorder?.collect()) as RawEvidence
   await recorder?.discard()
   return [...buildEvidence(raw, { variables: [], restored: undefined }, 1)]
@@ -47,7 +48,8 @@ async function failRun(context: Test, user: SignedInUser): Promise<string> {
   for (const artifact of await recordEvidence(context)) {
     await dashboard.domain.queue.keepArtifact(lease, { ...artifact, kind: 'evidence' }, [])
   }
-  const error = { name: 'TimeoutError', message: 'Timeout 30000ms exceeded.' }
+  const message = 'locator.click: Timeout 30000ms exceeded.\nCall log:\n  - waiting for the button'
+  const error = { name: 'TimeoutError', message, step: 'buy' }
   const retry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
   await dashboard.domain.queue.complete(lease, { kind: 'failed', reason: 'workflowFailed', error }, retry)
   return runId
@@ -67,7 +69,18 @@ test('a failed run shows its screenshots, and its trace opens in a viewer that r
   const requests: string[] = []
   page.context().on('request', (request) => requests.push(request.url()))
   await page.goto(`/runs/${runId}`)
-  await page.getByRole('img', { name: 'attempt-1-page-1.jpg' }).waitFor()
+  const screenshot = page.getByRole('img', { name: 'attempt-1-page-1.jpg' })
+  // The first screen has the headline, the step and the screenshot; the log of calls is there once, folded.
+  await page.getByRole('alert').getByText('TimeoutError locator.click: Timeout 30000ms exceeded.').waitFor()
+  await expect.poll(async () => ((await screenshot.boundingBox()) ?? { y: 9999 }).y).toBeLessThan(500)
+  expect(await page.getByRole('alert').getByText('In step buy').count()).toBe(1)
+  expect(await page.getByText('Call log', { exact: true }).count()).toBe(1)
+  expect(await page.getByText('waiting for the button').isVisible()).toBe(false)
+  expect(await page.getByRole('group', { name: 'Console' }).textContent()).toMatch(/error\s+sold out/)
+  const requested = page.getByRole('table', { name: 'Failed requests' })
+  expect(await requested.getByRole('row').last().textContent()).toMatch(
+    /GET http:\/\/127\.0\.0\.1:9\/missing.*net::ERR/s,
+  )
   await page.getByRole('link', { name: 'Open trace' }).click()
   await page.getByRole('treeitem', { name: 'Screenshot' }).click()
   const snapshot = page.frameLocator('iframe.snapshot-visible')

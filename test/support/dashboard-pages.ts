@@ -190,12 +190,19 @@ async function contextPages(dashboard: Dashboard, page: Page, runs: ShownRuns): 
   const screenshot = { ...image, name: 'attempt-1-page-1.png', kind: 'evidence' } as const
   const empty = Buffer.from('not an archive')
   const trace = { ...screenshot, name: 'attempt-1-trace.zip', mediaType: 'application/zip', content: empty } as const
+  const report = {
+    console: [{ level: 'error', text: 'Uncaught (in promise) TypeError: cart is undefined' }],
+    failedRequests: [{ method: 'GET', url: 'https://shop.example/api/cart', status: 503, error: null }],
+  }
+  const content = Buffer.from(JSON.stringify(report))
+  const summary = { ...screenshot, name: 'attempt-1-browser.json', mediaType: 'application/json', content } as const
   const store = await openStore(readConfig(dashboard.installation.settings))
   await store.write(async (tx) => {
     const now = Date.now()
     await acquireContextLease(tx, bank, runs.running, now)
-    for (const artifact of [image, table, screenshot, trace]) {
-      await putArtifact(tx, { runId: runs.succeeded, attempt: 1 }, artifact, now)
+    for (const artifact of [image, table]) await putArtifact(tx, { runId: runs.succeeded, attempt: 1 }, artifact, now)
+    for (const artifact of [screenshot, summary, trace]) {
+      await putArtifact(tx, { runId: runs.failed, attempt: 1 }, artifact, now)
     }
   })
   await store.close()

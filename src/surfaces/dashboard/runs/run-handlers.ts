@@ -11,6 +11,7 @@ import { orNotFound, type PageHandler } from '../page-handler.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
 import { renderBulkLinks, renderBulkSummary } from './bulk-action-pages.ts'
 import { parseAttempts } from './run-attempts.ts'
+import { readBrowserReport } from './run-evidence.ts'
 import { isEmptyFilter, parseRunFilter, type RunFilter, toListRequest, toRunQuery } from './run-filter.ts'
 import { describeStatus, type QueuerLabel, readQueuerLabels, shortId, statusOptions } from './run-labels.ts'
 import { renderRunTable } from './run-table.ts'
@@ -67,7 +68,8 @@ async function findNamedWorkflows(
   return removed?.runs.map(({ workflowId }) => ({ id: workflowId, title: workflowId })) ?? []
 }
 
-export const showRun: PageHandler = async ({ account, user, query, params }, deps) => {
+export const showRun: PageHandler = async (request, deps) => {
+  const { account, user, query, params } = request
   const [found, queuerLabel, workers] = await Promise.all([
     deps.runs.getWithHistory(account.id, params.id ?? '', { logsMax: logLinesMax }),
     readQueuerLabels(deps, account.id),
@@ -81,6 +83,7 @@ export const showRun: PageHandler = async ({ account, user, query, params }, dep
     context: browserContextId === null ? undefined : await deps.browserContexts.get(account.id, browserContextId),
     history,
     attempts: parseAttempts(history.events),
+    report: await readBrowserReport(run, request, deps),
     workflow,
     queuer: queuerLabel(run),
     canceller: isCancelled(run) ? queuerLabel(run.cancelledBy) : undefined,

@@ -1,9 +1,8 @@
 /** Templates of the page of a run, its cancellation and its deletion. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { History } from '../../../domain/run-api/runs.ts'
-import type { Artifact } from '../../../domain/runs/artifact.ts'
 import type { Run, RunEvent } from '../../../domain/runs/run.ts'
-import { isFinal } from '../../../domain/runs/run-state.ts'
+import { type AttemptError, isFinal, type RunError } from '../../../domain/runs/run-state.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { contextLink, persistLabels } from '../browser-contexts/context-pages.ts'
 import { elapsedSince, formatBytes, formatDuration, time } from '../format.ts'
@@ -22,10 +21,10 @@ import {
   notice,
   type Tone,
 } from '../html.ts'
-import { traceViewerPath } from '../trace-viewer/trace-viewer.ts'
 import { eventsCommand, readCommand } from '../workflows/curl-commands.ts'
-import { artifactPath, renderArtifacts, renderPreviews } from './run-artifacts.ts'
+import { renderArtifacts } from './run-artifacts.ts'
 import type { Attempt, Step } from './run-attempts.ts'
+import { type BrowserReport, renderEvidence } from './run-evidence.ts'
 import { toRunQuery } from './run-filter.ts'
 import { describeEnd, describeWait, reasonLabels, renderRunDuration, runBadge, shortId } from './run-labels.ts'
 
@@ -33,6 +32,7 @@ interface RunPage {
   run: Run
   history: History
   attempts: Attempt[]
+  report: BrowserReport | undefined
   /** `undefined` when it is no longer deployed. */
   workflow: Workflow | undefined
   queuer: Html
@@ -59,6 +59,9 @@ export function renderRun(page: RunPage): Html {
   const remove = html`<a class="button secondary danger" href="/runs/${id}/delete">Delete run</a>`
   const end = isFinal(status) ? remove : run.cancelRequested ? nothing : cancel
   const actions = html`${workflow ? again : nothing} ${end}`
+  // Of a failed run, what it shows comes before its facts, so that both are on the first screen of a phone, too.
+  const hasFailed = status === 'failed' || status === 'timedOut'
+  const evidence = renderEvidence(run, page.report)
   return html`${backLink('/runs', 'Runs')}
     ${wasFinished ? notice('warning', 'This run had already finished, so it was not cancelled.') : nothing}
     ${isUnfinished ? notice('warning', 'This run has not finished. Cancel it before you delete it.') : nothing}
@@ -66,14 +69,16 @@ export function renderRun(page: RunPage): Html {
       <div id="run-status" role="status" aria-live="polite">${runBadge(run)}</div> ${heading(workflow?.title ?? workflowId, { lead: copyableId('run-id', id, 'Copy run ID'), actions })}
       ${renderState(page)} ${renderProgress(run)} ${renderLiveView(run, workflow?.usesBrowser ?? false, page.userId)}
       <div class="with-rail">
-        ${renderRail(page)}
+        ${hasFailed ? nothing : renderRail(page)}
         <div>
-          ${renderTimeline(run, attempts, history.othersOmitted)} ${renderEvidence(run)} ${renderArtifacts(run)} ${renderLog(run, history, executionUrl)}
+          ${hasFailed ? evidence : nothing} ${renderTimeline(run, attempts, history.othersOmitted)}
+          ${hasFailed ? nothing : evidence} ${renderArtifacts(run)} ${renderLog(run, history, executionUrl)}
           <div class="pair">
             ${renderJson('variables', 'Variables', run.variables, page)}
             ${status === 'succeeded' ? renderJson('output', 'Output', run.output, page) : nothing}
           </div>
         </div>
+        ${hasFailed ? renderRail(page) : nothing}
       </div>
     </div>`
 }
@@ -104,9 +109,12 @@ function renderState(page: RunPage): Html | '' {
   }
   const end = status === 'cancelled' && page.canceller ? html`Cancelled by ${page.canceller}.` : describeEnd(run)
   if (status === 'failed' || status === 'timedOut') {
-    const shown = page.attempts.at(-1)?.error ?? error
-    const message = shown && html`<p class="error-message"><strong>${shown.name}</strong> ${shown.message}</p>`
-    return notice('bad', html`${end} ${message ?? nothing}`)
+    const last = page.attempts.at(-1)?.error
+    const shown = last ?? error
+    return notice(
+      'bad',
+      html`${end} ${shown ? renderErrorMessage(shown) : nothing} ${last ? renderFailedStep(last) : nothing}`,
+    )
   }
   return end ? notice('quiet', end) : nothing
 }
@@ -235,39 +243,6 @@ function renderLiveView({ id, status }: Run, usesBrowser: boolean, userId: strin
   </section>`
 }
 
-// What the browser of a run's failed attempts did: screenshots, and links to the trace and the summary.
-
-function renderEvidence({ id, artifacts }: Pick<Run, 'id' | 'artifacts'>): Html | '' {
-  const evidence = artifacts.filter(({ kind }) => kind === 'evidence')
-  const attempts = [...new Set(evidence.map(({ attempt }) => attempt))].sort((a, b) => b - a)
-  if (attempts.length === 0) return nothing
-  return html`${attempts.map((attempt) => {
-    return renderAttempt(
-      id,
-      attempt,
-      evidence.filter((each) => each.attempt === attempt),
-    )
-  })}`
-}
-
-function renderAttempt(id: string, attempt: number, evidence: readonly Artifact[]): Html {
-  const trace = evidence.find(({ mediaType }) => mediaType === 'application/zip')
-  const summary = evidence.find(({ mediaType }) => mediaType === 'application/json')
-  const open = trace && html`<a class="button secondary" href="${traceViewerPath(id, trace.name)}">Open trace</a>`
-  const files = [summary, trace].filter((file) => file !== undefined)
-  const downloads = files.map(
-    ({ name, sizeBytes }) =>
-      html`<a href="${artifactPath(id, name)}" download>${name}</a> (${formatBytes(sizeBytes)}) `,
-  )
-  return html`<section class="card evidence">
-    <h2>Browser in attempt ${attempt}</h2>
-    ${renderPreviews(id, evidence)}
-    <p>${open ?? nothing}</p>
-    <p class="muted">Download: ${downloads}</p>
-    <p class="muted">Recorded by the process that runs the workflow, whose code can change these files.</p>
-  </section>`
-}
-
 // Template of a run's log. Each line shows the seconds since the run started.
 
 function renderLog(run: Run, { events, logsOmitted }: History, executionUrl: string): Html {
@@ -336,11 +311,21 @@ function renderTimelineAttempt(attempt: Attempt, showReason: boolean, isErrorSho
   </li>`
 }
 
+/** Playwright appends what it waited for, which is longer than the error. */
+function renderErrorMessage({ name, message }: RunError): Html {
+  const [headline = '', ...calls] = message.split(/\n+Call log:\n/)
+  const callLog = html`<details class="call-log"><summary>Call log</summary><pre tabindex="0" aria-label="Call log"><code>${calls.join('\n')}</code></pre></details>`
+  return html`<p class="error-message"><strong>${name}</strong> ${headline}</p>${calls.length === 0 ? nothing : callLog}`
+}
+
+function renderFailedStep({ step }: AttemptError): Html | '' {
+  return step === null ? nothing : html`<p class="failed-step">In step <strong>${step}</strong></p>`
+}
+
 function renderError({ number, error }: Attempt, isShownAbove: boolean): Html | '' {
   if (!error) return nothing
-  const { name, message, stack, step } = error
-  return html`${isShownAbove ? nothing : html`<p class="error-message"><strong>${name}</strong> ${message}</p>`}
-    ${step === null ? nothing : html`<p>In step <strong>${step}</strong></p>`}
+  const { stack } = error
+  return html`${isShownAbove ? nothing : html`${renderErrorMessage(error)} ${renderFailedStep(error)}`}
     ${
       stack === null
         ? nothing
