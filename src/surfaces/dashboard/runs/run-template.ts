@@ -313,9 +313,9 @@ function renderTimelineAttempt(attempt: Attempt, showReason: boolean, isErrorSho
 
 /** Playwright appends what it waited for, which is longer than the error. */
 function renderErrorMessage({ name, message }: RunError): Html {
-  const [headline = '', ...calls] = message.split(/\n+Call log:\n/)
+  const [headline = '', ...calls] = message.split(/\nCall log:\n/)
   const callLog = html`<details class="call-log"><summary>Call log</summary><pre tabindex="0" aria-label="Call log"><code>${calls.join('\n')}</code></pre></details>`
-  return html`<p class="error-message"><strong>${name}</strong> ${headline}</p>${calls.length === 0 ? nothing : callLog}`
+  return html`<p class="error-message"><strong>${name}</strong> ${headline.trimEnd()}</p>${calls.length === 0 ? nothing : callLog}`
 }
 
 function renderFailedStep({ step }: AttemptError): Html | '' {
