@@ -119,7 +119,6 @@ const bulkActions = [
       ['notification', "store.notify('cancellations')", ''],
       ['notification', "store.notify('queue')", ''],
       ['notification', "store.notify('runs')", ''],
-      ['notification', 'await resumeNextOfGroups(tx, ended)', ''],
       ['order', ".orderBy('next_at').limit(1)", ".orderBy('id').limit(1)"],
       ['order', 'const action = await this.#findDue(tx)', 'const action = await this.#findDue(store.read)'],
     ],
@@ -136,7 +135,7 @@ const schedules = [
       ['notification', "store.notify('cancellations')", ''],
       ['notification', "store.notify('runs')", ''],
       ['order', 'const rows = await findBatch(tx, now)', 'const rows = await findBatch(store.read, now)'],
-      ['boundary', 'time >= successor.time', 'time > successor.time'],
+      ['boundary', 'time < successor.time', 'time <= successor.time'],
       ['boundary', 'next_at > last_run_for', 'next_at >= last_run_for'],
     ],
   ),
@@ -301,8 +300,8 @@ const queue = [
   ),
   ...of(
     'domain/queue/cancellation.ts',
-    ['domain/run-api/runs', 'domain/queue/queue'],
-    [['fence', ' || row.cancel_requested === 1', '']],
+    ['domain/run-api/runs', 'domain/queue/queue', 'domain/bulk-actions/bulk-actions'],
+    [['notification', 'await resumeNextOfGroups(tx, cancelled.filter(isCancelled))', '']],
   ),
   ...of(
     'domain/run-api/runs.ts',
@@ -335,7 +334,13 @@ const storage = [
     'storage/runs/run-statements.ts',
     ['domain/queue/queue', 'domain/run-api/runs'],
     [
-      ['filter', "account_id || '' = ?", "CAST(? AS TEXT) <> ''"],
+      ['filter', "WHERE id = ? AND account_id || '' = ?", "WHERE id = ? AND CAST(? AS TEXT) <> ''"],
+      ['filter', "(${marks}) AND account_id || '' = ?", "(${marks}) AND CAST(? AS TEXT) <> ''"],
+      [
+        'fence',
+        ' AND cancel_requested = 0\n    RETURNING id, workflow_id, status',
+        '\n    RETURNING id, workflow_id, status',
+      ],
       ['boundary', 'idempotency_keys.expires_at <= ?', 'idempotency_keys.expires_at < ?'],
       ['boundary', 'expires_at > ${now}', 'expires_at >= ${now}'],
     ],

@@ -1,8 +1,8 @@
 /** The Dockerfile and compose.yaml match the code: files, packages, settings, ports and commands. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, normalize } from 'node:path'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join, matchesGlob, normalize } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -49,6 +49,7 @@ const variables = Object.fromEntries(
 const copied = all('COPY')
   .filter((rest) => !rest.startsWith('--from'))
   .flatMap((rest) => rest.split(' ').slice(0, -1))
+  .flatMap((path) => (path.includes('*') ? globSync(path) : path))
 
 /** Whether .dockerignore includes the file in the build context; the last matching line decides. */
 function isInBuildContext(file: string): boolean {
@@ -56,7 +57,7 @@ function isInBuildContext(file: string): boolean {
   const patterns = lines.filter((line) => line !== '' && !line.startsWith('#'))
   const last = patterns.findLast((line) => {
     const path = line.replace(/^!/, '')
-    return path === '*' || isWithin(file, path)
+    return path === '*' || isWithin(file, path) || (path.includes('*') && matchesGlob(file, path))
   })
   return last?.startsWith('!') ?? true
 }

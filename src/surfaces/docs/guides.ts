@@ -74,7 +74,7 @@ export function readGuides(contracts: readonly Contract[]): Guide[] {
 /** @returns with the path of each source in the repository. */
 function orderedNames(): { name: string; group: string; path: string }[] {
   const listed = Object.entries(groups).flatMap(([group, names]) => names.map((name) => ({ name, group })))
-  const others = readdirSync(new URL(`${guideDirectory}/`, repository))
+  const others = readdirSync(new URL('../../../docs/guides/', import.meta.url))
     .flatMap((file) => (file.endsWith('.md') ? [file.slice(0, -'.md'.length)] : []))
     .filter((name) => !listed.some((each) => each.name === name))
   return [...listed, ...others.sort().map((name) => ({ name, group: lastGroup }))].map((each) => {
