@@ -1,6 +1,7 @@
 /** Sessions: cookie attributes, session fixation, sign-out and expiry. */
 import type { Request } from 'express'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import type { Dependencies } from '../../src/surfaces/dashboard/dependencies.ts'
 import { authenticate } from '../../src/surfaces/dashboard/page-routes.ts'
 import {
@@ -272,4 +273,34 @@ describe('a session', () => {
     expect((await bo.visitor.get('/')).headers.location).toBe('/sign-in')
     expect((await bo.visitor.get('/sign-in')).status).toBe(200)
   })
+})
+
+test('signing out everywhere ends sign-in links, and API keys if the user asks for it', async () => {
+  const { domain } = dashboard
+  const [ada, bo] = [await signIn(dashboard), await signIn(dashboard)]
+  const tokenOf = async (user: SignedInUser) => {
+    const found = await domain.users.get(user.id)
+    if (!found) throw new Error('The user exists.')
+    return domain.links.createSignInLink(found, operator)
+  }
+  const keyOf = async ({ accountId, id: userId }: SignedInUser) =>
+    (await domain.apiKeys.create({ accountId, userId, name: 'mine', scopes: null, expiresAt: null }, operator)).value
+  const works = async (value: string) =>
+    (await fetch(`${dashboard.executionUrl}/v1/execution/runs`, { headers: { Authorization: `Bearer ${value}` } })).ok
+  const [link, foreignLink, key, foreignKey] = [
+    await tokenOf(ada),
+    await tokenOf(bo),
+    await keyOf(ada),
+    await keyOf(bo),
+  ]
+  const path = '/profile/sign-out-everywhere'
+  expect((await ada.visitor.post(path)).headers.location).toBe('/sign-in?done=signedOutEverywhere')
+  const statusOf = async (token: string) => (await new Visitor(dashboard.url).get(`/links/${token}`)).status
+  expect([await statusOf(link), await statusOf(foreignLink)]).toEqual([410, 200])
+  expect([await works(key), await works(foreignKey)]).toEqual([true, true])
+  await ada.visitor.post('/sign-in', { email: ada.email, password: ada.password })
+  await ada.visitor.post(path, { apiKeys: 'on' })
+  expect([await works(key), await works(foreignKey)]).toEqual([false, true])
+  const deleted = await domain.auditLog.list(ada.accountId, { action: 'apiKey.deleted', limit: 5 })
+  expect(deleted.map(({ subject, by }) => [subject?.name, by.id])).toEqual([['mine', ada.id]])
 })

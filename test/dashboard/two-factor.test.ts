@@ -36,9 +36,10 @@ const nextStep = () => vi.setSystemTime(Date.now() + 30_000)
 const codeNow = (secret: string) => new TOTP({ secret: Secret.fromBase32(secret) }).generate()
 const setUpPath = '/profile/two-factor/set-up'
 
-async function setUp({ visitor, password }: SignedInUser) {
+/** @param currentCode of the second factor that is replaced. */
+async function setUp({ visitor, password }: SignedInUser, currentCode = '') {
   const secret = inputValue(await visitor.get(setUpPath), 'secret') ?? ''
-  const page = await visitor.post(setUpPath, { secret, code: codeNow(secret), currentPassword: password })
+  const page = await visitor.post(setUpPath, { secret, code: codeNow(secret), currentPassword: password, currentCode })
   expect(page.status).toBe(200)
   const recoveryCodes = shownCodes(page)
   expect(recoveryCodes).toHaveLength(10)
@@ -101,7 +102,9 @@ test('a recovery code signs in once, and the profile shows how many are left', a
   ).toMatchObject({ open: true })
   const manage = '/profile/two-factor/recovery-codes'
   expect(fieldError(await visitor.post(manage, { currentPassword: 'wrong' }), 'currentPassword')).toBeDefined()
-  const replaced = await visitor.post(manage, { currentPassword: ada.password })
+  const currentCode = recoveryCodes[2] ?? ''
+  expect(fieldError(await visitor.post(manage, { currentPassword: ada.password }), 'currentCode')).toBeDefined()
+  const replaced = await visitor.post(manage, { currentPassword: ada.password, currentCode })
   const [fresh = ''] = shownCodes(replaced)
   const form = await passFirstFactor(newBrowser(), ada)
   expect((await visitor.post('/sign-in/code', { ...form, recoveryCode: recoveryCodes[1] ?? '' })).status).toBe(401)
@@ -118,7 +121,21 @@ test('a sign-in link asks for the code too', async () => {
   expect([page.status, page.headers['set-cookie']]).toEqual([200, undefined])
   const challenge = inputValue(page, 'challenge') ?? ''
   expect((await visitor.post('/sign-in/code', { challenge, code: codeNow(secret) })).status).toBe(303)
-  expect(inputValue(await visitor.get('/profile'), 'currentPassword')).toBeUndefined()
+  const email = `${crypto.randomUUID()}@example.com`
+  const stolen = await visitor.post('/profile', { name: 'Ada', email })
+  expect(fieldError(stolen, 'passwordNow')).toBe('The current password is incorrect.')
+  for (const [path, password] of [
+    ['/profile/two-factor/remove', 'passwordNow'],
+    ['/profile/two-factor/recovery-codes', 'currentPassword'],
+  ] as const)
+    expect([path, fieldError(await visitor.post(path, {}), password)]).toEqual([
+      path,
+      'The current password is incorrect.',
+    ])
+  // For a quarter of an hour, the link stands for a password that was forgotten.
+  vi.setSystemTime(Date.now() + 15 * 60_000)
+  const late = await visitor.post('/profile/password', { password: 'another engine' })
+  expect(fieldError(late, 'currentPassword')).toBe('The current password is incorrect.')
 })
 
 test('wrong codes are limited per user over all addresses', async () => {
@@ -169,12 +186,14 @@ test('setting up requires the password and a right code, and keeps the secret th
   expect((await dashboard.domain.users.get(id))?.hasSecondFactor).toBe(false)
 })
 
-test('removing it requires the password', async () => {
+test('removing it requires the password and a code', async () => {
   const ada = await signIn(dashboard)
-  await setUp(ada)
-  const remove = (passwordNow: string) => ada.visitor.post('/profile/two-factor/remove', { passwordNow })
-  expect(fieldError(await remove('wrong'), 'passwordNow')).toBe('The current password is incorrect.')
-  expect((await remove(ada.password)).headers.location).toBe('/profile?done=removed')
+  const { secret } = await setUp(ada)
+  const remove = (passwordNow: string, codeNow: string) =>
+    ada.visitor.post('/profile/two-factor/remove', { passwordNow, codeNow })
+  expect(fieldError(await remove('wrong', codeNow(secret)), 'passwordNow')).toBe('The current password is incorrect.')
+  expect(fieldError(await remove(ada.password, '000000'), 'codeNow')).toMatch(/^Enter a code of your present app/)
+  expect((await remove(ada.password, codeNow(secret))).headers.location).toBe('/profile?done=removed')
   expect((await newBrowser().post('/sign-in', { email: ada.email, password: ada.password })).status).toBe(303)
 })
 
@@ -192,11 +211,15 @@ test('an account that requires it leads every user to set it up before anything 
     expect(post.headers.location).toBe(setUpPath)
     expect(pageText(await visitor.get(setUpPath))).toContain('Test requires two-factor authentication.')
   }
-  await setUp(bo)
+  const first = await setUp(bo)
+  const secret = inputValue(await bo.visitor.get(setUpPath), 'secret') ?? ''
   expect([await isSignedIn(bo.visitor), await isSignedIn(ada.visitor)]).toEqual([true, false])
   const refused = await bo.visitor.post('/profile/two-factor/remove', { passwordNow: bo.password })
   expect([refused.status, pageText(refused)]).toEqual([403, expect.stringContaining('requires two-factor')])
-  // Another app can replace the present one.
-  await setUp(bo)
+  // Another app can replace the present one, with a code of it or a recovery code.
+  const taken = await bo.visitor.post(setUpPath, { secret, code: codeNow(secret), currentPassword: bo.password })
+  expect([taken.status, fieldError(taken, 'currentCode')]).toEqual([400, expect.stringContaining('recovery code')])
+  const second = await setUp(bo, codeNow(first.secret))
+  await setUp(bo, second.recoveryCodes[0])
   expect((await ada.visitor.post('/sign-out')).status).toBe(303)
 })

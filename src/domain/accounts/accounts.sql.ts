@@ -25,13 +25,13 @@ export async function requireUniqueEmail({ query }: Transaction, email: string, 
  * Returns the user in the credentials epoch of the password. What depends on the password happens in a transaction that
  * requires this epoch.
  *
- * @param current `undefined` if the user has signed in by a link, which proves their identity.
+ * @param current `undefined` if a link has just proved the user's identity. A user without a password needs none.
  * @throws {UserError} if the password is wrong.
  */
 export async function requirePassword(store: Store, user: User, current: string | undefined): Promise<User> {
   if (current === undefined) return user
   const row = await findUserRow(store.read, user.id)
-  if (row && (await verifyPassword(current, row.password_hash)))
+  if (row && (row.password_hash === null || (await verifyPassword(current, row.password_hash))))
     return { ...user, credentialsEpoch: row.credentials_epoch }
   throw new UserError('The current password is incorrect.', 'currentPassword')
 }

@@ -42,6 +42,13 @@ export interface Challenge {
   byLink: boolean
 }
 
+/** What proves that a change of the second factor comes from the user. */
+export interface CurrentProof {
+  password: string
+  /** A code of the present app, or a recovery code. Ignored if there is no second factor. */
+  code: string
+}
+
 export class SecondFactors {
   readonly #store: Store
   readonly #encryption: Encryption
@@ -68,13 +75,13 @@ export class SecondFactors {
   /**
    * Sets up or replaces the second factor, and ends all sessions of the user.
    *
-   * @param current the current password; `undefined` if the user has signed in by a link, which proves their identity.
+   * @param current the present password and, if there is one, second factor.
    * @throws {UserError}
    */
-  async setUp(user: User, { secret, code }: { secret: string; code: string }, current: string | undefined) {
-    const proven = await requirePassword(this.#store, user, current)
+  async setUp(user: User, { secret, code }: { secret: string; code: string }, current: CurrentProof) {
     const step = isSecret(secret) ? await this.#findStep(secret, code) : undefined
     if (step === undefined) throw new UserError('The code is incorrect. Enter the one that your app shows now.', 'code')
+    const proven = await this.#prove(user, current)
     const totp_secret = this.#encryption.encrypt(secret, secretAad(user.id))
     const { codes, hashes } = createRecoveryCodes(secret)
     const changed = await this.#store.write(async (tx) => {
@@ -87,10 +94,10 @@ export class SecondFactors {
   }
 
   /** Replaces the recovery codes, and returns the new ones. @throws {UserError} */
-  async replaceRecoveryCodes(user: User, current: string | undefined): Promise<string[]> {
-    const proven = await requirePassword(this.#store, user, current)
+  async replaceRecoveryCodes(user: User, current: CurrentProof): Promise<string[]> {
     const secret = await this.#findSecret(user)
     if (secret === undefined) throw new UserError('Set up two-factor authentication first.')
+    const proven = await this.#prove(user, current)
     const { codes, hashes } = createRecoveryCodes(secret)
     await this.#store.write(async (tx) => {
       await requireEpoch(tx, proven)
@@ -106,8 +113,8 @@ export class SecondFactors {
   }
 
   /** Removes the user's own second factor, and ends all their sessions. @throws {UserError} */
-  async remove(user: User, current: string | undefined): Promise<User> {
-    const proven = await requirePassword(this.#store, user, current)
+  async remove(user: User, current: CurrentProof): Promise<User> {
+    const proven = await this.#prove(user, current)
     return this.#store.write(async (tx) => {
       await requireEpoch(tx, proven)
       await recordAudit(tx, user.accountId, { action: 'user.secondFactorRemoved', by: toActor(user) })
@@ -161,6 +168,17 @@ export class SecondFactors {
       const used = query.deleteFrom('recovery_codes').where('user_id', '=', user.id).where('hash', '=', hash)
       return (await used.executeTakeFirst()).numDeletedRows > 0n
     })
+  }
+
+  /** Who knows the password alone, or uses an open session, cannot change the second factor. @throws {UserError} */
+  async #prove(user: User, { password, code }: CurrentProof): Promise<User> {
+    const proven = await requirePassword(this.#store, user, password)
+    const isProven =
+      (await this.#findSecret(proven)) === undefined ||
+      (await this.useCode(proven, code)) ||
+      (await this.useRecoveryCode(proven, code))
+    if (isProven) return proven
+    throw new UserError('Enter a code of your present app that was not used yet, or a recovery code.', 'currentCode')
   }
 
   /** The secret of this credentials epoch. */

@@ -7,8 +7,9 @@ import { v7 as uuid } from 'uuid'
 import { dayMilliseconds } from '../../storage/purge-target.ts'
 import { ignoreUnavailable, type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { SessionsTable } from '../../storage/tables/account-tables.ts'
+import { deleteAllOfUser, lockAccountAndUser } from '../api-keys/api-keys.sql.ts'
 import { recordAudit } from '../audit-log/audit-log.ts'
-import { changeCredentials } from './accounts.sql.ts'
+import { changeCredentials, endLinksForUser } from './accounts.sql.ts'
 import { toActor, type User } from './user.ts'
 
 /** A session ends after this time, even when it is used. */
@@ -134,11 +135,17 @@ export class Sessions {
     })
   }
 
-  /** Ends all sessions of the user, and sign-ins in progress. */
-  async endAll(user: User): Promise<void> {
+  /** Ends all sessions of the user, sign-ins in progress, and sign-in links; with `apiKeys`, also the user's API keys. */
+  async endAll(user: User, { apiKeys = false } = {}): Promise<void> {
+    const by = toActor(user)
+    const at = this.#now()
     await this.#store.write(async (tx) => {
+      if (apiKeys) await lockAccountAndUser(tx, user.accountId, user.id)
       await changeCredentials(tx, user, {})
-      await recordAudit(tx, user.accountId, { action: 'user.signedOutEverywhere', by: toActor(user) })
+      await endLinksForUser(tx, user.id, ['welcome', 'signIn'], at)
+      for (const subject of apiKeys ? await deleteAllOfUser(tx, user.id, at) : [])
+        await recordAudit(tx, user.accountId, { action: 'apiKey.deleted', by, subject })
+      await recordAudit(tx, user.accountId, { action: 'user.signedOutEverywhere', by })
     })
   }
 

@@ -47,7 +47,16 @@ export function toActor({ id, name }: User): Actor {
 /** A rejected change. The message is for the person who asked for it. */
 export class UserError extends Error {
   /** The form field that is wrong; `repeated` if the form was submitted before. */
-  readonly member: 'name' | 'email' | 'password' | 'currentPassword' | 'code' | 'role' | 'repeated' | undefined
+  readonly member:
+    | 'name'
+    | 'email'
+    | 'password'
+    | 'currentPassword'
+    | 'code'
+    | 'currentCode'
+    | 'role'
+    | 'repeated'
+    | undefined
 
   constructor(message: string, member?: UserError['member']) {
     super(message)

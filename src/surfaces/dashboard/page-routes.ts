@@ -102,7 +102,7 @@ function redirectToSignIn(deps: Dependencies): RequestHandler {
     const page = await authenticate(deps, request)
     if (page) {
       if (isUserActivity(request)) await deps.sessions.recordUse(page.session, clientOf(request))
-      if (needsSetUp(page) && request.path !== setUpPath) return redirect(response, setUpPath)
+      if (needsSetUp(page) && !isForSetUp(page, request.path)) return redirect(response, setUpPath)
       const tenant = deps.tenantLimits.begin(page.account.id, response)
       const reserve = (size: number) => (size >= largeBytesMin ? tenant.hold(size) : undefined)
       response.locals.page = { ...page, reserve }
@@ -122,6 +122,11 @@ function isUserActivity({ headers }: Request): boolean {
 }
 
 export const setUpPath = '/profile/two-factor/set-up'
+
+/** Setting up needs the password, which a user who has signed in with a link may have to set. */
+function isForSetUp({ session }: PageRequest, path: string): boolean {
+  return path === setUpPath || (session.byLink && path === '/profile/password')
+}
 
 /** Whether the account requires a second factor that the user lacks. They can only set it up, and sign out. */
 function needsSetUp({ account, user }: PageRequest): boolean {

@@ -13,6 +13,7 @@ import { newAccount, openDomain, type Test } from '../../support/domain.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'
 
 const password = 'a difference engine'
+const proof = { password, code: '' }
 const step = 30_000
 const minute = 60_000
 
@@ -43,7 +44,7 @@ async function newUserWithFactor(opened: Opened) {
   const { factors, clock } = opened
   const before = await newUser(opened)
   const secret = await factors.createSecret()
-  const { user, codes } = await factors.setUp(before, { secret, code: codeAt(secret, clock.time) }, password)
+  const { user, codes } = await factors.setUp(before, { secret, code: codeAt(secret, clock.time) }, proof)
   return { before, user, secret, codes }
 }
 
@@ -61,7 +62,8 @@ describe.each(stores)('second factors ($name)', (kind) => {
     const secret = await factors.createSecret()
     const code = codeAt(secret, clock.time)
     const wrong = String((Number(code) + 1) % 1_000_000).padStart(6, '0')
-    const setUp = (proof: { secret: string; code: string }, current: string) => factors.setUp(user, proof, current)
+    const setUp = (proof: { secret: string; code: string }, current: string) =>
+      factors.setUp(user, proof, { password: current, code: '' })
     await expect(setUp({ secret, code }, 'not this one')).rejects.toMatchObject({ member: 'currentPassword' })
     for (const proof of [
       { secret, code: wrong },
@@ -111,7 +113,7 @@ describe.each(stores)('second factors ($name)', (kind) => {
     const opened = await openFactors(test, kind)
     const { factors } = opened
     const [ada, eve] = [await newUserWithFactor(opened), await newUserWithFactor(opened)]
-    const [first = '', second = '', third = ''] = ada.codes
+    const [first = '', second = '', third = '', fourth = ''] = ada.codes
     const attempts = await Promise.all(Array.from({ length: 4 }, () => factors.useRecoveryCode(ada.user, first)))
     expect(attempts.filter(Boolean)).toHaveLength(1)
     expect(await factors.useRecoveryCode(eve.user, second)).toBe(false)
@@ -119,8 +121,14 @@ describe.each(stores)('second factors ($name)', (kind) => {
     for (const text of ['', 'none', '-'.repeat(10), `${third}x`])
       expect(await factors.useRecoveryCode(ada.user, text)).toBe(false)
     expect(await factors.countRecoveryCodes(ada.user.id)).toBe(8)
-    await expect(factors.replaceRecoveryCodes(ada.user, 'wrong')).rejects.toMatchObject({ member: 'currentPassword' })
-    const [fresh = ''] = await factors.replaceRecoveryCodes(ada.user, password)
+    await expect(factors.replaceRecoveryCodes(ada.user, { password: 'wrong', code: fourth })).rejects.toMatchObject({
+      member: 'currentPassword',
+    })
+    for (const code of ['', first, eve.codes[0] ?? ''])
+      await expect(factors.replaceRecoveryCodes(ada.user, { password, code })).rejects.toMatchObject({
+        member: 'currentCode',
+      })
+    const [fresh = ''] = await factors.replaceRecoveryCodes(ada.user, { password, code: fourth })
     expect([await factors.useRecoveryCode(ada.user, third), await factors.useRecoveryCode(ada.user, fresh)]).toEqual([
       false,
       true,
@@ -140,11 +148,12 @@ describe.each(stores)('second factors ($name)', (kind) => {
   test('a rotation of the encryption key re-encrypts the secret, and recovery codes stay valid', async (test) => {
     const opened = await openFactors(test, kind)
     const { store, clock } = opened
-    const { user, secret } = await newUserWithFactor(opened)
+    const user = await newUser(opened)
+    const secret = await opened.factors.createSecret()
     const keys = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] as const
     const factors = (...ring: Buffer[]) =>
       new SecondFactors(store, new Encryption(new FixedKeys(ring)), () => clock.time)
-    const older = await factors(keys[0]).setUp(user, { secret, code: codeAt(secret, clock.time) }, password)
+    const older = await factors(keys[0]).setUp(user, { secret, code: codeAt(secret, clock.time) }, proof)
     const users = encryptedColumns.filter(({ table }) => table === 'users')
     const rotated = new Encryption(new FixedKeys([keys[1], keys[0]]))
     expect(await reencrypt(store, rotated, users)).toEqual({ values: 1, failures: [] })
@@ -178,17 +187,18 @@ describe.each(stores)('second factors ($name)', (kind) => {
     await expect(isSignedIn(opened, before)).rejects.toThrow()
   })
 
-  test('users remove it with their password, and the operator for them, which ends their sessions', async (test) => {
+  test('users remove it with their password and a code, and the operator for them, which ends their sessions', async (test) => {
     const opened = await openFactors(test, kind)
     const { factors, users, clock, sessions, auditLog } = opened
     const { user, secret, codes } = await newUserWithFactor(opened)
-    await expect(factors.remove(user, 'wrong')).rejects.toMatchObject({ member: 'currentPassword' })
+    const code = codeAt(secret, clock.time + step)
+    await expect(factors.remove(user, { password: 'wrong', code })).rejects.toMatchObject({ member: 'currentPassword' })
     expect(await isSignedIn(opened, user)).toBe(true)
-    const removed = await factors.remove(user, password)
+    const removed = await factors.remove(user, { password, code })
     expect([removed.hasSecondFactor, await sessions.list(user.id)]).toEqual([false, []])
     expect(await factors.useRecoveryCode(removed, codes[0] ?? '')).toBe(false)
     expect(await factors.useCode(removed, codeAt(secret, clock.time + step))).toBe(false)
-    const again = await factors.setUp(removed, { secret, code: codeAt(secret, clock.time) }, password)
+    const again = await factors.setUp(removed, { secret, code: codeAt(secret, clock.time) }, proof)
     expect(await isSignedIn(opened, again.user)).toBe(true)
     expect(await users.removeSecondFactor(user.accountId, user.id, operator)).toBe(true)
     expect(await users.removeSecondFactor(user.accountId, user.id, operator)).toBe(false)

@@ -25,7 +25,11 @@ export const changeProfile: PageHandler = (request, deps) =>
 
 export const changePassword: PageHandler = (request, deps) =>
   change(request, deps, 'password', async ({ form, user }) => {
-    const changed = await deps.users.changePassword(user, currentPassword(request), form.get('password') ?? '')
+    const changed = await deps.users.changePassword(
+      user,
+      isFreshLink(request) ? undefined : currentPassword(request),
+      form.get('password') ?? '',
+    )
     await request.renewSession(changed, false)
   })
 
@@ -56,7 +60,7 @@ async function profilePage(request: PageRequest, deps: Dependencies, error?: Use
   return { title: 'Profile', tab: 'profile', body, status: error ? 400 : 200 }
 }
 
-function renderDetailsForm({ user, form, session }: PageRequest, error?: UserError): Html {
+function renderDetailsForm({ user, form }: PageRequest, error?: UserError): Html {
   const value = (name: 'name' | 'email') => form.get(name) ?? user[name] ?? ''
   const errorFor = (name: string) => (error?.member === name ? error.message : undefined)
   // Both forms report a wrong current password; only this one has an email address.
@@ -65,18 +69,18 @@ function renderDetailsForm({ user, form, session }: PageRequest, error?: UserErr
     <h2>Personal details</h2>
     ${inputField({ name: 'name', label: 'Name', value: value('name'), error: errorFor('name'), required: true, autocomplete: 'name', maxlength: 100 })}
     ${inputField({ name: 'email', label: 'Email', type: 'email', value: value('email'), error: errorFor('email'), required: true, autocomplete: 'username' })}
-    ${session.byLink ? nothing : inputField({ name: 'passwordNow', label: 'Current password', type: 'password', error: passwordError, autocomplete: 'current-password', hint: 'Required to change your email address.' })}
+    ${inputField({ name: 'passwordNow', label: 'Current password', type: 'password', error: passwordError, autocomplete: 'current-password', hint: 'Required to change your email address.' })}
     <div class="buttons"><button>Save changes</button></div>
   </form>`
 }
 
-function renderPasswordForm(request: PageRequest, error?: UserError): Html {
+export function renderPasswordForm(request: PageRequest, error?: UserError): Html {
   const errorFor = (name: string) => (error?.member === name ? error.message : undefined)
   const currentError = request.form.has('email') ? undefined : errorFor('currentPassword')
   const hint = `At least ${passwordLengthMin} characters. Your other sessions are signed out.`
   return html`<form method="post" action="/profile/password" class="card">
     <h2>Password</h2>
-    ${currentPasswordField(request, currentError)}
+    ${isFreshLink(request) ? nothing : currentPasswordField(request, currentError)}
     ${inputField({ name: 'password', label: 'New password', type: 'password', error: errorFor('password'), required: true, autocomplete: 'new-password', hint })}
     <div class="buttons"><button>Change password</button></div>
   </form>`
@@ -86,12 +90,16 @@ function renderPasswordForm(request: PageRequest, error?: UserError): Html {
 
 type CurrentPasswordName = 'currentPassword' | 'passwordNow'
 
-/** The current password in the form; `undefined` after signing in with a link, which proves the user's identity. */
-export function currentPassword(
-  { form, session }: PageRequest,
-  name: CurrentPasswordName = 'currentPassword',
-): string | undefined {
-  return session.byLink ? undefined : (form.get(name) ?? '')
+/** The current password in the form. */
+export function currentPassword({ form }: PageRequest, name: CurrentPasswordName = 'currentPassword'): string {
+  return form.get(name) ?? ''
+}
+
+/** How long after signing in with a link a user may set a password without the current one, which they have forgotten. */
+const freshLinkMilliseconds = 15 * 60_000
+
+export function isFreshLink({ session }: PageRequest): boolean {
+  return session.byLink && Date.now() - session.createdAt < freshLinkMilliseconds
 }
 
 /** Records a wrong password, and rethrows all errors that are not for the user. */
@@ -99,6 +107,8 @@ export function toUserError({ user, address }: PageRequest, deps: Dependencies, 
   if (!(error instanceof UserError)) throw error
   if (error.member === 'currentPassword') {
     recordRefusal(deps, 'current password refused', address, user, 'user.passwordRefused')
+  } else if (error.member === 'currentCode') {
+    recordRefusal(deps, 'sign-in code refused', address, user, 'user.secondFactorRefused')
   }
   return error
 }
@@ -108,8 +118,9 @@ export function currentPasswordField(
   { session }: PageRequest,
   error: string | undefined,
   name: CurrentPasswordName = 'currentPassword',
-): Html | '' {
-  if (session.byLink) return nothing
+): Html {
   const field = { name, label: 'Current password', error, autocomplete: 'current-password' }
-  return inputField({ ...field, type: 'password', required: true })
+  // The account's first user has no password until they set one.
+  const hint = session.byLink ? 'If you have forgotten it, set another one first.' : undefined
+  return inputField({ ...field, type: 'password', required: !session.byLink, hint })
 }

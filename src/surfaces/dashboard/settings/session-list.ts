@@ -11,8 +11,8 @@ export const endSession: PageHandler = async ({ user, params, session }, { sessi
   return { location: id === session.id ? '/sign-in?done=signedOut' : '/profile?done=ended' }
 }
 
-export const signOutEverywhere: PageHandler = async ({ user }, { sessions }) => {
-  await sessions.endAll(user)
+export const signOutEverywhere: PageHandler = async ({ user, form }, { sessions }) => {
+  await sessions.endAll(user, { apiKeys: form.has('apiKeys') })
   return { location: '/sign-in?done=signedOutEverywhere' }
 }
 
@@ -24,6 +24,8 @@ export async function renderSessions({ user, session }: PageRequest, { sessions 
     <p class="muted">Browsers that are signed in as you. End those that you do not recognize, and change your password.</p>
     ${table(['Browser', 'Address', 'Signed in', 'Last used', ''], rows, 'Sessions')}
     <form method="post" action="/profile/sign-out-everywhere">
+      <p class="muted">This also ends sign-in links and sign-ins that were begun.</p>
+      <label class="check"><input type="checkbox" name="apiKeys" /> Delete my API keys too</label>
       <button class="secondary">Sign out everywhere</button>
     </form>
   </section>`

@@ -1,11 +1,11 @@
 /** Two-factor authentication of the user: setting it up, recovery codes, and removal. */
-import { recoveryCodesMax } from '../../../domain/accounts/second-factors.ts'
+import { type CurrentProof, recoveryCodesMax } from '../../../domain/accounts/second-factors.ts'
 import type { UserError } from '../../../domain/accounts/user.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { backLink, badge, copyable, type Html, heading, html, inputField, nothing, notice } from '../html.ts'
 import { type Page, PageForbidden, type PageHandler, type PageRequest } from '../page-handler.ts'
 import { setUpPath } from '../page-routes.ts'
-import { currentPassword, currentPasswordField, toUserError } from './profile-page.ts'
+import { currentPassword, currentPasswordField, isFreshLink, renderPasswordForm, toUserError } from './profile-page.ts'
 
 const path = '/profile/two-factor'
 const title = 'Two-factor authentication'
@@ -39,10 +39,13 @@ async function managePage(request: PageRequest, deps: Dependencies, failed?: { f
   const left = await deps.secondFactors.countRecoveryCodes(user.id)
   const errorOf = (form: ManageForm) =>
     error?.member === 'currentPassword' && failed?.form === form ? error.message : undefined
+  const codeErrorOf = (form: ManageForm) =>
+    error?.member === 'currentCode' && failed?.form === form ? error.message : undefined
   const removal = html`<form method="post" action="${path}/remove" class="card">
     <h2>Remove</h2>
     <p>You then sign in with your password alone. Your other sessions are signed out.</p>
     ${currentPasswordField(request, errorOf('remove'), 'passwordNow')}
+    ${currentCodeField(codeErrorOf('remove'), 'codeNow')}
     <div class="buttons"><button class="danger">Remove two-factor authentication</button></div>
   </form>`
   const body = html`${backLink('/profile', 'Profile')} ${heading(title)}
@@ -56,6 +59,7 @@ async function managePage(request: PageRequest, deps: Dependencies, failed?: { f
       <h2>Recovery codes</h2>
       <p>${renderCount(left)} New codes replace all former ones.</p>
       ${currentPasswordField(request, errorOf('recovery-codes'))}
+      ${currentCodeField(codeErrorOf('recovery-codes'))}
       <div class="buttons"><button>Create new recovery codes</button></div>
     </form>
     ${account.secondFactorRequired ? notice('quiet', 'Your account requires two-factor authentication.') : removal}`
@@ -69,7 +73,7 @@ export const setUp: PageHandler = async (request, deps) => {
   const { form, user, session } = request
   const proof = { secret: form.get('secret') ?? '', code: form.get('code') ?? '' }
   try {
-    const { user: changed, codes } = await deps.secondFactors.setUp(user, proof, currentPassword(request))
+    const { user: changed, codes } = await deps.secondFactors.setUp(user, proof, currentProof(request))
     await request.renewSession(changed, session.byLink)
     return codesPage('Two-factor authentication is on. Your other sessions were signed out.', codes)
   } catch (error) {
@@ -79,7 +83,7 @@ export const setUp: PageHandler = async (request, deps) => {
 
 export const replaceRecoveryCodes: PageHandler = async (request, deps) => {
   try {
-    const codes = await deps.secondFactors.replaceRecoveryCodes(request.user, currentPassword(request))
+    const codes = await deps.secondFactors.replaceRecoveryCodes(request.user, currentProof(request))
     return codesPage('Your former recovery codes no longer work.', codes)
   } catch (error) {
     return managePage(request, deps, { form: 'recovery-codes', error: toUserError(request, deps, error) })
@@ -90,7 +94,7 @@ export const remove: PageHandler = async (request, deps) => {
   const { user, account, session } = request
   if (account.secondFactorRequired) throw new PageForbidden('Your account requires two-factor authentication.')
   try {
-    const removed = await deps.secondFactors.remove(user, currentPassword(request, 'passwordNow'))
+    const removed = await deps.secondFactors.remove(user, currentProof(request, 'passwordNow', 'codeNow'))
     await request.renewSession(removed, session.byLink)
     return { location: '/profile?done=removed' }
   } catch (error) {
@@ -118,9 +122,27 @@ async function setUpPage(request: PageRequest, deps: Dependencies, secret: strin
       <h2>2. Enter the code that the app shows</h2>
       ${inputField({ name: 'code', label: 'Code', error: errorFor('code'), required: true, autocomplete: 'one-time-code', inputmode: 'numeric', maxlength: 10 })}
       ${currentPasswordField(request, errorFor('currentPassword'))}
+      ${user.hasSecondFactor ? currentCodeField(errorFor('currentCode')) : nothing}
       <div class="buttons"><button>Turn on</button>${isRequired ? nothing : html`<a href="/profile">Cancel</a>`}</div>
-    </form>`
+    </form>
+    ${isRequired && isFreshLink(request) ? renderPasswordForm(request) : nothing}`
   return page(body, error ? 400 : 200)
+}
+
+type CurrentCodeName = 'currentCode' | 'codeNow'
+
+function currentProof(
+  request: PageRequest,
+  password: Parameters<typeof currentPassword>[1] = 'currentPassword',
+  code: CurrentCodeName = 'currentCode',
+): CurrentProof {
+  return { password: currentPassword(request, password), code: request.form.get(code) ?? '' }
+}
+
+/** @param name differs between the forms of a page, because the field's id contains it. */
+function currentCodeField(error: string | undefined, name: CurrentCodeName = 'currentCode'): Html {
+  const hint = 'A code of your present app, or a recovery code.'
+  return inputField({ name, label: 'Current code', error, required: true, autocomplete: 'off', maxlength: 40, hint })
 }
 
 /** Drawn without inline styles, which the content security policy refuses. */
