@@ -5,7 +5,7 @@ import { openKeyRing } from '../domain/installation.ts'
 import { decryptLatest } from '../storage/encrypted-columns.ts'
 import { DecryptionError, Encryption } from '../storage/encryption.ts'
 import { DatabaseBusy, DatabaseError } from '../storage/postgres/postgres-schema.ts'
-import { openTarget, type Target } from '../storage/postgres/postgres-target.ts'
+import { isUniqueViolation, openTarget, type Target } from '../storage/postgres/postgres-target.ts'
 import { StoreLocked } from '../storage/sqlite/sqlite-connection.ts'
 import { inspectSqliteStore } from '../storage/sqlite/sqlite-inspection.ts'
 import {
@@ -43,10 +43,12 @@ export async function migrateStore(
   const url = readConfig({ ...environment, DATABASE_URL: to }).DATABASE_URL
   if (url === undefined) throw new CommandError('--to is empty: pass postgres://user:password@host/database.')
   try {
+    print(`Checking the store in ${config.DATA_DIR}.`)
     const path = await checkSource(config)
     const source = await lockSource(path, serving)
     try {
       const tables = sourceTables(source)
+      print('The store is locked. Opening the database.')
       const target = await openTarget(url, tables)
       try {
         await copyAll(source, target, tables)
@@ -90,37 +92,114 @@ async function checkSource(config: Config): Promise<string> {
   }
 }
 
-/** Copies what is missing and verifies everything. Starts over once if the source has changed since an interruption. */
+/** Copies everything, or what an interrupted copy lacks, and verifies the copy. */
 async function copyAll(source: Source, target: Target, tables: readonly SourceTable[]): Promise<void> {
-  if (target.resumed) print('Resuming the copy that was interrupted.')
-  for (let mayStartOver = target.resumed; ; mayStartOver = false) {
-    for (const table of tables) await copyTable(source, target, table)
-    for (const { table, id } of lastIds(source)) if (id > 0) await target.setLastId(table, id)
-    const different = await firstDifference(source, target, tables)
-    if (different === undefined) return
-    if (!mayStartOver) {
-      throw new CommandError(`The copy of the table ${different} differs from the source: check the store with doctor.`)
+  const copy = async (starts?: Starts) => {
+    for (const table of tables) await copyTable(source, target, table, starts?.get(table))
+  }
+  if (target.resumed) {
+    print('Resuming the copy that was interrupted: comparing it with the store.')
+    try {
+      await copy(await findChanges(source, target, tables))
+    } catch (error) {
+      // Two rows may have exchanged values that must be unique, such as names.
+      if (!isUniqueViolation(error)) throw error
+      print('The changes since the interruption conflict with the copy. Starting over.')
+      await target.clear(tables)
+      await copy()
     }
-    print(`The table ${different} has changed since the interruption. Starting over.`)
-    await target.clear(tables)
+  } else await copy()
+  for (const { table, id } of lastIds(source)) if (id > 0) await target.setLastId(table, id)
+  const different = await firstDifference(source, target, tables)
+  if (different === undefined) return
+  throw new CommandError(`The copy of the table ${different} differs from the source: check the store with doctor.`)
+}
+
+/** By table: the keys after which batches of rows are to be copied; `undefined` for the first batch. */
+type Starts = Map<SourceTable, (Row | undefined)[]>
+
+/**
+ * Finds the batches that differ from the copy, and deletes rows that are no longer in the store. Tables that refer to others
+ * come first, so that a row is deleted after those that refer to it.
+ */
+async function findChanges(source: Source, target: Target, tables: readonly SourceTable[]): Promise<Starts> {
+  const starts: Starts = new Map()
+  for (const table of tables.toReversed()) {
+    const progress = new Progress(`${table.name}: compared`, countRows(source, table))
+    const differing: (Row | undefined)[] = []
+    let after: Row | undefined
+    for (const rows of readBatches(source, table)) {
+      const last = keyOf(table, rows.at(-1) ?? [])
+      const copied = await target.readRange(table, after, last)
+      const expected = new Set(rows.map(canonicalRow))
+      if (copied.length !== rows.length || copied.some((row) => !expected.has(canonicalRow(row)))) {
+        differing.push(after)
+        const keys = new Set(rows.map((row) => canonicalRow(keyOf(table, row))))
+        const copiedKeys = copied.map((row) => keyOf(table, row))
+        await target.delete(
+          table,
+          copiedKeys.filter((key) => !keys.has(canonicalRow(key))),
+        )
+      }
+      after = last
+      progress.add(rows.length)
+    }
+    await target.deleteAfter(table, after)
+    starts.set(table, differing)
+  }
+  return starts
+}
+
+function keyOf({ columns, key }: SourceTable, row: Row): Row {
+  return key.map((name) => row[columns.indexOf(name)] ?? null)
+}
+
+/** @param starts of the batches to copy; default all. */
+async function copyTable(
+  source: Source,
+  target: Target,
+  table: SourceTable,
+  starts?: readonly (Row | undefined)[],
+): Promise<void> {
+  const progress = new Progress(table.name, countRows(source, table))
+  if (!starts) {
+    for (const rows of readBatches(source, table)) {
+      await target.put(table, rows)
+      progress.add(rows.length)
+    }
+    return
+  }
+  let changed = 0
+  for (const start of starts) {
+    const [rows = []] = readBatches(source, table, start)
+    await target.put(table, rows)
+    progress.add(rows.length)
+    changed += rows.length
+  }
+  if (changed > 0) print(`${table.name}: ${changed} rows copied again, in batches with missing or changed rows`)
+}
+
+/** Prints how many rows of a table are done, at most once a second. */
+class Progress {
+  static #printedAt = 0
+  readonly #title: string
+  readonly #total: number
+  #done = 0
+
+  constructor(title: string, total: number) {
+    this.#title = title
+    this.#total = total
+  }
+
+  add(rows: number): void {
+    this.#done += rows
+    if (performance.now() - Progress.#printedAt < progressMilliseconds) return
+    Progress.#printedAt = performance.now()
+    print(`${this.#title}: ${this.#done} of ${this.#total} rows`)
   }
 }
 
-const progressMilliseconds = 2000
-
-async function copyTable(source: Source, target: Target, table: SourceTable): Promise<void> {
-  const total = countRows(source, table)
-  if (total === 0) return
-  let copied = 0
-  let printedAt = performance.now()
-  for (const rows of readBatches(source, table, await target.lastKey(table))) {
-    await target.insert(table, rows)
-    copied += rows.length
-    if (performance.now() - printedAt < progressMilliseconds) continue
-    printedAt = performance.now()
-    print(`${table.name}: ${copied} of ${total} rows`)
-  }
-}
+const progressMilliseconds = 1000
 
 /** Compares the number of rows and the sum of their hashes. Returns the first table that differs. */
 async function firstDifference(
@@ -129,8 +208,9 @@ async function firstDifference(
   tables: readonly SourceTable[],
 ): Promise<string | undefined> {
   for (const table of tables) {
-    const expected = await summarize(readBatches(source, table))
-    const actual = await summarize(target.read(table))
+    const progress = new Progress(`${table.name}: verified`, 2 * countRows(source, table))
+    const expected = await summarize(readBatches(source, table), progress)
+    const actual = await summarize(target.read(table), progress)
     if (expected.rows !== actual.rows || expected.sum !== actual.sum) return table.name
     if (expected.rows > 0) print(`${table.name}: ${expected.rows} rows copied and verified`)
   }
@@ -138,11 +218,12 @@ async function firstDifference(
 }
 
 /** Adds up SHA-256 hashes of rows, which does not depend on their order. */
-async function summarize(batches: Iterable<Row[]> | AsyncIterable<Row[]>): Promise<{ rows: number; sum: bigint }> {
+async function summarize(batches: Iterable<Row[]> | AsyncIterable<Row[]>, progress: Progress) {
   let [rows, sum] = [0, 0n]
   for await (const batch of batches) {
     for (const row of batch) sum += BigInt(`0x${hash('sha256', canonicalRow(row))}`)
     rows += batch.length
+    progress.add(batch.length)
   }
   return { rows, sum }
 }

@@ -99,6 +99,7 @@ async function query(url: string, text: string): Promise<Record<string, unknown>
 test('every row of every table is in PostgreSQL, and nothing is left of the copy', async (context) => {
   const { path, url, run, printed } = await openInstallation(context)
   await run()
+  expect(printed()).toMatch(/^Checking the store in /)
   for (const name of withFile(path, tablesOf)) {
     const count = name === 'encryption_check' ? 1 : 2
     const [row] = await query(url, `SELECT count(*)::int AS count FROM execution_service."${name}"`)
@@ -135,7 +136,7 @@ test('an interrupted copy resumes', async (context) => {
   await run()
   await interrupt(url)
   await run()
-  expect(printed()).toContain('Resuming the copy that was interrupted.')
+  expect(printed()).toContain('Resuming the copy that was interrupted')
   expect(printed()).not.toContain('Starting over.')
   expect(await query(url, 'SELECT id::int FROM execution_service.run_events ORDER BY id')).toEqual([
     { id: 1 },
@@ -143,15 +144,52 @@ test('an interrupted copy resumes', async (context) => {
   ])
 })
 
-test('a copy starts over when the source has changed since it was interrupted', async (context) => {
+const many = 5000
+
+test('a resumed copy has what has changed since it was interrupted, and copies nothing else again', async (context) => {
+  const { path, url, run, printed } = await openInstallation(context)
+  withFile(path, (database) =>
+    database.exec(`WITH RECURSIVE numbers (n) AS (SELECT 3 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${many})
+      INSERT INTO run_events (id, run_id, sequence, at, type, data) SELECT n, 'id-1', n, 0, 'log', '{}' FROM numbers`),
+  )
+  await run()
+  await query(url, `ALTER SCHEMA execution_service RENAME TO ${copySchema}`)
+  await query(url, `DELETE FROM ${copySchema}.run_events WHERE id > ${many - 10}`)
+  const version = `SELECT xmin::text FROM ${copySchema}.run_events WHERE id = 1500`
+  const [before] = await query(url, version)
+  withFile(path, (database) => {
+    database.exec(`PRAGMA foreign_keys = ON; UPDATE accounts SET name = 'changed' WHERE id = 'id-1';
+      DELETE FROM run_events WHERE run_id = 'id-2' OR id = 3000; DELETE FROM run_steps WHERE run_id = 'id-2';
+      DELETE FROM artifacts WHERE run_id = 'id-2'; DELETE FROM runs WHERE id = 'id-2';
+      UPDATE run_events SET data = '"changed"' WHERE id = 4000;
+      INSERT INTO run_events (id, run_id, sequence, at, type, data) VALUES (9000, 'id-1', 9000, 0, 'log', '{}')`)
+  })
+  await run()
+  expect(await query(url, version.replace(copySchema, 'execution_service'))).toEqual([before])
+  const changes = await query(
+    url,
+    `SELECT (SELECT name FROM execution_service.accounts WHERE id = 'id-1') AS name,
+      (SELECT count(*)::int FROM execution_service.runs) AS runs,
+      (SELECT count(*)::int FROM execution_service.run_events) AS events,
+      (SELECT data FROM execution_service.run_events WHERE id = 4000) AS data`,
+  )
+  expect(changes).toEqual([{ name: 'changed', runs: 1, events: many - 1, data: '"changed"' }])
+  expect(printed()).not.toContain('Starting over.')
+})
+
+test('a resumed copy starts over when rows have exchanged values that must be unique', async (context) => {
   const { path, url, run, printed } = await openInstallation(context)
   await run()
   await interrupt(url)
-  withFile(path, (database) => database.exec("UPDATE accounts SET name = 'changed' WHERE id = 'id-1'"))
+  withFile(path, (database) =>
+    database.exec(`UPDATE api_keys SET hash = x'00' WHERE id = 'id-1'; UPDATE api_keys SET hash = x'00ff01' WHERE id = 'id-2';
+      UPDATE api_keys SET hash = x'00ff02' WHERE id = 'id-1'`),
+  )
   await run()
-  expect(printed()).toContain('The table accounts has changed since the interruption. Starting over.')
-  expect(await query(url, "SELECT name FROM execution_service.accounts WHERE id = 'id-1'")).toEqual([
-    { name: 'changed' },
+  expect(printed()).toContain('conflict with the copy. Starting over.')
+  expect(await query(url, "SELECT encode(hash, 'hex') AS hash FROM execution_service.api_keys ORDER BY id")).toEqual([
+    { hash: '00ff02' },
+    { hash: '00ff01' },
   ])
 })
 

@@ -2,7 +2,7 @@
  * Receives a copy of another store. The tables are in a schema of their own until the copy is complete, so that no
  * service starts with half of it; the name of that schema also says that an interrupted copy can be resumed.
  */
-import type { Client } from 'pg'
+import { type Client, DatabaseError as PostgresError } from 'pg'
 import { isUpToDate } from '../migrations/migrations.ts'
 import type { Value } from '../store.ts'
 import { connect, createKysely, schema } from './postgres-connections.ts'
@@ -24,10 +24,13 @@ interface Table {
 export interface Target {
   /** Whether an earlier copy was interrupted. */
   resumed: boolean
-  /** Returns the key of the last row that was copied. */
-  lastKey(table: Table): Promise<Value[] | undefined>
-  /** Inserts rows and commits them, without firing triggers. */
-  insert(table: Table, rows: Value[][]): Promise<void>
+  /** Inserts the rows, or changes those that exist, and commits them, without firing triggers. */
+  put(table: Table, rows: Value[][]): Promise<void>
+  /** Reads the rows whose keys are after one and up to another. */
+  readRange(table: Table, after: Value[] | undefined, last: Value[]): Promise<Value[][]>
+  delete(table: Table, keys: Value[][]): Promise<void>
+  /** Deletes the rows whose keys are after one; without it, all. */
+  deleteAfter(table: Table, after: Value[] | undefined): Promise<void>
   /** Reads all rows in batches, in any order. */
   read(table: Table): AsyncGenerator<Value[][]>
   /** Deletes all rows of all tables. */
@@ -124,17 +127,15 @@ function rejectOtherColumns(table: Table, types: ColumnTypeNames): void {
 
 function createTarget(client: Client, resumed: boolean, types: ColumnTypeNames): Target {
   const list = (names: readonly string[]) => names.map((name) => `"${name}"`).join(', ')
+  const mark = (table: string, column: string, index: number) => `$${index + 1}::${types.get(table)?.get(column)}`
   return {
     resumed,
-    async lastKey({ name, key }) {
-      const order = key.map((column) => `"${column}" DESC`).join(', ')
-      const text = `SELECT ${list(key)} FROM "${name}" ORDER BY ${order} LIMIT 1`
-      const { rows } = await client.query<Value[]>({ text, rowMode: 'array' })
-      return rows[0]
-    },
-    async insert({ name, columns }, rows) {
-      const arrays = columns.map((column, index) => `$${index + 1}::${types.get(name)?.get(column)}[]`).join(', ')
-      const text = `INSERT INTO "${name}" (${list(columns)}) OVERRIDING SYSTEM VALUE SELECT * FROM unnest(${arrays})`
+    async put({ name, columns, key }, rows) {
+      const others = columns.filter((column) => !key.includes(column))
+      const change = others.map((column) => `"${column}" = excluded."${column}"`).join(', ')
+      const text = `INSERT INTO "${name}" (${list(columns)}) OVERRIDING SYSTEM VALUE
+        SELECT * FROM unnest(${columns.map((column, index) => `${mark(name, column, index)}[]`).join(', ')})
+        ON CONFLICT (${list(key)}) DO ${change ? `UPDATE SET ${change}` : 'NOTHING'}`
       const values = columns.map((_, index) => rows.map((row) => toParameter(row[index] ?? null)))
       // The triggers of the copy must not act on what has happened at the source.
       await inTransaction(client, async () => {
@@ -142,6 +143,25 @@ function createTarget(client: Client, resumed: boolean, types: ColumnTypeNames):
         await client.query({ text, values })
         await client.query(`ALTER TABLE "${name}" ENABLE TRIGGER USER`)
       })
+    },
+    async readRange({ name, columns, key }, after, last) {
+      const bound = (from: number) => key.map((column, index) => mark(name, column, from + index)).join(', ')
+      const isAfter = after ? `(${list(key)}) > (${bound(key.length)}) AND` : ''
+      const text = `SELECT ${list(columns)} FROM "${name}" WHERE ${isAfter} (${list(key)}) <= (${bound(0)})`
+      const values = [...last, ...(after ?? [])].map(toParameter)
+      return (await client.query<Value[]>({ text, values, rowMode: 'array' })).rows
+    },
+    async delete({ name, key }, keys) {
+      if (keys.length === 0) return
+      const arrays = key.map((column, index) => `${mark(name, column, index)}[]`).join(', ')
+      const values = key.map((_, index) => keys.map((each) => toParameter(each[index] ?? null)))
+      const text = `DELETE FROM "${name}" WHERE (${list(key)}) IN (SELECT * FROM unnest(${arrays}))`
+      await client.query({ text, values })
+    },
+    async deleteAfter({ name, key }, after) {
+      const bound = key.map((column, index) => mark(name, column, index)).join(', ')
+      const isAfter = after ? `WHERE (${list(key)}) > (${bound})` : ''
+      await client.query({ text: `DELETE FROM "${name}" ${isAfter}`, values: (after ?? []).map(toParameter) })
     },
     async *read({ name, columns }) {
       await client.query(`BEGIN; DECLARE rows NO SCROLL CURSOR FOR SELECT ${list(columns)} FROM "${name}"`)
@@ -164,6 +184,11 @@ function createTarget(client: Client, resumed: boolean, types: ColumnTypeNames):
     },
     close: () => client.end(),
   }
+}
+
+/** Whether a row could not be written because of a unique value of another row. */
+export function isUniqueViolation(error: unknown): boolean {
+  return error instanceof PostgresError && error.code === '23505'
 }
 
 function toParameter(value: Value): string | number | null | Buffer {
