@@ -143,7 +143,7 @@ function workerActions(store: Store, runs: Runs, workflows: Workflows, accountId
     'follow a run until it is cancelled': async () => {
       const queued = await runs.queue({ accountId, apiKeyId: null }, plain)
       if (queued.kind !== 'queued') throw new Error(`The run was not queued: ${queued.kind}.`)
-      const finished = feed.waitUntilFinished(runs, queued.run, 5, new AbortController().signal)
+      const finished = feed.waitUntilFinished(queued.run.id, 5, new AbortController().signal)
       await runs.cancel(accountId, queued.run.id)
       await finished
     },

@@ -108,6 +108,12 @@ test('in the domain, runs import neither the queue nor the run API, and the queu
   expect(described(upwards)).toEqual([])
 })
 
+test('the domain knows nothing of the memory of HTTP requests: its handlers reserve what a read measures', () => {
+  const memory = imports.filter(({ target }) => target === 'src/contract/tenant-limits.ts')
+  expect(memory.some(({ file }) => file === 'contract/stages.ts')).toBe(true)
+  expect(described(memory.filter(({ file }) => file.startsWith('domain/')))).toEqual([])
+})
+
 test('the service imports none of the tools', () => {
   expect(described(betweenModules.filter(({ to }) => to === 'tools'))).toEqual([])
 })

@@ -5,6 +5,7 @@ import { matchesStrongly, matchesWeakly } from '../../contract/conditional-reque
 import { JsonText } from '../../contract/i-json.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound, wrongCursor } from '../problems.ts'
+import { readSized } from '../sized.ts'
 import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
 import type { ContextInUse, ContextVersions, Version, VersionChanged } from './context-versions.ts'
 
@@ -28,9 +29,10 @@ export function browserContextOperations({
 }: BrowserContextDependencies): BrowserContextAlphaHandlers<Principal> {
   return {
     async listBrowserContexts({ principal, query, reserve }) {
-      const page = await contexts.list(principal.accountId, query, reserve)
+      const page = await contexts.findPage(principal.accountId, query)
       if (!page) return wrongCursor
-      return { status: 200, body: { data: page.contexts.map(toResponse), nextCursor: page.nextCursor } }
+      const data = (await readSized(reserve, page)).map(toResponse)
+      return { status: 200, body: { data, nextCursor: page.nextCursor } }
     },
 
     async createBrowserContext({ principal, body }) {

@@ -1,12 +1,12 @@
 /** Creates, reads, lists, renames and deletes browser contexts. `context-versions.ts` stores their states. */
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import { eraseRest, pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
 import type { Store } from '../../storage/store.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
+import type { Sized } from '../sized.ts'
 import { type ContextRow, findContext, isContextNameTaken, selectContexts } from './browser-contexts.sql.ts'
 import { eraseBatch } from './context-erasure.ts'
 
@@ -70,11 +70,20 @@ export class BrowserContexts {
     return row && toBrowserContext(row)
   }
 
+  /** See `findPage`. */
+  async list(accountId: string, request: ListRequest) {
+    const page = await this.findPage(accountId, request)
+    return page && { contexts: await page.read(), nextCursor: page.nextCursor }
+  }
+
   /**
-   * A page of contexts, newest first, or the one with the name; `undefined` for a cursor of another list. It has fewer
+   * A page of contexts to read, newest first, or the one with the name; `undefined` for a cursor of another list. It has fewer
    * than `limit` when their cookie domains would be larger than `pageBytesMax` together.
    */
-  async list(accountId: string, { limit, cursor, name }: ListRequest, reserve?: Reserve) {
+  async findPage(
+    accountId: string,
+    { limit, cursor, name }: ListRequest,
+  ): Promise<(Sized<BrowserContext[]> & { nextCursor: string | null }) | undefined> {
     const list = JSON.stringify(['browser-contexts', accountId, name])
     const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
     if (cursor !== undefined && after === undefined) return undefined
@@ -88,11 +97,14 @@ export class BrowserContexts {
       .execute()
     const page = takeBatch(found.slice(0, limit), pageBytesMax)
     const last = found.length > page.length ? page.at(-1) : undefined
-    await reserve?.(page.reduce((sum, { size_bytes }) => sum + size_bytes, 0))
     const ids = page.map(({ id }) => id)
     const rows = selectContexts(this.#store.read, accountId).where('browser_contexts.id', 'in', ids)
-    const contexts = ids.length === 0 ? [] : await rows.orderBy(...newestFirst).execute()
-    return { contexts: contexts.map(toBrowserContext), nextCursor: last ? this.#cursors.write(list, last.id) : null }
+    return {
+      nextCursor: last ? this.#cursors.write(list, last.id) : null,
+      sizeBytes: page.reduce((sum, { size_bytes }) => sum + size_bytes, 0),
+      forget() {},
+      read: async () => (ids.length === 0 ? [] : (await rows.orderBy(...newestFirst).execute()).map(toBrowserContext)),
+    }
   }
 
   async rename(

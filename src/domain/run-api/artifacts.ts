@@ -1,11 +1,11 @@
 /** Artifacts: files that runs produce, such as a PDF or a screenshot, stored until their retention ends. */
 import type { ByteRange } from '../../contract/conditional-requests.ts'
-import type { Reserve } from '../../contract/tenant-limits.ts'
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import { runsOfAccount } from '../../storage/runs/run-lookups.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
 import { type Store, statement } from '../../storage/store.ts'
 import type { Artifact, ArtifactKind } from '../runs/artifact.ts'
+import type { Sized } from '../sized.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 
 type SelectRange = (artifact: Artifact) => ByteRange | 'unsatisfiable' | undefined
@@ -65,31 +65,41 @@ export class RunArtifacts {
     return found
   }
 
+  /** The artifact with all of its bytes. */
+  async read(accountId: string, runId: string, name: string): Promise<ReadArtifact | undefined> {
+    return (await this.find(accountId, runId, name))?.read()
+  }
+
   /**
-   * The artifact with the bytes that `select` chooses, by default all of them; `undefined` when the account has no such
-   * run or artifact.
+   * The artifact to read with the bytes that `select` chooses, by default all of them; `undefined` when the account has no
+   * such run or artifact.
    */
-  async read(
+  async find(
     accountId: string,
     runId: string,
     name: string,
-    { select, reserve }: { select?: SelectRange; reserve?: Reserve } = {},
-  ): Promise<ReadArtifact | undefined> {
+    select?: SelectRange,
+  ): Promise<Sized<ReadArtifact | undefined> | undefined> {
     const id = parseId(runId)
     if (id === undefined) return undefined
-    for (;;) {
-      const [row] = await this.#store.read.all(findArtifact, [id, name, this.#expiredSince(), accountId])
-      if (!row) return undefined
-      const artifact = this.#toArtifact(row)
-      const range = select?.(artifact)
-      if (range === 'unsatisfiable') return { ...artifact, range, content: new Uint8Array() }
-      const { first, last } = range ?? { first: 0, last: row.size_bytes - 1 }
-      await reserve?.(last - first + 1)
-      const [found] = await this.#store.read.all(readContent, [first + 1, last - first + 1, id, name, row.created_at])
-      // Otherwise it was replaced or removed between the two statements.
-      // SQLite reads an empty file as NULL.
-      if (found) return { ...artifact, range, content: found.content ?? new Uint8Array() }
+    const [row] = await this.#store.read.all(findArtifact, [id, name, this.#expiredSince(), accountId])
+    if (!row) return undefined
+    const artifact = this.#toArtifact(row)
+    const range = select?.(artifact)
+    const forget = () => {}
+    if (range === 'unsatisfiable') {
+      return { sizeBytes: 0, forget, read: async () => ({ ...artifact, range, content: new Uint8Array() }) }
     }
+    const { first, last } = range ?? { first: 0, last: row.size_bytes - 1 }
+    const sizeBytes = last - first + 1
+    const read = async (): Promise<ReadArtifact | undefined> => {
+      const [found] = await this.#store.read.all(readContent, [first + 1, sizeBytes, id, name, row.created_at])
+      // It was replaced or removed between the two statements.
+      if (!found) return (await this.find(accountId, runId, name, select))?.read()
+      // SQLite reads an empty file as NULL.
+      return { ...artifact, range, content: found.content ?? new Uint8Array() }
+    }
+    return { sizeBytes, forget, read }
   }
 
   get expired(): PurgeTarget {

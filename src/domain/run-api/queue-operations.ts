@@ -17,6 +17,7 @@ import type { QueueRequest } from '../queue/queue-request.ts'
 import { fromMembers, fromParameters, repeatedOptions, scopesOf } from '../queue/run-options.ts'
 import type { Run } from '../runs/run.ts'
 import { isFinal } from '../runs/run-state.ts'
+import { readSized } from '../sized.ts'
 import type { RunFeed } from './run-feed.ts'
 import { toResponse } from './run-response.ts'
 import type { QueueResult, Runs } from './runs.ts'
@@ -186,22 +187,21 @@ export function runUnfinished({ status }: { status: unknown }) {
 }
 
 /** @throws {CredentialRevoked} within about a second after the API key of the request was deleted or has expired. */
-function waitUntilFinished(
+async function waitUntilFinished(
   feed: RunFeed,
   runs: Runs,
   run: Run,
   seconds: number,
   request: WaitingRequest,
 ): Promise<Run> {
-  const { reserve } = request
-  const check = async () => {
+  try {
+    await feed.waitUntilFinished(run.id, seconds, request.whileAuthenticated())
     if (!(await request.stillAuthenticated())) throw new CredentialRevoked()
+    const found = await runs.measure(run.accountId, run.id)
+    return (found && (await readSized(request.reserve, found))) ?? run
+  } catch (error) {
+    if (error instanceof CredentialRevoked) throw error
+    // The run is stored: if waiting fails, 202 is still correct.
+    return run
   }
-  return feed
-    .waitUntilFinished(runs, run, seconds, request.whileAuthenticated(), { reserve, check })
-    .catch((error: unknown) => {
-      if (error instanceof CredentialRevoked) throw error
-      // The run is stored: if waiting fails, 202 is still correct.
-      return run
-    })
 }

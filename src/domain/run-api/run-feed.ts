@@ -1,13 +1,11 @@
 /** Streams the events of a run, and changes to any run of an account, whichever process writes them. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Reserve } from '../../contract/tenant-limits.ts'
 import { findNewestRuns, findStatus, readColumns } from '../../storage/runs/run-lookups.ts'
 import { inList } from '../../storage/statement-values.ts'
 import { type Store, statement } from '../../storage/store.ts'
 import { eventsAfter } from '../queue/runs.sql.ts'
-import type { Run, RunEvent } from '../runs/run.ts'
+import type { RunEvent } from '../runs/run.ts'
 import { deletedStatus, isFinal, type RunStatus } from '../runs/run-state.ts'
-import type { Runs } from './runs.ts'
 
 /** An event has up to 32 KiB, and a stream whose reader is slow holds what it has read. */
 const eventsPerRead = 32
@@ -48,32 +46,19 @@ export class RunFeed {
     }
   }
 
-  /**
-   * Waits up to `seconds` for the run to finish; returns its latest state.
-   *
-   * @param check called before the result is read; what it throws ends waiting.
-   */
-  async waitUntilFinished(
-    runs: Runs,
-    run: Run,
-    seconds: number,
-    signal: AbortSignal,
-    { reserve, check }: { reserve?: Reserve; check?: () => Promise<void> } = {},
-  ): Promise<Run> {
+  /** Waits up to `seconds` for the run to finish. */
+  async waitUntilFinished(runId: string, seconds: number, signal: AbortSignal): Promise<void> {
     const deadline = performance.now() + seconds * 1000
-    const follower = await this.#follow('run', run.id)
+    const follower = await this.#follow('run', runId)
     try {
       for (;;) {
-        const [current] = await this.#store.read.all(findStatus, [run.id])
+        const [current] = await this.#store.read.all(findStatus, [runId])
         const milliseconds = deadline - performance.now()
-        if (!current || isFinal(current.status as RunStatus) || milliseconds <= 0 || this.#isOver(signal)) {
-          await check?.()
-          return (await runs.get(run.accountId, run.id, reserve)) ?? run
-        }
+        if (!current || isFinal(current.status as RunStatus) || milliseconds <= 0 || this.#isOver(signal)) return
         await follower.wait(milliseconds, signal)
       }
     } finally {
-      this.#unfollow('run', run.id, follower)
+      this.#unfollow('run', runId, follower)
     }
   }
 

@@ -9,6 +9,7 @@ import { notFound, wrongCursor } from '../problems.ts'
 import type { Artifact } from '../runs/artifact.ts'
 import type { Run, RunEvent } from '../runs/run.ts'
 import { isFinal } from '../runs/run-state.ts'
+import { readSized } from '../sized.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { findListErrors } from './list-request.ts'
 import type { RunFeed } from './run-feed.ts'
@@ -38,9 +39,10 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
       const request = { ...query, ...times }
       const errors = findListErrors(request)
       if (errors.length > 0) return invalidRequest(errors)
-      const page = await runs.list(principal.accountId, request, reserve)
+      const page = await runs.findPage(principal.accountId, request)
       if (!page) return wrongCursor
-      return { status: 200, body: { data: page.runs.map(toResponse), nextCursor: page.nextCursor } }
+      const data = (await readSized(reserve, page)).map(toResponse)
+      return { status: 200, body: { data, nextCursor: page.nextCursor } }
     },
 
     async createRunToken({ principal, body: { runId, expiresInSeconds } }) {
@@ -51,8 +53,9 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
     },
 
     async getRun({ principal, path, reserve }) {
-      const run = await runs.getWithWaiting(principal.accountId, path.runId, reserve)
-      return run ? { status: 200, body: toResponse(run) } : notFound('run')
+      const found = await runs.measure(principal.accountId, path.runId)
+      const run = found && (await readSized(reserve, found))
+      return run ? { status: 200, body: toResponse(await runs.withWaiting(run)) } : notFound('run')
     },
 
     async deleteRun({ principal, path }) {
@@ -79,7 +82,8 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
     async getRunArtifact({ principal, path, header: { Range: range, 'If-Range': ifRange }, reserve }) {
       const select = (artifact: Artifact) =>
         requestedRange({ range, ifRange }, { etag: etagOf(artifact), sizeBytes: artifact.sizeBytes })
-      const artifact = await artifacts.read(principal.accountId, path.runId, path.artifactName, { select, reserve })
+      const found = await artifacts.find(principal.accountId, path.runId, path.artifactName, select)
+      const artifact = found && (await readSized(reserve, found))
       return artifact ? toFileResponse(artifact) : notFound('artifact')
     },
   }

@@ -1,7 +1,6 @@
 /** Queues, cancels and deletes runs for callers. Reading is inherited from `RunReader`. */
 
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
 import { findIdByEnd, findRuns, listRuns } from '../../storage/runs/run-list.ts'
@@ -25,6 +24,7 @@ import { findRun, firstEvent, followsFirst, toEvent } from '../queue/runs.sql.ts
 import { addWaitingDetails, readLimits } from '../queue/waiting.ts'
 import { type DescribeLimit, Run, type RunAttempt, type RunEvent, sizeOf } from '../runs/run.ts'
 import { deletedStatus, isFinal, type RunObserver, type RunStatus } from '../runs/run-state.ts'
+import type { Sized } from '../sized.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { type ListRequest, nameList, toRunFilter } from './list-request.ts'
 import { deleteRun } from './run-erasure.ts'
@@ -47,19 +47,27 @@ class RunReader {
     this.#dependencies = dependencies
   }
 
-  async get(accountId: string, id: string, reserve?: Reserve): Promise<Run | undefined> {
+  async get(accountId: string, id: string): Promise<Run | undefined> {
+    return (await this.measure(accountId, id))?.read()
+  }
+
+  /** A run to read; the size is that of its row and history. */
+  async measure(accountId: string, id: string): Promise<Sized<Run | undefined> | undefined> {
     const { read } = this.#dependencies.store
     let row = await findRun(read, accountId, id)
-    const reserved = row && reserve?.(sizeOf(row) + historyBytes(row))
-    if (reserved) {
-      // Do not keep the row in memory while waiting.
-      row = undefined
-      await reserved
-      row = await findRun(read, accountId, id)
-    }
     if (!row) return undefined
-    const [run] = await this.#toRuns([row], await readAttempts(read, row))
-    return run
+    return {
+      sizeBytes: sizeOf(row) + historyBytes(row),
+      forget: () => {
+        row = undefined
+      },
+      read: async () => {
+        row ??= await findRun(read, accountId, id)
+        if (!row) return undefined
+        const [run] = await this.#toRuns([row], await readAttempts(read, row))
+        return run
+      },
+    }
   }
 
   /** The run with this id, or with an id of the account's newest runs that ends so, as lists show it. */
@@ -70,10 +78,14 @@ class RunReader {
     return id === undefined ? undefined : this.get(accountId, id)
   }
 
-  /** Like `get`, with the run's place in the queue and the run that it waits for, which take further queries. */
-  async getWithWaiting(accountId: string, id: string, reserve?: Reserve): Promise<Run | undefined> {
-    const run = await this.get(accountId, id, reserve)
-    if (run?.status === 'queued') await addWaitingDetails(this.#dependencies.store.read, run)
+  async getWithWaiting(accountId: string, id: string): Promise<Run | undefined> {
+    const run = await this.get(accountId, id)
+    return run && this.withWaiting(run)
+  }
+
+  /** Adds the run's place in the queue and the run that it waits for, which take further queries. */
+  async withWaiting(run: Run): Promise<Run> {
+    if (run.status === 'queued') await addWaitingDetails(this.#dependencies.store.read, run)
     return run
   }
 
@@ -96,15 +108,20 @@ class RunReader {
     return { run, history: hasFinishedSince ? await readHistory(read, row.id, logsMax) : before }
   }
 
+  /** See `findPage`. */
+  async list(accountId: string, request: ListRequest) {
+    const page = await this.findPage(accountId, request)
+    return page && { runs: await page.read(), nextCursor: page.nextCursor }
+  }
+
   /**
-   * A page of runs; `undefined` when the cursor belongs to another list. It has fewer runs than `limit` when they would be
-   * larger than `pageBytesMax` together. The request must have no errors (`findListErrors`).
+   * A page of runs to read; `undefined` when the cursor belongs to another list. It has fewer runs than `limit` when they
+   * would be larger than `pageBytesMax` together. The request must have no errors (`findListErrors`).
    */
-  async list(
+  async findPage(
     accountId: string,
     request: ListRequest,
-    reserve?: Reserve,
-  ): Promise<{ runs: Run[]; nextCursor: string | null } | undefined> {
+  ): Promise<(Sized<Run[]> & { nextCursor: string | null }) | undefined> {
     const { store, cursors } = this.#dependencies
     const { limit, cursor } = request
     const list = nameList(accountId, request)
@@ -113,14 +130,14 @@ class RunReader {
     const found = await listRuns(store.read, accountId, toRunFilter(request, after), limit + 1)
     const page = takeBatch(found.slice(0, limit), pageBytesMax)
     const last = found.length > page.length ? page.at(-1) : undefined
-    const reserved = reserve?.(page.reduce((sum, { size_bytes }) => sum + size_bytes, 0))
-    if (reserved) {
-      // Do not keep rows in memory while waiting.
-      for (const run of found) delete run.row
-      await reserved
+    return {
+      nextCursor: last ? cursors.write(list, last.id) : null,
+      sizeBytes: page.reduce((sum, { size_bytes }) => sum + size_bytes, 0),
+      forget() {
+        for (const run of found) delete run.row
+      },
+      read: async () => this.#toRuns(await findRuns(store.read, page)),
     }
-    const rows = await findRuns(store.read, page)
-    return { runs: await this.#toRuns(rows), nextCursor: last ? cursors.write(list, last.id) : null }
   }
 
   /** @param attempts of the only row; lists have none, so that a page stays small. */

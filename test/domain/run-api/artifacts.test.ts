@@ -96,7 +96,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
       { first: 99_990, last: 99_999 },
       { first: 1, last: 99_998 },
     ]) {
-      const found = await domain.artifacts.read(accountId, runId, 'bytes', { select: () => range })
+      const found = await (await domain.artifacts.find(accountId, runId, 'bytes', () => range))?.read()
       expect(found).toMatchObject({ range, sizeBytes: 100_000 })
       expect(Buffer.from(found?.content ?? []).equals(content.subarray(range.first, range.last + 1))).toBe(true)
     }

@@ -1,7 +1,9 @@
 /** Lists of runs: order, filters and pages. */
+
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { ListRequest } from '../../../src/domain/run-api/list-request.ts'
+import { readSized } from '../../../src/domain/sized.ts'
 import { claimableOf } from '../../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, workflow } from '../../support/domain.ts'
 import { stores } from '../../support/store-kinds.ts'
@@ -64,8 +66,9 @@ describe.each(stores)('runs ($name)', (kind) => {
             reserved.push(bytes)
             return granted === 'later' ? delay(1) : undefined
           }
-          const page = await domain.runs.list(accountId, { limit: 100, cursor }, reserve)
-          sizes.push(page?.runs.filter(({ variables }) => typeof variables.text === 'string').length ?? 0)
+          const page = await domain.runs.findPage(accountId, { limit: 100, cursor })
+          const runs = page && (await readSized(reserve, page))
+          sizes.push(runs?.filter(({ variables }) => typeof variables.text === 'string').length ?? 0)
           cursor = page?.nextCursor ?? undefined
         } while (cursor !== undefined)
         expect(sizes).toEqual([3, 1, 1, 2, 1])

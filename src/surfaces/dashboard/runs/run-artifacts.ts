@@ -1,6 +1,7 @@
 /** A run's artifacts: the table, image previews, and downloads. */
 import type { Artifact } from '../../../domain/runs/artifact.ts'
 import type { Run } from '../../../domain/runs/run.ts'
+import { readSized } from '../../../domain/sized.ts'
 import type { ArtifactMediaType } from '../../../domain/workflows/define-workflow.ts'
 import { formatBytes, time } from '../format.ts'
 import { type Html, html, nothing, table } from '../html.ts'
@@ -43,7 +44,8 @@ export function artifactPath(runId: string, name: string): string {
 /** Always an attachment: artifacts are untrusted and must not become pages of the dashboard's origin. */
 export const downloadArtifact: StreamHandler = async (page, { artifacts }, _request, response) => {
   const { account, params, reserve } = page
-  const artifact = orNotFound(await artifacts.read(account.id, params.id ?? '', params.name ?? '', { reserve }))
+  const found = orNotFound(await artifacts.find(account.id, params.id ?? '', params.name ?? ''))
+  const artifact = orNotFound(await readSized(reserve, found))
   response.attachment(artifact.name).set({
     'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'; sandbox",
     'X-Content-Type-Options': 'nosniff',

@@ -6,6 +6,7 @@ import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import express, { type Request, type Response, Router } from 'express'
+import { readSized } from '../../../domain/sized.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { orNotFound, type StreamHandler } from '../page-handler.ts'
 
@@ -74,7 +75,8 @@ function policy(host: string): string {
 /** Sends a trace to the viewer. */
 export const sendTrace: StreamHandler = async ({ account, params, reserve }, { artifacts }, _request, response) => {
   const { id = '', trace = '' } = params
-  const artifact = orNotFound(await artifacts.read(account.id, id, trace, { reserve }))
+  const found = orNotFound(await artifacts.find(account.id, id, trace))
+  const artifact = orNotFound(await readSized(reserve, found))
   orNotFound(artifact.kind === 'evidence' && artifact.mediaType === 'application/zip')
   response.attachment(artifact.name).type('application/zip').send(Buffer.from(artifact.content))
 }
