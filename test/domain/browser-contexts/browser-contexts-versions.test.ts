@@ -37,6 +37,15 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     expect(await read()).toBe(createState('mine'))
   })
 
+  test('a version of another context of the account cannot be restored', async (test) => {
+    const { accountId, contextId, createContext, versions, read, put } = await open(test)
+    await put(createState('first'))
+    await put(createState('second'))
+    expect(await versions.restore(accountId, await createContext(), 2, apiKey)).toBeUndefined()
+    await versions.restore(accountId, contextId, 1, apiKey)
+    expect(await read()).toBe(createState('first'))
+  })
+
   test('concurrent writes get consecutive numbers', async (test) => {
     const { domain, put, context, read, accountId, contextId, versions } = await open(test, { versionsKept: 100 })
     const other = await openDomain(test, { kind, location: domain.location, versionsKept: 100 })

@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
 import type { NewBulkAction } from '../../../src/domain/bulk-actions/bulk-actions.ts'
 import { browserWorkflow } from '../../support/browser-contexts.ts'
-import { claimOne } from '../../support/claims.ts'
+import { claimableOf, claimOne } from '../../support/claims.ts'
 import { type DomainOptions, newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
-import { recordNotifications } from '../../support/interleaving.ts'
+import { beforeNextWrite, recordNotifications } from '../../support/interleaving.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'
 
 const count = 250
@@ -124,6 +124,45 @@ describe.each(stores)('bulk actions ($name)', (kind) => {
     expect(await get(id)).toMatchObject({ status: 'finished', matched: count, done: count, limitReached: false })
     const repeated = (await rows()).flatMap(({ rerun_of }) => rerun_of ?? [])
     expect(repeated.sort()).toEqual(runs.map((run) => run.id).sort())
+  })
+
+  test('take turns, so that one of many runs does not delay the others', async (test) => {
+    const { domain, create, get, pass } = await openWithRuns(test, kind)
+    const many = await create({ kind: 'cancel', filter: { tag: ['a'] } })
+    const none = await create({ kind: 'cancel', filter: { tag: ['none'] } })
+    await domain.bulkWorker.once()
+    pass(1)
+    await domain.bulkWorker.once()
+    expect(await get(many)).toMatchObject({ status: 'working', done: 100 })
+    expect(await get(none)).toMatchObject({ status: 'finished' })
+  })
+
+  test('continue where another process has ended its batch in the meantime', async (test) => {
+    const { domain, create, get, now } = await openWithRuns(test, kind)
+    const second = await openDomain(test, { kind, location: domain.location, now })
+    const id = await create({ kind: 'cancel' })
+    beforeNextWrite(domain.store, () => second.bulkWorker.once())
+    await domain.bulkWorker.once()
+    expect(await get(id)).toMatchObject({ done: 200, skipped: 0 })
+  })
+
+  test('start the next run of a group whose first one they cancel', async (test) => {
+    const workflows = [workflow({ concurrency: { limit: 1, per: 'key' } })]
+    const { domain, principal, create, work } = await openWithRuns(test, kind, { workflows })
+    const keyed = (tags: string[]) => queueRun(domain, principal, { concurrencyKey: 'k', tags, priority: 100 })
+    const [running, next, last] = [await keyed(['x']), await keyed(['y']), await keyed(['z'])]
+    const claimable = claimableOf(domain.workflows)
+    const claimed = async () => (await domain.queue.claim('worker', claimable, 1, 1000)).map(({ runId }) => runId)
+    expect(await claimed()).toEqual([running.id])
+    await claimed()
+    const waiting = async () => {
+      const queued = domain.store.read.query.selectFrom('runs').select('id').where('status', '=', 'queued')
+      return (await queued.where('waiting_for', '!=', '').orderBy('id').execute()).map((row) => row.id)
+    }
+    expect(await waiting()).toEqual([next.id, last.id])
+    await create({ kind: 'cancel', filter: { tag: ['y'] } })
+    await work()
+    expect(await waiting()).toEqual([])
   })
 
   test('wait at the limit of queued runs, and continue when the account can have more', async (test) => {

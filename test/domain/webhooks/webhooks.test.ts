@@ -9,13 +9,18 @@ import {
   WebhookDispatcher,
   type WebhookDispatcherDependencies,
 } from '../../../src/domain/webhooks/webhook-dispatcher.ts'
-import { eventTypes, type NewEndpoint, WebhookEndpoints } from '../../../src/domain/webhooks/webhook-endpoints.ts'
+import {
+  endpointsMax,
+  eventTypes,
+  type NewEndpoint,
+  WebhookEndpoints,
+} from '../../../src/domain/webhooks/webhook-endpoints.ts'
 import { webhookBacklog } from '../../../src/domain/webhooks/webhooks.sql.ts'
 import { expiredRuns } from '../../../src/maintenance/retention.ts'
 import { Cursors } from '../../../src/storage/cursors.ts'
 import { claimAll, failedAttempt, noRetry } from '../../support/claims.ts'
 import { newAccount, openDomain, openStore, queueRun, type Test, workflow } from '../../support/domain.ts'
-import { beforeNextCommit } from '../../support/interleaving.ts'
+import { beforeNextCommit, recordNotifications } from '../../support/interleaving.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'
 
 const by = { kind: 'user', id: null, name: 'Ada' } as const
@@ -388,6 +393,52 @@ describe.each(stores)('webhooks ($name)', (kind) => {
           expect((await deliveries.get(account, endpoint, delivery))?.id).toBe(isOwn ? delivery : undefined)
           expect((await deliveries.redeliver(account, endpoint, delivery, by))?.id).toBe(isOwn ? delivery : undefined)
         }
+  })
+
+  test('dispatchers learn of deliveries that were queued again, and of tests', async (test) => {
+    const { domain, accountId, create, deliveries, list, deliver, clock } = await open(test, kind)
+    const { id } = await create()
+    const statusAt = async (act: () => Promise<unknown>) => {
+      const notified = recordNotifications(domain.store, async () => (await list(id))[0]?.status)
+      await act()
+      const found = await notified()
+      await deliver()
+      return found.runs
+    }
+    expect(await statusAt(() => deliveries.sendTest(accountId, id, by))).toBe('pending')
+    const [delivery] = await list(id)
+    expect(await statusAt(() => deliveries.redeliver(accountId, id, delivery?.id ?? '', by))).toBe('pending')
+    const request = { since: clock() }
+    expect(await statusAt(() => deliveries.redeliverSince(accountId, id, request, by))).toBe('pending')
+  })
+
+  test('endpoints are listed, counted and redelivered for themselves and their account', async (test) => {
+    const { domain, accountId, endpoints, deliveries, create, list, deliver, clock } = await open(test, kind)
+    const other = await newAccount(domain)
+    for (let count = 0; count < endpointsMax; count += 1) await create({}, other.accountId)
+    const ids = [(await create()).id, (await create()).id]
+    const page = await endpoints.list(accountId, { limit: 100 })
+    expect(page?.endpoints.map(({ id }) => id).sort()).toEqual(ids.sort())
+    const [first = '', second = ''] = ids
+    for (const id of ids) await deliveries.sendTest(accountId, id, by)
+    await deliver()
+    expect(await deliveries.redeliverSince(accountId, first, { since: clock() }, by)).toMatchObject({ count: 1 })
+    expect((await list(first)).map(({ status }) => status)).toEqual(['pending'])
+    expect((await list(second)).map(({ status }) => status)).toEqual(['delivered'])
+  })
+
+  test('enabling makes the pending deliveries of that endpoint due, and of no other', async (test) => {
+    const { accountId, endpoints, deliveries, create, list, deliver, receiver } = await open(test, kind)
+    const [enabled, other] = [(await create()).id, (await create()).id]
+    for (const id of [enabled, other]) await deliveries.sendTest(accountId, id, by)
+    receiver.respond = async () => refused
+    await deliver()
+    await endpoints.update(accountId, enabled, { enabled: false }, by)
+    await endpoints.update(accountId, enabled, { enabled: true }, by)
+    receiver.respond = async () => accepted
+    await deliver()
+    expect(await list(enabled)).toMatchObject([{ status: 'delivered', attempts: 2 }])
+    expect(await list(other)).toMatchObject([{ status: 'pending', attempts: 1 }])
   })
 
   test('enabling sends what was pending, and old deliveries are purged', async (test) => {
