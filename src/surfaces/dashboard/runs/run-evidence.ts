@@ -1,6 +1,8 @@
 /** What the browser of a failed attempt did: screenshots, the console, failed requests, and links to the trace. */
+
 import type { Artifact } from '../../../domain/runs/artifact.ts'
 import type { Run } from '../../../domain/runs/run.ts'
+import { readSized } from '../../../domain/sized.ts'
 import { isObject } from '../../../domain/workflows/example-values.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { formatBytes } from '../format.ts'
@@ -31,7 +33,8 @@ export async function readBrowserReport(
   const evidence = evidenceOf(run)
   const attempt = Math.max(...evidence.map((each) => each.attempt))
   const summary = evidence.find((each) => each.attempt === attempt && isSummary(each))
-  const file = summary && (await artifacts.read(account.id, run.id, summary.name, { reserve }))
+  const found = summary && (await artifacts.find(account.id, run.id, summary.name))
+  const file = found && (await readSized(reserve, found))
   if (!file) return undefined
   try {
     const parsed: unknown = JSON.parse(Buffer.from(file.content).toString())
