@@ -1728,7 +1728,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The current deployment of the workflow, or the lack of it or of the browser context, refuses runs of the schedule. Nothing was queued. */
+        /** @description The service cannot queue a run of the schedule, because the workflow is not deployed, its current deployment refuses the variables or options, or the browser context does not exist. Nothing was queued. */
         ScheduleDoesNotFit: {
             headers: {
                 /**

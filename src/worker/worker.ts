@@ -172,7 +172,7 @@ export class Worker {
 
   readonly #own: OwnAttempts = {
     ended: () => [...this.#claims.keys()].flatMap((claim) => (this.#executing.has(claim) ? [] : claim.accountId)),
-    inTurn: () => this.#dependencies.executors.inTurn(),
+    withinQuantum: () => this.#dependencies.executors.withinQuantum(),
   }
 
   #begin(claim: Claim, dependencies: AttemptDependencies): void {

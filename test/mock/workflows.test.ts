@@ -164,7 +164,7 @@ test.each([
   ['timedOutRun', { status: 'timedOut', reason: 'timeLimit' }],
   ['cancelledRun', { status: 'cancelled' }],
   ['expiredRun', { status: 'expired', reason: 'notStartedInTime' }],
-])('Prefer: example=%s responds with that story', async (example, members) => {
+])('Prefer: example=%s responds with that scenario', async (example, members) => {
   const response = await call(getRun, { path: { runId: unknownRun }, headers: { Prefer: `example=${example}` } })
   expect(JSON.parse(response.text)).toMatchObject(members)
 })

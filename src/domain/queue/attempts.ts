@@ -2,7 +2,7 @@
  * Starts and completes attempts, and leases and releases their browser contexts, always in the caller's transaction. A
  * run whose browser context is leased by another run leaves the queue until the context is released, so claims skip it.
  */
-import type { ClaimedRun, ClaimTerms, NewEvent } from '../../storage/runs/run-statements.ts'
+import type { ClaimedRun, NewEvent, NewLease } from '../../storage/runs/run-statements.ts'
 import { statement, type Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import {
@@ -84,10 +84,10 @@ export interface Claim extends Lease {
 export async function startSingly(
   tx: Transaction,
   { head, workflow }: PickedRuns,
-  terms: ClaimTerms,
+  newLease: NewLease,
   scopeOf: ScopeOf,
 ): Promise<Claim | undefined> {
-  const { at, workerId, leaseExpiresAt } = terms
+  const { at, workerId, leaseExpiresAt } = newLease
   const [run] = await tx.all(tx.statements.findClaimable, [at, head.id])
   if (!run?.claimable) return undefined
   const { concurrency_group: group, browser_context_id: contextId } = run
@@ -95,7 +95,7 @@ export async function startSingly(
   const throttled = throttle && { throttle, id: throttleId(throttle, head, group, scopeOf) }
   const capacity = concurrency ? await groupCapacity(tx, group, concurrency) : Number.POSITIVE_INFINITY
   if (capacity <= 0 || (throttled && !(await permitsStart(tx, throttled.id, throttled.throttle, at)))) {
-    // Other rates keep their runs ready: the next snapshot leaves out their queue heads.
+    // Runs of a throttle per account or workflow stay ready: the next snapshot leaves out their queue heads.
     if (capacity <= 0 || throttled?.id === group) await tx.all(tx.statements.waitForGroup, [run.id])
     // It may have been resumed for its context, which another run can use now.
     if (contextId !== null) await tx.all(tx.statements.resumeNextForContext, [contextId])

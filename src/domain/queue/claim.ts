@@ -1,5 +1,5 @@
 /** Claims runs for a worker's free slots: from snapshots of the queue heads, by fair scheduling, within the limits. */
-import { type ClaimedQueue, type ClaimTerms, type QueueHead, queueHeadsMax } from '../../storage/runs/run-statements.ts'
+import { type ClaimedQueue, type NewLease, type QueueHead, queueHeadsMax } from '../../storage/runs/run-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import { parseCreatedAt } from '../runs/run.ts'
 import { limitPer } from '../workflows/workflow-limits.ts'
@@ -15,7 +15,7 @@ import {
   throttleId,
 } from './limits.ts'
 
-/** Accounts that a snapshot has in addition to one for each free slot and each process in turn, to choose from. */
+/** A snapshot has one account for each free slot and each process within its quantum, and this many more to choose from. */
 const accountsMore = 2
 /** A snapshot in which no run can be claimed is followed by one of this many times as many accounts. */
 const growth = 8
@@ -26,9 +26,9 @@ export class RunClaims {
   readonly #store: Store
   readonly #accountConcurrency: number
   readonly #now: () => number
-  /** The account that this process served last. */
+  /** The account whose run this process claimed last. */
   #lastAccount = ''
-  readonly #served = new ServedAccounts()
+  readonly #recent = new RecentAccounts()
   /** Whether the end of a run may let another one start. */
   hasLimits = true
 
@@ -53,13 +53,13 @@ export class RunClaims {
     own?: OwnAttempts,
   ): Promise<Claim[]> {
     const countMax = typeof slots === 'number' ? () => slots : slots
-    const claimer = { workflows, accountConcurrency: this.#accountConcurrency, own, served: this.#served }
+    const claimer = { workflows, accountConcurrency: this.#accountConcurrency, own, recent: this.#recent }
     this.hasLimits = hasLimits(claimer)
     const claims: Claim[] = []
     let blocked = 0
     while (claims.length < countMax() && blocked < blockedMax) {
-      const accountsInTurn = new Set(own?.inTurn()).size
-      const accountsMax = (countMax() + accountsInTurn + accountsMore) * growth ** blocked
+      const accountsWithinQuantum = new Set(own?.withinQuantum()).size
+      const accountsMax = (countMax() + accountsWithinQuantum + accountsMore) * growth ** blocked
       const left = () => countMax() - claims.length
       try {
         const batch = await this.#claimBatch({ workerId, leaseSeconds }, claimer, left, accountsMax)
@@ -93,11 +93,11 @@ export class RunClaims {
     if (picks.length === 0) {
       return { claims: [], skipped: 0, more: schedule.continueAfter !== undefined, lastAccount: schedule.continueAfter }
     }
-    const terms = (): ClaimTerms => ({ workerId, at: this.#now(), leaseExpiresAt: this.#now() + leaseSeconds * 1000 })
+    const newLease = (): NewLease => ({ workerId, at: this.#now(), leaseExpiresAt: this.#now() + leaseSeconds * 1000 })
     if (!picks.some((pick) => schedule.isExclusive(pick))) {
       // The snapshot may be stale: the statement claims what is ready now.
       const growing = () => (schedule.hasExclusive() ? picks : schedule.pick(slots()))
-      const claim = (tx: Transaction) => claimPicks(tx, schedule, growing(), terms())
+      const claim = (tx: Transaction) => claimPicks(tx, schedule, growing(), newLease())
       // If a power cut undoes the claim, the run is claimed again. Every report and outcome is durable together with it.
       return this.#store.write(claim, { concurrent: true, oneStatement: true, durableLater: true })
     }
@@ -105,7 +105,7 @@ export class RunClaims {
     const claim = async (tx: Transaction) => {
       for (const total = { claims: [] as Claim[], skipped: 0 }; ; ) {
         const current = await read(tx)
-        const batch = await claimPicks(tx, current, current.pick(slots() - total.claims.length), terms())
+        const batch = await claimPicks(tx, current, current.pick(slots() - total.claims.length), newLease())
         total.claims.push(...batch.claims)
         total.skipped += batch.skipped
         const isFull = total.claims.length >= slots() || total.skipped >= skippedMax
@@ -134,14 +134,14 @@ async function claimPicks(
   tx: Transaction,
   schedule: FairSchedule,
   picks: readonly PickedRuns[],
-  terms: ClaimTerms,
+  newLease: NewLease,
 ): Promise<Batch> {
-  const { workerId } = terms
+  const { workerId } = newLease
   const claims: Claim[] = []
   const isPlain = ({ head, workflow }: PickedRuns) =>
     head.has_context === 0 && !isLimitedByKey(workflow) && !workflow.throttle
   const plain = picks.filter(isPlain)
-  const rows = plain.length > 0 ? await tx.statements.claimRuns(tx, plain, terms) : []
+  const rows = plain.length > 0 ? await tx.statements.claimRuns(tx, plain, newLease) : []
   for (const pick of plain) {
     const claimed = rows.filter((row) => row.account_id === pick.accountId && row.workflow_id === pick.workflowId)
     claimed.sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
@@ -151,14 +151,14 @@ async function claimPicks(
   let skipped = 0
   for (const pick of picks) {
     if (isPlain(pick)) continue
-    const claim = await startSingly(tx, pick, terms, schedule.scopeOf)
+    const claim = await startSingly(tx, pick, newLease, schedule.scopeOf)
     if (claim) claims.push(claim)
     else skipped += 1
   }
   return { claims, skipped, more: schedule.hasMore(picks, claims), lastAccount: schedule.lastAccount }
 }
 
-// Fair scheduling: decides which runs are claimed next. Accounts are served in the order of their ids, so that
+// Fair scheduling decides which runs are claimed next. It goes through the accounts in the order of their ids, so that
 // thousands of runs of one account do not delay another's. `AccountOrder` chooses among the next accounts. Within an
 // account, the highest priority goes first, then the oldest run; between workflows, waiting raises the priority.
 
@@ -179,7 +179,7 @@ interface Claimer {
   /** How many runs of one account may run at the same time; 0 for no limit. */
   accountConcurrency: number
   own?: OwnAttempts | undefined
-  served: ServedAccounts
+  recent: RecentAccounts
 }
 
 function hasLimits({ workflows, accountConcurrency }: Claimer): boolean {
@@ -197,7 +197,7 @@ export interface PickedRuns extends ClaimedQueue {
   workflow: Claimable
 }
 
-/** A snapshot of the queue heads of the accounts whose turn is next. */
+/** A snapshot of the queue heads of the next accounts. */
 class FairSchedule {
   readonly #heads: readonly QueueHead[]
   readonly #running: RunningCounts
@@ -232,8 +232,8 @@ class FairSchedule {
       ofAccount: claimer.accountConcurrency || Number.POSITIVE_INFINITY,
     }
     const accounts = [...new Set(heads.map(({ account_id }) => account_id))]
-    const { served, own } = claimer
-    this.#order = new AccountOrder(accounts, { running, served, own })
+    const { recent, own } = claimer
+    this.#order = new AccountOrder(accounts, { running, recent, own })
     // The heads of the last account may be cut off.
     if (heads.length === queueHeadsMax) this.continueAfter = accounts.at(-2) ?? accounts.at(-1)
     else if (accounts.length === accountsMax) this.continueAfter = accounts.at(-1)
@@ -249,7 +249,7 @@ class FairSchedule {
     const isCounted = heads.length > 0 && hasLimits(claimer)
     const running = isCounted ? await RunningCounts.read(tx, claimer.workflows.scopeOf) : new RunningCounts()
     if (!isCounted) for (const { account_id, running: count } of heads) running.byAccount.set(account_id, count)
-    claimer.served.see(running, heads, now)
+    claimer.recent.see(running, heads, now)
     const throttled = await findThrottledHeads(tx, heads, claimer.workflows, now)
     return new FairSchedule(heads, throttled, running, claimer, { accountsMax, now })
   }
@@ -358,28 +358,28 @@ async function findThrottledHeads(
   return new Set(waiting.map(({ head }) => head))
 }
 
-// Which account a free slot goes to. Accounts that are not served go first. Among the others, a process of this worker
-// keeps its account during its turn, since a process for another one may have to be started. Then the account with the
-// fewest running runs goes first, then the next in the order of turns.
+// Which account a free slot goes to. Accounts without running runs go first. Among the others, a process of this worker
+// keeps its account during its quantum, since a process for another one may have to be started. Then the account with the
+// fewest running runs goes first, then the next in the rotation.
 
 /** What a worker knows about its own attempts and processes. */
 export interface OwnAttempts {
   /** The account of each attempt that has ended, but that the store counts as running since its outcome is not stored. */
   ended(): Iterable<string>
-  /** The account of each idle process whose turn lasts. */
-  inTurn(): Iterable<string>
+  /** The account of each idle process within its quantum. */
+  withinQuantum(): Iterable<string>
 }
 
-/** An account whose only run has just ended is still served: its next run may not have been claimed yet. */
-const servedMilliseconds = 100
+/** An account whose only run has just ended counts as running: its next run may not have been claimed yet. */
+const recentMilliseconds = 100
 
 /** The accounts that had running runs in recent snapshots, with the time of the latest. */
-class ServedAccounts {
+class RecentAccounts {
   readonly #seenAt = new Map<string, number>()
 
   see(running: RunningCounts, heads: readonly { account_id: string }[], now: number): void {
     // The clock may have been set back.
-    const isRecent = (at: number) => Math.abs(now - at) < servedMilliseconds
+    const isRecent = (at: number) => Math.abs(now - at) < recentMilliseconds
     for (const [account, at] of this.#seenAt) if (!isRecent(at)) this.#seenAt.delete(account)
     for (const { account_id } of heads) if (running.ofAccount(account_id) > 0) this.#seenAt.set(account_id, now)
   }
@@ -391,34 +391,34 @@ class ServedAccounts {
 
 class AccountOrder {
   readonly #running: RunningCounts
-  readonly #served: ServedAccounts
+  readonly #recent: RecentAccounts
   readonly #own: OwnAttempts | undefined
-  /** Each account's place in the order of turns. */
+  /** Each account's place in the rotation. */
   readonly #places: Map<string, number>
   /** The worker's ended attempts by account. */
   #ended = new Map<string, number>()
-  /** The worker's idle processes in turn by account, without those for picked runs. */
-  #inTurn = new Map<string, number>()
+  /** The worker's idle processes within their quantum by account, without those for picked runs. */
+  #withinQuantum = new Map<string, number>()
 
-  /** @param accounts in the order of their turns. */
+  /** @param accounts in the order of the rotation. */
   constructor(
     accounts: readonly string[],
-    { running, served, own }: { running: RunningCounts; served: ServedAccounts; own: OwnAttempts | undefined },
+    { running, recent, own }: { running: RunningCounts; recent: RecentAccounts; own: OwnAttempts | undefined },
   ) {
     this.#places = new Map(accounts.map((account, place) => [account, place]))
     this.#running = running
-    this.#served = served
+    this.#recent = recent
     this.#own = own
   }
 
   /** Reads what the worker knows now. @param picked the account of each run that has been picked. */
   refresh(picked: Iterable<string>): void {
     this.#ended = countEach(this.#own?.ended() ?? [])
-    this.#inTurn = countEach(this.#own?.inTurn() ?? [])
+    this.#withinQuantum = countEach(this.#own?.withinQuantum() ?? [])
     for (const account of picked) this.#useProcess(account)
   }
 
-  /** The account becomes the last in the order of turns, and one of its idle processes, if it has any, is used. */
+  /** The account becomes the last in the rotation, and one of its idle processes, if it has any, is used. */
   pick(account: string): void {
     this.#useProcess(account)
     this.#places.delete(account)
@@ -426,27 +426,27 @@ class AccountOrder {
   }
 
   isBefore(a: string, b: string): boolean {
-    if (this.#isServed(a) !== this.#isServed(b)) return this.#isServed(b)
-    if (this.#isServed(a) && this.#isInTurn(a) !== this.#isInTurn(b)) return this.#isInTurn(a)
+    if (this.#hasRuns(a) !== this.#hasRuns(b)) return this.#hasRuns(b)
+    if (this.#hasRuns(a) && this.#hasQuantum(a) !== this.#hasQuantum(b)) return this.#hasQuantum(a)
     const [ofA, ofB] = [this.#runningOf(a), this.#runningOf(b)]
     if (ofA !== ofB) return ofA < ofB
     return (this.#places.get(a) ?? 0) < (this.#places.get(b) ?? 0)
   }
 
-  #isServed(account: string): boolean {
-    return this.#runningOf(account) > 0 || this.#served.has(account)
+  #hasRuns(account: string): boolean {
+    return this.#runningOf(account) > 0 || this.#recent.has(account)
   }
 
   #runningOf(account: string): number {
     return Math.max(0, this.#running.ofAccount(account) - (this.#ended.get(account) ?? 0))
   }
 
-  #isInTurn(account: string): boolean {
-    return (this.#inTurn.get(account) ?? 0) > 0
+  #hasQuantum(account: string): boolean {
+    return (this.#withinQuantum.get(account) ?? 0) > 0
   }
 
   #useProcess(account: string): void {
-    this.#inTurn.set(account, (this.#inTurn.get(account) ?? 0) - 1)
+    this.#withinQuantum.set(account, (this.#withinQuantum.get(account) ?? 0) - 1)
   }
 }
 

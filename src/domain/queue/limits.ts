@@ -147,7 +147,7 @@ export async function resumeGroups(tx: Transaction, groups: readonly string[]): 
   for (const group of groups) await tx.all(tx.statements.resumeNextOfGroup, [group])
 }
 
-// Throttles: at most so many attempts of a workflow start within any period, over all processes. Each start is a row,
+// Throttles limit how many attempts of a workflow start within any period, over all processes. Each start is a row,
 // numbered within its throttle: with a limit of 10, the next start waits until the tenth-last one is a period ago.
 // Starts are counted and stored by the claim, in its transaction.
 
@@ -172,7 +172,7 @@ export function isAtRate(row: ThrottlesTable | undefined, throttle: Throttle, no
   return row !== undefined && isStoredRate(row, throttle) && row.permits_at > now
 }
 
-/** Those of the throttles that are at their rate, by id. */
+/** Reads the rows of these throttles by id. Only a throttle at its rate has one. */
 export async function findThrottles(tx: Transaction, ids: Iterable<string>): Promise<Map<string, ThrottlesTable>> {
   const distinct = [...new Set(ids)]
   if (distinct.length === 0) return new Map()
@@ -220,7 +220,10 @@ export async function nextPermit(tx: Transaction): Promise<number | null> {
   return row?.at ?? null
 }
 
-/** Resumes the next run of each group whose throttle permits a start now. The ready runs of others need a claim only. */
+/**
+ * Resumes the next run of each group whose throttle permits a start now. Runs of other throttles stayed ready: the next
+ * claim starts them.
+ */
 export async function resumePermitted(tx: Transaction, now: number): Promise<void> {
   const permitted = await tx.all(tx.statements.deletePermitting, [now, now])
   // In the same order in all processes, which prevents deadlocks.

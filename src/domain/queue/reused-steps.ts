@@ -122,7 +122,7 @@ export function mayReuse(
   return isOwn || canonicalJson(variables) === canonicalJson(earlier.variables)
 }
 
-/** Those that the variables do not keep, neither by their value nor by its mask. */
+/** The secrets whose members in the variables have neither the same value nor the mask. */
 function replacedSecrets(variables: Variables, secrets: Secrets): Secrets {
   const { value } = restoreSecrets(variables, secrets)
   const replaced = Object.entries(secrets).filter(

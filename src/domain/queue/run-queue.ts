@@ -29,7 +29,7 @@ import {
 import { RunClaims } from './claim.ts'
 import { Batcher } from './enqueue-batcher.ts'
 
-export interface QueueOptions {
+export interface RunQueueOptions {
   /** How many runs of one account may run at the same time, over all workers; 0 for no limit. */
   accountConcurrency?: number
   now?: () => number
@@ -43,7 +43,7 @@ export class RunQueue {
   readonly #observer: RunObserver | undefined
   readonly #successes: Batcher<Success, FinishedRun | undefined>
 
-  constructor(store: Store, { accountConcurrency = 0, now = Date.now, observer }: QueueOptions = {}) {
+  constructor(store: Store, { accountConcurrency = 0, now = Date.now, observer }: RunQueueOptions = {}) {
     this.#store = store
     this.#claims = new RunClaims(store, { accountConcurrency, now })
     this.#now = now

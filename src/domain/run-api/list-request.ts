@@ -17,7 +17,7 @@ export interface ListRequest {
   scheduleId?: string | undefined
   /** One word of the error's name or message. */
   errorWord?: string | undefined
-  /** A tag, or text of the error, of which the longest word decides. */
+  /** A tag, or text of the error, whose longest word is searched. */
   search?: string | undefined
   createdAfter?: number | undefined
   createdBefore?: number | undefined

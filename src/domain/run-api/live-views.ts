@@ -1,6 +1,6 @@
 /**
- * Requests of dashboard processes to be sent what the browser of a run shows. Workers read them and connect to the
- * process that asks, with a token that both derive from the installation's key. Frames are never stored.
+ * Requests of dashboard processes for pictures of a run's browser. Workers read the requests and connect to the dashboard
+ * process, with a token that both derive from the installation's key. Frames are never stored.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { v4 as uuid } from 'uuid'

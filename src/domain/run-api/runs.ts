@@ -231,7 +231,7 @@ export class Runs extends RunReader {
     return 'before' in found ? found.before.length : 0
   }
 
-  /** What the request needs as `start`, to start from that step of the finished run. */
+  /** The `start` of a request whose run starts from a step of the finished run. */
   readStart(
     finished: Run,
     fromStep: string,

@@ -59,18 +59,18 @@ const appendEventsSql = (condition = '') => `INSERT INTO run_events (run_id, seq
 
 /** The subquery with LIMIT runs once for each queue. By ids, since a join could read the whole primary key. */
 const claimRunsSql = statement<Omit<ClaimedRun, 'steps'> & { steps: { name: string; value: string }[] | null }>(
-  `WITH terms AS (SELECT CAST(? AS bigint) AS moment, CAST(? AS text) AS worker_id, CAST(? AS bigint) AS expires_at),
+  `WITH new_lease AS (SELECT CAST(? AS bigint) AS moment, CAST(? AS text) AS worker_id, CAST(? AS bigint) AS expires_at),
   queue AS (SELECT * FROM ${table('queue', { account_id: 'text', workflow_id: 'text', count: 'int' })}),
-  locked AS MATERIALIZED (SELECT run.* FROM queue CROSS JOIN terms CROSS JOIN LATERAL (
-    SELECT id, browser_context_id FROM runs WHERE ${ready('terms.moment')}
+  locked AS MATERIALIZED (SELECT run.* FROM queue CROSS JOIN new_lease CROSS JOIN LATERAL (
+    SELECT id, browser_context_id FROM runs WHERE ${ready('new_lease.moment')}
       AND account_id = queue.account_id AND workflow_id = queue.workflow_id
       ORDER BY priority DESC, id LIMIT queue.count FOR UPDATE SKIP LOCKED) AS run),
-  claimed AS (UPDATE runs SET ${startedAttempt}, started_at = COALESCE(started_at, terms.moment),
-    attempt_started_at = terms.moment, worker_id = terms.worker_id, lease_expires_at = terms.expires_at
-    FROM terms WHERE id = ANY (ARRAY(SELECT id FROM locked WHERE browser_context_id IS NULL)) RETURNING runs.*),
+  claimed AS (UPDATE runs SET ${startedAttempt}, started_at = COALESCE(started_at, new_lease.moment),
+    attempt_started_at = new_lease.moment, worker_id = new_lease.worker_id, lease_expires_at = new_lease.expires_at
+    FROM new_lease WHERE id = ANY (ARRAY(SELECT id FROM locked WHERE browser_context_id IS NULL)) RETURNING runs.*),
   started AS (INSERT INTO run_events (run_id, sequence, at, type, data)
     SELECT id, ${lastSequence('claimed.id')} + 1, moment, 'status',
-      '{"status":"running","attempt":' || attempts || ',"reason":null}' FROM claimed CROSS JOIN terms)
+      '{"status":"running","attempt":' || attempts || ',"reason":null}' FROM claimed CROSS JOIN new_lease)
   SELECT claimed.*, CASE WHEN attempts > 1 OR rerun_of IS NOT NULL THEN (SELECT json_agg(json_build_object(
     'name', name, 'value', encode(value, 'hex')) ORDER BY position, name) FROM run_steps WHERE run_id = claimed.id) END AS steps FROM claimed`,
 )

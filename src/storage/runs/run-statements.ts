@@ -52,7 +52,7 @@ const runCountStatements = {
       WHERE ${waitsForGroup} GROUP BY workflow_id`,
   ),
 
-  /** When the run could first start, and its last change of status: a retried run is available since then. */
+  /** When the run could first start, and when it was last queued: later than the former for a retried run. */
   availability: statement<{ available_at: number; queued_at: number | null }, [id: string]>(
     `SELECT COALESCE(available_at, created_at) AS available_at,
       (SELECT at FROM run_events WHERE run_id = runs.id AND type = 'status' ORDER BY sequence DESC LIMIT 1) AS queued_at
@@ -475,7 +475,7 @@ export interface ClaimedQueue {
   countMax: number
 }
 
-export interface ClaimTerms {
+export interface NewLease {
   workerId: string
   at: number
   leaseExpiresAt: number
@@ -509,7 +509,7 @@ export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   /** Inserts rows of `run_terms` (`termRows`). */
   insertTerms(tx: Transaction, rows: readonly (readonly Value[])[]): Promise<void>
   /** Starts attempts under leases, with their events. Skips runs that another transaction has locked. */
-  claimRuns(tx: Transaction, queues: readonly ClaimedQueue[], terms: ClaimTerms): Promise<ClaimedRun[]>
+  claimRuns(tx: Transaction, queues: readonly ClaimedQueue[], newLease: NewLease): Promise<ClaimedRun[]>
   /**
    * Finishes attempts and writes their events, the last of which is the change of status. Leaves out attempts whose
    * lease was lost, which are cancelled, or which have a browser context or a concurrency group. Returns the others' runs.

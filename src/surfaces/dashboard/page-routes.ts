@@ -133,7 +133,7 @@ function needsSetUp({ account, user }: PageRequest): boolean {
   return account.secondFactorRequired && !user.hasSecondFactor
 }
 
-/** Those of a body without a declared length are the most that a form may have. */
+/** The length of the body; without a declared one, the maximum length of a form. */
 function bodyBytes({ headers }: Request): number {
   return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : formBytesMax
 }

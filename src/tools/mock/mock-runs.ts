@@ -3,7 +3,7 @@ import type { ServerSentEvent } from '../../contract/handler.ts'
 import { createRunId } from '../../domain/runs/run.ts'
 import type { AcceptedRequest, QueueRequest } from './mock-workflows.ts'
 
-export type StoryEvent = NonNullable<ServerSentEvent> & { data: EventData }
+export type ScenarioEvent = NonNullable<ServerSentEvent> & { data: EventData }
 
 interface EventData {
   type: string
@@ -20,7 +20,7 @@ interface QueuedRun {
   /** Members that do not change. */
   fixed: Record<string, unknown>
   output: unknown
-  events: StoryEvent[]
+  events: ScenarioEvent[]
 }
 
 /** Older runs are forgotten. */
@@ -37,12 +37,12 @@ export interface Clock {
 
 export class MockRuns {
   readonly #runs = new Map<string, QueuedRun>()
-  readonly #story: StoryEvent[]
+  readonly #scenario: ScenarioEvent[]
   readonly #clock: Clock
 
-  /** @param story the events of a run that succeeds, from `queued`. */
-  constructor(story: StoryEvent[], clock: Clock) {
-    this.#story = story
+  /** @param scenario the events of a run that succeeds, from `queued`. */
+  constructor(scenario: ScenarioEvent[], clock: Clock) {
+    this.#scenario = scenario
     this.#clock = clock
   }
 
@@ -60,7 +60,7 @@ export class MockRuns {
   ) {
     const now = this.#clock.now()
     const startsAfter = query.delaySeconds * 1000
-    const duration = timeOf(this.#story.at(-1)) - timeOf(this.#story[0])
+    const duration = timeOf(this.#scenario.at(-1)) - timeOf(this.#scenario[0])
     const createdAt = isAwaited ? now - duration - startsAfter : now
     const context = query.browserContextId
     const id = createRunId()
@@ -77,8 +77,8 @@ export class MockRuns {
       availableAt: startsAfter === 0 ? null : toTime(createdAt + startsAfter),
       expiresAt: expiresInSeconds === undefined ? null : toTime(createdAt + expiresInSeconds * 1000),
     }
-    const events = reuseSteps(this.#story, reused).map((event, index) => {
-      const offset = timeOf(event) - timeOf(this.#story[0]) + (index === 0 ? 0 : startsAfter)
+    const events = reuseSteps(this.#scenario, reused).map((event, index) => {
+      const offset = timeOf(event) - timeOf(this.#scenario[0]) + (index === 0 ? 0 : startsAfter)
       return { ...event, data: { ...event.data, at: toTime(createdAt + offset) } }
     })
     this.#runs.set(id, { id, createdAt, startsAfter, fixed, output, events })
@@ -150,21 +150,21 @@ export class MockRuns {
 /** How soon a stream notices that its run was cancelled. */
 const pollMilliseconds = 250
 
-/** The story with one event for each reused step, numbered again. */
-function reuseSteps(story: readonly StoryEvent[], reused: readonly string[]): StoryEvent[] {
-  const isReused = ({ data }: StoryEvent) => data.type === 'step' && reused.includes(String(data.name))
-  const events = story.filter((event) => !isReused(event) || event.data.state === 'finished')
+/** The scenario with one event for each reused step, numbered again. */
+function reuseSteps(scenario: readonly ScenarioEvent[], reused: readonly string[]): ScenarioEvent[] {
+  const isReused = ({ data }: ScenarioEvent) => data.type === 'step' && reused.includes(String(data.name))
+  const events = scenario.filter((event) => !isReused(event) || event.data.state === 'finished')
   return events.map((event, index) => {
     const data = { ...event.data, sequence: index + 1, ...(isReused(event) && { state: 'reused' }) }
     return { ...event, id: String(data.sequence), data }
   })
 }
 
-function isFinal({ data }: StoryEvent): boolean {
+function isFinal({ data }: ScenarioEvent): boolean {
   return finalStatuses.includes(String(data.status))
 }
 
-function timeOf(event: StoryEvent | undefined): number {
+function timeOf(event: ScenarioEvent | undefined): number {
   return Date.parse(event?.data.at ?? '')
 }
 

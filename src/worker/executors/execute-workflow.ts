@@ -7,7 +7,7 @@ type Ended = Extract<AttemptMessage, { type: 'returned' | 'threw' }>
 
 /**
  * @param run calls the workflow's function with the context of `running`.
- * @param settle resolves when the code that the run left behind had its turn; returns whether none of it remains.
+ * @param settle waits until the event loop has executed code that the run left behind; returns whether nothing of it remains.
  * @param root the directory of workflows, to which the paths in stacks are relative.
  */
 export async function executeWorkflow(

@@ -12,7 +12,7 @@ import { type ExecutorOptions, ExecutorProcess, LoadError } from './executor-pro
 import type { DeployedWorkflows, WorkerDeployments } from './worker-deployments.ts'
 
 /** For how long a process keeps its account while others wait: starting another process takes 70 ms of CPU time. */
-const turnMilliseconds = 1000
+const quantumMilliseconds = 1000
 
 /** All idle processes but one are killed after this time. */
 const idleMilliseconds = 30_000
@@ -24,7 +24,7 @@ interface Pooled {
   workflowId: string | undefined
   /** The account whose runs it executes, so that nothing of another remains in it. */
   accountId: string | undefined
-  turnStartedAt: number
+  quantumStartedAt: number
 }
 
 /** The process and the definitions of the deployment that executes a run. */
@@ -119,9 +119,11 @@ export class Executors {
     }
   }
 
-  /** The account of each idle process whose turn lasts. */
-  inTurn(): string[] {
-    return this.#idle.flatMap((pooled) => (isInTurn(pooled) && pooled.process.alive ? (pooled.accountId ?? []) : []))
+  /** The account of each idle process within its quantum. */
+  withinQuantum(): string[] {
+    return this.#idle.flatMap((pooled) =>
+      isWithinQuantum(pooled) && pooled.process.alive ? (pooled.accountId ?? []) : [],
+    )
   }
 
   /** @param reusable false when code of the attempt may still run in the process. */
@@ -174,7 +176,7 @@ export class Executors {
         this.#take((each) => fits(each, accountId)) ??
         this.#take((each) => fits(each, undefined)) ??
         this.#start(deployment, isSeparate ? workflowId : undefined)
-      if (pooled.accountId !== accountId || !isInTurn(pooled)) pooled.turnStartedAt = performance.now()
+      if (pooled.accountId !== accountId || !isWithinQuantum(pooled)) pooled.quantumStartedAt = performance.now()
       pooled.accountId = accountId
       this.#busy.set(pooled.process, pooled)
       // Load the modules for the next claim now.
@@ -208,7 +210,7 @@ export class Executors {
     const path = workflowId === undefined ? undefined : modules[workflowId]
     const loaded = workflowId === undefined || path === undefined ? modules : { [workflowId]: path }
     const process = new ExecutorProcess(this.#options, { directory, modules: loaded }, this.#reaper)
-    return { process, deploymentId: id, workflowId, accountId: undefined, turnStartedAt: 0 }
+    return { process, deploymentId: id, workflowId, accountId: undefined, quantumStartedAt: 0 }
   }
 
   #take(fits: (pooled: Pooled) => boolean): Pooled | undefined {
@@ -256,6 +258,6 @@ export class Executors {
   }
 }
 
-function isInTurn({ turnStartedAt }: Pooled): boolean {
-  return performance.now() - turnStartedAt < turnMilliseconds
+function isWithinQuantum({ quantumStartedAt }: Pooled): boolean {
+  return performance.now() - quantumStartedAt < quantumMilliseconds
 }

@@ -152,7 +152,7 @@ export class RunningAttempt {
   /** Keeps evidence of what the browser did, if the workflow's policy asks for it. Call it before the browser is closed. */
   keepEvidence(succeeded: boolean): void {
     const { evidence } = this.#start
-    // A cancelled run needs none. That of one that has timed out is kept when the signal is aborted.
+    // A cancelled run needs no evidence; that of a timed-out run is kept when the signal is aborted.
     if (this.abort.signal.aborted) return
     if (evidence === 'always' || (evidence === 'onFailure' && !succeeded)) this.evidence.keep()
   }

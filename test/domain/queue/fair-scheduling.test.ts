@@ -93,56 +93,56 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
       for (let count = 0; count < 4; count += 1) await queueRun(domain, busy.principal)
       const other = await flood(domain, 4)
       const claim = (own: Partial<OwnAttempts>) => {
-        const known = { ended: () => [], inTurn: () => [], ...own }
+        const known = { ended: () => [], withinQuantum: () => [], ...own }
         return domain.queue.claim('worker', claimableOf(domain.workflows), 1, leaseSeconds, known)
       }
       return { domain, clock, busy, other, claimed, claim }
     }
 
-    test('an account keeps a process during its turn, unless another account has no running run', async (test) => {
+    test('an account keeps a process during its quantum, unless another account has no running run', async (test) => {
       const { busy, other, claim } = await openTwo(test)
-      const inTurn = () => [busy.accountId]
-      expect(accountsOf(await claim({ inTurn }))).toEqual([other.accountId])
-      expect(accountsOf(await claim({ inTurn }))).toEqual([busy.accountId])
+      const withinQuantum = () => [busy.accountId]
+      expect(accountsOf(await claim({ withinQuantum }))).toEqual([other.accountId])
+      expect(accountsOf(await claim({ withinQuantum }))).toEqual([busy.accountId])
       expect(accountsOf(await claim({}))).toEqual([other.accountId])
     })
 
-    test('a turn lasts when the only run of another account has just ended, and for 100 ms at most', async (test) => {
+    test('a quantum lasts when the only run of another account has just ended, and for 100 ms at most', async (test) => {
       const { domain, clock, busy, other, claim } = await openTwo(test)
-      const inTurn = () => [busy.accountId]
-      const [claimed] = await claim({ inTurn })
+      const withinQuantum = () => [busy.accountId]
+      const [claimed] = await claim({ withinQuantum })
       if (claimed?.accountId !== other.accountId) throw new Error('The other account has no running run.')
-      expect(accountsOf(await claim({ inTurn }))).toEqual([busy.accountId])
+      expect(accountsOf(await claim({ withinQuantum }))).toEqual([busy.accountId])
       await domain.queue.complete(claimed, succeeded, noRetry)
       clock.now += 99
-      expect(accountsOf(await claim({ inTurn }))).toEqual([busy.accountId])
+      expect(accountsOf(await claim({ withinQuantum }))).toEqual([busy.accountId])
       clock.now += 1
-      expect(accountsOf(await claim({ inTurn }))).toEqual([other.accountId])
+      expect(accountsOf(await claim({ withinQuantum }))).toEqual([other.accountId])
     })
 
-    test('an account that is not served goes before one in turn, also if a served one is due before it', async (test) => {
+    test('an account without running runs goes before one within its quantum, also if another with runs is next', async (test) => {
       const { domain, busy, other, claim } = await openTwo(test)
-      const inTurn = () => [busy.accountId]
-      expect(accountsOf([...(await claim({ inTurn })), ...(await claim({ inTurn }))])).toEqual([
+      const withinQuantum = () => [busy.accountId]
+      expect(accountsOf([...(await claim({ withinQuantum })), ...(await claim({ withinQuantum }))])).toEqual([
         other.accountId,
         busy.accountId,
       ])
       const newcomer = await flood(domain, 1)
       // The only run of the other account has ended, so that it has as many running runs as the newcomer.
-      expect(accountsOf(await claim({ inTurn, ended: () => [other.accountId] }))).toEqual([newcomer.accountId])
+      expect(accountsOf(await claim({ withinQuantum, ended: () => [other.accountId] }))).toEqual([newcomer.accountId])
     })
 
-    test('an account in turn is among those that a claim chooses from', async (test) => {
+    test('an account within its quantum is among those that a claim chooses from', async (test) => {
       const domain = await openDomain(test, { kind })
       const accounts: string[] = []
       for (let count = 0; count < 4; count += 1) accounts.push((await flood(domain, 5)).accountId)
       await claimAll(domain.queue, domain, 4)
-      const own = { ended: () => [], inTurn: () => accounts.slice(0, 1) }
+      const own = { ended: () => [], withinQuantum: () => accounts.slice(0, 1) }
       const claimed: Claim[] = []
       while (claimed.length < 4) {
         claimed.push(...(await domain.queue.claim('worker', claimableOf(domain.workflows), 1, leaseSeconds, own)))
       }
-      expect(new Set(accountsOf(claimed))).toEqual(new Set(own.inTurn()))
+      expect(new Set(accountsOf(claimed))).toEqual(new Set(own.withinQuantum()))
     })
 
     test('attempts that have ended no longer count as running', async (test) => {
@@ -154,7 +154,7 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
     test('a process serves one run at a time', async (test) => {
       const { domain, busy, other, claim } = await openTwo(test)
       await claim({})
-      const own = { ended: () => [], inTurn: () => [busy.accountId] }
+      const own = { ended: () => [], withinQuantum: () => [busy.accountId] }
       const claims = await domain.queue.claim('worker', claimableOf(domain.workflows), 2, leaseSeconds, own)
       expect(accountsOf(claims).toSorted()).toEqual([busy.accountId, other.accountId].toSorted())
     })

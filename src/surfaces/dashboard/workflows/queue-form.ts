@@ -21,17 +21,17 @@ import {
 import { findSecretPlaces, parseVariables } from './json-input.ts'
 import {
   type ContextChoice,
+  type FormOptions,
   initialChoice,
   initialNames,
   noOptions,
-  type QueueOptions,
+  parseFormOptions,
   type RunNames,
   readChoice,
   readNames,
   readOptions,
   type StartChoice,
   toNames,
-  toQueueOptions,
 } from './queue-options.ts'
 import { hasFieldForAll, type VariableField, variableFields } from './variable-fields.ts'
 
@@ -46,7 +46,7 @@ export interface QueueForm {
   jsonOnly: 'noFields' | 'noFieldForRun' | undefined
   values: FormValues
   json: FormValue
-  options: QueueOptions
+  options: FormOptions
   names: RunNames
   context: ContextChoice
   from: Run | undefined
@@ -106,7 +106,7 @@ export function readQueueForm(
 
 export function toQueueRequest(form: QueueForm): { request: QueueRequest } | { invalid: QueueForm } {
   const { workflow, from, key, context } = form
-  const options = toQueueOptions(form.options)
+  const options = parseFormOptions(form.options)
   const names = toNames(form.names)
   const parsed = form.mode === 'json' ? parseObject(form.json.text) : readFieldVariables(form)
   if ('invalid' in parsed) return parsed

@@ -16,7 +16,7 @@ import type { ContextQuery } from './curl-commands.ts'
 import type { FormValue } from './form-values.ts'
 
 export type OptionName = 'delaySeconds' | 'expiresInSeconds' | 'priority'
-export type QueueOptions = Record<OptionName, FormValue>
+export type FormOptions = Record<OptionName, FormValue>
 
 const names: OptionName[] = ['delaySeconds', 'expiresInSeconds', 'priority']
 
@@ -34,13 +34,13 @@ const bounds = names.map((name) => {
 })
 export const optionBounds = Object.fromEntries(bounds) as Record<OptionName, { min: number; max: number }>
 
-export const noOptions: QueueOptions = {
+export const noOptions: FormOptions = {
   delaySeconds: { text: '' },
   expiresInSeconds: { text: '' },
   priority: { text: '' },
 }
 
-export function readOptions(form: URLSearchParams): QueueOptions {
+export function readOptions(form: URLSearchParams): FormOptions {
   const read = (name: OptionName) => readOption(name, (form.get(name) ?? '').trim())
   const delaySeconds = read('delaySeconds')
   const expiresInSeconds = read('expiresInSeconds')
@@ -58,7 +58,7 @@ export function readOption(name: OptionName, text: string): FormValue {
   return { text, error: `Enter a whole number from ${min} to ${max}.` }
 }
 
-export function toQueueOptions({ delaySeconds, expiresInSeconds, priority }: QueueOptions) {
+export function parseFormOptions({ delaySeconds, expiresInSeconds, priority }: FormOptions) {
   if (delaySeconds.error ?? expiresInSeconds.error ?? priority.error) return undefined
   return {
     delaySeconds: Number(delaySeconds.text),
