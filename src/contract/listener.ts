@@ -1,10 +1,11 @@
 /** Listens for HTTP on one port, cuts off slow and malformed clients, and stops without losing a request. */
 
 import { randomUUID } from 'node:crypto'
-import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Express } from 'express'
+import { expressMessages } from './express-messages.ts'
 import { type HttpProblemKind, httpProblemTypes, problemBody } from './problem.ts'
 
 export interface ListenOptions {
@@ -122,26 +123,6 @@ export async function listen(
       await closed
       clearTimeout(cut)
     },
-  }
-}
-
-/**
- * Creates messages with Express's prototypes. Express would set them on each message, which makes every later access to
- * it slower (3 µs per request).
- */
-function expressMessages(app: Express) {
-  const withPrototype = <Message extends typeof IncomingMessage | typeof ServerResponse>(
-    base: Message,
-    prototype: object,
-  ) => {
-    const derived = function (this: object, ...values: unknown[]) {
-      return Reflect.construct(base, values, derived)
-    } as unknown as Message
-    return Object.defineProperty(derived, 'prototype', { value: prototype })
-  }
-  return {
-    IncomingMessage: withPrototype(IncomingMessage, app.request),
-    ServerResponse: withPrototype(ServerResponse, app.response),
   }
 }
 

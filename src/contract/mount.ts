@@ -10,11 +10,10 @@ import { documentHashLocal } from './listener.ts'
 import { parameterReader } from './parameters.ts'
 import { createPathLookup } from './path-lookup.ts'
 import { type HttpProblemKind, httpProblemTypes, problemBody } from './problem.ts'
-import { requestValidations } from './request-validation.ts'
+import { compileValidations, requestValidations } from './request-validation.ts'
 import { internalError, problemResponse, rateLimited, unavailable } from './response.ts'
 import { responseValidation, schemaCompiler } from './response-validation.ts'
 import { type Fallback, fail, findOperation, type StageOptions, serveOperation, startExchange } from './stages.ts'
-import { warmUp } from './warm-up.ts'
 
 /** Handlers by operationId, whose principal is `P`; the generated `…Handlers<P>` types them. */
 export type HandlersFor<H, P> = {
@@ -67,7 +66,9 @@ export async function mountDocument<P, H extends object>(options: MountOptions<P
     const served = serve(document, operations, handlers, options.realm)
     app.use(findOperation(createPathLookup(operations), served, fallback))
     app.use(serveOperation(options), fail(options.isUnavailable))
-    await warmUp([...served.values()].filter(({ operation }) => options.warm?.includes(operation.id as keyof H)))
+    await compileValidations(
+      [...served.values()].filter(({ operation }) => options.warm?.includes(operation.id as keyof H)),
+    )
     return app
   } catch (error) {
     throw new Error(`The document of ${options.name} cannot be served. ${(error as Error).message}`, { cause: error })

@@ -1,4 +1,9 @@
-/** Lets Prism choose a response of an operation from its document: example, media type, headers and made-up values. */
+/**
+ * Lets Prism choose a response of an operation from its document: example, media type, headers and made-up values. The
+ * only file that knows Prism. It gets the operations of the document as they are, except for made-up values: Prism has no
+ * option for the length of lists, the size of numbers or the order of times, so `forMadeUpValues` narrows a copy of the
+ * schemas, and `moveTimes` sorts the times. A page of a hundred runs took 440 KB without it.
+ */
 import { createInstance, getHttpOperationsFromSpec, type IHttpOperationConfig } from '@stoplight/prism-http'
 import type { IHttpOperation } from '@stoplight/types'
 import type { Logger } from 'pino'

@@ -4,7 +4,8 @@
  */
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Chromium from '@sparticuz/chromium'
+import { fileURLToPath } from 'node:url'
+import Chromium, { inflate } from '@sparticuz/chromium'
 import { lockFile } from '../../storage/temporary-directory.ts'
 
 /** Open Sans comes with the package. It has no monospaced face and few symbols: those come from the system, if any. */
@@ -46,9 +47,11 @@ async function unpack(directory: string): Promise<void> {
   const partial = `${directory}.part`
   rmSync(partial, { recursive: true, force: true })
   mkdirSync(partial)
-  // The package unpacks its libraries only on AWS Lambda, for which they were built.
-  Object.assign(process.env, { TMPDIR: partial, AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs24.x' })
+  // Where the package unpacks to.
+  process.env.TMPDIR = partial
   const executable = await Chromium.executablePath()
+  // Libraries that minimal systems lack. By itself, the package unpacks them only on AWS Lambda.
+  await inflate(fileURLToPath(new URL('../bin/al2023.tar.br', import.meta.resolve('@sparticuz/chromium'))))
   // For every user: its content is not secret.
   chmodSync(executable, 0o755)
   writeFileSync(join(partial, 'fonts.conf'), fontSettings)
