@@ -40,12 +40,15 @@ export function* buildEvidence(raw: RawEvidence, known: KnownSecrets, attempt: n
   if (trace?.zip) yield { name: `${prefix}-trace.zip`, mediaType: 'application/zip', content: trace.zip }
 }
 
-function maskTrace({ trace, requests, stored }: RawEvidence, { variables, restored }: KnownSecrets): MaskedTrace {
+function maskTrace(
+  { collectedAt, trace, requests, stored }: RawEvidence,
+  { variables, restored }: KnownSecrets,
+): MaskedTrace {
   const [state, ...sessions] = stored ?? []
   const before = restored === undefined ? undefined : JSON.parse(restored)
   const texts = new Set([...storedStateTexts(state), ...storedTexts(sessions), ...storedStateTexts(before)])
   const createFrom = (found: ReadonlySet<string>) => createRedactor({ secrets: [...texts, ...found], variables })
-  return new MaskedTrace(trace, createFrom, requests)
+  return new MaskedTrace(trace, createFrom, requests, collectedAt)
 }
 
 function withoutQuery(url: string): string {
@@ -115,15 +118,18 @@ export class MaskedTrace {
    * @param parts archives as Playwright writes them, oldest first. The newest are kept.
    * @param createRedactor makes a redactor that also masks the given texts.
    * @param requests events at wall-clock times, which join the newest part.
+   * @param collectedAt wall-clock time from which calls are the recorder's own.
    */
   constructor(
     parts: readonly Uint8Array[],
     createRedactor: (texts: ReadonlySet<string>) => Redact,
     requests: readonly Json[] = [],
+    collectedAt = Number.POSITIVE_INFINITY,
   ) {
     const isWanted = (name: string, bytes: number) => isEvents(name) && bytes <= eventBytesMax
     const events = parts.map((part) => unzip(part, isWanted).map(([name, data]) => parseEvents(name, data)))
     addRequests(events.at(-1) ?? [], requests)
+    hideOwnCalls(events, collectedAt)
     for (const { lines } of events.flat()) for (const line of lines) this.#secrets.read(line)
     for (const part of parts) this.#readBodies(part)
     this.#secrets.finish()
@@ -246,12 +252,65 @@ function structureOf(line: Json): Json {
   return Object.fromEntries(structure.filter((name) => name in line).map((name) => [name, line[name]]))
 }
 
+/** What to add to a wall-clock time for the time of a part's clock. */
+function clockShift(files: readonly EventFile[]): number {
+  const options = files.flatMap(({ lines }) => lines).find(({ type }) => type === 'context-options')
+  const { monotonicTime, wallTime } = options ?? {}
+  return Number(monotonicTime) - Number(wallTime)
+}
+
+const noDom =
+  "No DOM was recorded of this action. A first attempt records the DOM at its end only, which its last action shows; attempts after a failed one record it of each action, as all do with evidence: 'always'."
+/** Each explanation takes some 400 bytes before compression. */
+const explainedMax = 2000
+
+/**
+ * Leaves out the calls by which the recorder collected the evidence. If only they have the DOM, it becomes that of the
+ * last action and of the one that failed, with which the viewer opens, and the others say why they have none.
+ */
+function hideOwnCalls(parts: readonly EventFile[][], collectedAt: number): void {
+  const own = new Set<unknown>()
+  for (const files of parts) {
+    // Clocks are read a moment apart.
+    const from = collectedAt - 1 + clockShift(files)
+    for (const { type, callId, startTime } of files.flatMap(({ lines }) => lines)) {
+      if (type === 'before' && Number(startTime) >= from) own.add(callId)
+    }
+  }
+  const lines = parts.flat().flatMap((file) => file.lines)
+  const calls = lines.flatMap(({ type, callId }) => (type === 'before' && !own.has(callId) ? [callId] : []))
+  // The picture of the page is all that there is.
+  if (calls.length === 0) return
+  const snapshots = lines.flatMap(({ type, snapshot }) => (type === 'frame-snapshot' ? [record(snapshot)] : []))
+  const failed = lines.findLast(
+    ({ type, callId, error }) => type === 'after' && error !== undefined && !own.has(callId),
+  )
+  for (const file of parts.flat()) {
+    file.lines = file.lines.filter(({ callId, snapshot }) => !own.has(callId) && !own.has(record(snapshot).callId))
+  }
+  if (snapshots.some(({ callId }) => !own.has(callId))) return
+  const trace = parts.at(-1)?.find(({ name }) => name.endsWith('.trace'))
+  trace?.lines.push(...lastStates(snapshots, calls, new Set([failed?.callId, calls.at(-1)])))
+}
+
+/** @param snapshots of each frame, the first is complete; others refer to earlier ones. @param shown calls that get the DOM. */
+function lastStates(snapshots: readonly Json[], calls: readonly unknown[], shown: ReadonlySet<unknown>): Json[] {
+  const main = snapshots.findLast(({ isMainFrame, phase }) => isMainFrame === true && phase === 'before')
+  if (!main) return []
+  const frames = [...Map.groupBy(snapshots, ({ frameId }) => frameId).values()].map(([first]) => record(first))
+  const ofPage = frames.filter(({ pageId }) => pageId === main.pageId)
+  const html = ['HTML', {}, ['BODY', {}, ['P', {}, noDom]]]
+  const explained = { ...main, frameId: 'no-dom', frameUrl: 'about:blank', html, resourceOverrides: [] }
+  return calls.slice(-explainedMax).flatMap((callId) => {
+    const states = shown.has(callId) ? ofPage : [explained]
+    return states.map((state) => ({ type: 'frame-snapshot', snapshot: { ...state, callId, phase: 'after' } }))
+  })
+}
+
 /** Adds the requests to the network of a part, at the times of its clock. */
 function addRequests(files: EventFile[], requests: readonly Json[]): void {
-  const options = files.flatMap(({ lines }) => lines).find(({ type }) => type === 'context-options')
   const network = files.find(({ name }) => name.endsWith('.network'))
-  const { monotonicTime, wallTime } = options ?? {}
-  const shift = Number(monotonicTime) - Number(wallTime)
+  const shift = clockShift(files)
   for (const { type, snapshot } of requests) {
     const { _monotonicTime, ...entry } = snapshot as Json
     network?.lines.push({ type, snapshot: { ...entry, _monotonicTime: Number(_monotonicTime) + shift } })

@@ -16,6 +16,8 @@ interface PageEvidence {
 
 /** With secrets: nothing of it leaves the process before `buildEvidence` has masked them. */
 export interface RawEvidence {
+  /** When the workflow had ended: later calls are the recorder's own. Wall-clock time. */
+  collectedAt: number
   pages: PageEvidence[]
   /** Archives as Playwright writes them, oldest first. */
   trace: Uint8Array[]
@@ -106,6 +108,7 @@ export class EvidenceRecorder {
 
   async #collect(): Promise<RawEvidence> {
     clearInterval(this.#timer)
+    const collectedAt = Date.now()
     this.#requests?.stop()
     if (this.#level === 'calls')
       await within(
@@ -122,7 +125,7 @@ export class EvidenceRecorder {
       within(traceMillisecondsMax, ending, undefined),
     ])
     const trace = await Promise.all(this.#parts.map(({ file, bytes }) => readAll(file, bytes)))
-    return { pages, trace, requests: this.#requests?.toEvents() ?? [], stored }
+    return { collectedAt, pages, trace, requests: this.#requests?.toEvents() ?? [], stored }
   }
 
   #enqueue(act: () => Promise<void>): Promise<void> {
