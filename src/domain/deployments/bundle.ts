@@ -1,13 +1,22 @@
 /** Bundles the modules of a directory with all that they import. Runs only in the process that bundles a deployment. */
-import { readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
-import { basename, dirname, extname, isAbsolute, join, parse, relative, sep } from 'node:path'
+import { basename, extname, isAbsolute, join, parse, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 import type { OutputAsset, OutputChunk, Plugin, RolldownLog, RolldownOutput } from 'rolldown'
 import { toPointer } from '../../openapi/json-pointer.ts'
+import { mapBytesMax } from '../runs/reported-values.ts'
 import { WorkflowError } from '../workflows/workflow.ts'
 import { findPackage } from './deployment-files.ts'
+import {
+  CarriedPackages,
+  findUnbundled,
+  isNative,
+  isOptionalDependency,
+  packageDirectory,
+  packageName,
+  readExternal,
+} from './packages.ts'
 import { type SnapshotContent, type SnapshotFile, tooLarge } from './snapshot.ts'
 
 export interface Bundle {
@@ -39,41 +48,76 @@ export function displayPath(path: string): string {
   return near.startsWith('..') || isAbsolute(near) ? path : near
 }
 
-/** @throws {WorkflowError} that names the file, its line and the reason. */
-export async function bundleDirectory(directory: string): Promise<Bundle> {
-  const sources = await listModules(directory)
-  const { rolldown } = await import('rolldown')
-  const findings: RolldownLog[] = []
-  const externals = new Set<string>()
+/**
+ * @param sources modules of the directory with workflows; by default all that can be workflows.
+ * @throws {WorkflowError} that names the file, its line and the reason.
+ */
+export async function bundleDirectory(directory: string, sources?: readonly string[]): Promise<Bundle> {
+  const input = nameEntries(sources ?? (await listModules(directory)))
+  const packages = new CarriedPackages(directory, readExternal(directory))
   try {
-    await using build = await rolldown({
-      cwd: directory,
-      input: nameEntries(sources),
-      platform: 'node',
-      plugins: [resolver(externals)],
-      checks: { circularDependency: true },
-      experimental: { attachDebugInfo: 'none' },
-      onLog: (_, log) => void findings.push(log),
-    })
-    const { output } = await build.generate({
-      // Nothing is written there: paths in source maps are relative to it.
-      dir: directory,
-      format: 'esm',
-      keepNames: true,
-      comments: { legal: false, jsdoc: false },
-      sourcemap: true,
-      sourcemapExcludeSources: true,
-      sourcemapPathTransform: (source, map) => portablePath(source, map, directory),
-      entryFileNames: '[name].js',
-      chunkFileNames: 'chunks/[name]-[hash].js',
-    })
-    requireNoFindings(findings, directory)
+    const first = await bundleModules(directory, input, packages)
+    for (const { source, reason } of first.unbundled) {
+      const found = packageDirectory(source)
+      if (found !== undefined) packages.add(found, `${relative(found, source)} uses ${reason}`)
+    }
+    // What needs its package's own files works nowhere else: it is left out of a second bundle.
+    const { output, natives } = packages.isEmpty ? first : await bundleModules(directory, input, packages)
+    const externals = new Set([...natives, ...packages.natives])
     requireInstalled(externals, directory)
-    return await toBundle(output, externals)
+    return await toBundle(output, packages.readFiles(), externals)
   } catch (error) {
     const [first] = (error as { errors?: RolldownLog[] }).errors ?? []
     throw first ? new WorkflowError(describeLog(first, directory)) : error
   }
+}
+
+interface Bundled {
+  output: RolldownOutput['output']
+  /** Names of packages with native code. */
+  natives: ReadonlySet<string>
+  /** Modules of packages that do not work in the bundle, and why. */
+  unbundled: readonly { source: string; reason: string }[]
+}
+
+async function bundleModules(
+  directory: string,
+  input: Record<string, string>,
+  packages: CarriedPackages,
+): Promise<Bundled> {
+  const { rolldown } = await import('rolldown')
+  const findings: RolldownLog[] = []
+  const natives = new Set<string>()
+  const unbundled: { source: string; reason: string }[] = []
+  await using build = await rolldown({
+    cwd: directory,
+    input,
+    platform: 'node',
+    plugins: [resolver(packages, natives), addons((source) => void unbundled.push({ source, reason: 'native code' }))],
+    checks: { circularDependency: true },
+    experimental: { attachDebugInfo: 'none' },
+    onLog: (_, log) => void findings.push(log),
+  })
+  const { output } = await build.generate({
+    // Nothing is written there: paths in source maps are relative to it.
+    dir: directory,
+    format: 'esm',
+    keepNames: true,
+    comments: { legal: false, jsdoc: false },
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+    sourcemapPathTransform: (source, map) => portablePath(source, map, directory),
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name]-[hash].js',
+  })
+  requireNoFindings(findings, directory)
+  for (const [source, { code }] of output.flatMap((each) =>
+    each.type === 'chunk' ? Object.entries(each.modules) : [],
+  )) {
+    const reason = code === null || isOwn(source) ? undefined : findUnbundled(code)
+    if (reason !== undefined) unbundled.push({ source, reason })
+  }
+  return { output, natives, unbundled }
 }
 
 async function listModules(directory: string): Promise<string[]> {
@@ -97,8 +141,8 @@ function nameEntries(sources: readonly string[]): Record<string, string> {
   return entries
 }
 
-/** @param externals receives the names of packages with native code, which cannot be bundled. */
-function resolver(externals: Set<string>): Plugin {
+/** @param natives receives the names of packages with native code. */
+function resolver(packages: CarriedPackages, natives: Set<string>): Plugin {
   return {
     name: 'workflows',
     resolveId: {
@@ -108,19 +152,32 @@ function resolver(externals: Set<string>): Plugin {
         if (source === workflowPackage) return workflowPackagePath
         if (importer === undefined || source.startsWith('node:')) return null
         const resolved = await this.resolve(source, importer, { ...options, skipSelf: true })
-        if (!resolved || resolved.external || !isNative(resolved.id)) return resolved
-        externals.add(packageName(source))
+        const [from, found] = [packageDirectory(importer), resolved && packageDirectory(resolved.id)]
+        if (!resolved || resolved.external || !found || found === from) return resolved
+        const name = packageName(source)
+        if (from) packages.recordImport(from, name, found)
+        if (packages.has(found)) return { id: packages.specifierOf(source, found), external: true }
+        if (!isNative(found)) return resolved
+        if (!isOptionalDependency(from, name)) natives.add(name)
         return { id: source, external: true }
       },
     },
   }
 }
 
-function packageName(specifier: string): string {
-  return specifier
-    .split('/')
-    .slice(0, specifier.startsWith('@') ? 2 : 1)
-    .join('/')
+/** @param onAddon called with the modules of packages that load native code by its path. */
+function addons(onAddon: (module: string) => void): Plugin {
+  return {
+    name: 'addons',
+    resolveId: {
+      filter: { id: /\.node$/ },
+      handler(source, importer) {
+        if (importer === undefined || isOwn(importer)) return null
+        onAddon(importer)
+        return { id: source, external: true }
+      },
+    },
+  }
 }
 
 /** The same on all machines, wherever the directory and its packages are. Relative to the map. */
@@ -133,12 +190,19 @@ function portablePath(source: string, map: string, directory: string): string {
   return up + portable.split(sep).join('/')
 }
 
-async function toBundle(output: RolldownOutput['output'], externals: ReadonlySet<string>): Promise<Bundle> {
+async function toBundle(
+  output: RolldownOutput['output'],
+  carried: readonly SnapshotFile[],
+  externals: ReadonlySet<string>,
+): Promise<Bundle> {
   const chunks = output.filter((each): each is OutputChunk => each.type === 'chunk')
   const assets = output.filter((each): each is OutputAsset => each.type === 'asset')
   const files: SnapshotFile[] = [
     ...chunks.map(({ fileName, code }) => ({ path: fileName, content: code })),
-    ...assets.map(({ fileName, source }) => ({ path: fileName, content: String(source) })),
+    ...assets
+      .filter(({ source }) => source.length <= mapBytesMax)
+      .map(({ fileName, source }) => ({ path: fileName, content: String(source) })),
+    ...carried,
   ].sort((a, b) => (a.path < b.path ? -1 : 1))
   const content = { files, externals: [...externals].sort() }
   const largest = chunks
@@ -161,9 +225,12 @@ function requireInstalled(externals: ReadonlySet<string>, directory: string): vo
   }
 }
 
+function isOwn(path: string | undefined): boolean {
+  return path !== undefined && !path.includes(`${sep}node_modules${sep}`)
+}
+
 /** Packages may import optional packages that are missing, and each other in cycles; the author's modules may not. */
 function requireNoFindings(findings: readonly RolldownLog[], directory: string): void {
-  const isOwn = (path: string | undefined) => path !== undefined && !path.includes(`${sep}node_modules${sep}`)
   for (const log of findings) {
     const isCycle = log.code === 'CIRCULAR_DEPENDENCY' && (log.ids ?? []).every(isOwn)
     const isMissing = log.code === 'UNRESOLVED_IMPORT' && isOwn(log.id)
@@ -200,56 +267,6 @@ function missingAdvice(specifier: string): string {
   return /^[./]/.test(specifier)
     ? 'check the path'
     : `install the package with \`npm install ${packageName(specifier)}\``
-}
-
-// Which packages contain native code. They cannot be bundled, and must be installed on each machine with a worker.
-
-interface Manifest {
-  name?: string
-  gypfile?: boolean
-  binary?: unknown
-  napi?: unknown
-  dependencies?: Record<string, string>
-  optionalDependencies?: Record<string, string>
-}
-
-/** Packages that load or build an addon for the package that depends on them. */
-const addonLoaders = ['bindings', 'node-gyp-build', 'node-addon-api', 'prebuild-install', 'nan', '@mapbox/node-pre-gyp']
-/** For example `@img/sharp-linux-x64`. */
-const platformPackage = /(linux|darwin|win32)[-_](x64|arm64)/
-/** They load their own files by computed paths, and start programs. */
-const unbundled = ['playwright', 'playwright-core', 'puppeteer-core']
-
-const manifests = new Map<string, Manifest | undefined>()
-
-/** @param path of a module. */
-function isNative(path: string): boolean {
-  if (path.endsWith('.node')) return true
-  const manifest = path.includes('node_modules') ? manifestOf(dirname(path)) : undefined
-  if (!manifest) return false
-  const { name = '', gypfile, binary, napi, dependencies = {}, optionalDependencies = {} } = manifest
-  if (gypfile || binary || napi || unbundled.includes(name)) return true
-  const depended = Object.keys({ ...dependencies, ...optionalDependencies })
-  return depended.some((each) => addonLoaders.includes(each) || platformPackage.test(each))
-}
-
-/** Of the package that has the directory. */
-function manifestOf(directory: string): Manifest | undefined {
-  if (manifests.has(directory)) return manifests.get(directory)
-  const manifest =
-    readManifest(directory) ?? (dirname(directory) === directory ? undefined : manifestOf(dirname(directory)))
-  manifests.set(directory, manifest)
-  return manifest
-}
-
-/** Some packages have further files of this name in subdirectories, without a name. */
-function readManifest(directory: string): Manifest | undefined {
-  try {
-    const manifest: Manifest = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8'))
-    return manifest.name === undefined ? undefined : manifest
-  } catch {
-    return undefined
-  }
 }
 
 // Finds the lines of a workflow's options in its source, for messages.

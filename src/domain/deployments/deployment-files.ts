@@ -7,7 +7,7 @@ import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
 import { createTemporaryDirectory, type TemporaryDirectory } from '../../storage/temporary-directory.ts'
 import type { Identity } from '../workflows/executor-identity.ts'
-import { isPackageName, type SnapshotContent } from './snapshot.ts'
+import { isPackageName, type SnapshotContent, type SnapshotFile } from './snapshot.ts'
 
 /** This worker cannot execute a deployment; another one may. The message is a sentence for callers. */
 export class DeploymentUnavailable extends Error {
@@ -43,8 +43,9 @@ export class DeploymentFiles {
       // The same deployment may be written again while its earlier files are being removed.
       directory = join(this.#open(), `${id}-${this.#count}`)
       await this.#makeDirectory(directory)
-      await this.#writeFile(directory, 'package.json', '{"type":"module"}')
-      for (const file of content.files) await this.#writeFile(directory, file.path, file.content)
+      await this.#writeFile(directory, { path: 'package.json', content: '{"type":"module"}' })
+      const made = new Set<string>()
+      for (const file of content.files) await this.#writeFile(directory, file, made)
       for (const name of content.externals) await this.#linkPackage(directory, name, directories)
       return directory
     } catch (error) {
@@ -83,12 +84,16 @@ export class DeploymentFiles {
     this.#grant(path, directoryMode)
   }
 
-  async #writeFile(directory: string, path: string, text: string): Promise<void> {
-    const target = resolve(directory, path)
+  /** @param made the parents that exist already. */
+  async #writeFile(directory: string, file: SnapshotFile, made = new Set<string>()): Promise<void> {
+    const target = resolve(directory, file.path)
     if (!target.startsWith(directory + sep)) throw new DeploymentUnavailable('One of its paths leads out of it.')
-    await this.#makeParents(directory, dirname(target))
-    await writeFile(target, text, { mode: 0o600 })
-    this.#grant(target, fileMode)
+    const parent = dirname(target)
+    if (!made.has(parent)) await this.#makeParents(directory, parent)
+    made.add(parent)
+    const execute = file.isExecutable ? ([0o100, 0o110] as const) : ([0, 0] as const)
+    await writeFile(target, Buffer.from(file.content, file.encoding), { mode: 0o600 | execute[0] })
+    this.#grant(target, fileMode | execute[1])
   }
 
   async #makeParents(directory: string, path: string): Promise<void> {

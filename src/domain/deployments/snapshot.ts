@@ -4,11 +4,14 @@ import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import { type Workflow, WorkflowError } from '../workflows/workflow.ts'
 
-/** A bundled module or its source map. */
+/** A bundled module, its source map, or a file of a package that is carried as it is. */
 export interface SnapshotFile {
   /** Relative to the snapshot, with `/`. Never leads out of it. */
   path: string
   content: string
+  /** Of a content that is not UTF-8. */
+  encoding?: 'base64'
+  isExecutable?: true
 }
 
 export interface DeployedWorkflow extends Workflow {
@@ -49,6 +52,12 @@ function isInnerPath(path: unknown): path is string {
   return path.split('/').every((name) => name !== '' && name !== '.' && name !== '..')
 }
 
+function isSnapshotFile(value: unknown): value is SnapshotFile {
+  const { path, content, encoding, isExecutable } = Object(value)
+  if (!isInnerPath(path) || typeof content !== 'string') return false
+  return [undefined, 'base64'].includes(encoding) && [undefined, true].includes(isExecutable)
+}
+
 /**
  * Checks the content of a snapshot. The process that builds one has loaded the author's code, so its report can have any
  * content.
@@ -60,7 +69,7 @@ export function checkContent(content: unknown): asserts content is SnapshotConte
   const isValid =
     Array.isArray(files) &&
     files.length <= snapshotFilesMax &&
-    files.every((file) => isInnerPath(Object(file).path) && typeof Object(file).content === 'string') &&
+    files.every(isSnapshotFile) &&
     new Set(files.map(({ path }) => path)).size === files.length &&
     Array.isArray(externals) &&
     externals.length <= snapshotFilesMax &&
@@ -80,19 +89,25 @@ export class SnapshotDamaged extends Error {}
  * @param accountId `null` for the installation.
  */
 export function snapshotId({ files, externals, workflows }: Snapshot, accountId: string | null): string {
-  const hashes = files.map(({ path, content }) => [path, hash('sha256', content)])
+  const hashes = files.map(({ path, content, encoding, isExecutable }) => {
+    const kind = encoding === undefined && !isExecutable ? [] : [encoding ?? null, isExecutable ?? false]
+    return [path, hash('sha256', content), ...kind]
+  })
   return hash('sha256', JSON.stringify([1, accountId, hashes, externals, workflows]))
 }
 
 export function sizeOfFiles({ files }: SnapshotContent): number {
-  return files.reduce((sum, { path, content }) => sum + path.length + Buffer.byteLength(content), 0)
+  return files.reduce((sum, { path, content, encoding }) => sum + path.length + Buffer.byteLength(content, encoding), 0)
+}
+
+export function megabytes(bytes: number): number {
+  return Math.ceil(bytes / 1024 / 1024)
 }
 
 /** @param largest the largest module, for the message. */
 export function tooLarge(content: SnapshotContent, largest: string): WorkflowError | undefined {
   const size = sizeOfFiles(content)
   if (size <= snapshotBytesMax) return undefined
-  const megabytes = (bytes: number) => Math.ceil(bytes / 1024 / 1024)
   return new WorkflowError(
     `The workflows with all that they import have ${megabytes(size)} MiB, and a deployment may have ${megabytes(snapshotBytesMax)} MiB: the largest module is ${largest}.`,
   )

@@ -3,6 +3,12 @@ import { jsonDepthMax } from '../../contract/i-json.ts'
 import type { RunEvent, RunProgress } from './run.ts'
 import type { AttemptError, RunError } from './run-state.ts'
 
+/**
+ * Source maps for the stacks of errors: executors read no larger ones, and deployments have none. A parsed map takes about
+ * ten times its size.
+ */
+export const mapBytesMax = 4 * 1024 * 1024
+
 /** Characters of the message of an error, log line or progress report. */
 export const messageLengthMax = 8192
 /** Characters of the name of a step or an error. */

@@ -6,7 +6,7 @@ import { Socket } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { reportsMax } from '../../domain/runs/reported-values.ts'
+import { mapBytesMax, reportsMax } from '../../domain/runs/reported-values.ts'
 import { readLines } from '../../domain/workflows/bounded-lines.ts'
 import type { WorkflowDefinition } from '../../domain/workflows/define-workflow.ts'
 import { captureConsole, executeWorkflow } from './execute-workflow.ts'
@@ -161,9 +161,6 @@ async function load(path: string): Promise<LoadedModule> {
 }
 
 // Makes stacks of errors name the author's source. Runs in executors.
-
-/** A parsed map takes about ten times its size. The positions of larger ones stay those of the bundle. */
-const mapBytesMax = 4 * 1024 * 1024
 
 /**
  * A map is read when the stack of an error is: `node --enable-source-maps` reads all maps with their modules, which

@@ -1,10 +1,17 @@
 /** Bundling a directory of workflows: what is refused, in one sentence with file and line, and what the bundle has. */
+import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { bundleDirectory, findOptionLines, NoWorkflows } from '../../../src/domain/deployments/bundle.ts'
-import { snapshotBytesMax, snapshotId } from '../../../src/domain/deployments/snapshot.ts'
+import { DeploymentFiles } from '../../../src/domain/deployments/deployment-files.ts'
+import {
+  checkContent,
+  type SnapshotContent,
+  snapshotBytesMax,
+  snapshotId,
+} from '../../../src/domain/deployments/snapshot.ts'
 import { WorkflowError } from '../../../src/domain/workflows/workflow.ts'
 import { newDirectory, type Test } from '../../support/domain.ts'
 
@@ -121,6 +128,143 @@ test('a package with native code is not in the bundle, and maps lead to the sour
     .filter(({ path }) => path.endsWith('.map'))
     .flatMap(({ content }) => JSON.parse(content).sources)
   expect([...new Set(sources)].sort()).toEqual(['../lib/shared.ts', '../node_modules/plain/index.js', 'a.js', 'a.ts'])
+})
+
+describe('a package that cannot be bundled is carried as it is, with what it needs', () => {
+  const manifest = (name: string, more = {}) => JSON.stringify({ name, version: '1.0.0', main: 'index.js', ...more })
+  /** Loads `a.js` of the deployment in a process of its own. */
+  const load = async (test: Test, content: SnapshotContent): Promise<unknown> => {
+    const written = new DeploymentFiles(undefined)
+    test.onTestFinished(() => written.close())
+    const directory = await written.write('deployment', content, [])
+    const module = JSON.stringify(join(directory, 'a.js'))
+    const code = `import(${module}).then((it) => { console.log(JSON.stringify(it.default)); process.exit() })`
+    return JSON.parse(execFileSync(process.execPath, ['-e', code], { encoding: 'utf8' }))
+  }
+
+  test.for<[string, string]>([
+    ['a module by an import of its own, when it runs', 'require("module").createRequire(__filename)("#data")'],
+    ['a module by a computed name', 'require("./" + ["data"].join("") + ".js")'],
+    ['the path of a module', 'require(require.resolve("./data.js"))'],
+    ['a file beside it', 'require("fs").readFileSync(__dirname + "/data.txt", "utf8")'],
+    ['what its package depends on', 'module.require("needed")'],
+    ['an indirect require', 'eval("req" + "uire")("needed")'],
+  ])('which loads %s', async ([, code], context) => {
+    const files = {
+      'node_modules/odd/package.json': manifest('odd', {
+        imports: { '#data': './data.js' },
+        dependencies: { needed: '1' },
+      }),
+      'node_modules/odd/index.js': `exports.load = () => ${code}`,
+      'node_modules/odd/data.js': 'module.exports = "data"',
+      'node_modules/odd/data.txt': 'data',
+      'node_modules/needed/package.json': manifest('needed'),
+      'node_modules/needed/index.js': 'module.exports = "data"',
+      'a.ts': 'import { load } from "odd"\nexport default load()',
+    }
+    const { content } = await bundleDirectory(await writeFiles(context, files))
+    expect(await load(context, content)).toBe('data')
+  })
+
+  test('also as a module of ESM with a worker, binary data and a name that package.json has', async (context) => {
+    const files = {
+      'package.json': '{"execution-service":{"external":["named"]}}',
+      'node_modules/odd/package.json': manifest('odd', { type: 'module' }),
+      'node_modules/odd/index.js': `import { readFileSync } from 'node:fs'
+        import { once } from 'node:events'
+        import { Worker } from 'node:worker_threads'
+        export const size = () => readFileSync(new URL('./data.bin', import.meta.url)).toString('hex')
+        export const answer = async () => (await once(new Worker(new URL('./worker.js', import.meta.url)), 'message'))[0]`,
+      'node_modules/odd/worker.js':
+        "import { parentPort } from 'node:worker_threads'\nparentPort.postMessage('worked')",
+      'node_modules/odd/data.bin': '',
+      'node_modules/named/package.json': manifest('named'),
+      'node_modules/named/index.js': 'module.exports = "named"',
+      'a.js': `import { createRequire } from 'node:module'
+        import { answer, size } from 'odd'
+        export default [await answer(), size(), createRequire(import.meta.url)('named')]`,
+    }
+    const directory = await writeFiles(context, files)
+    writeFileSync(join(directory, 'node_modules/odd/data.bin'), Buffer.from('ff00fe', 'hex'))
+    const { content } = await bundleDirectory(directory)
+    expect(content.files.find(({ path }) => path === 'node_modules/odd/data.bin')).toMatchObject({ encoding: 'base64' })
+    checkContent(content)
+    expect(await load(context, content)).toEqual(['worked', 'ff00fe', 'named'])
+  })
+
+  test('in the versions that each package has', async (context) => {
+    const version = (path: string, text: string) => ({
+      [`${path}/package.json`]: manifest('shared', { version: text }),
+      [`${path}/index.js`]: `module.exports = [__dirname && '${text}'].join()`,
+    })
+    const files = {
+      ...version('node_modules/shared', '1.0.0'),
+      ...version('node_modules/plain/node_modules/shared', '2.0.0'),
+      ...version('node_modules/odd/node_modules/shared', '3.0.0'),
+      'node_modules/plain/package.json': manifest('plain'),
+      'node_modules/plain/index.js': 'module.exports = require("shared")',
+      'node_modules/odd/package.json': manifest('odd', { dependencies: { shared: '3' } }),
+      'node_modules/odd/index.js': 'module.exports = __dirname && require("shared")',
+      'a.ts': `import odd from 'odd'\nimport plain from 'plain'\nimport shared from 'shared'
+        export default [shared, plain, odd]`,
+    }
+    const { content } = await bundleDirectory(await writeFiles(context, files))
+    expect(await load(context, content)).toEqual(['1.0.0', '2.0.0', '3.0.0'])
+  })
+
+  test('without declarations, source maps and optional native code', async (context) => {
+    const directory = await writeFiles(context, {
+      'node_modules/odd/package.json': manifest('odd', { optionalDependencies: { fast: '1', nan: '2' } }),
+      'node_modules/odd/index.js':
+        'try { require("./build/x.node"); require("fast") } catch {}\nexports.at = __dirname',
+      ...Object.fromEntries(['index.d.ts', 'index.js.map', 'lib.d.ts'].map((name) => [`node_modules/odd/${name}`, ''])),
+      'node_modules/fast/package.json': manifest('fast', { dependencies: { 'node-gyp-build': '1' } }),
+      'node_modules/fast/index.js': '',
+      'a.ts': 'import { at } from "odd"\nexport default at',
+    })
+    const { content } = await bundleDirectory(directory)
+    expect(content.externals).toEqual([])
+    const carried = content.files.map(({ path }) => path).filter((path) => path.startsWith('node_modules/'))
+    expect(carried).toEqual(['index.js', 'lib.d.ts', 'package.json'].map((name) => `node_modules/odd/${name}`))
+  })
+
+  test.for<[string, Record<string, string>, string]>([
+    [
+      'a package that it needs is not installed',
+      { 'node_modules/odd/package.json': manifest('odd', { dependencies: { gone: '1' } }) },
+      'odd cannot be bundled and needs gone, which is not installed: install it with `npm install gone`.',
+    ],
+    [
+      'it is larger than a deployment may be',
+      { 'node_modules/odd/data.bin': 'x'.repeat(snapshotBytesMax) },
+      'Packages that cannot be bundled have 3 files of 51 MiB, and a deployment may have 10000 of 50 MiB: the largest package is odd with 51 MiB (index.js uses __dirname), and its largest file data.bin.',
+    ],
+    [
+      'package.json names a package that is not installed',
+      { 'package.json': '{"execution-service":{"external":["gone"]}}' },
+      '"external" in package.json names gone, which is not installed: install it with `npm install gone`.',
+    ],
+    [
+      'package.json has a member that is unknown',
+      { 'package.json': '{"execution-service":{"externals":["odd"]}}' },
+      'DIR/package.json: "execution-service" has the unknown member "externals".',
+    ],
+    [
+      'package.json names what cannot be a package',
+      { 'package.json': '{"execution-service":{"external":["../odd"]}}' },
+      'DIR/package.json: "execution-service" must be an object like { "external": ["a-package"] }.',
+    ],
+  ])('and the directory is refused when %s', async ([, files, message], context) => {
+    const directory = await writeFiles(context, {
+      'node_modules/odd/package.json': manifest('odd'),
+      'node_modules/odd/index.js': 'exports.at = __dirname',
+      'a.ts': 'import { at } from "odd"\nexport default at',
+      ...files,
+    })
+    const error = await bundleDirectory(directory).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(WorkflowError)
+    expect((error as Error).message.replaceAll(directory, 'DIR')).toBe(message)
+  })
 })
 
 test.for<[string, string, string, number | undefined]>([
