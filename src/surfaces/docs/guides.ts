@@ -18,6 +18,7 @@ const groups: Record<string, string[]> = {
     'quick-start',
     'writing-workflows',
     'your-own-project',
+    'packages',
     'deploying-workflows',
     'workflow-docs',
     'authentication',
