@@ -112,6 +112,7 @@ workflows
   .description('check a directory of workflows and serve it; the service may be running')
   .argument('[directory]', 'by default WORKFLOWS_DIR')
   .option('--account <id>', 'the account that alone sees them; by default all accounts see them')
+  .option('--try', 'first run each workflow with its first example, and deploy nothing if one fails')
   .option(...jsonOption)
   .action(async (directory, options) => (await import('./commands/workflows.ts')).deployWorkflows(directory, options))
 

@@ -7,11 +7,17 @@ import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
 import { displayPath } from '../domain/deployments/bundle.ts'
 import type { Deployment } from '../domain/deployments/deployments.sql.ts'
 import { describeBreaking } from '../domain/deployments/evolution.ts'
-import { builderIdentity } from '../domain/workflows/executor-identity.ts'
+import type { Snapshot } from '../domain/deployments/snapshot.ts'
+import { builderIdentity, type Identity } from '../domain/workflows/executor-identity.ts'
 import { type AccountOptions, findAccountId, requireStore, withAdministration } from './accounts.ts'
 import { CommandError, print, table } from './output.ts'
 
-export async function deployWorkflows(argument: string | undefined, options: AccountOptions): Promise<void> {
+export interface DeployOptions extends AccountOptions {
+  /** Whether each workflow must first succeed with its first example. */
+  try?: boolean
+}
+
+export async function deployWorkflows(argument: string | undefined, options: DeployOptions): Promise<void> {
   const config = readConfig(process.env)
   const directory = argument === undefined ? config.WORKFLOWS_DIR : resolve(argument)
   if (directory === undefined) {
@@ -19,9 +25,9 @@ export async function deployWorkflows(argument: string | undefined, options: Acc
   }
   await requireStore(config)
   // Before the store is opened: what is invalid changes nothing.
-  const snapshot = await buildSnapshot(directory, {
-    identity: builderIdentity({ ...config, WORKFLOWS_DIR: directory }),
-  })
+  const identity = builderIdentity({ ...config, WORKFLOWS_DIR: directory })
+  const snapshot = await buildSnapshot(directory, { identity })
+  if (options.try) await requireSuccess(snapshot, directory, identity, options)
   await withAdministration(async ({ accounts, deployments }) => {
     const accountId = await findScope(accounts, options.account)
     const breaking = await deployments.findBreakingVersions(snapshot, accountId)
@@ -39,6 +45,17 @@ export async function deployWorkflows(argument: string | undefined, options: Acc
     print(`Deployed ${displayPath(directory)} for ${visibleTo}: ${shortId(deployment)}.`)
     for (const line of changesSince(previous, deployment)) print(line)
   })
+}
+
+/** @throws {CommandError} that names each workflow that failed. */
+async function requireSuccess(snapshot: Snapshot, directory: string, identity: Identity, { json }: DeployOptions) {
+  const { tryExamples } = await import('../worker/testing/try-examples.ts')
+  const failures: string[] = []
+  for await (const { workflow, failure } of tryExamples(snapshot, directory, identity)) {
+    if (failure) failures.push(`The workflow ${workflow.id} failed with its first example: ${failure}`)
+    else if (!json) print(failure === null ? `Tried ${workflow.id}.` : `${workflow.id} has no example: not tried.`)
+  }
+  if (failures.length > 0) throw new CommandError([...failures, 'Nothing was deployed.'].join('\n'))
 }
 
 export async function listWorkflows(options: AccountOptions): Promise<void> {

@@ -58,6 +58,9 @@ export async function buildWorkflowPackage(directory: string): Promise<void> {
     },
     files: ['**/*.js', '**/*.d.ts'],
     dependencies: Object.fromEntries(dependencies.map((each) => [each, versions[each]])),
+    // For tests of bundles.
+    peerDependencies: { rolldown: versions.rolldown },
+    peerDependenciesMeta: { rolldown: { optional: true } },
   }
   await writeFile(join(directory, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`)
   await copyFile(join(root, 'src/worker/testing/README.md'), join(directory, 'README.md'))

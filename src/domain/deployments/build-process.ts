@@ -8,7 +8,7 @@ import { parseWorkflow, type Workflow, WorkflowError, WorkflowSchemaError } from
 import { type Bundle, type BundledModule, bundleDirectory, NoWorkflows } from './bundle.ts'
 import type { DeployedWorkflow } from './snapshot.ts'
 
-export type Step = 'bundle' | 'load' | 'check'
+export type Step = 'bundle' | 'load' | 'check' | 'try'
 
 /** Lines of JSON. The process that loads modules runs the author's code, which can send any message. */
 export type Message =
@@ -18,6 +18,8 @@ export type Message =
   /** The definitions, in the order of the modules. */
   | { kind: 'loaded'; definitions: Workflow[] }
   | { kind: 'checked'; workflows: DeployedWorkflow[] }
+  /** Why the run of an example failed. */
+  | { kind: 'tried'; failure: string | null }
   | { kind: 'refused'; message: string; isEmpty: boolean }
 
 export interface Loaded {

@@ -144,6 +144,10 @@ function invalidReport(): WorkflowError {
 }
 
 interface StepOptions {
+  /** The process's own; that of builds by default. */
+  module?: string
+  /** In addition to what workflows get. */
+  environment?: NodeJS.ProcessEnv
   /** The user of the process, if not that of this one. */
   identity?: Identity
   /** For a process that runs the author's code: it leads a group, which is killed with it. */
@@ -159,13 +163,14 @@ interface StepOptions {
 const processModule = fileURLToPath(new URL('./build-process.ts', import.meta.url))
 
 /** Runs a step in a process of its own; returns its last message. */
-async function runStep(step: Step, paths: string[], options: StepOptions): Promise<Message> {
+export async function runStep(step: Step, paths: string[], options: StepOptions): Promise<Message> {
   const { identity, mark, input, seconds, onLoading, onTimeout = invalidReport, onEnd = invalidReport } = options
+  const { module = processModule, environment } = options
   // Messages are lines on a pipe: on Node's own channel, a line without an end would exhaust the memory of this process.
   // Output of the modules goes to stderr: stdout is for logs and for the output of commands.
-  const child = spawn(process.execPath, [processModule, step, ...paths], {
+  const child = spawn(process.execPath, [module, step, ...paths], {
     ...identity,
-    env: { ...executorEnvironment(process.env), ...mark?.environment },
+    env: { ...executorEnvironment(process.env), ...environment, ...mark?.environment },
     stdio: [input === undefined ? 'ignore' : 'pipe', 2, 'inherit', 'pipe'],
     detached: mark !== undefined,
   })

@@ -40,7 +40,10 @@ export class NoWorkflows extends WorkflowError {}
 const modulePattern = /(?<!\.d|\.test)\.(ts|mts|js|mjs)$/
 
 const workflowPackage = 'execution-service/workflow'
-const workflowPackagePath = fileURLToPath(new URL('../workflows/define-workflow.ts', import.meta.url))
+/** The published package has compiled modules. */
+const workflowPackagePath = fileURLToPath(
+  new URL(`../workflows/define-workflow${extname(import.meta.url)}`, import.meta.url),
+)
 
 /** For messages: as a person who works in the present directory would name the file. */
 export function displayPath(path: string): string {

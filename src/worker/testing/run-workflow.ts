@@ -16,6 +16,7 @@ import type {
 import { parseWorkflow } from '../../domain/workflows/workflow.ts'
 import { Workflows } from '../../domain/workflows/workflows.ts'
 import { FakeClock, realClock } from './fake-clock.ts'
+import { loadBundle } from './load-bundle.ts'
 import { type AttemptResult, TestAttempt, type TestRun } from './test-attempt.ts'
 
 /** A context, or a function that makes one. It may have only those members that the workflow uses. */
@@ -52,6 +53,11 @@ export interface RunOptions<Variables> {
   /** Cancels the run after this time. */
   cancelAfterSeconds?: number
   runId?: string
+  /**
+   * The file of the workflow's module, such as `import.meta.resolve('./order.ts')`. It is bundled as a deployment does, and
+   * the run executes the bundle: a package that works in the source alone fails.
+   */
+  bundle?: string | URL
 }
 
 export interface RunLog {
@@ -119,7 +125,8 @@ export async function runWorkflow<
   options: RunOptions<Static<Variables>> = {},
 ): Promise<RunResult<Static<Output>>> {
   const { attempt: firstAttempt = 1, retry = false, clock = 'real', now = new Date('2026-01-01') } = options
-  const test = prepare(workflow as unknown as WorkflowDefinition<object, object, true>, options)
+  const source = workflow as unknown as WorkflowDefinition<object, object, true>
+  const test = prepare(options.bundle === undefined ? source : await findInBundle(options.bundle, source), options)
   const runClock = clock === 'fake' ? new FakeClock(now) : realClock
   const result = await runClock.run(async () => {
     for (let attempt = firstAttempt; ; attempt += 1) {
@@ -132,6 +139,13 @@ export async function runWorkflow<
   })
   if (result.status === 'succeeded') requireUsed(test)
   return result as RunResult<Static<Output>>
+}
+
+/** @throws {Error} if the module has another workflow: its variables and output would have other types. */
+async function findInBundle(module: string | URL, { id }: WorkflowDefinition<object, object, true>) {
+  const definition = await loadBundle(module)
+  if (definition?.id === id) return definition
+  throw new Error(`The option \`bundle\` names ${module}, whose default export is not the workflow "${id}".`)
 }
 
 /** Validators by definition: compiling the schemas takes some milliseconds. */

@@ -57,20 +57,23 @@ test.for(['../x', 'a/b', '@a/b/c', '/etc', '.', '..', '@a/..', 'a\0b', ''])(
   },
 )
 
-test('those that a killed worker has left are removed by a later start', async () => {
-  const left = mkdtempSync(join(tmpdir(), `${directoryPrefixes.deployments}test-`))
-  mkdirSync(join(left, 'deployment-1'))
-  utimesSync(left, new Date(0), new Date(0))
-  const files = new DeploymentFiles(undefined)
-  const directory = await files.write('deployment', content, [])
-  expect([existsSync(left), existsSync(directory)]).toEqual([false, true])
-  // The directory of a worker that lives is locked.
-  utimesSync(dirname(directory), new Date(0), new Date(0))
-  const other = new DeploymentFiles(undefined)
-  await other.write('deployment', content, [])
-  expect(existsSync(directory)).toBe(true)
-  await Promise.all([files.close(), other.close()])
-})
+test.for(['deployments', 'build'] as const)(
+  '%s that a killed process has left are removed by a later one',
+  async (use) => {
+    const left = mkdtempSync(join(tmpdir(), `${directoryPrefixes[use]}test-`))
+    mkdirSync(join(left, 'deployment-1'))
+    utimesSync(left, new Date(0), new Date(0))
+    const files = new DeploymentFiles(undefined, use)
+    const directory = await files.write('deployment', content, [])
+    expect([existsSync(left), existsSync(directory)]).toEqual([false, true])
+    // The directory of a process that lives is locked.
+    utimesSync(dirname(directory), new Date(0), new Date(0))
+    const other = new DeploymentFiles(undefined, use)
+    await other.write('deployment', content, [])
+    expect(existsSync(directory)).toBe(true)
+    await Promise.all([files.close(), other.close()])
+  },
+)
 
 test('a path that leads out of the deployment, and a directory that cannot be written, make it unavailable', async () => {
   const files = new DeploymentFiles(undefined)

@@ -1,0 +1,37 @@
+/** Bundles the module of a workflow as a deployment does, and loads the bundle into the process of the test. */
+import { rmSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { bundleDirectory } from '../../domain/deployments/bundle.ts'
+import { DeploymentFiles } from '../../domain/deployments/deployment-files.ts'
+import type { WorkflowDefinition } from '../../domain/workflows/define-workflow.ts'
+
+type Definition = WorkflowDefinition<object, object, true>
+
+/** Definitions by path: bundling takes longer than most runs. */
+const loaded = new Map<string, Promise<Definition>>()
+
+const files = new DeploymentFiles(undefined, 'build')
+/** The directory of all bundles. */
+let root: string | undefined
+
+/** @throws {WorkflowError} as a deployment does. */
+export function loadBundle(module: string | URL): Promise<Definition> {
+  const path = String(module).startsWith('file:') ? fileURLToPath(module) : resolve(String(module))
+  const definition = loaded.get(path) ?? bundleAndLoad(path)
+  loaded.set(path, definition)
+  return definition
+}
+
+async function bundleAndLoad(path: string): Promise<Definition> {
+  await import('rolldown').catch(() => {
+    throw new Error('The option `bundle` needs rolldown: install it with `npm install --save-dev rolldown`.')
+  })
+  const { content, modules } = await bundleDirectory(dirname(path), [path])
+  const directory = await files.write('bundle', content, [dirname(path)])
+  if (root === undefined) process.once('exit', () => rmSync(dirname(directory), { recursive: true, force: true }))
+  // Until the end: packages that the deployment carries may read their files at any time.
+  root = dirname(directory)
+  const url = pathToFileURL(join(directory, modules[0]?.path ?? '')).href
+  return (await import(/* @vite-ignore */ url)).default
+}
