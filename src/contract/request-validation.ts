@@ -3,7 +3,7 @@
  * each path has its own validator.
  */
 import type { Request, Response } from 'express'
-import type { Document } from '../openapi/document.ts'
+import { type Document, type Schema, walk } from '../openapi/document.ts'
 import { parsePointer, toPointer, valueAt } from '../openapi/json-pointer.ts'
 import type { Operation } from '../openapi/served-operations.ts'
 import type { Body } from './body.ts'
@@ -40,6 +40,7 @@ export type RequestValidation = (
  */
 export function requestValidations(document: Document): (operation: Operation) => RequestValidation {
   prepareValidation(document)
+  const details = patternDetails(document)
   return (operation) => {
     const create = (allErrors: boolean) => createValidator(document, operation.path, allErrors)
     let [reportAll, reportFirst]: (Validator | undefined)[] = []
@@ -52,7 +53,8 @@ export function requestValidations(document: Document): (operation: Operation) =
       else reportAll ??= create(true)
       const validate = (onlyFirst ? reportFirst : reportAll) as Validator
       const { errors, pathParameters } = await validate(request, response, parameters.query, body)
-      if (errors.length > 0 || parameters.errors.length > 0) throw problemFor(operation, parameters, body, errors)
+      if (errors.length > 0 || parameters.errors.length > 0)
+        throw problemFor(operation, parameters, body, describePatterns(errors, details))
       Object.assign(parameters.path, pathParameters)
     }
   }
@@ -70,6 +72,20 @@ export async function compileValidations(operations: readonly ServedOperation[])
       validateRequest(request, response, readParameters(values, ''), body).catch(() => {}),
     )
   }
+}
+
+/** What the document says in place of a pattern, by Ajv's message about it. */
+function patternDetails(document: Document): ReadonlyMap<string, string> {
+  const schemas = [...walk(document)].map(({ value }) => Object(value) as Schema & { 'x-pattern-detail'?: unknown })
+  return new Map(
+    schemas.flatMap(({ pattern, 'x-pattern-detail': detail }) =>
+      typeof detail === 'string' ? [[`must match pattern "${pattern}"`, detail] as const] : [],
+    ),
+  )
+}
+
+function describePatterns(errors: ValidationError[], details: ReadonlyMap<string, string>): ValidationError[] {
+  return errors.map((error) => ({ ...error, message: details.get(error.message) ?? error.message }))
 }
 
 function problemFor(

@@ -78,10 +78,12 @@ describeOperation(
         expect(body.errors).toEqual([{ pointer, detail: expected }])
       })
 
-      test('refuses a cron expression of six fields', async () => {
+      test.each(['0 0 7 * * *', '@daily', '0 7  * * *'])('says that %s needs five fields', async (cron) => {
         const { key } = await subject.service.createAccount()
-        const { body } = await subject.call(key, { body: { ...valid, cron: '0 0 7 * * *' } })
-        expect(body.errors).toMatchObject([{ pointer: '/cron' }])
+        const { body } = await subject.call(key, { body: { ...valid, cron } })
+        const detail =
+          'must have five fields, separated by one space; seconds and words such as @daily are not supported'
+        expect(body.errors).toEqual([{ pointer: '/cron', detail }])
       })
     },
     401: testUnauthorized,

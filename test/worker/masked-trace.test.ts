@@ -153,7 +153,13 @@ test.each(Object.entries(spellings))(
     const texts = secrets.map((secret) => spell(secret))
     const events = texts.map((text) => ({ type: 'console', messageType: 'log', text, location: { url: text } }))
     const files = { 'resources/1.html': strToU8(texts.join('\n=\n')) }
-    const raw = { pages: [], requests: [], stored: [], trace: [part(events, files)] }
+    const raw = {
+      collectedAt: Number.POSITIVE_INFINITY,
+      pages: [],
+      requests: [],
+      stored: [],
+      trace: [part(events, files)],
+    }
     for (const { name, content } of buildEvidence(raw, { variables: secrets, restored: undefined }, 1)) {
       const all = name.endsWith('.zip')
         ? Object.values(unzipSync(content)).map((data) => strFromU8(data))
@@ -166,6 +172,7 @@ test.each(Object.entries(spellings))(
 
 test('the values that a site has stored are masked, but not its address', () => {
   const raw = {
+    collectedAt: 0,
     pages: [{ url: 'https://shop.example/cart?s=a-session', title: 'Cart', screenshot: undefined }],
     trace: [],
     requests: [],

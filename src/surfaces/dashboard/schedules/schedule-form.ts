@@ -141,7 +141,7 @@ export function parseForm(form: ScheduleForm): Parsed {
     errors.intervalSeconds = 'Enter either this or a cron expression.'
   else if (form.cron === '' && form.intervalSeconds === '') errors.cron = 'Enter a cron expression, or an interval.'
   else if (form.cron !== '' && !isText(form.cron, cronSchema))
-    errors.cron = 'Enter five fields, separated by one space.'
+    errors.cron = 'Enter five fields, separated by one space. Seconds and words such as @daily are not supported.'
   else if (form.cron !== '' && !isText(form.timeZone, zoneSchema))
     errors.timeZone = 'Enter a time zone of the IANA database.'
   else if (
