@@ -113,10 +113,9 @@ export function isOptionalDependency(directory: string | undefined, name: string
 
 const unbundled: [RegExp, string][] = [
   [/\bcreateRequire\b/, 'createRequire'],
-  [/\b__require(?:\$\d+)?\.resolve\b/, 'require.resolve'],
-  [/(?<!function )\b__require(?:\$\d+)?\((?!["'][^.#/])/, 'require of a name that is computed'],
+  [/\b__require(?:\$\d{1,5})?\.resolve\b/, 'require.resolve'],
+  [/(?<!function )\b__require(?:\$\d{1,5})?\((?!["'][^.#/])/, 'require of a name that is computed'],
   [/\bmodule\.require\(/, 'module.require'],
-  [/(?<![.\w$])import\((?!(?:\s|\/\*.*?\*\/|\/\/.*)*["'])[^)]*\)(?!\s*\{)/, 'import of a name that is computed'],
   [/\bimport\.meta\.(?:url|dirname|filename|resolve)\b/, 'import.meta'],
   // Indirect calls see no `require`.
   [/(?<![.\w$])eval\(/, 'eval'],
@@ -129,7 +128,20 @@ const places = ['__dirname', '__filename']
 export function findUnbundled(code: string): string | undefined {
   const [, found] = unbundled.find(([pattern]) => pattern.test(code)) ?? []
   const isUsed = (name: string) => code.includes(name) && !new RegExp(`typeof ${name}\\b`).test(code)
-  return found ?? places.find(isUsed)
+  return found ?? (importsComputed(code) ? 'import of a name that is computed' : places.find(isUsed))
+}
+
+/** Whether the code calls `import` with another argument than a string. A block follows methods of this name. */
+function importsComputed(code: string): boolean {
+  return [...code.matchAll(/(?<![.\w$])import\(/g)].some(({ 0: call, index }) => {
+    let rest = code.slice(index + call.length, index + 2000).trimStart()
+    while (/^\/[*/]/.test(rest)) {
+      const end = rest.startsWith('/*') ? '*/' : '\n'
+      rest = rest.slice(rest.indexOf(end, 2) + end.length).trimStart()
+    }
+    const following = rest.slice(rest.indexOf(')') + 1).trimStart()
+    return !/^["']/.test(rest) && !following.startsWith('{')
+  })
 }
 
 /** The packages of one directory of workflows that are carried, with all that they need. */
