@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { settings } from '../../src/config/config.ts'
+import { readingPaths } from '../../src/tools/reading-paths.ts'
 
 const documents = ['README.md', 'examples/README.md', ...globSync('docs/*.md'), ...globSync('docs/guides/*.md')]
 const read = (path: string) => readFileSync(path, 'utf8')
@@ -57,14 +58,11 @@ test.each(documents)('%s names settings, commands and files that exist', (docume
 
 const architecture = read('docs/architecture.md')
 
-test.each([
-  ['a request', 'The path of a request', 7],
-  ['an attempt', 'The path of an attempt', 9],
-])('the path of %s names at most its number of files', (_, title, max) => {
-  const section = architecture.split(`### ${title}\n`)[1]?.split(/^#/m)[0] ?? ''
+test.each(readingPaths)('the path of a $name has at most $filesMax files', ({ name, filesMax }) => {
+  const section = architecture.split(`<!-- path: ${name} -->`)[1]?.split('<!-- end -->')[0] ?? ''
   const files = [...section.matchAll(/^\d+\. `(src\/[^`]+\.ts)`/gm)].map(([, file]) => file)
   expect(files.length).toBeGreaterThan(3)
-  expect(files.length).toBeLessThanOrEqual(max)
+  expect(files.length).toBeLessThanOrEqual(filesMax)
 })
 
 test('the diagram of modules has every entry of src/', () => {
