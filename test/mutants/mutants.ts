@@ -247,12 +247,12 @@ const queue = [
   ),
   ...of(
     'domain/queue/claim.ts',
-    ['domain/queue/queue'],
+    ['domain/queue/notifications', 'domain/queue/queue'],
     [['notification', "if (claims.length > 0) this.#store.notify('runs')", '']],
   ),
   ...of(
     'domain/queue/run-queue.ts',
-    ['domain/queue/queue', 'domain/queue/attempts', 'domain/queue/hand-back'],
+    ['domain/queue/notifications', 'domain/queue/queue', 'domain/queue/attempts', 'domain/queue/hand-back'],
     [
       ['notification', "if (completed) this.#store.notify('queue')", ''],
       ['notification', "if (this.#claims.hasLimits) this.#store.notify('queue')", ''],
@@ -267,7 +267,7 @@ const queue = [
   ),
   ...of(
     'domain/queue/enqueue-runs.ts',
-    ['domain/queue/queue', 'domain/run-api/run-again'],
+    ['domain/queue/notifications', 'domain/queue/queue', 'domain/run-api/run-again'],
     [
       ['notification', "store.notify('queue')", ''],
       ['scope', 'if (!mayReuse({ apiKeyId, userId }, variables, earlier)) return {}', ''],
@@ -305,7 +305,7 @@ const queue = [
   ),
   ...of(
     'domain/run-api/runs.ts',
-    ['domain/run-api/runs'],
+    ['domain/queue/notifications', 'domain/run-api/runs'],
     [
       ['notification', "store.notify('cancellations')", ''],
       ['notification', "store.notify('runs')", ''],
@@ -347,7 +347,7 @@ const storage = [
   ),
   ...of(
     'storage/runs/postgres-run-statements.ts',
-    ['domain/queue/attempts', 'domain/queue/queue'],
+    ['domain/run-api/runs', 'domain/queue/attempts', 'domain/queue/queue'],
     [
       ['fence', ' AND attempts = attempt.number\n', '\n'],
       ['fence', 'runs.worker_id = attempt.worker_id AND cancel_requested = 0', 'runs.worker_id = attempt.worker_id'],
@@ -369,7 +369,7 @@ const storage = [
   ),
   ...of(
     'maintenance/maintenance.ts',
-    ['domain/queue/queue', 'maintenance/maintenance'],
+    ['domain/queue/notifications', 'domain/queue/queue', 'maintenance/maintenance'],
     [
       ['notification', "this.#store.notify('queue')", ''],
       ['notification', "this.#store.notify('runs')", ''],
