@@ -259,8 +259,11 @@ function workerSteps(config: Config, log: Logger, { isManaged, onFatal }: Worker
             await worker.stop(0)
             throw error
           })
-          if (process.getuid?.() === 0 && config.EXECUTOR_UID === undefined)
-            log.warn('workflows have the rights of root: set EXECUTOR_UID, or start the worker as another user')
+          const { EXECUTOR_UID, EXECUTOR_UIDS } = config
+          if (process.getuid?.() === 0 && EXECUTOR_UID === undefined && !EXECUTOR_UIDS)
+            log.warn('workflows have the rights of root: set EXECUTOR_UIDS, or start the worker as another user')
+          else if (!EXECUTOR_UIDS)
+            log.info('workflows of all accounts share a user, and can read the files and memory of each other')
           metrics.initializeWorkflows(worker.workflows())
         },
         { work: ({ worker }) => worker.stop(config.SHUTDOWN_SECONDS) },

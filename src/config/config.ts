@@ -117,6 +117,18 @@ export const settings = {
     default: undefined,
     read: (text: string, name: string): number | undefined => readInteger(text, name, 1, 2 ** 32 - 2),
   },
+  EXECUTOR_UIDS: {
+    description:
+      'Range of numeric IDs of users, such as `64000-64999`, of which each account gets one for its workflows; needs a worker that runs as root. Replaces `EXECUTOR_UID`.',
+    default: undefined,
+    read: (text: string, name: string): { first: number; last: number } | undefined => {
+      const [, first, last] = /^(\d{1,10})-(\d{1,10})$/.exec(text)?.map(Number) ?? []
+      if (first && last && first + 1 < last && last < 2 ** 32 - 1) return { first, last }
+      throw new ConfigError(
+        `${name} is "${text}": set it to the first and the last of at least 3 IDs, such as 64000-64999.`,
+      )
+    },
+  },
   EXECUTOR_ENV: {
     description:
       "Names of the worker's environment variables that workflows get, separated by commas, such as `SHOP_URL,MAIL_*`, in addition to those of [the environment of workflows](guides/running-in-production.md#the-environment-of-workflows).",

@@ -6,6 +6,7 @@ import { Deployments } from '../domain/deployments/deployments.ts'
 import type { RunObserver } from '../domain/runs/run-state.ts'
 import { createWorkerDomain } from '../domain/worker-domain.ts'
 import type { Identity } from '../domain/workflows/executor-identity.ts'
+import { ExecutorUsers } from '../domain/workflows/executor-users.ts'
 import { loadSecondsMax as defaultLoadSecondsMax } from '../domain/workflows/workflow.ts'
 import { Maintenance } from '../maintenance/maintenance.ts'
 import { retentionFrom } from '../maintenance/retention.ts'
@@ -49,8 +50,9 @@ export function createWorker({
   const slots = config.WORKER_SLOTS
   const onError = (error: unknown) => log.warn({ err: error }, 'reading deployments failed; retrying')
   const deployments = new Deployments(store, onError)
-  const deployed = new WorkerDeployments({ deployments, identity, directory: config.WORKFLOWS_DIR, log })
-  const processes = { memoryMegabytesMax: config.WORKFLOW_MEMORY_MB, loadSecondsMax, identity }
+  const users = config.EXECUTOR_UIDS && new ExecutorUsers(config.EXECUTOR_UIDS)
+  const deployed = new WorkerDeployments({ deployments, identity, users, directory: config.WORKFLOWS_DIR, log })
+  const processes = { memoryMegabytesMax: config.WORKFLOW_MEMORY_MB, loadSecondsMax, identity, users }
   const dependencies = {
     ...domain,
     deployments,

@@ -7,6 +7,7 @@ import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
 import { createTemporaryDirectory, type TemporaryDirectory } from '../../storage/temporary-directory.ts'
 import type { Identity } from '../workflows/executor-identity.ts'
+import type { ExecutorUsers } from '../workflows/executor-users.ts'
 import { isPackageName, type SnapshotContent, type SnapshotFile } from './snapshot.ts'
 
 /** This worker cannot execute a deployment; another one may. The message is a sentence for callers. */
@@ -16,15 +17,22 @@ export class DeploymentUnavailable extends Error {
 
 /** What executors may do: read, but neither write nor list the deployments, whose ids they cannot guess. */
 const [rootMode, directoryMode, fileMode] = [0o710, 0o750, 0o640]
+/** With a group for each deployment. */
+const sharedRootMode = 0o711
 
 export class DeploymentFiles {
   readonly #identity: Identity
   readonly #use: 'deployments' | 'build'
+  readonly #users: ExecutorUsers | undefined
   #root: TemporaryDirectory | undefined
   #count = 0
 
-  /** @param identity the user that executors run as, if not the worker's. */
-  constructor(identity: Identity, use: 'deployments' | 'build' = 'deployments') {
+  /**
+   * @param identity the user that executors run as, if not the worker's.
+   * @param users lease a group to each deployment.
+   */
+  constructor(identity: Identity, use: 'deployments' | 'build' = 'deployments', users?: ExecutorUsers) {
+    this.#users = users
     this.#identity = identity
     this.#use = use
   }
@@ -58,6 +66,7 @@ export class DeploymentFiles {
   /** Best effort: `close` removes what is left. */
   async remove(directory: string): Promise<void> {
     await rm(directory, { recursive: true, force: true }).catch(() => {})
+    this.#users?.releaseGroup(directory)
   }
 
   async close(): Promise<void> {
@@ -67,7 +76,7 @@ export class DeploymentFiles {
   #open(): string {
     if (!this.#root) {
       this.#root = createTemporaryDirectory(this.#use, String(process.pid))
-      this.#grant(this.#root.path, rootMode)
+      this.#grant(this.#root.path, this.#users ? sharedRootMode : rootMode)
     }
     return this.#root.path
   }
@@ -75,8 +84,18 @@ export class DeploymentFiles {
   #grant(path: string, mode: number): void {
     if (!this.#identity) return
     // Only root has another user for executors.
-    chownSync(path, process.getuid?.() ?? 0, this.#identity.gid)
+    chownSync(path, process.getuid?.() ?? 0, this.#groupOf(path) ?? this.#identity.gid)
     chmodSync(path, mode)
+  }
+
+  #groupOf(path: string): number | undefined {
+    const root = this.#root?.path ?? ''
+    if (!this.#users || path === root) return undefined
+    const [name = ''] = path.slice(root.length + 1).split(sep)
+    const group = this.#users.group(join(root, name))
+    if (group === undefined)
+      throw new DeploymentUnavailable("All users of EXECUTOR_UIDS on the worker's machine are in use.")
+    return group
   }
 
   async #makeDirectory(path: string): Promise<void> {

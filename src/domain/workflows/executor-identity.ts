@@ -1,4 +1,4 @@
-/** The user that runs the code of workflows: EXECUTOR_UID, or that of the service. */
+/** The user that runs the code of workflows: EXECUTOR_UID, the first of EXECUTOR_UIDS, or that of the service. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -10,12 +10,15 @@ export type Identity = { uid: number; gid: number } | undefined
 
 const unreadable = 'for each; do [ -r "$each" ] && continue; echo "$each"; exit 1; done'
 
-/** @throws {ConfigError} if this process cannot start processes of EXECUTOR_UID, or that user cannot run workflows. */
-export function executorIdentity({ EXECUTOR_UID: uid, WORKFLOWS_DIR }: Config): Identity {
+/** @throws {ConfigError} if this process cannot start processes of that user, or that user cannot run workflows. */
+export function executorIdentity({ EXECUTOR_UID, EXECUTOR_UIDS, WORKFLOWS_DIR }: Config): Identity {
+  if (EXECUTOR_UID !== undefined && EXECUTOR_UIDS) throw new ConfigError('Set EXECUTOR_UID or EXECUTOR_UIDS, not both.')
+  const uid = EXECUTOR_UID ?? EXECUTOR_UIDS?.first
   if (uid === undefined) return undefined
+  const name = EXECUTOR_UIDS ? 'EXECUTOR_UIDS' : 'EXECUTOR_UID'
   if (process.getuid?.() !== 0) {
     throw new ConfigError(
-      'EXECUTOR_UID is set, and only root can start processes of another user: start the service as root, or unset EXECUTOR_UID.',
+      `${name} is set, and only root can start processes of another user: start the service as root, or unset ${name}.`,
     )
   }
   const identity = { uid, gid: primaryGroup(uid) }
@@ -23,7 +26,7 @@ export function executorIdentity({ EXECUTOR_UID: uid, WORKFLOWS_DIR }: Config): 
   const { status, stdout } = spawnSync('/bin/sh', ['-c', unreadable, 'sh', ...paths], { ...identity, encoding: 'utf8' })
   if (status === 0) return identity
   throw new ConfigError(
-    `EXECUTOR_UID is ${uid}, which cannot read ${stdout?.trim() || '/bin/sh'}: give this user access, or set another user.`,
+    `${name} is ${uid}, which cannot read ${stdout?.trim() || '/bin/sh'}: give this user access, or set another user.`,
   )
 }
 

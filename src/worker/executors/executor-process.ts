@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { executorEnvironment } from '../../config/config.ts'
 import { readLines } from '../../domain/workflows/bounded-lines.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
+import type { ExecutorUsers } from '../../domain/workflows/executor-users.ts'
 import { HeapReport, type Mark, type ProcessEnd, type ProcessReaper } from '../../domain/workflows/process-reaper.ts'
 import { type AttemptMessage, channelDescriptor, messageBytesMax, parseMessage, type ToExecutor } from './messages.ts'
 import { memoryBytes, runtimeMegabytes } from './process-memory.ts'
@@ -47,6 +48,10 @@ export interface ExecutorOptions {
   loadSecondsMax: number
   /** The user that executors run as, if not the worker's. */
   identity?: Identity
+  /** If each account has its own user. There is no spare process then: a process cannot change its user. */
+  users?: ExecutorUsers | undefined
+  /** Variables in addition to those that all executors have. */
+  environment?: NodeJS.ProcessEnv
 }
 
 const memoryCheckMilliseconds = 500
@@ -76,13 +81,13 @@ export class ExecutorProcess {
   #endedAt = 0
 
   constructor(options: ExecutorOptions, { directory, modules }: ModulesToLoad, reaper: ProcessReaper) {
-    const { memoryMegabytesMax, loadSecondsMax, identity } = options
+    const { memoryMegabytesMax, loadSecondsMax, identity, environment } = options
     const module = fileURLToPath(new URL('./executor.ts', import.meta.url))
     this.#mark = reaper.mark()
     this.#memoryMegabytesMax = memoryMegabytesMax
     this.#child = spawn(process.execPath, [`--max-old-space-size=${memoryMegabytesMax}`, module, directory], {
       ...identity,
-      env: { ...executorEnvironment(process.env), ...this.#mark.environment },
+      env: { ...executorEnvironment(process.env), ...environment, ...this.#mark.environment },
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       detached: true,
     })

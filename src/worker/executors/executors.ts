@@ -2,6 +2,7 @@
  * Owns the executor processes of a worker. Each executes runs of one account by one deployment: the one to which the run
  * is pinned. Processes are started ahead, so that a claimed run begins within milliseconds.
  */
+import { statSync } from 'node:fs'
 import type { Logger } from 'pino'
 import { DeploymentUnavailable } from '../../domain/deployments/deployment-files.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
@@ -94,6 +95,7 @@ export class Executors {
     clearTimeout(this.#trim)
     for (const { process } of this.#idle.splice(0)) process.kill()
     this.#reaper.close()
+    this.#options.users?.close()
     await this.#preparing
     await this.#deployments.close()
   }
@@ -175,7 +177,7 @@ export class Executors {
       const pooled =
         this.#take((each) => fits(each, accountId)) ??
         this.#take((each) => fits(each, undefined)) ??
-        this.#start(deployment, isSeparate ? workflowId : undefined)
+        this.#start(deployment, isSeparate ? workflowId : undefined, accountId)
       if (pooled.accountId !== accountId || !isWithinQuantum(pooled)) pooled.quantumStartedAt = performance.now()
       pooled.accountId = accountId
       this.#busy.set(pooled.process, pooled)
@@ -206,11 +208,24 @@ export class Executors {
     this.#trim = setTimeout(() => this.#keepOnly(1), idleMilliseconds).unref()
   }
 
-  #start({ id, directory, modules }: DeployedWorkflows, workflowId: string | undefined): Pooled {
+  #start({ id, directory, modules }: DeployedWorkflows, workflowId: string | undefined, account?: string): Pooled {
     const path = workflowId === undefined ? undefined : modules[workflowId]
     const loaded = workflowId === undefined || path === undefined ? modules : { [workflowId]: path }
-    const process = new ExecutorProcess(this.#options, { directory, modules: loaded }, this.#reaper)
-    return { process, deploymentId: id, workflowId, accountId: undefined, quantumStartedAt: 0 }
+    const { options, reaper, accountId } = this.#forAccount(directory, account)
+    const process = new ExecutorProcess(options, { directory, modules: loaded }, reaper)
+    return { process, deploymentId: id, workflowId, accountId, quantumStartedAt: 0 }
+  }
+
+  /** The user of the account, if each has its own, in the group of the deployment's files. */
+  #forAccount(directory: string, accountId: string | undefined) {
+    const { users } = this.#options
+    if (!users || accountId === undefined) return { options: this.#options, reaper: this.#reaper, accountId: undefined }
+    const hasProcesses = (id: string) => [...this.#idle, ...this.#busy.values()].some((each) => each.accountId === id)
+    const user = users.user(accountId, hasProcesses)
+    if (!user) throw new DeploymentUnavailable("All users of EXECUTOR_UIDS on the worker's machine are in use.")
+    const identity = { uid: user.uid, gid: statSync(directory).gid }
+    const options = { ...this.#options, identity, environment: { TMPDIR: user.directory } }
+    return { options, reaper: user.reaper, accountId }
   }
 
   #take(fits: (pooled: Pooled) => boolean): Pooled | undefined {
@@ -221,7 +236,7 @@ export class Executors {
   /** A process that has served no account can serve any. There is none if a module would end it. */
   #startSpare(): void {
     const current = this.#current
-    if (!current || this.#closed || this.#loadSeparately.has(current.id)) return
+    if (!current || this.#closed || this.#options.users || this.#loadSeparately.has(current.id)) return
     if (this.#idle.some(({ accountId }) => accountId === undefined)) return
     try {
       this.#idle.push(this.#start(current, undefined))

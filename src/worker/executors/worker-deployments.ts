@@ -5,6 +5,7 @@ import { DeploymentFiles, DeploymentUnavailable } from '../../domain/deployments
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
+import type { ExecutorUsers } from '../../domain/workflows/executor-users.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { StoreUnavailable } from '../../storage/store.ts'
 import { retryUntilAvailable } from '../attempt/reporter.ts'
@@ -35,6 +36,8 @@ interface WorkerDeploymentsOptions {
   deployments: Deployments
   /** The user that executors run as, if not the worker's. */
   identity: Identity
+  /** Lease a group to each deployment. */
+  users?: ExecutorUsers | undefined
   /** Where packages with native code are searched first. */
   directory: string | undefined
   log: Logger
@@ -49,7 +52,7 @@ export class WorkerDeployments {
 
   constructor(options: WorkerDeploymentsOptions) {
     this.#options = options
-    this.#files = new DeploymentFiles(options.identity)
+    this.#files = new DeploymentFiles(options.identity, 'deployments', options.users)
   }
 
   /** Resolves when it knows what is current. @param onChange called when that changes. */

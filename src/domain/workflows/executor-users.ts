@@ -1,0 +1,163 @@
+/**
+ * Leases users and groups of `EXECUTOR_UIDS`: a user to each account, so that its processes reach neither files nor memory
+ * of another account's, and a group to each deployment, so that only processes that execute it can read its files.
+ *
+ * A lease is a lock on a file, which the kernel releases with the worker: the workers of a machine share a range.
+ */
+import { chownSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ConfigError } from '../../config/setting-kinds.ts'
+import { lockFile } from '../../storage/temporary-directory.ts'
+import { ProcessReaper } from './process-reaper.ts'
+
+/** Only root can create files there, so no workflow can take a lease. */
+const locksDirectory = '/run/execution-service-users'
+
+export interface UserRange {
+  /** Builds deployments, and is leased to no account. */
+  first: number
+  last: number
+}
+
+export interface ExecutorUser {
+  uid: number
+  /** `TMPDIR` of its processes, which only they can read. */
+  directory: string
+  reaper: ProcessReaper
+}
+
+interface Lease {
+  id: number
+  release(): void
+}
+
+export class ExecutorUsers {
+  readonly #range: UserRange
+  /** By account, least recently used first. */
+  readonly #users = new Map<string, ExecutorUser & Lease>()
+  /** By directory of a deployment. */
+  readonly #groups = new Map<string, Lease>()
+
+  constructor(range: UserRange) {
+    this.#range = range
+    try {
+      mkdirSync(locksDirectory, { mode: 0o700, recursive: true })
+    } catch (error) {
+      throw new ConfigError(
+        `EXECUTOR_UIDS is set, and ${locksDirectory} cannot be created: ${(error as Error).message}.`,
+      )
+    }
+  }
+
+  /**
+   * The user of an account. An account keeps its user while there are others.
+   *
+   * @param hasProcesses whether an account has processes, whose user it keeps.
+   * @returns `undefined` if all are leased.
+   */
+  user(accountId: string, hasProcesses: (accountId: string) => boolean): ExecutorUser | undefined {
+    const known = this.#users.get(accountId)
+    if (known) this.#users.delete(accountId)
+    const user = known ?? this.#leaseUser() ?? this.#takeOver(hasProcesses)
+    if (user) this.#users.set(accountId, user)
+    return user
+  }
+
+  /** The group that can read the files of a deployment; `undefined` if all are leased. */
+  group(directory: string): number | undefined {
+    const group = this.#groups.get(directory) ?? this.#lease('group')
+    if (group) this.#groups.set(directory, group)
+    return group?.id
+  }
+
+  /** Call it when the directory is removed. */
+  releaseGroup(directory: string): void {
+    this.#groups.get(directory)?.release()
+    this.#groups.delete(directory)
+  }
+
+  close(): void {
+    for (const { release } of [...this.#users.values(), ...this.#groups.values()]) release()
+    this.#users.clear()
+    this.#groups.clear()
+  }
+
+  #takeOver(hasProcesses: (accountId: string) => boolean): (ExecutorUser & Lease) | undefined {
+    const accountId = [...this.#users.keys()].find((each) => !hasProcesses(each))
+    if (accountId === undefined) return undefined
+    this.#users.get(accountId)?.release()
+    this.#users.delete(accountId)
+    return this.#leaseUser()
+  }
+
+  #leaseUser(): (ExecutorUser & Lease) | undefined {
+    const lease = this.#lease('user')
+    if (!lease) return undefined
+    const { id: uid } = lease
+    // A worker that was killed may have left something of another account.
+    removeAllOf(uid)
+    const directory = mkdtempSync(join(tmpdir(), 'execution-service-account-'))
+    chownSync(directory, uid, uid)
+    const reaper = new ProcessReaper({ graceSeconds: 0, identity: { uid, gid: uid } })
+    const release = () => {
+      reaper.close()
+      removeAllOf(uid)
+      lease.release()
+    }
+    return { id: uid, uid, directory, reaper, release }
+  }
+
+  #lease(kind: 'user' | 'group'): Lease | undefined {
+    const own = new Set([...(kind === 'user' ? this.#users : this.#groups).values()].map(({ id }) => id))
+    for (let id = this.#range.first + 1; id <= this.#range.last; id += 1) {
+      const lock = own.has(id) ? undefined : lockFile(join(locksDirectory, `${kind}-${id}`), 0)
+      if (lock) return { id, ...lock }
+    }
+    return undefined
+  }
+}
+
+const roundsMax = 20
+
+/** Kills the user's processes, also those that fork meanwhile, and removes its temporary files. */
+function removeAllOf(uid: number): void {
+  for (let round = 0; round < roundsMax && killAllOf(uid); round += 1);
+  for (const root of new Set([tmpdir(), '/tmp', '/var/tmp', '/dev/shm'])) {
+    for (const name of namesIn(root)) {
+      const path = join(root, name)
+      if (lstatSync(path, { throwIfNoEntry: false })?.uid === uid) rmSync(path, { recursive: true, force: true })
+    }
+  }
+}
+
+/** @returns whether there were any. */
+function killAllOf(uid: number): boolean {
+  const pids = namesIn('/proc').filter((name) => /^\d+$/.test(name) && isOf(uid, name))
+  for (const pid of pids) {
+    try {
+      process.kill(Number(pid), 'SIGKILL')
+    } catch {
+      // It has ended.
+    }
+  }
+  return pids.length > 0
+}
+
+/** Zombies have ended: they wait for their parent. */
+function isOf(uid: number, pid: string): boolean {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+    return new RegExp(`^Uid:\\t${uid}\\t`, 'm').test(status) && !/^State:\tZ/m.test(status)
+  } catch {
+    return false
+  }
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return []
+  }
+}
