@@ -113,6 +113,7 @@ workflows
   .argument('[directory]', 'by default WORKFLOWS_DIR')
   .option('--account <id>', 'the account that alone sees them; by default all accounts see them')
   .option('--try', 'first run each workflow with its first example, and deploy nothing if one fails')
+  .option('--allow-breaking', 'deploy even if it breaks callers, or lacks workflows that they call')
   .option(...jsonOption)
   .action(async (directory, options) => (await import('./commands/workflows.ts')).deployWorkflows(directory, options))
 

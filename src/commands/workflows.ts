@@ -15,6 +15,7 @@ import { CommandError, print, table } from './output.ts'
 export interface DeployOptions extends AccountOptions {
   /** Whether each workflow must first succeed with its first example. */
   try?: boolean
+  allowBreaking?: boolean
 }
 
 export async function deployWorkflows(argument: string | undefined, options: DeployOptions): Promise<void> {
@@ -31,7 +32,9 @@ export async function deployWorkflows(argument: string | undefined, options: Dep
   await withAdministration(async ({ accounts, deployments }) => {
     const accountId = await findScope(accounts, options.account)
     const breaking = await deployments.findBreakingVersions(snapshot, accountId)
-    if (breaking.length > 0) throw new CommandError(`${describeBreaking(breaking).join('\n')} Nothing was deployed.`)
+    const problems = describeBreaking(breaking).join('\n')
+    if (breaking.length > 0 && !options.allowBreaking) throw new CommandError(`${problems} Nothing was deployed.`)
+    if (breaking.length > 0) process.stderr.write(`${problems}\n`)
     const result = await deployments.deploy(snapshot, { accountId, by: operator, directory })
     const { deployment, activated, previous } = result
     if (options.json) {

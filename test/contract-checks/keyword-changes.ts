@@ -95,9 +95,16 @@ export const keywordChanges: ExpectedChange[] = [
   breaking('an unknown keyword is added', /has a different `x-rounded`/, (it) => {
     priority(it)['x-rounded'] = true
   }),
-  breaking('minContains is added', /`VariableData` has the `minContains` 2/, (it) => {
-    schemaOf(it, 'VariableData').minContains = 2
-  }),
+  breaking(
+    'minContains is raised',
+    /`VariableData` has the `minContains` 2 instead of 1/,
+    (it) => {
+      schemaOf(it, 'VariableData').minContains = 2
+    },
+    (it) => {
+      schemaOf(it, 'VariableData').contains = { type: 'string' }
+    },
+  ),
   breaking(
     'an operation without security requires a key',
     /`getRun` no longer accepts calls without a key/,

@@ -161,10 +161,12 @@ export class Deployments implements WorkflowRegistry {
     return { ...content, directory: row.directory }
   }
 
-  /** The workflows whose new version in the snapshot would break their callers. */
+  /** The workflows whose new version in the snapshot, or absence from it, would break their callers. */
   findBreakingVersions({ workflows }: Snapshot, accountId: string | null): Promise<BreakingVersion[]> {
-    const current = accountId === null ? this.#installation : this.current(accountId)
-    return findBreakingVersions(this.#store.read, current, workflows, accountId, this.#now())
+    const deployed = new Workflows(workflows)
+    const [current, next] =
+      accountId === null ? [this.#installation, deployed] : [this.current(accountId), this.#installation.with(deployed)]
+    return findBreakingVersions(this.#store.read, current, next, accountId, this.#now())
   }
 
   /** Whether the snapshot is what was deployed last, even if it was rolled back. */

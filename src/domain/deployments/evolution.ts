@@ -15,13 +15,14 @@ import { Workflows } from '../workflows/workflows.ts'
 
 type Described = Pick<Workflow, 'id' | 'version' | 'variables' | 'output'>
 
-/** A workflow whose new version breaks its callers. */
+/** A workflow whose new version, or removal, breaks its callers. */
 export interface BreakingVersion {
   id: string
   before: string
-  after: string
+  /** `null` if the workflow was removed. */
+  after: string | null
   changes: Sentence[]
-  /** API keys with calls that the new version would refuse, and how many of the calls that were examined. */
+  /** API keys with calls that would be refused, and how many of the calls that were examined. */
   callers: { name: string; calls: number }[]
 }
 
@@ -46,28 +47,14 @@ export function compareWorkflows(before: Described, after: Described): Sentence[
   return toSentences(changes, { paths: {} } as Document)
 }
 
-/** Writes what has the same meaning in one form, which the comparison knows from OpenAPI documents. */
+/** A reference with other keywords beside it applies with them, while OpenAPI lets them replace those of its target. */
 function prepare(schema: unknown): JsonSchema {
   if (Array.isArray(schema)) return schema.map(prepare) as unknown as JsonSchema
   if (typeof schema !== 'object' || schema === null) return schema as unknown as JsonSchema
-  const prepared = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, prepare(value)]))
-  if (typeof prepared.properties === 'object' && prepared.properties !== null) {
-    const members = Object.entries(prepared.properties)
-    prepared.properties = Object.fromEntries(members.map(([name, value]) => [name, refuseNothing(value)])) as never
-  }
-  if ('items' in prepared) prepared.items = refuseNothing(prepared.items)
-  const applicators = ['$ref', 'allOf', 'anyOf', 'oneOf', 'if', 'patternProperties', 'additionalProperties']
-  const isPlain = applicators.every((name) => !(name in prepared))
-  if (isPlain && (prepared.unevaluatedProperties as unknown) === false) {
-    delete prepared.unevaluatedProperties
-    prepared.additionalProperties = false as never
-  }
-  return prepared
-}
-
-/** The schema `false` allows no value. */
-function refuseNothing(schema: unknown): JsonSchema {
-  return (schema === false ? { not: {} } : schema) as JsonSchema
+  const { $ref, ...others } = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, prepare(value)]))
+  if (typeof $ref !== 'string') return { ...others, ...($ref !== undefined && { $ref }) } as JsonSchema
+  if (Object.keys(others).length === 0) return { $ref }
+  return { ...others, allOf: [...((others.allOf as unknown as unknown[]) ?? []), { $ref }] }
 }
 
 /** Definitions are compared where they are used. */
@@ -94,32 +81,38 @@ export function describeBreaking(breaking: readonly BreakingVersion[]): string[]
   return breaking.flatMap(({ id, before, after, changes, callers }) => {
     const versions = before === after ? `still has the version ${after}` : `has the version ${after} after ${before}`
     return [
-      `The workflow ${id} ${versions}, but breaks its callers:`,
+      after === null
+        ? `The workflow ${id} is missing, which breaks its callers:`
+        : `The workflow ${id} ${versions}, but breaks its callers:`,
       ...changes.map(({ text, reason }) => `  ${text} ${reason}`),
       ...callers.map(({ name, calls }) => {
         return `  The API key "${name}" made ${calls} ${calls === 1 ? 'call' : 'calls'} in the last 30 days that would be refused.`
       }),
-      `Set its version to ${nextMajor(before)}, or keep what its callers use.`,
+      after === null
+        ? 'Keep it, or use `--allow-breaking`.'
+        : `Set its version to ${nextMajor(before)}, or keep what its callers use.`,
     ]
   })
 }
 
-/** The workflows whose new version breaks callers of the one that they call now. */
+/** Of the workflows that callers see now, those whose new version or removal breaks them. */
 export async function findBreakingVersions(
   reader: Transaction,
   current: Workflows,
-  next: readonly Workflow[],
+  next: Workflows,
   accountId: string | null,
   now: number,
 ): Promise<BreakingVersion[]> {
   const found: BreakingVersion[] = []
-  for (const after of next) {
-    const before = current.get(after.id)
-    if (!before || raisesMajor(before.version, after.version)) continue
-    const changes = compareWorkflows(before, after).filter(({ kind }) => kind === 'breaking')
-    if (changes.length === 0) continue
-    const callers = await findBrokenCallers(reader, before, after, accountId, now)
-    found.push({ id: after.id, before: before.version, after: after.version, changes, callers })
+  for (const before of current.list()) {
+    const after = next.get(before.id)
+    if (after && raisesMajor(before.version, after.version)) continue
+    const changes = after ? compareWorkflows(before, after).filter(({ kind }) => kind === 'breaking') : []
+    // The comparison does not see everything that validation depends on, such as defaults that others exclude.
+    const isKept = after && isDeepStrictEqual(before.variables, after.variables)
+    const callers = isKept ? [] : await findBrokenCallers(reader, before, after, accountId, now)
+    if (changes.length === 0 && callers.length === 0) continue
+    found.push({ id: before.id, before: before.version, after: after?.version ?? null, changes, callers })
   }
   return found
 }
@@ -147,17 +140,20 @@ async function* findCalls(reader: Transaction, accountId: string, workflowId: st
 async function findBrokenCallers(
   reader: Transaction,
   before: Workflow,
-  after: Workflow,
+  after: Workflow | undefined,
   accountId: string | null,
   now: number,
 ): Promise<BreakingVersion['callers']> {
   const keys = (await reader.all(findKeys, [])).filter((key) => accountId === null || key.account_id === accountId)
   const firstId = firstIdAt(now - examinedDays * dayMilliseconds)
-  const workflows = new Workflows([after])
+  const [was, is] = [new Workflows([before]), after && new Workflows([after])]
   const broken = new Map<string, number>()
   for (const account of new Set(keys.map((key) => key.account_id))) {
-    for await (const { key, variables } of findCalls(reader, account, after.id, firstId)) {
-      if (!fits(workflows, after.id, before, JSON.parse(variables))) broken.set(key, (broken.get(key) ?? 0) + 1)
+    for await (const { key, variables } of findCalls(reader, account, before.id, firstId)) {
+      const call = JSON.parse(variables)
+      // What an earlier version accepted may be refused already.
+      if (is && (fits(is, before, call) || !isAccepted(was, before.id, structuredClone(call)))) continue
+      broken.set(key, (broken.get(key) ?? 0) + 1)
     }
   }
   return keys.flatMap(({ id, name }) => {
@@ -167,10 +163,10 @@ async function findBrokenCallers(
 }
 
 /** Stored variables have the defaults of the old schema filled in, which the caller may not have sent. */
-function fits(workflows: Workflows, id: string, before: Workflow, variables: Record<string, unknown>): boolean {
+function fits(workflows: Workflows, before: Workflow, variables: Record<string, unknown>): boolean {
   const members = Object(before.variables.properties) as Record<string, JsonSchema>
   const sent = Object.entries(variables).filter(([name, value]) => !isDeepStrictEqual(members[name]?.default, value))
-  return [variables, Object.fromEntries(sent)].some((each) => isAccepted(workflows, id, structuredClone(each)))
+  return [variables, Object.fromEntries(sent)].some((each) => isAccepted(workflows, before.id, structuredClone(each)))
 }
 
 /** Stored variables have masked secrets, whose values cannot be checked. */

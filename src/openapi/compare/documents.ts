@@ -7,9 +7,10 @@ import {
   type SecurityRequirement,
 } from '../document.ts'
 import { bodyBytesMax } from '../served-operations.ts'
+import { typeOf } from './alternatives.ts'
 import { compareDocumentation, compareKeywords } from './keywords.ts'
 import { type Change, type Direction, expand, isSame, memberNames, type Node, Place, reasons } from './place.ts'
-import { compareSchemas, typeOf } from './schemas.ts'
+import { compareSchemas } from './schemas.ts'
 
 export function compareDocuments(before: Document, after: Document): Change[] {
   const changes: Change[] = []

@@ -82,9 +82,11 @@ export class Place {
   }
 }
 
-/** The schema `true`, like a missing one, allows everything. */
+/** The schema `true`, like a missing one, allows everything; `false` allows nothing. */
 export function followNode(document: Document, node: unknown): Resolved<Node> {
-  return follow<Node>(document, node === true ? {} : (node ?? {}))
+  const found = follow<unknown>(document, node ?? {})
+  const value = typeof found.value === 'boolean' ? (found.value ? {} : { not: {} }) : found.value
+  return { value: value as Node, pointer: found.pointer }
 }
 
 /** Replaces every reference in a value by its target, except a reference that is inside its own target. */

@@ -1,24 +1,45 @@
 /** Compares the values that a schema allows, in requests and in responses. */
 import type { Document, Resolved } from '../document.ts'
-import { parsePointer } from '../json-pointer.ts'
-import { compareConstraints, compareKeywords, formatValue, judge } from './keywords.ts'
-import { type Direction, followNode, isSame, memberNames, type Node, type Place, reasons } from './place.ts'
+import {
+  componentName,
+  constantsOf,
+  flatten,
+  listAlternatives,
+  overlaps,
+  pairAlternatives,
+  typeOf,
+} from './alternatives.ts'
+import { compareConstraints, compareKeywords, documentation, formatValue, judge } from './keywords.ts'
+import { type Direction, expand, followNode, isSame, memberNames, type Node, Place, reasons } from './place.ts'
 
-/** @param open pointers of the components being compared: a recursive schema is compared once. */
+/** What a comparison is within. */
+interface Scope {
+  /** The pairs of schemas that are being compared: recursive ones are compared once. */
+  open: readonly { before: unknown; after: unknown; fillsDefaults: boolean }[]
+  /** Validation fills defaults in, except within alternatives. */
+  fillsDefaults: boolean
+}
+
 export function compareSchemas(
   place: Place,
   direction: Direction,
   before: unknown,
   after: unknown,
-  open: readonly string[] = [],
+  { open, fillsDefaults }: Scope = { open: [], fillsDefaults: true },
 ): void {
-  const [was, is] = place.follow(before, after)
-  if (is.pointer !== undefined && open.includes(is.pointer)) return
+  const isOpen = open.some(
+    (pair) => pair.before === before && pair.after === after && pair.fillsDefaults === fillsDefaults,
+  )
+  if (isOpen) return
+  const found = place.follow(before, after)
+  const [was, is] = [flatten(place.before, found[0]), flatten(place.after, found[1])]
   const at = inComponent(place, is)
   compareKeywords(at, 'schema', was.value, is.value)
+  if (allowsNothing(was) || allowsNothing(is)) return compareEmptiness(at, direction, was, is)
   compareDefaults(at, direction, was.value, is.value)
   compareAccess(at, direction, was.value, is.value)
   compareDiscriminators(at, was.value, is.value)
+  if (!constrainSame(place, before, after)) compareExclusion(at, direction, was, is)
   const pairing = pairAlternatives(listAlternatives(place.before, was), listAlternatives(place.after, is))
   for (const { label } of pairing.removed) noteRemovedValue(at, direction, label)
   // Clients skip unknown types of objects if a discriminator distinguishes them.
@@ -27,12 +48,62 @@ export function compareSchemas(
     if (isSkipped) at.note('added', `can also be \`${label}\``)
     else noteAddedValue(at, direction, label)
   }
+  const hasBranches = [was, is].some(({ value }) => value.oneOf !== undefined || value.anyOf !== undefined)
+  const scope = {
+    open: [...open, { before, after, fillsDefaults }],
+    fillsDefaults: fillsDefaults && !hasBranches,
+  }
   for (const [one, other] of pairing.pairs) {
     const branch = other.pointer === is.pointer ? at : inComponent(at, other)
-    if (branch !== at && open.includes(other.pointer ?? '')) continue
     if (branch !== at) compareKeywords(branch, 'schema', one.value, other.value)
-    compareValues(branch, direction, one.value, other.value, [...open, is.pointer ?? '', other.pointer ?? ''])
+    compareValues(branch, direction, one.value, other.value, scope)
   }
+}
+
+function allowsNothing({ value }: Resolved<Node>): boolean {
+  return isSame(value.not, {})
+}
+
+function compareEmptiness(place: Place, direction: Direction, was: Resolved<Node>, is: Resolved<Node>): void {
+  if (allowsNothing(was) && allowsNothing(is)) return
+  if (allowsNothing(is)) place.note(...judge('narrower', direction, 'can have no value'))
+  else place.note(...judge('wider', direction, 'can have a value'))
+}
+
+/**
+ * Of alternatives in `oneOf` exactly one must match. Where they overlap, a wider one allows fewer values and a narrower
+ * one more: then any change can break clients.
+ */
+function compareExclusion(place: Place, direction: Direction, was: Resolved<Node>, is: Resolved<Node>): void {
+  const overlap = direction === 'request' ? overlaps(place.after, is) : overlaps(place.before, was)
+  if (overlap) place.note(...judge('unknown', direction, 'has changed alternatives in `oneOf` that overlap'))
+  const [before, after] = [was.value, is.value]
+  for (const keyword of ['unevaluatedProperties', 'unevaluatedItems']) {
+    if (before[keyword] === undefined && after[keyword] === undefined) continue
+    place.note(...judge('unknown', direction, `has changes beside \`${keyword}\``))
+  }
+}
+
+/** Whether both schemas differ in documentation only. */
+function constrainSame(place: Place, before: unknown, after: unknown): boolean {
+  return isSame(constraintsIn(expand(place.before, before)), constraintsIn(expand(place.after, after)))
+}
+
+const ofNames = ['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']
+const ofData = ['const', 'enum', 'default']
+
+function constraintsIn(schema: unknown, areNames = false): unknown {
+  if (Array.isArray(schema)) return schema.map((each) => constraintsIn(each))
+  if (typeof schema !== 'object' || schema === null) return schema
+  const kept = Object.entries(schema).filter(([name]) => areNames || !documentation.includes(name))
+  return Object.fromEntries(
+    kept.map(([name, value]) => {
+      return [
+        name,
+        !areNames && ofData.includes(name) ? value : constraintsIn(value, !areNames && ofNames.includes(name)),
+      ]
+    }),
+  )
 }
 
 function inComponent(place: Place, { pointer }: Resolved<Node>): Place {
@@ -72,18 +143,31 @@ function compareDiscriminators(place: Place, before: Node, after: Node): void {
   place.note('breaking', is ? 'has a different `discriminator`' : 'no longer has a `discriminator`', reasons.missing)
 }
 
-function compareValues(place: Place, direction: Direction, before: Node, after: Node, open: readonly string[]): void {
-  if (!compareTypes(place, direction, typeOf(before), typeOf(after))) return
+function compareValues(place: Place, direction: Direction, before: Node, after: Node, scope: Scope): void {
+  const isLimited = [before, after].every((schema) => constantsOf(schema) !== undefined)
+  if (!isLimited && !compareTypes(place, direction, typeOf(before), typeOf(after))) return
   compareConstants(place, direction, before, after)
   compareConstraints(place, direction, before, after)
+  const keywords = ['properties', 'required', 'additionalProperties']
   // A schema that allows anything has no members to lose.
-  if (typeOf(after) !== undefined || after.properties) compareMembers(place, direction, before, after, open)
-  const nested = { items: 'an item of', contentSchema: 'the content of' }
-  for (const [keyword, words] of Object.entries(nested)) {
-    if (before[keyword] === undefined && after[keyword] === undefined) continue
-    const inner = place.below(`${words} ${place.subject}`, keyword)
-    compareSchemas(inner, direction, before[keyword], after[keyword], open)
+  if (typeOf(after) !== undefined || keywords.some((keyword) => keyword in after))
+    compareMembers(place, direction, before, after, scope)
+  compareItems(place, direction, before, after, scope)
+  if (before.contentSchema === undefined && after.contentSchema === undefined) return
+  const content = place.below(`the content of ${place.subject}`, 'contentSchema')
+  compareSchemas(content, direction, before.contentSchema, after.contentSchema, scope)
+}
+
+/** `items` applies to those that `prefixItems` does not describe. */
+function compareItems(place: Place, direction: Direction, before: Node, after: Node, scope: Scope): void {
+  const [first = [], firstNow = []] = [before.prefixItems, after.prefixItems] as (unknown[] | undefined)[]
+  for (let at = 0; at < Math.max(first.length, firstNow.length); at++) {
+    const item = place.below(`item ${at + 1} of ${place.subject}`, 'prefixItems', String(at))
+    const [was, is] = [at < first.length ? first[at] : before.items, at < firstNow.length ? firstNow[at] : after.items]
+    compareSchemas(item, direction, was, is, scope)
   }
+  if (before.items === undefined && after.items === undefined) return
+  compareSchemas(place.below(`an item of ${place.subject}`, 'items'), direction, before.items, after.items, scope)
 }
 
 /** Returns whether the types overlap, so that comparing the values makes sense. */
@@ -100,46 +184,75 @@ function compareTypes(place: Place, direction: Direction, was?: string, is?: str
 }
 
 function compareConstants(place: Place, direction: Direction, was: Node, is: Node): void {
-  const [before, after] = [listConstants(was), listConstants(is)]
+  const [before, after] = [constantsOf(was), constantsOf(is)]
+  const format = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
   if (before && after) {
-    for (const value of before) if (!after.includes(value)) noteRemovedValue(place, direction, value)
-    for (const value of after) if (!before.includes(value)) noteAddedValue(place, direction, value)
+    const isIn = (list: unknown[], value: unknown) => list.some((each) => isSame(each, value))
+    for (const value of before) if (!isIn(after, value)) noteRemovedValue(place, direction, format(value))
+    for (const value of after) if (!isIn(before, value)) noteAddedValue(place, direction, format(value))
   } else if (before || after) {
-    const list = (after ?? before ?? []).map((value) => `\`${value}\``).join(', ')
+    const list = (after ?? before ?? []).map((value) => `\`${format(value)}\``).join(', ')
     const predicate = after ? `must be one of ${list}` : `is no longer limited to ${list}`
     place.note(...judge(after ? 'narrower' : 'wider', direction, predicate))
   }
 }
 
-function listConstants({ const: constant, enum: values }: Node): string[] | undefined {
-  const list = constant !== undefined ? [constant] : (values as unknown[] | undefined)
-  return list?.map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))
-}
-
-function compareMembers(place: Place, direction: Direction, before: Node, after: Node, open: readonly string[]): void {
+function compareMembers(place: Place, direction: Direction, before: Node, after: Node, scope: Scope): void {
   const [was, is] = [readMembers(before), readMembers(after)]
-  for (const name of memberNames(was.properties, is.properties)) {
+  const isRequest = direction === 'request'
+  const needs = (document: Document, { properties, required }: Members, name: string) => {
+    const isFilled = isRequest && scope.fillsDefaults && Object.hasOwn(properties, name)
+    return required.includes(name) && !(isFilled && followNode(document, properties[name]).value.default !== undefined)
+  }
+  for (const name of memberNames({ ...was.properties, ...toNames(was) }, { ...is.properties, ...toNames(is) })) {
     const at = place.below(memberSubject(place.subject, name), 'properties', name)
     const inParent = at.with({ subject: place.subject })
-    if (!(name in is.properties)) {
-      const [verb, reason] = direction === 'request' ? ['accepts', reasons.rejected] : ['has', reasons.missing]
-      place.note('breaking', `no longer ${verb} the member \`${name}\``, reason)
-    } else if (!(name in was.properties)) {
-      noteNewMember(inParent, direction, name, was.additional !== false, is.required.includes(name))
-    } else {
-      compareRequired(inParent, direction, name, was.required.includes(name), is.required.includes(name))
-      compareSchemas(at, direction, was.properties[name], is.properties[name], open)
-    }
+    const [wasNeeded, isNeeded] = [needs(place.before, was, name), needs(place.after, is, name)]
+    const [wasDeclared, isDeclared] = [was, is].map(({ properties }) => Object.hasOwn(properties, name))
+    const [wasSchema, isSchema] = [was, is].map(({ properties, others }) =>
+      Object.hasOwn(properties, name) ? properties[name] : others,
+    )
+    if (wasDeclared && !isDeclared) {
+      const isAccepted = isRequest && is.others !== false && accepts(at, wasSchema, isSchema, scope)
+      const [verb, reason] = isRequest ? ['accepts', reasons.rejected] : ['has', reasons.missing]
+      if (!isAccepted) {
+        inParent.note('breaking', `no longer ${verb} the member \`${name}\``, reason)
+        continue
+      }
+      inParent.note('changed', `no longer describes the member \`${name}\``)
+    } else if (isDeclared && !wasDeclared) {
+      noteNewMember(inParent, direction, name, {
+        isRequired: isNeeded && !wasNeeded,
+        isCompatible: was.others === false || accepts(at, wasSchema, isSchema, scope),
+      })
+      continue
+    } else if (isDeclared) compareSchemas(at, direction, wasSchema, isSchema, scope)
+    compareRequired(inParent, direction, name, wasNeeded, isNeeded)
   }
-  compareAdditional(place, direction, was.additional, is.additional, open)
+  compareAdditional(place, direction, was.additional, is.additional, scope)
 }
 
-function readMembers({ properties, required, additionalProperties }: Node) {
+/** Whether requests may have each value that they could have before. */
+function accepts(place: Place, before: unknown, after: unknown, scope: Scope): boolean {
+  const probe = new Place(place.before, place.after, [], place.location)
+  compareSchemas(probe, 'request', before, after, scope)
+  return !probe.changes.some(({ kind }) => kind === 'breaking')
+}
+
+type Members = ReturnType<typeof readMembers>
+
+function readMembers({ properties, required, additionalProperties, unevaluatedProperties }: Node) {
   return {
     properties: (properties ?? {}) as Record<string, unknown>,
     required: (required ?? []) as string[],
     additional: additionalProperties ?? true,
+    /** The schema of members that are not declared. */
+    others: additionalProperties ?? unevaluatedProperties ?? true,
   }
+}
+
+function toNames({ required }: Members): Record<string, true> {
+  return Object.fromEntries(required.map((name) => [name, true]))
 }
 
 /** `Run` → `Run.id`; a subject that is not a name is described. */
@@ -152,13 +265,12 @@ function noteNewMember(
   place: Place,
   direction: Direction,
   name: string,
-  wasAccepted: boolean,
-  isRequired: boolean,
+  { isRequired, isCompatible }: { isRequired: boolean; isCompatible: boolean },
 ): void {
   if (direction === 'response') return place.note('added', `has the new member \`${name}\``)
   if (isRequired) return place.note('breaking', `requires the new member \`${name}\``, reasons.rejected)
-  if (!wasAccepted) return place.note('added', `accepts the new member \`${name}\``)
-  place.note('breaking', `defines the member \`${name}\`, which it accepted before with any value`, reasons.rejected)
+  if (isCompatible) return place.note('added', `accepts the new member \`${name}\``)
+  place.note('breaking', `defines the member \`${name}\`, which it accepted before with other values`, reasons.rejected)
 }
 
 function compareRequired(place: Place, direction: Direction, name: string, was: boolean, is: boolean): void {
@@ -172,17 +284,11 @@ function compareRequired(place: Place, direction: Direction, name: string, was: 
   place.note(kind, predicate, kind === 'breaking' ? reason : '')
 }
 
-function compareAdditional(
-  place: Place,
-  direction: Direction,
-  was: unknown,
-  is: unknown,
-  open: readonly string[],
-): void {
+function compareAdditional(place: Place, direction: Direction, was: unknown, is: unknown, scope: Scope): void {
   if (was !== false && is !== false) {
     if (was === true && is === true) return
     const at = place.below(`any undeclared member of ${place.subject}`, 'additionalProperties')
-    return compareSchemas(at, direction, was, is, open)
+    return compareSchemas(at, direction, was, is, scope)
   }
   if (was === is) return
   if (direction === 'response') {
@@ -191,94 +297,4 @@ function compareAdditional(
   }
   const predicate = `${is === false ? 'no longer accepts' : 'accepts'} undeclared members`
   place.note(...judge(is === false ? 'narrower' : 'wider', direction, predicate))
-}
-
-// The alternatives that a schema allows (`oneOf`, `anyOf`, a list of types), and which of two versions correspond.
-
-interface Alternative extends Resolved<Node> {
-  /** The name of its component, or its type. */
-  label: string
-}
-
-/** The last step of a pointer, which names the component. */
-function componentName(pointer: string): string {
-  return parsePointer(pointer).at(-1) ?? ''
-}
-
-function listAlternatives(document: Document, schema: Resolved<Node>): Alternative[] {
-  const { oneOf, anyOf, ...rest } = schema.value
-  const branches = (oneOf ?? anyOf) as unknown[] | undefined
-  if (branches) {
-    // Other keywords apply to each branch, except documentation and those that describe the choice.
-    const { description, summary, title, example, examples, deprecated, discriminator, default: _, ...shared } = rest
-    return branches.flatMap((branch) => {
-      const resolved = followNode(document, branch)
-      return listAlternatives(document, { ...resolved, value: mergeSchemas(shared, resolved.value) })
-    })
-  }
-  const { type } = schema.value
-  if (Array.isArray(type))
-    return type.map((each) => label({ value: { ...schema.value, type: each }, pointer: undefined }))
-  return [label(schema)]
-}
-
-function mergeSchemas(shared: Node, branch: Node): Node {
-  const properties = { ...(shared.properties as Node), ...(branch.properties as Node) }
-  const required = [...new Set([shared.required, branch.required].flatMap((it) => (it ?? []) as string[]))]
-  return {
-    ...shared,
-    ...branch,
-    ...(Object.keys(properties).length > 0 && { properties }),
-    ...(required.length > 0 && { required }),
-  }
-}
-
-function label(schema: Resolved<Node>): Alternative {
-  const name = schema.pointer === undefined ? undefined : componentName(schema.pointer)
-  return { ...schema, label: name ?? typeOf(schema.value) ?? 'anything' }
-}
-
-/** The declared type, or the type of the constants. */
-export function typeOf({ type, const: constant, enum: values }: Node): string | undefined {
-  if (typeof type === 'string') return type
-  const [value] = constant !== undefined ? [constant] : ((values as unknown[] | undefined) ?? [])
-  if (value === undefined) return undefined
-  return value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value
-}
-
-/** The constant member that distinguishes alternatives, as `type: status`. */
-function tagOf({ properties }: Node): string | undefined {
-  for (const [name, member] of Object.entries((properties ?? {}) as Record<string, Node>)) {
-    if (typeof member.const === 'string') return `${name}: ${member.const}`
-  }
-  return undefined
-}
-
-interface Pairing {
-  pairs: [Alternative, Alternative][]
-  removed: Alternative[]
-  added: Alternative[]
-}
-
-/** Pairs by component, then by tag, then by type. If one is left on each side, they are a pair too. */
-function pairAlternatives(before: Alternative[], after: Alternative[]): Pairing {
-  const pairs: Pairing['pairs'] = []
-  let [removed, added] = [before, after]
-  const keys = [
-    (it: Alternative) => it.pointer,
-    (it: Alternative) => tagOf(it.value),
-    (it: Alternative) => (tagOf(it.value) ? undefined : typeOf(it.value)),
-  ]
-  for (const key of keys) {
-    for (const one of removed) {
-      const other = key(one) === undefined ? undefined : added.find((it) => key(it) === key(one))
-      if (!other) continue
-      pairs.push([one, other])
-      removed = removed.filter((it) => it !== one)
-      added = added.filter((it) => it !== other)
-    }
-  }
-  const [one, other] = [removed[0], added[0]]
-  if (!one || !other || removed.length > 1 || added.length > 1) return { pairs, removed, added }
-  return { pairs: [...pairs, [one, other]], removed: [], added: [] }
 }

@@ -14,11 +14,12 @@ const variables = (properties: Record<string, JsonSchema>, more: JsonSchema = {}
   return { type: 'object', additionalProperties: false, properties, ...more }
 }
 
-const before = variables({
+const members: Record<string, JsonSchema> = {
   size: { type: 'integer' },
   unit: { type: 'string', default: 'cm' },
   token: { type: 'string', minLength: 4, writeOnly: true },
-})
+}
+const before = variables(members)
 /** Bounds the size, drops the unit, and gives the secret a rule that its mask does not fulfil. */
 const after = variables({
   size: { type: 'integer', maximum: 10 },
@@ -100,9 +101,28 @@ describe.each(stores)('on the store "$name"', (kind) => {
       expect(deployments.findBreakingVersions(snapshot, account)).resolves.toEqual([])
     await none(snapshotOf('2.0.0', after))
     await none(snapshotOf('1.1.0', before))
-    await none({ ...snapshot, workflows: [] })
+    const removed = { ...snapshot, workflows: [] }
+    expect(await deployments.findBreakingVersions(removed, null)).toEqual([
+      {
+        id: 'measure',
+        before: '1.0.0',
+        after: null,
+        changes: [],
+        callers: [
+          { name: 'large', calls: 3 },
+          { name: 'small', calls: 2 },
+        ],
+      },
+    ])
+    // The account still sees the installation's workflow.
+    await none(removed, accountId)
+    // The schemas do not show it: the new default is invalid.
+    const invalid = variables({ ...members, length: { type: 'integer', default: 'none' } })
+    const [withDefault] = await deployments.findBreakingVersions(snapshotOf('1.1.0', invalid), null)
+    expect(withDefault).toMatchObject({ changes: [], callers: [{ calls: 3 }, { calls: 2 }] })
     const another = await newAccount(domain)
     const [ofAnother] = await deployments.findBreakingVersions(snapshotOf('1.1.0', after), another.accountId)
     expect(ofAnother).toMatchObject({ id: 'measure', callers: [] })
+    await none(removed, another.accountId)
   })
 })
