@@ -67,6 +67,27 @@ test('each workflow is a tool with its schemas', async () => {
   }
 })
 
+test('a response names the document, and closes the connection when the client asks for it', async () => {
+  const account = await service.createAccount()
+  for (const headers of [withKey(account), {}]) {
+    const response = await post({ ...headers, Connection: 'close' })
+    expect(response.headers.get('X-Document-Hash')).toMatch(/^[\w-]+$/)
+    expect(response.headers.get('Connection')).toBe('close')
+    await response.text()
+  }
+})
+
+test('malformed parameters are invalid parameters', async () => {
+  const account = await service.createAccount()
+  for (const params of [undefined, {}, { name: 1 }, { name: 'greet', arguments: [] }]) {
+    const response = await post(withKey(account), { jsonrpc: '2.0', id: 7, method: 'tools/call', params })
+    const { id, error } = (await response.json()) as { id: number; error: { code: number; message: string } }
+    expect([id, error.code]).toEqual([7, -32602])
+    expect(error.message).toMatch(/^params/)
+    expect(error.message.length).toBeLessThan(200)
+  }
+})
+
 test('a call queues a run of the caller, and returns its output as structured content', async () => {
   const account = await service.createAccount()
   const client = await connect(account.key)

@@ -1,6 +1,8 @@
 /** An MCP server for one request: the caller's workflows as tools. A call queues a run and follows it to its end. */
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import {
   CallToolRequestSchema,
@@ -14,12 +16,14 @@ import type { Request, RequestHandler, Response } from 'express'
 import { readBody } from '../../contract/body.ts'
 import type { Exchange } from '../../contract/exchange.ts'
 import { invalidBody, Problem } from '../../contract/problem.ts'
+import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Principal } from '../../domain/api-keys/api-key.ts'
 import type { WorkflowRegistry } from '../../domain/deployments/deployments.ts'
 import type { RunFeed } from '../../domain/run-api/run-feed.ts'
 import type { QueueResult, Runs } from '../../domain/run-api/runs.ts'
 import type { Run, RunEvent } from '../../domain/runs/run.ts'
 import { isFinal } from '../../domain/runs/run-state.ts'
+import { readSized } from '../../domain/sized.ts'
 import type { JsonSchema, Workflow } from '../../domain/workflows/workflow.ts'
 import { executionContract } from '../../openapi/served-documents.ts'
 import { bodyBytesMax, type Operation } from '../../openapi/served-operations.ts'
@@ -39,6 +43,8 @@ interface ToolCaller {
   /** Whether the API key would be accepted now. */
   stillAuthenticated(): Promise<boolean>
   logError(error: unknown): void
+  /** See `TenantRequest.reserve`. */
+  reserve: Reserve
 }
 
 const toolsPerPage = 100
@@ -97,9 +103,19 @@ function toTool({ id, title, description, variables, output, deprecated }: Workf
     name: id,
     title,
     description: notes.join('\n\n'),
-    inputSchema: { ...variables, type: 'object' } as Tool['inputSchema'],
-    outputSchema: (isObject(output) ? output : wrapped(output)) as NonNullable<Tool['outputSchema']>,
+    inputSchema: toToolSchema({ ...variables, type: 'object' } as JsonSchema) as Tool['inputSchema'],
+    outputSchema: toToolSchema(isObject(output) ? output : wrapped(output)) as NonNullable<Tool['outputSchema']>,
   }
+}
+
+const names = ['constructor', '__proto__', 'prototype']
+
+/** The SDK's clients refuse a list of tools with such a member directly in the schema of one. */
+function toToolSchema(schema: JsonSchema): JsonSchema {
+  if (!names.some((name) => Object.hasOwn(Object(schema.properties), name))) return schema
+  const { $schema, $defs, definitions, ...rest } = schema
+  const kept = { $schema, $defs, definitions } as unknown as JsonSchema
+  return { ...kept, type: 'object', allOf: [rest] } as unknown as JsonSchema
 }
 
 function isObject({ type }: JsonSchema): boolean {
@@ -115,7 +131,7 @@ function wrapped({ $schema: _, $defs, definitions, ...output }: JsonSchema): Jso
 /** Follows the run until it ends, the client disconnects, or the service stops. */
 async function follow(
   { runs, feed }: ToolDependencies,
-  { principal, stillAuthenticated }: ToolCaller,
+  { principal, stillAuthenticated, reserve }: ToolCaller,
   { id }: Run,
   signal: AbortSignal,
   report: (event: RunEvent) => Promise<void>,
@@ -124,7 +140,8 @@ async function follow(
     if (!(await stillAuthenticated())) throw new McpError(ErrorCode.InvalidRequest, `Unauthorized. Run ${id} goes on.`)
     if (event) await report(event)
   }
-  return runs.get(principal.accountId, id)
+  const found = await runs.measure(principal.accountId, id)
+  return found && readSized(reserve, found)
 }
 
 /** Progress must increase with each notification, also for events without progress and in another attempt. */
@@ -195,6 +212,7 @@ export function mcpHandler(dependencies: McpDependencies): RequestHandler {
 
 async function serve(dependencies: McpDependencies, request: Request, response: Response): Promise<void> {
   const exchange: Exchange<Principal> = response.locals.exchange
+  response.set('X-Document-Hash', executionContract.documentHash)
   if (request.method !== 'POST')
     throw new Problem({ kind: 'method-not-allowed', detail: 'This path has POST.' }, { Allow: 'POST' })
   // Browsers send it with every request of a page, also of one whose name leads to this service (DNS rebinding).
@@ -210,10 +228,51 @@ async function serve(dependencies: McpDependencies, request: Request, response: 
   if (!caller.hasScopes(needed)) return refuse(response, 403)
   const stillAuthenticated = async () => (await dependencies.apiKeys.authenticate(credential)) !== undefined
   const logError = (err: unknown) => exchange.logError('tool call failed', { err })
-  const server = createToolServer(dependencies, { principal, stillAuthenticated, logError })
-  const transport = new StreamableHTTPServerTransport({})
+  const schema = schemasByMethod[String(method)]
+  const checked = schema?.safeParse(body?.value)
+  const { id } = Object(body?.value) as { id?: unknown }
+  if (checked && !checked.success && (typeof id === 'string' || typeof id === 'number')) {
+    const [{ path, message: reason } = { path: [], message: 'is invalid' }] = checked.error.issues
+    const error = { code: ErrorCode.InvalidParams, message: `${path.join('.') || 'The message'}: ${reason}` }
+    response.json({ jsonrpc: '2.0', id, error })
+    return
+  }
+  // Memory stays reserved until the client has read the result; the turn of other accounts does not wait for that.
+  const endTurn = () => exchange.tenant?.endTurn()
+  const reserve: Reserve = (bytes) => {
+    const granted = exchange.tenant?.reserve(bytes * copiesOfOutput)
+    if (granted) return granted.then(endTurn)
+    endTurn()
+    return undefined
+  }
+  const server = createToolServer(dependencies, { principal, stillAuthenticated, logError, reserve })
+  const transport = new WebStandardStreamableHTTPServerTransport({})
   // A client that disconnects ends the wait; the run goes on.
   response.once('close', () => void server.close().catch(logError))
   await server.connect(transport as Transport)
-  await transport.handleRequest(request, response, body?.value)
+  await respond(response, await transport.handleRequest(toWebRequest(request), { parsedBody: body?.value }))
+}
+
+const schemasByMethod: Record<string, typeof CallToolRequestSchema | typeof ListToolsRequestSchema> = {
+  'tools/list': ListToolsRequestSchema,
+  'tools/call': CallToolRequestSchema,
+}
+
+/** A result has the output as structured content and as text, and is itself written as JSON. */
+const copiesOfOutput = 3
+
+function toWebRequest({ method, headers }: Request): globalThis.Request {
+  const sent = Object.entries(headers).map(([name, value]): [string, string] => [name, String(value)])
+  return new globalThis.Request('http://localhost/mcp', { method, headers: sent })
+}
+
+/** Reads no more of the answer than the client does. */
+async function respond(response: Response, { status, headers, body }: globalThis.Response): Promise<void> {
+  response.status(status)
+  // The client may have asked to close the connection.
+  for (const [name, value] of headers) if (name !== 'connection') response.setHeader(name, value)
+  response.flushHeaders()
+  if (!body) return void response.end()
+  // A client that disconnects destroys the response.
+  await pipeline(Readable.fromWeb(body as never), response).catch(() => {})
 }
