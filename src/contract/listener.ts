@@ -76,6 +76,10 @@ export async function listen(
     // RFC 9112, section 3.2.
     const isValidHost = headers.host === undefined ? httpVersion !== '1.1' : hostPattern.test(headers.host)
     if (!isValidHost) return refuseClient({ code: 'INVALID_HOST' }, { socket, documentHash })
+    // Node decodes `chunked` only, and would pass on the rest as if it were not encoded (RFC 9112, section 6.1).
+    const encoding = headers['transfer-encoding']
+    if (encoding !== undefined && encoding.trim().toLowerCase() !== 'chunked')
+      return refuseClient({ code: 'TRANSFER_ENCODING' }, { socket, documentHash })
     connections.set(socket, response)
     if (isDraining) response.setHeader('Connection', 'close')
     request.url = toOriginForm(url)
@@ -242,6 +246,7 @@ const malformed: ClientError = { kind: 'invalid-request', detail: 'The request d
 /** By the code of Node's error, or of `listen`. */
 const clientErrors: Record<string, ClientError> = {
   INVALID_HOST: { kind: 'invalid-request', detail: 'The request must have exactly one Host header, and a valid one.' },
+  TRANSFER_ENCODING: { kind: 'invalid-request', detail: 'The only Transfer-Encoding that is accepted is chunked.' },
   // Its target is another host, which has no methods here (RFC 9110, section 9.3.6).
   CONNECT: { kind: 'method-not-allowed', detail: 'This service is not a proxy.', headers: ['Allow: '] },
   ERR_HTTP_REQUEST_TIMEOUT: { kind: 'request-timeout', detail: 'The request did not arrive in time.' },

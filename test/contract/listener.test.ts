@@ -26,6 +26,14 @@ describe('malformed HTTP gets a problem and a closed connection', () => {
     const head = `PUT /books/a HTTP/1.1\r\n${host}\r\n${good}\r\n${jsonType.join(': ')}\r\nTransfer-Encoding: chunked`
     expect(await send(`${head}\r\n\r\nnonsense\r\n`)).toMatch(/^HTTP\/1.1 400 /)
   })
+
+  test.each(['gzip, chunked', 'chunked, chunked'])('the transfer encoding %s', async (encoding) => {
+    const { send } = await serve()
+    const head = `PUT /books/a HTTP/1.1\r\n${host}\r\n${good}\r\n${jsonType.join(': ')}`
+    const response = await send(`${head}\r\nTransfer-Encoding: ${encoding}\r\n\r\n2\r\n{}\r\n0\r\n\r\n`)
+    expect(response).toMatch(/^HTTP\/1.1 400 /)
+    expect(response).toContain('\r\nConnection: close\r\n')
+  })
 })
 
 test('a client that does not close its side cannot keep the connection open', async () => {
