@@ -69,6 +69,7 @@ function isWithin(file: string, path: string): boolean {
 const isInImage = (file: string) => isInBuildContext(file) && copied.some((path) => isWithin(file, path))
 
 const importOfTypes = /^import type [^'"]*?\bfrom '[^']+'/gm
+const commentPattern = /^ *\/\*\*[^]*?\*\//gm
 const importPattern = /^(?:import|export)\b[^'"]*?\bfrom '([^']+)'|^import '([^']+)'|\bimport\(\s*'([^']+)'/gm
 const filePattern = /new URL\(\s*['`]([^'`$]+)[^'`]*['`],\s*import\.meta\.url\)/g
 const packagePattern = /(?:import\.meta\.resolve|ofPackage)\(\s*'([^']+)'/g
@@ -81,7 +82,7 @@ function findDependencies(module: string) {
     if (files.has(file)) return
     files.add(file)
     if (!file.endsWith('.ts')) return
-    const text = readFileSync(file, 'utf8').replaceAll(importOfTypes, '')
+    const text = readFileSync(file, 'utf8').replaceAll(importOfTypes, '').replaceAll(commentPattern, '')
     const matchesOf = (pattern: RegExp) =>
       [...text.matchAll(pattern)].map((match) => match.slice(1).find(Boolean) ?? '')
     for (const specifier of [...matchesOf(importPattern), ...matchesOf(packagePattern)]) {
