@@ -69,7 +69,7 @@ function isWithin(file: string, path: string): boolean {
 const isInImage = (file: string) => isInBuildContext(file) && copied.some((path) => isWithin(file, path))
 
 const importOfTypes = /^import type [^'"]*?\bfrom '[^']+'/gm
-const commentPattern = /^ *\/\*\*[^]*?\*\//gm
+const commentPattern = /^ *\/\*\*[\s\S]*?\*\//gm
 const importPattern = /^(?:import|export)\b[^'"]*?\bfrom '([^']+)'|^import '([^']+)'|\bimport\(\s*'([^']+)'/gm
 const filePattern = /new URL\(\s*['`]([^'`$]+)[^'`]*['`],\s*import\.meta\.url\)/g
 const packagePattern = /(?:import\.meta\.resolve|ofPackage)\(\s*'([^']+)'/g
