@@ -28,10 +28,17 @@ test('the first Tab of each page reaches the link that skips to the content', as
   await page.keyboard.press('Enter')
   await page.keyboard.press('Tab')
   expect(await page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true)
-  const tabs = await page.getByRole('navigation', { name: 'Tabs' }).getByRole('link').all()
-  for (const tab of tabs) {
-    const { x = -1, width = 0 } = (await tab.boundingBox()) ?? {}
+})
+
+test('on a phone, the row of tabs is scrolled to the current one, and the page is not wider than the screen', async (context) => {
+  const page = await dashboard.open(context)
+  await signIn(page)
+  await page.setViewportSize({ width: 390, height: 844 })
+  for (const name of ['Overview', 'Settings']) {
+    await page.goto(name === 'Overview' ? '/' : '/settings')
+    const { x = -1, width = 0 } = (await page.getByRole('link', { name, exact: true }).first().boundingBox()) ?? {}
     expect([x >= 0, x + width <= 390]).toEqual([true, true])
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
   }
 })
 

@@ -97,6 +97,7 @@ test('the samples compile, and the sample tests pass', async (context) => {
   const modules = [...blocks.map(moduleFor), ...projectTests()]
   expect(modules.length).toBeGreaterThan(7)
   for (const { file, code } of modules) writeFileSync(join(workflows, file), code)
+  writeFileSync(join(directory, 'package.json'), '{ "type": "module" }')
 
   const program = ts.createProgram(
     modules.map(({ file }) => join(workflows, file)),
@@ -123,5 +124,5 @@ test('the samples compile, and the sample tests pass', async (context) => {
     cwd: workflows,
     env: { PATH: process.env.PATH },
   })
-  expect(stdout).toContain('pass 5')
+  expect(stdout).toContain('pass 6')
 })

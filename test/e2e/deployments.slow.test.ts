@@ -129,6 +129,10 @@ test('a deployment for an account is seen by that account alone', async () => {
 })
 
 test('a start deploys its directory unless it was the last one, so that a rollback survives a restart', async () => {
+  // Without the workflows that were called, which a start would keep.
+  const idle = await write({ 'idle.mjs': moduleText('idle', '1') })
+  const { code, stderr } = await installation.runCommand('workflows', 'deploy', idle, '--allow-breaking')
+  expect([code, stderr]).toEqual([0, expect.stringContaining('The workflow sum is missing')])
   await service.stop()
   service = await installation.startOnly('execution')
   const { greet } = await served(account)

@@ -51,6 +51,7 @@ test.for([true, false])(
 
     const removal = page.locator('form', { hasText: 'Remove two-factor authentication' })
     await removal.getByLabel('Current password').fill(owner.password)
+    await removal.getByLabel('Current code').fill(codes[1] ?? '')
     await removal.getByRole('button').click()
     await page.getByText('Two-factor authentication removed.').waitFor()
     await signIn(await dashboard.open(test))

@@ -39,6 +39,10 @@ export function stories(): ParityCase[] {
       ...base,
       query: ['tag=a', 'reason=timeLimit'],
     })),
+    story('bulkCancelRuns', 'two filters that have no index together', (base) => ({
+      ...base,
+      body: JSON.stringify({ tag: ['a'], reason: 'timeLimit' }),
+    })),
     story('listRuns', 'Prefer: dynamic=true', withHeader('Prefer', 'dynamic=true')),
     story('queueRemoteRun', 'Prefer: wait=1, for a run that is delayed', withHeader('Prefer', 'wait=1')),
     story('queueRemoteRun', 'the mask of a secret as its value', (base) => ({

@@ -133,9 +133,17 @@ class LiveElement {
   }
 }
 
+/** The tabs scroll on a phone. `scrollIntoView` would make the first Tab key start from the current tab. */
+function showCurrentTab() {
+  const tabs = document.querySelector('.tabs')
+  const current = tabs?.querySelector('[aria-current]')
+  if (!tabs || !current) return
+  const [outer, inner] = [tabs.getBoundingClientRect(), current.getBoundingClientRect()]
+  tabs.scrollLeft += inner.left + inner.width / 2 - outer.left - outer.width / 2
+}
+
 showCopyButtons()
-// The tabs scroll on a phone.
-document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+showCurrentTab()
 for (const button of document.querySelectorAll('button.theme')) enableThemeButton(button)
 for (const form of document.querySelectorAll('[data-submit-on-change]')) submitOnChange(form)
 for (const input of document.querySelectorAll('[data-zone]')) setZone(input)
