@@ -1,7 +1,7 @@
 /** Texts of workflows are data: whatever they are, the page around them stays as it is. */
 import { expect, test } from 'vitest'
 import type { Workflow } from '../../src/domain/workflows/workflow.ts'
-import { renderWorkflowPage } from '../../src/surfaces/docs/markdown.ts'
+import { plainText, renderWorkflowPage } from '../../src/surfaces/docs/markdown.ts'
 import { workflowMarkdown } from '../../src/surfaces/docs/workflow-markdown.ts'
 import { expectOnlyKnownMarkup, hostileTexts } from './hostile-texts.ts'
 
@@ -70,6 +70,12 @@ test.each(Object.entries(fields))('a hostile %s changes no other part of the pag
       for (const row of rows) expect([text, row.match(/<td>/g)?.length]).toEqual([text, 3])
     }
   }
+})
+
+test.each(['[(', '[', '[x]('])('the plain text of many unclosed %s is found in a moment', (text) => {
+  const startedAt = performance.now()
+  expect(plainText(text.repeat(20_000))).toBe(text.repeat(20_000))
+  expect(performance.now() - startedAt).toBeLessThan(3000)
 })
 
 test('values are shown as they are', () => {

@@ -1,7 +1,7 @@
 /** A place in two versions of a document, where a comparison records changes with their effect on clients. */
 import { isDeepStrictEqual } from 'node:util'
 import { type Document, follow, listOperations, type Resolved } from '../document.ts'
-import { toPointer } from '../json-pointer.ts'
+import { toPointer, valueAt } from '../json-pointer.ts'
 
 /** `breaking`: clients of the last release may fail. `changed`: documentation, and narrower responses. */
 export type Kind = 'breaking' | 'added' | 'deprecated' | 'changed'
@@ -47,12 +47,21 @@ export class Place {
   readonly after: Document
   readonly changes: Change[]
   readonly location: Location
+  /** The references that the comparison has met, and whether their targets are the same, apart from further references. */
+  readonly #sameTargets: Map<string, boolean>
 
-  constructor(before: Document, after: Document, changes: Change[], location: Location) {
+  constructor(
+    before: Document,
+    after: Document,
+    changes: Change[],
+    location: Location,
+    sameTargets = new Map<string, boolean>(),
+  ) {
     this.before = before
     this.after = after
     this.changes = changes
     this.location = location
+    this.#sameTargets = sameTargets
   }
 
   get subject(): string {
@@ -64,7 +73,12 @@ export class Place {
   }
 
   with(location: Partial<Location>): Place {
-    return new Place(this.before, this.after, this.changes, { ...this.location, ...location })
+    return new Place(this.before, this.after, this.changes, { ...this.location, ...location }, this.#sameTargets)
+  }
+
+  /** The same place, with a list of changes of its own. */
+  probe(): Place {
+    return new Place(this.before, this.after, [], this.location, this.#sameTargets)
   }
 
   below(subject: string, ...steps: string[]): Place {
@@ -80,6 +94,28 @@ export class Place {
     const [was, is] = this.follow(before, after)
     return [was.value, is.value]
   }
+
+  /** Whether two values and everything that they refer to are the same, so that there is nothing to compare. */
+  isUnchanged(before: unknown, after: unknown): boolean {
+    if (!isSame(before, after)) return false
+    const references = referencesIn(before, new Set())
+    // A set's iteration also visits what is added meanwhile.
+    for (const reference of references) {
+      const [was, is] = [this.before, this.after].map((document) => valueAt(document, reference.slice(1)))
+      const known = this.#sameTargets.get(reference) ?? (was !== undefined && isSame(was, is))
+      this.#sameTargets.set(reference, known)
+      if (!known) return false
+      referencesIn(was, references)
+    }
+    return true
+  }
+}
+
+function referencesIn(value: unknown, found: Set<string>): Set<string> {
+  if (typeof value !== 'object' || value === null) return found
+  if ('$ref' in value && typeof value.$ref === 'string') found.add(value.$ref)
+  for (const each of Object.values(value)) referencesIn(each, found)
+  return found
 }
 
 /** The schema `true`, like a missing one, allows everything; `false` allows nothing. */

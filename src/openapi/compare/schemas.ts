@@ -10,7 +10,7 @@ import {
   typeOf,
 } from './alternatives.ts'
 import { compareConstraints, compareKeywords, documentation, formatValue, judge } from './keywords.ts'
-import { type Direction, expand, followNode, isSame, memberNames, type Node, Place, reasons } from './place.ts'
+import { type Direction, expand, followNode, isSame, memberNames, type Node, type Place, reasons } from './place.ts'
 
 /** What a comparison is within. */
 interface Scope {
@@ -30,7 +30,7 @@ export function compareSchemas(
   const isOpen = open.some(
     (pair) => pair.before === before && pair.after === after && pair.fillsDefaults === fillsDefaults,
   )
-  if (isOpen) return
+  if (isOpen || place.isUnchanged(before, after)) return
   const found = place.follow(before, after)
   const [was, is] = [flatten(place.before, found[0]), flatten(place.after, found[1])]
   const at = inComponent(place, is)
@@ -234,7 +234,7 @@ function compareMembers(place: Place, direction: Direction, before: Node, after:
 
 /** Whether requests may have each value that they could have before. */
 function accepts(place: Place, before: unknown, after: unknown, scope: Scope): boolean {
-  const probe = new Place(place.before, place.after, [], place.location)
+  const probe = place.probe()
   compareSchemas(probe, 'request', before, after, scope)
   return !probe.changes.some(({ kind }) => kind === 'breaking')
 }

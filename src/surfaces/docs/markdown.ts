@@ -119,7 +119,7 @@ function slugify(heading: string): string {
 export function plainText(markdown: string): string {
   const text = markdown
     .replace(/^```.*$|^\|[ |-]+\|$/gm, '')
-    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/\[([^[\]]*)\]\([^)]{0,2000}\)/g, '$1')
     .replace(/(?<!\\)[`*]/g, '')
     .replace(/(?<!\\)\||^[-#>\s]+/gm, ' ')
     .replace(/\\([!-/:-@[-`{-~])/g, '$1')
