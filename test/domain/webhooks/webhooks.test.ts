@@ -4,7 +4,7 @@ import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
 import { deleteRun } from '../../../src/domain/run-api/run-erasure.ts'
 import type { WebhookRequest, WebhookResult } from '../../../src/domain/webhooks/send-webhook.ts'
-import { expiredDeliveries, WebhookDeliveries } from '../../../src/domain/webhooks/webhook-deliveries.ts'
+import { expiredDeliveries, redeliveredMax, WebhookDeliveries } from '../../../src/domain/webhooks/webhook-deliveries.ts'
 import {
   WebhookDispatcher,
   type WebhookDispatcherDependencies,
@@ -292,6 +292,39 @@ describe.each(stores)('webhooks ($name)', (kind) => {
     expect((await endpoints.get(accountId, id))?.disabledReason).toBe('gone')
   })
 
+  test('an endpoint that is disabled during an attempt keeps the reason', async (test) => {
+    const { domain, principal, accountId, endpoints, create, receiver, deliver } = await open(test, kind)
+    const { id } = await create()
+    receiver.respond = async () => {
+      await endpoints.update(accountId, id, { enabled: false }, by)
+      return { ...refused, status: 410 }
+    }
+    await domain.runs.cancel(accountId, (await queueRun(domain, principal)).id)
+    await deliver()
+    expect((await endpoints.get(accountId, id))?.disabledReason).toBe('request')
+  })
+
+  test('a repetition of more deliveries than fit says where the next one begins', async (test) => {
+    const { domain, principal, accountId, deliveries, create, deliver } = await open(test, kind)
+    const { id } = await create()
+    await domain.runs.cancel(accountId, (await queueRun(domain, principal)).id)
+    await deliver()
+    const createdAt = await domain.store.write(async ({ query }) => {
+      const row = await query.selectFrom('webhook_deliveries').selectAll().executeTakeFirstOrThrow()
+      const idOf = (index: number) => row.id.slice(0, -4) + index.toString(16).padStart(4, '0')
+      await query.deleteFrom('webhook_deliveries').execute()
+      for (let first = 0; first <= redeliveredMax; first += 91) {
+        const rows = Array.from({ length: 91 }, (_, index) => ({ ...row, id: idOf(first + index) }))
+        await query.insertInto('webhook_deliveries').values(rows).execute()
+      }
+      return row.created_at
+    })
+    const repeat = () => deliveries.redeliverSince(accountId, id, { since: createdAt }, by)
+    expect(redeliveredMax + 1).toBe(11 * 91)
+    expect(await repeat()).toEqual({ count: redeliveredMax, nextSince: createdAt })
+    expect(await repeat()).toEqual({ count: 1, nextSince: null })
+  })
+
   test('an endpoint that does not respond delays no other account, and gets 20 requests at a time', async (test) => {
     const { domain, principal, accountId, create, list, sent, receiver, dispatcher } = await open(test, kind)
     const other = await newAccount(domain)
@@ -455,6 +488,20 @@ describe.each(stores)('webhooks ($name)', (kind) => {
     expect(await purge.next(domain.store.read)).toBeUndefined()
     pass(10 * 24 * hour + 1)
     await domain.store.write((tx) => purge.remove(tx))
+    expect(await list(id)).toEqual([])
+  })
+
+  test('deliveries are kept for four days, also when runs are kept for one', async (test) => {
+    const { domain, principal, accountId, create, list, deliver, pass, clock } = await open(test, kind)
+    const { id } = await create()
+    await domain.runs.cancel(accountId, (await queueRun(domain, principal)).id)
+    await deliver()
+    const purge = () => domain.store.write((tx) => expiredDeliveries(1, clock).remove(tx))
+    pass(4 * 24 * hour - 60_000)
+    await purge()
+    expect(await list(id)).toHaveLength(1)
+    pass(120_000)
+    await purge()
     expect(await list(id)).toEqual([])
   })
 })
