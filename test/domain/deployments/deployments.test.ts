@@ -173,9 +173,11 @@ describe.each(stores)('deployments ($name)', (kind) => {
   })
 
   test('a rollback makes the one before current, and another the one before that', async (test) => {
-    const { deployments, deploy } = await openDeployments(test, kind)
+    const { deployments, deploy, accountId } = await openDeployments(test, kind)
     expect(await deployments.rollback(null, operator)).toBeUndefined()
     for (const version of ['1', '2', '3']) await deploy({ a: version })
+    // The deployments of an account count for nobody else.
+    for (const version of ['8', '9']) await deploy({ a: version }, accountId)
     const rolledBack = async () => (await deployments.rollback(null, operator))?.workflows[0]?.version
     expect([await rolledBack(), await rolledBack(), await rolledBack()]).toEqual(['2', '1', undefined])
     await deploy({ a: '4' })

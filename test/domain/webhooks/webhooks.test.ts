@@ -4,7 +4,11 @@ import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
 import { deleteRun } from '../../../src/domain/run-api/run-erasure.ts'
 import type { WebhookRequest, WebhookResult } from '../../../src/domain/webhooks/send-webhook.ts'
-import { expiredDeliveries, redeliveredMax, WebhookDeliveries } from '../../../src/domain/webhooks/webhook-deliveries.ts'
+import {
+  expiredDeliveries,
+  redeliveredMax,
+  WebhookDeliveries,
+} from '../../../src/domain/webhooks/webhook-deliveries.ts'
 import {
   WebhookDispatcher,
   type WebhookDispatcherDependencies,
