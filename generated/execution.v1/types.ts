@@ -1274,8 +1274,8 @@ export interface components {
                 [key: string]: unknown;
             };
             /**
-             * @description The schemas of a workflow are named by the `operationId`: `CountWords.Variables`, `CountWords.Output` and
-             *     `CountWords.Run`.
+             * @description The schemas of a workflow are named by the `operationId`: `CountWords_Variables`, `CountWords_Output` and
+             *     `CountWords_Run`.
              */
             components: {
                 [key: string]: unknown;

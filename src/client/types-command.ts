@@ -55,7 +55,7 @@ async function describeService(url: string): Promise<DescribedTypes> {
     const id = put?.['x-workflow-id']
     if (!put || id === undefined) continue
     const component = put.operationId.replace(/^queue/, '')
-    const names = { variables: `${component}.Variables`, output: `${component}.Output` }
+    const names = { variables: `${component}_Variables`, output: `${component}_Output` }
     workflows.set(id, names)
     collect(components.schemas, names.variables, variables)
     collect(components.schemas, names.output, outputs)
@@ -68,7 +68,7 @@ function collect(schemas: Record<string, Schema>, name: string, found: Map<strin
   const schema = schemas[name]
   if (!schema || found.has(name)) return
   found.set(name, schema)
-  const references = JSON.stringify(schema).matchAll(/"\$ref":"#\/components\/schemas\/([A-Za-z0-9._-]+)"/g)
+  const references = JSON.stringify(schema).matchAll(/"\$ref":"#\/components\/schemas\/([A-Za-z0-9_]+)"/g)
   for (const [, reference = ''] of references) collect(schemas, reference, found)
 }
 

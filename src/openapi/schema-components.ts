@@ -61,10 +61,10 @@ export function toComponents(root: Schema, name: string, change: Change = (schem
   const nameOf = ({ schema, path }: Target): string => {
     const known = names.get(schema)
     if (known !== undefined) return known
-    const own = `${name}.${nameFrom(path)}`
-    const taken = new Set(names.values())
+    const own = nameWithin(name, path)
+    const taken = new Set([...names.values()].map(plain))
     let free = own
-    for (let count = 2; taken.has(free); count++) free = `${own}.${count}`
+    for (let count = 2; taken.has(plain(free)); count++) free = `${own}_${count}`
     names.set(schema, free)
     waiting.push({ schema, path })
     return free
@@ -172,11 +172,21 @@ function resolveReference(index: SchemaIndex, schema: Schema, $ref: string, path
   throw missing
 }
 
-/** `['$defs', 'postal address']` → `postal-address`; other places are named by their whole path. */
-function nameFrom(path: Path): string {
+/**
+ * `['$defs', 'postal address']` → `X_postal_address`; other places are named by their whole path. Generators write
+ * `CheckOutput_Run` and `Check_Output_run` alike, so a definition with such a word gets a part of its name's hash.
+ */
+function nameWithin(name: string, path: Path): string {
   const isDefinition = path.length === 2 && ['$defs', 'definitions'].includes(String(path[0]))
-  const text = (isDefinition ? path.slice(1) : path).join('.')
-  return text.replaceAll('$', '').replaceAll(/[^A-Za-z0-9._-]+/g, '-')
+  const words = (isDefinition ? path.slice(1) : path).flatMap((part) => String(part).match(/[A-Za-z0-9]+/g) ?? [])
+  const own = [name, ...words].join('_')
+  const isAmbiguous = /variables|output|run/.test(plain(words.join('')))
+  return isAmbiguous ? `${own}_${hash('sha256', own, 'hex').slice(0, 8)}` : own
+}
+
+/** What remains of a name in generators that write names in their own case. */
+function plain(name: string): string {
+  return name.replaceAll('_', '').toLowerCase()
 }
 
 // A workflow in an OpenAPI document: the names that stand for it, and the components of its variables and output.
@@ -194,12 +204,13 @@ const plainId = /^[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*$/
 /**
  * The operationId of a workflow's operation, and the prefix of its components. Both depend on the id alone, so other
  * workflows never change them. Ids that would share a name, such as `count-words` and `count_words`, and those that
- * begin with `remote`, as `queueRemoteRun` and later operations of v1 do, get a part of their hash.
+ * begin with `remote`, as `queueRemoteRun` and later operations of v1 do, or whose run would be the `ScheduledRun` of
+ * v1, get a part of their hash.
  */
 export function workflowNames(id: string): { operationId: string; component: string } {
   const words = id.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
   const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
-  const isPlain = plainId.test(id) && words[0] !== 'remote'
+  const isPlain = plainId.test(id) && words[0] !== 'remote' && id !== 'scheduled'
   const component = isPlain ? name : `${name}_${hash('sha256', id, 'hex').slice(0, 8)}`
   return { operationId: `queue${component}`, component }
 }
@@ -209,7 +220,7 @@ export type Components = Map<string, Schema>
 
 /** The components of `variableData` in a request; the first describes all variables. @throws {SchemaError} */
 export function variableComponents({ id, variables }: DescribedWorkflow): Components {
-  return toComponents(variables, `${workflowNames(id).component}.Variables`, requireNoDefaults)
+  return toComponents(variables, `${workflowNames(id).component}_Variables`, requireNoDefaults)
 }
 
 /**
@@ -219,7 +230,7 @@ export function variableComponents({ id, variables }: DescribedWorkflow): Compon
  * @throws {SchemaError}
  */
 export function outputComponents({ id, output }: DescribedWorkflow, mask: string): Components {
-  return toComponents(output, `${workflowNames(id).component}.Output`, (schema) => {
+  return toComponents(output, `${workflowNames(id).component}_Output`, (schema) => {
     const isMasked = (part: unknown) => Object(part).const === mask
     const isSecret = schema.writeOnly === true || (Array.isArray(schema.allOf) && schema.allOf.some(isMasked))
     if (!isSecret) return schema

@@ -32,19 +32,19 @@ describeOperation(
         const { body } = await subject.call(key)
         const { put } = body.paths['/v1/execution/queue-remote/greet']
         expect(put).toMatchObject({ operationId: 'queueGreet', summary: greet.title, 'x-workflow-version': '1.0.0' })
-        const variables = { $ref: '#/components/schemas/Greet.Variables' }
+        const variables = { $ref: '#/components/schemas/Greet_Variables' }
         expect(put.requestBody.content['application/json'].schema.properties).toEqual({ variableData: variables })
         for (const status of [200, 202]) {
-          expect(put.responses[status]).toEqual({ $ref: '#/components/responses/Greet.Run' })
+          expect(put.responses[status]).toEqual({ $ref: '#/components/responses/Greet_Run' })
         }
         const { schemas, responses } = body.components
-        const { schema, examples } = responses['Greet.Run'].content['application/json']
-        expect(schema).toEqual({ $ref: '#/components/schemas/Greet.Run' })
+        const { schema, examples } = responses.Greet_Run.content['application/json']
+        expect(schema).toEqual({ $ref: '#/components/schemas/Greet_Run' })
         expect(examples.queued.value).toMatchObject({ status: 'queued', workflowId: 'greet', output: null })
         expect(examples.succeeded.value.output).toEqual({ greeting: '<greeting>' })
-        expect(schemas['Greet.Variables']).toEqual(greet.variables)
-        expect(schemas['Greet.Output']).toEqual(greet.output)
-        expect(schemas['Greet.Run'].oneOf).toHaveLength(2)
+        expect(schemas.Greet_Variables).toEqual(greet.variables)
+        expect(schemas.Greet_Output).toEqual(greet.output)
+        expect(schemas.Greet_Run.oneOf).toHaveLength(2)
       })
 
       test('every example is accepted by the operation that shows it', async () => {

@@ -1,7 +1,8 @@
 /** JSON Schemas as components of OpenAPI documents, and the names of workflows there. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test } from 'vitest'
-import { requireDescribable } from '../../src/domain/workflows/workflows-document.ts'
+import { Workflows } from '../../src/domain/workflows/workflows.ts'
+import { requireDescribable, workflowsDocument } from '../../src/domain/workflows/workflows-document.ts'
 import {
   outputComponents,
   toComponents,
@@ -19,7 +20,7 @@ const schemas: Record<string, { schema: Schema; names: string[]; valid: unknown[
       $ref: '#/$defs/tree',
       $defs: { tree: { type: 'object', required: ['leaf'], properties: { leaf: {}, next: { $ref: '#/$defs/tree' } } } },
     },
-    names: ['X', 'X.tree'],
+    names: ['X', 'X_tree'],
     valid: [{ leaf: 1, next: { leaf: 2 } }],
     invalid: [{ leaf: 1, next: {} }],
   },
@@ -42,7 +43,7 @@ const schemas: Record<string, { schema: Schema; names: string[]; valid: unknown[
         },
       },
     },
-    names: ['X', 'X.short', 'X.part', 'X.defs.part.properties.inner'],
+    names: ['X', 'X_short', 'X_part', 'X_defs_part_properties_inner'],
     valid: [{ a: 'ab', b: { inner: 1, same: 2 }, c: 3 }],
     invalid: [{ a: 'abc' }, { b: { same: 'x' } }, { c: 'x' }],
   },
@@ -54,7 +55,7 @@ const schemas: Record<string, { schema: Schema; names: string[]; valid: unknown[
       },
       $defs: { text: { type: 'string' } },
     },
-    names: ['X', 'X.text'],
+    names: ['X', 'X_text'],
     valid: [{ a: 'ab', b: '' }],
     invalid: [{ a: 'a' }, { a: 12 }, { b: 1 }],
   },
@@ -63,7 +64,7 @@ const schemas: Record<string, { schema: Schema; names: string[]; valid: unknown[
       anyOf: [{ $ref: '#/$defs/a%20b' }, { $ref: '#/$defs/a-b' }, { $ref: '#/$defs/no' }],
       $defs: { 'a b': { const: 1 }, 'a-b': { const: 2 }, no: false },
     },
-    names: ['X', 'X.a-b', 'X.a-b.2', 'X.no'],
+    names: ['X', 'X_a_b', 'X_a_b_2', 'X_no'],
     valid: [1, 2],
     invalid: [3],
   },
@@ -78,7 +79,7 @@ const schemas: Record<string, { schema: Schema; names: string[]; valid: unknown[
 test.each(Object.entries(schemas))('%s: the components accept the same values', (_, { schema, names, ...values }) => {
   const components = toComponents(schema, 'X')
   expect([...components.keys()]).toEqual(names)
-  for (const name of names) expect(name).toMatch(/^[A-Za-z0-9._-]+$/)
+  for (const name of names) expect(name).toMatch(/^[A-Za-z0-9_]+$/)
   const document = { components: { schemas: Object.fromEntries(components) } }
   const ajv = new Ajv2020({ strict: false })
   ajv.addSchema(document, 'document')
@@ -134,4 +135,19 @@ test('operationIds are readable, and differ for all ids', () => {
   expect(names.filter((name) => !/^queue[A-Za-z0-9_]+$/.test(name))).toEqual([])
   // Operations of v1 have these names, or may have them later.
   expect(names.filter((name) => /^queueRemote[^_]*$/.test(name))).toEqual(['queueRemoterun'])
+})
+
+test('names of components are identifiers, and differ also for generators that write them in their own case', () => {
+  const names = ['run', 'run variables', 'a b', 'a-b', 'aB', '日本', 'output.run']
+  const properties = Object.fromEntries(names.map((name) => [name, { $ref: `#/$defs/${encodeURIComponent(name)}` }]))
+  const schema = { type: 'object', properties, $defs: Object.fromEntries(names.map((name) => [name, {}])) }
+  const ids = ['check', 'check-output', 'check-variables', 'check-output-run', 'scheduled', 'queued', 'run', 'check_1']
+  const workflows = ids.map((id) => workflow({ id, variables: schema, output: schema }))
+  const { bytes } = workflowsDocument(new Workflows(workflows), 'https://example.com')
+  const { components } = JSON.parse(Buffer.from(bytes).toString())
+  const all = Object.keys(components.schemas)
+  expect(all.filter((name) => /^Check_Output/.test(name))).toHaveLength(1 + names.length)
+  expect(all.filter((name) => !/^[A-Za-z]\w*$/.test(name))).toEqual([])
+  const plain = all.map((name) => name.replaceAll('_', '').toLowerCase())
+  expect(plain.filter((name, index) => plain.indexOf(name) !== index)).toEqual([])
 })

@@ -65,7 +65,7 @@ function createDocument(workflows: Workflows, url: string): Document {
   const { schemas = {}, responses = {} } = document.components as Record<string, Record<string, Schema>>
   for (const workflow of workflows.list()) {
     document.paths[queuePath + workflow.id] = { put: createOperation(shared, workflow) }
-    responses[`${workflowNames(workflow.id).component}.Run`] = createResponse(shared, workflow)
+    responses[`${workflowNames(workflow.id).component}_Run`] = createResponse(shared, workflow)
     for (const [name, schema] of variableComponents(workflow)) schemas[name] = schema
     for (const [name, schema] of runComponents(workflow)) schemas[name] = schema
   }
@@ -134,7 +134,7 @@ function createOperation(
   { id, version, title, description, usesBrowser, deprecated, examples }: Workflow,
 ): OperationObject {
   const { operationId, component } = workflowNames(id)
-  const response = `{"$ref":"#/components/responses/${component}.Run"}`
+  const response = `{"$ref":"#/components/responses/${component}_Run"}`
   const operation = {
     operationId,
     tags: ['Workflows'],
@@ -168,7 +168,7 @@ function createResponse({ headers, runs }: SharedParts, workflow: Workflow): Sch
   return {
     description: 'The run. With 200 it has finished; with 202 it is stored durably and will be executed.',
     headers,
-    content: { 'application/json': { schema: reference(`${workflowNames(workflow.id).component}.Run`), examples } },
+    content: { 'application/json': { schema: reference(`${workflowNames(workflow.id).component}_Run`), examples } },
   }
 }
 
@@ -177,7 +177,7 @@ function reference(component: string): Schema {
 }
 
 function requestSchema(component: string): Schema {
-  const properties = { variableData: reference(`${component}.Variables`) }
+  const properties = { variableData: reference(`${component}_Variables`) }
   return { type: 'object', additionalProperties: false, required: ['variableData'], properties }
 }
 
@@ -191,11 +191,11 @@ function runComponents(workflow: Workflow): Components {
   const run = {
     description: `A run of the workflow \`${workflow.id}\`. Its \`output\` is as in the version that executed it.`,
     oneOf: [
-      variant({ type: 'string', const: 'succeeded' }, reference(`${component}.Output`)),
+      variant({ type: 'string', const: 'succeeded' }, reference(`${component}_Output`)),
       variant({ type: 'string', enum: otherStatuses }, { type: 'null' }),
     ],
   }
-  return new Map<string, Schema>([[`${component}.Run`, run], ...outputComponents(workflow, mask)])
+  return new Map<string, Schema>([[`${component}_Run`, run], ...outputComponents(workflow, mask)])
 }
 
 const { RunStatus } = executionContract.document.components.schemas as Record<string, { enum: string[] }>
