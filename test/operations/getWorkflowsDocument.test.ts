@@ -45,6 +45,14 @@ describeOperation(
         expect(schemas.Greet_Variables).toEqual(greet.variables)
         expect(schemas.Greet_Output).toEqual(greet.output)
         expect(schemas.Greet_Run.oneOf).toHaveLength(2)
+        // In generated types, an enum combined with a constant is `never`.
+        const { Run, RunMembers } = schemas
+        const { required, properties } = schemas.Greet_Run.oneOf[0].allOf[1]
+        expect(properties.status).toEqual({ type: 'string', const: 'succeeded' })
+        expect(schemas.Greet_Run.oneOf[0].allOf[0]).toEqual({ $ref: '#/components/schemas/RunMembers' })
+        expect({ ...RunMembers.properties, ...properties }).toEqual({ ...Run.properties, ...properties })
+        expect(Object.keys(RunMembers.properties).filter((name) => name in properties)).toEqual([])
+        expect([...RunMembers.required, ...required].sort()).toEqual([...Run.required].sort())
       })
 
       test('every example is accepted by the operation that shows it', async () => {

@@ -63,6 +63,7 @@ function createDocument(workflows: Workflows, url: string): Document {
   shareResponses(document)
   const shared = sharedParts(document)
   const { schemas = {}, responses = {} } = document.components as Record<string, Record<string, Schema>>
+  schemas[sharedMembers] = membersOfEveryRun()
   for (const workflow of workflows.list()) {
     document.paths[queuePath + workflow.id] = { put: createOperation(shared, workflow) }
     responses[`${workflowNames(workflow.id).component}_Run`] = createResponse(shared, workflow)
@@ -186,7 +187,7 @@ function runComponents(workflow: Workflow): Components {
   const { component } = workflowNames(workflow.id)
   const variant = (status: Schema, output: Schema): Schema => {
     const properties = { workflowId: { type: 'string', const: workflow.id }, status, output }
-    return { allOf: [reference('Run'), { type: 'object', required: Object.keys(properties), properties }] }
+    return { allOf: [reference(sharedMembers), { type: 'object', required: Object.keys(properties), properties }] }
   }
   const run = {
     description: `A run of the workflow \`${workflow.id}\`. Its \`output\` is as in the version that executed it.`,
@@ -198,7 +199,17 @@ function runComponents(workflow: Workflow): Components {
   return new Map<string, Schema>([[`${component}_Run`, run], ...outputComponents(workflow, mask)])
 }
 
-const { RunStatus } = executionContract.document.components.schemas as Record<string, { enum: string[] }>
+const sharedMembers = 'RunMembers'
+
+/** `Run` without the members that a workflow's run restricts: generators make an enum with a constant `never`. */
+function membersOfEveryRun(): Schema {
+  const { required, properties, ...run } = schemasOfV1.Run as { required: string[]; properties: Schema }
+  const { workflowId, status, output, ...members } = properties
+  return { ...run, required: required.filter((name) => name in members), properties: members }
+}
+
+const schemasOfV1 = executionContract.document.components.schemas as Record<string, Schema>
+const { RunStatus } = schemasOfV1 as Record<string, { enum: string[] }>
 const otherStatuses = RunStatus?.enum.filter((status) => status !== 'succeeded')
 
 function namedExamples(examples: WorkflowExamples['variables']): Pick<MediaTypeObject, 'examples'> {
