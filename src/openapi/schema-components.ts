@@ -36,6 +36,14 @@ const identifying = ['$schema', '$id', '$anchor', '$dynamicAnchor', '$vocabulary
 /** Keywords that describe a value without restricting it. */
 const annotations = ['title', 'description', 'default', 'deprecated', 'examples', 'readOnly', 'writeOnly', '$comment']
 
+/** Text that generators copy into comments. */
+const commented = ['title', 'description', '$comment', 'pattern']
+
+/** Text that cannot end a comment. In Markdown and in patterns, the backslash changes nothing. */
+export function toCommentText(text: string): string {
+  return text.replaceAll('*/', '*\\/')
+}
+
 /** What replaces keywords that OpenAPI lacks, by keyword. */
 const advice: Record<string, string> = {
   $dynamicRef: 'Use $ref.',
@@ -74,6 +82,9 @@ export function toComponents(root: Schema, name: string, change: Change = (schem
     if (!isSchema(value)) return typeof path.at(-1) === 'number' ? booleanSchema(value) : value
     const described = Object.entries(value).filter(([keyword]) => !identifying.includes(keyword))
     const { $ref, nullable, ...others } = mapSchemas(Object.fromEntries(described), path, rewrite)
+    for (const keyword of commented) {
+      if (typeof others[keyword] === 'string') others[keyword] = toCommentText(others[keyword])
+    }
     if (nullable === true && others.type !== undefined) others.type = [others.type, 'null'].flat()
     if (typeof $ref !== 'string') return change(others, path)
     const reference = { $ref: `#/components/schemas/${nameOf(resolveReference(index, value, $ref, path))}` }

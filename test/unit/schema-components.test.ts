@@ -151,3 +151,22 @@ test('names of components are identifiers, and differ also for generators that w
   const plain = all.map((name) => name.replaceAll('_', '').toLowerCase())
   expect(plain.filter((name, index) => plain.indexOf(name) !== index)).toEqual([])
 })
+
+test('no text or pattern of a workflow ends a comment, and patterns and data mean the same', () => {
+  const text = { title: 'End */', description: '**/ */', $comment: '*/' }
+  const path = { ...text, type: 'string', pattern: '^[*/]*/x\\*/$' }
+  const variables = { ...text, type: 'object', properties: { path, end: { const: '*/', ...text } } }
+  const { bytes } = workflowsDocument(
+    new Workflows([workflow({ id: 'end', title: 'T */', description: 'D */', variables, output: variables })]),
+    'https://example.com',
+  )
+  const document = JSON.parse(Buffer.from(bytes).toString())
+  const { End_Variables, End_Output } = document.components.schemas
+  const described = JSON.stringify([document.paths['/v1/execution/queue-remote/end'], End_Variables, End_Output])
+  expect(described.replaceAll('"const":"*/"', '')).not.toContain('*/')
+  expect(End_Variables.title).toBe('End *\\/')
+  const [original, served] = [variables, End_Variables].map((it) => new Ajv2020({ strict: false }).compile(it))
+  for (const value of [{ path: '/*/x*/', end: '*/' }, { path: '/x*/' }, { path: '*\\/x*/' }, { end: '*\\/' }])
+    expect([value, served?.(value)]).toEqual([value, original?.(value)])
+  expect(served?.({ path: '/*/x*/', end: '*/' })).toBe(true)
+})

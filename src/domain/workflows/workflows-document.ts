@@ -6,6 +6,7 @@ import {
   type Components,
   outputComponents,
   SchemaError,
+  toCommentText,
   variableComponents,
   workflowNames,
 } from '../../openapi/schema-components.ts'
@@ -139,8 +140,10 @@ function createOperation(
   const operation = {
     operationId,
     tags: ['Workflows'],
-    summary: title,
-    description: `${description ?? title}\n\nQueues a run of the workflow \`${id}\`, version ${version}.`,
+    summary: toCommentText(title),
+    description: toCommentText(
+      `${description ?? title}\n\nQueues a run of the workflow \`${id}\`, version ${version}.`,
+    ),
     ...(deprecated && { deprecated }),
     security: usesBrowser ? security : security.slice(0, 1),
     parameters: usesBrowser ? parameters.withBrowser : parameters.withoutBrowser,
