@@ -23,10 +23,10 @@ afterAll(() => service.stop())
 
 const url = () => new URL('/mcp', service.executionUrl)
 
-async function connect(key: string) {
+async function connect(key: string, address = url()) {
   const client = new Client({ name: 'test', version: '1.0.0' })
   const requestInit = { headers: { Authorization: `Bearer ${key}` } }
-  const transport = new StreamableHTTPClientTransport(url(), { requestInit })
+  const transport = new StreamableHTTPClientTransport(address, { requestInit })
   await client.connect(transport as Transport)
   onTestFinished(() => client.close())
   return client
@@ -65,6 +65,22 @@ test('each workflow is a tool with its schemas', async () => {
     expect(description).toContain(workflow.description ?? workflow.title)
     expect(outputSchema?.type).toBe('object')
   }
+})
+
+test('a workflow with a member `constructor` leaves the list of tools readable for the official client', async () => {
+  const directory = temporaryDirectory()
+  onTestFinished(() => removeDirectory(directory))
+  const schema = { type: 'object', required: ['constructor'], properties: { constructor: { type: 'string' } } }
+  const source = JSON.stringify({ id: 'cars', version: '1.0.0', title: 'Cars', variables: schema, output: schema })
+  const text = `import { defineWorkflow } from 'execution-service/workflow'
+    export default defineWorkflow({ ...${source}, run: ({ variables }) => variables })`
+  writeFileSync(join(directory, 'cars.ts'), text)
+  const other = await startTestService({ settings: { WORKFLOWS_DIR: directory } })
+  onTestFinished(() => other.stop())
+  const client = await connect((await other.createAccount()).key, new URL('/mcp', other.executionUrl))
+  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['cars'])
+  const result = await call(client, 'cars', { constructor: 'Ada' })
+  expect(result.structuredContent).toEqual({ constructor: 'Ada' })
 })
 
 test('a response names the document, and closes the connection when the client asks for it', async () => {
