@@ -81,6 +81,7 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['GET /schedules', 'users'],
   ['GET /schedules/new', 'users'],
   ['POST /schedules/new', 'users'],
+  ['GET /schedules/next-times', 'users'],
   ['GET /schedules/:id', 'users', 'schedule'],
   ['GET /schedules/:id/edit', 'users', 'schedule'],
   ['POST /schedules/:id/edit', 'users', 'schedule'],

@@ -2,7 +2,7 @@
 import { v7 as uuid } from 'uuid'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type DashboardService, type SignedInUser, signIn, startDashboardService } from '../support/dashboard.ts'
-import { fieldError, inputValue, pageText } from '../support/html.ts'
+import { fieldError, find, inputValue, type Markup, pageText } from '../support/html.ts'
 
 let dashboard: DashboardService
 
@@ -111,4 +111,46 @@ test('a run starts now and is listed; a schedule is deleted, and its run stays',
   for (const action of ['created a schedule', 'started a run of a schedule', 'deleted a schedule']) {
     expect(log).toContain(action)
   }
+})
+
+/** Returns the next times, or the error, that the form shows. */
+function nextTimes(form: Markup): string {
+  return pageText(find(form).getByRole('status', { name: 'Next times' })).trim()
+}
+
+test('the form shows the next five times of what its script sends, or what is wrong with it', async () => {
+  const ada = await signIn(dashboard)
+  const shown = (query: Record<string, string>) => page(ada, `/schedules/next-times?${new URLSearchParams(query)}`)
+  const leapDays = await shown({ cron: ' 0 0 29 2 * ', timeZone: 'Europe/Berlin', intervalSeconds: '' })
+  expect(leapDays.match(/-02-28 23:00:00 UTC/g)).toHaveLength(5)
+  expect((await shown({ cron: '', intervalSeconds: '3600' })).match(/ UTC/g)).toHaveLength(5)
+  expect(await shown({ cron: '0 25 * * *' })).toMatch(/is not a cron expression/)
+  expect(await shown({ cron: '0 7 * *' })).toMatch(/Enter five fields/)
+  expect(await shown({ cron: '0 7 * * *', timeZone: 'Europe/Atlantis' })).toMatch(/not a time zone/)
+  expect(await shown({ cron: '0 7 * * <b>' })).not.toContain('07:00')
+  expect(await shown({ cron: '', intervalSeconds: '1' })).toMatch(/Enter a whole number from 10 to/)
+  expect(await shown({})).toMatch(/Enter a cron expression, or an interval/)
+})
+
+async function preview({ visitor }: SignedInUser, query: string): Promise<string> {
+  const { status, text } = await visitor.get(`/schedules/next-times?${query}`)
+  expect(status).toBe(200)
+  return text
+}
+
+test('without scripts, the form shows the next times once they are known, and those of an interval count on', async () => {
+  const ada = await signIn(dashboard)
+  expect(nextTimes(await ada.visitor.get('/schedules/new'))).toBe('')
+  const refused = await ada.visitor.post('/schedules/new', { ...yearly, id: uuid(), tags: 'no;tag' })
+  expect(nextTimes(refused).match(/-02-28 23:00:00 UTC/g)).toHaveLength(5)
+  const { path } = await create(ada, { cron: '', intervalSeconds: '86399' })
+  const shown = await page(ada, path)
+  const form = await ada.visitor.get(`${path}/edit`)
+  expect(nextTimes(form)).not.toBe('')
+  expect(shown).toContain(nextTimes(form))
+  const query = `schedule=${path.split('/').at(-1)}&cron=&intervalSeconds=86399`
+  // With milliseconds, which the text does not show.
+  const [own, others] = [await preview(ada, query), await preview(await signIn(dashboard), query)]
+  expect(form.text).toContain(own)
+  expect(form.text).not.toContain(others)
 })

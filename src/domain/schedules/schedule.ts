@@ -49,7 +49,7 @@ export interface ScheduleError {
   detail: string
 }
 
-const nextTimesMax = 5
+export const nextTimesMax = 5
 
 /** @param statuses of the last runs. */
 export function toSchedule(row: SchedulesTable, statuses: ReadonlyMap<string, string>): Schedule {

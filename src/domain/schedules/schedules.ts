@@ -10,8 +10,9 @@ import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/a
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import type { QueueResult, Runs } from '../run-api/runs.ts'
 import { deletedStatus } from '../runs/run-state.ts'
-import { type Schedule, type ScheduleError, toQueueRequest, toSchedule } from './schedule.ts'
+import { nextTimesMax, type Schedule, type ScheduleError, toQueueRequest, toSchedule } from './schedule.ts'
 import { changeSchedule, emptySchedule, type ScheduleChange } from './schedule-request.ts'
+import { findTimingError, nextTimeOf, nextTimes } from './schedule-times.ts'
 import { findSchedule } from './schedules.sql.ts'
 
 interface SchedulesDependencies {
@@ -25,6 +26,9 @@ interface SchedulesDependencies {
 }
 
 export type NewSchedule = ScheduleChange & { workflowId: string; variables: Record<string, unknown> }
+
+/** What a caller gives of a schedule's times. */
+export type GivenTiming = { cron: string; timeZone: string } | { intervalSeconds: number }
 
 export type CreateResult =
   | { kind: 'created'; schedule: Schedule }
@@ -111,6 +115,15 @@ export class Schedules {
       await audit(tx, changed.row, 'schedule.changed', by, details)
       return toSchedule(changed.row, await findStatuses(tx, [changed.row]))
     })
+  }
+
+  /** The next times of a schedule that is created now. */
+  previewTimes(given: GivenTiming): { times: number[] } | { errors: ScheduleError[] } {
+    const now = this.#now()
+    const timing = 'cron' in given ? given : { ...given, startsAt: now }
+    const error = findTimingError(timing, now)
+    if (error) return { errors: [{ pointer: `/${error.member}`, detail: error.detail }] }
+    return { times: nextTimes(nextTimeOf(timing), now, nextTimesMax) }
   }
 
   /** Queues a run now, also of a paused schedule. `undefined` if there is no such schedule. */

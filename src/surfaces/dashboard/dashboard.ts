@@ -16,6 +16,7 @@ import * as bulkActions from './runs/bulk-action-pages.ts'
 import { streamAccountChanges, streamBulkActionChanges, streamRunChanges } from './runs/change-streams.ts'
 import { downloadArtifact } from './runs/run-artifacts.ts'
 import * as runs from './runs/run-handlers.ts'
+import { sendNextTimes } from './schedules/next-times.ts'
 import * as schedules from './schedules/schedule-pages.ts'
 import * as account from './settings/account-settings-page.ts'
 import * as auditLog from './settings/audit-log-page.ts'
@@ -148,6 +149,7 @@ function routeSchedules(pages: UserPages): void {
   pages.get('/schedules', schedules.listSchedules)
   pages.get('/schedules/new', schedules.showNewSchedule)
   pages.post('/schedules/new', schedules.createSchedule)
+  pages.stream('/schedules/next-times', sendNextTimes)
   pages.get('/schedules/:id', schedules.showSchedule)
   pages.get('/schedules/:id/edit', schedules.showScheduleChange)
   pages.post('/schedules/:id/edit', schedules.changeSchedule)

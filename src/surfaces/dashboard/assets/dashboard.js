@@ -48,6 +48,29 @@ function setZone(input) {
   document.querySelector(input.dataset.zone).textContent = input.value
 }
 
+const typingMilliseconds = 250
+
+/** Shows a schedule's next times, or what is wrong with the entered ones, while its form is filled in. */
+function showNextTimes(output) {
+  const names = ['cron', 'timeZone', 'intervalSeconds']
+  const source = new URL(output.dataset.nextTimes, location)
+  let timer
+  let request
+  output.form.addEventListener('input', ({ target }) => {
+    if (!names.includes(target.name)) return
+    clearTimeout(timer)
+    request?.abort()
+    timer = setTimeout(() => load().catch(() => {}), typingMilliseconds)
+  })
+  async function load() {
+    request = new AbortController()
+    for (const name of names) source.searchParams.set(name, output.form.elements[name].value)
+    const response = await fetch(source, { signal: request.signal })
+    // The user signed out in another tab.
+    if (response.ok && !response.redirected) output.innerHTML = await response.text()
+  }
+}
+
 const reconnectMilliseconds = 5000
 
 /** Minimum time between two reloads of an element. */
@@ -147,6 +170,7 @@ showCurrentTab()
 for (const button of document.querySelectorAll('button.theme')) enableThemeButton(button)
 for (const form of document.querySelectorAll('[data-submit-on-change]')) submitOnChange(form)
 for (const input of document.querySelectorAll('[data-zone]')) setZone(input)
+for (const output of document.querySelectorAll('[data-next-times]')) showNextTimes(output)
 for (const element of document.querySelectorAll('[data-live]')) new LiveElement(element)
 
 // Browsers may restore the page from memory when the user navigates back.

@@ -3,6 +3,7 @@
 import type { OverlapPolicy, Schedule, ScheduleError, ScheduleOptions } from '../../../domain/schedules/schedule.ts'
 import type { ScheduleChange } from '../../../domain/schedules/schedule-request.ts'
 import type { MissedPolicy } from '../../../domain/schedules/schedule-times.ts'
+import type { GivenTiming } from '../../../domain/schedules/schedules.ts'
 import { isObject } from '../../../domain/workflows/example-values.ts'
 import { type Document, resolve } from '../../../openapi/document.ts'
 import { executionContract } from '../../../openapi/served-documents.ts'
@@ -125,6 +126,30 @@ export function submittedForm(fields: URLSearchParams): ScheduleForm {
   ) as unknown as ScheduleForm
 }
 
+function isText(text: string, { pattern, maxLength }: TextSchema): boolean {
+  return text.length <= maxLength && new RegExp(pattern, 'u').test(text)
+}
+
+export type TimingForm = Pick<ScheduleForm, 'cron' | 'timeZone' | 'intervalSeconds'>
+
+export function parseTiming(form: TimingForm): { given: GivenTiming } | { errors: FormErrors } {
+  const { cron, timeZone, intervalSeconds } = form
+  if (cron !== '') {
+    if (intervalSeconds !== '') return { errors: { intervalSeconds: 'Enter either this or a cron expression.' } }
+    const fields = 'Enter five fields, separated by one space. Seconds and words such as @daily are not supported.'
+    if (!isText(cron, cronSchema)) return { errors: { cron: fields } }
+    if (!isText(timeZone, zoneSchema)) return { errors: { timeZone: 'Enter a time zone of the IANA database.' } }
+    return { given: { cron, timeZone } }
+  }
+  if (intervalSeconds === '') return { errors: { cron: 'Enter a cron expression, or an interval.' } }
+  const { minimum, maximum } = interval
+  const seconds = Number(intervalSeconds)
+  if (Number.isInteger(seconds) && seconds >= minimum && seconds <= maximum) {
+    return { given: { intervalSeconds: seconds } }
+  }
+  return { errors: { intervalSeconds: `Enter a whole number from ${minimum} to ${maximum}.` } }
+}
+
 type Parsed = { given: ScheduleChange & { variables: Record<string, unknown> } } | { errors: FormErrors }
 
 export function parseForm(form: ScheduleForm): Parsed {
@@ -132,32 +157,18 @@ export function parseForm(form: ScheduleForm): Parsed {
   const variables = parseVariables(form.variables)
   if ('errors' in variables) errors.variables = describe(variables.errors)
   else if (!isObject(variables.value)) errors.variables = 'Enter a JSON object.'
-  const isText = (text: string, { pattern, maxLength }: TextSchema) =>
-    text.length <= maxLength && new RegExp(pattern, 'u').test(text)
   if (form.name !== '' && !isText(form.name, nameSchema))
     errors.name = `Enter at most ${nameSchema.maxLength} characters.`
-  const seconds = Number(form.intervalSeconds)
-  if (form.cron !== '' && form.intervalSeconds !== '')
-    errors.intervalSeconds = 'Enter either this or a cron expression.'
-  else if (form.cron === '' && form.intervalSeconds === '') errors.cron = 'Enter a cron expression, or an interval.'
-  else if (form.cron !== '' && !isText(form.cron, cronSchema))
-    errors.cron = 'Enter five fields, separated by one space. Seconds and words such as @daily are not supported.'
-  else if (form.cron !== '' && !isText(form.timeZone, zoneSchema))
-    errors.timeZone = 'Enter a time zone of the IANA database.'
-  else if (
-    form.cron === '' &&
-    !(Number.isInteger(seconds) && seconds >= interval.minimum && seconds <= interval.maximum)
-  )
-    errors.intervalSeconds = `Enter a whole number from ${interval.minimum} to ${interval.maximum}.`
+  const timing = parseTiming(form)
+  if ('errors' in timing) Object.assign(errors, timing.errors)
   const missed = missedPolicies.find((policy) => policy === form.missed)
   const overlap = overlapPolicies.find((policy) => policy === form.overlap)
   if (!missed) errors.missed = 'Choose one of the listed values.'
   if (!overlap) errors.overlap = 'Choose one of the listed values.'
   const options = parseOptions(form, errors)
-  if (Object.keys(errors).length > 0 || 'errors' in variables) return { errors }
-  const timing = form.cron === '' ? { intervalSeconds: seconds } : { cron: form.cron, timeZone: form.timeZone }
+  if (Object.keys(errors).length > 0 || 'errors' in variables || 'errors' in timing) return { errors }
   const values = variables.value as Record<string, unknown>
-  return { given: { ...timing, name: form.name || null, variables: values, missed, overlap, ...options } }
+  return { given: { ...timing.given, name: form.name || null, variables: values, missed, overlap, ...options } }
 }
 
 /** Shows each error of the domain at its field. */

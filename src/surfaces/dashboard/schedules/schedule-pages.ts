@@ -46,6 +46,7 @@ import {
   renderTags,
 } from '../workflows/queue-options.ts'
 import { listSelectableContexts } from '../workflows/workflow-pages.ts'
+import { renderNextTimes } from './next-times.ts'
 import {
   emptyForm,
   type FormErrors,
@@ -199,7 +200,9 @@ async function formPage(request: PageRequest, deps: Dependencies, shown: ShownFo
   if (isHidden && !errors.variables) errors.variables = 'Enter the secrets again.'
   const title = shown.schedule ? 'Edit schedule' : 'Create schedule'
   const contexts = await listSelectableContexts(request, deps, form.browserContextId)
-  return scheduleTab(title, renderScheduleForm({ ...shown, workflows: current.list(), contexts, form, errors }), status)
+  const times = renderNextTimes(form, deps, shown.schedule)
+  const page = { ...shown, workflows: current.list(), contexts, form, errors, times }
+  return scheduleTab(title, renderScheduleForm(page), status)
 }
 
 async function findSchedule({ account, params }: PageRequest, { schedules }: Dependencies): Promise<Schedule> {
@@ -277,7 +280,7 @@ function renderSchedule({ schedule, runs, workflows, queuerLabel, message }: Sch
         ${facts([
           ['Workflow', html`<a href="/workflows/${schedule.workflowId}">${schedule.workflowId}</a>`],
           ['Times', renderTiming(schedule)],
-          ['Next times', renderNextTimes(schedule)],
+          ['Next times', renderTimesOf(schedule)],
           ['Missed times', missedLabels[schedule.missed]],
           ['While a run is unfinished', overlapLabels[schedule.overlap]],
           ...renderOptions(schedule),
@@ -314,7 +317,7 @@ function renderOptions({ tags, concurrencyKey, priority, expiresInSeconds, brows
   return facts.filter((fact) => fact !== false)
 }
 
-function renderNextTimes({ nextTimes }: Schedule): Html {
+function renderTimesOf({ nextTimes }: Schedule): Html {
   if (nextTimes.length === 0) return html`<span class="muted">none</span>`
   return html`<div class="stack">${nextTimes.map((at) => html`<span>${time(at, 'exact')}</span>`)}</div>`
 }
@@ -343,9 +346,11 @@ interface ScheduleFormPage {
   contexts: readonly BrowserContext[]
   form: ScheduleForm
   errors: FormErrors
+  /** The field with the next times. */
+  times: Html
 }
 
-function renderScheduleForm({ schedule, id = '', workflows, contexts, form, errors }: ScheduleFormPage): Html {
+function renderScheduleForm({ schedule, id = '', workflows, contexts, form, errors, times }: ScheduleFormPage): Html {
   const back = schedule ? schedulePath(schedule) : '/schedules'
   const title = schedule ? 'Edit schedule' : 'Create schedule'
   const options = workflows.map((workflow) => ({ value: workflow.id, title: workflow.title ?? workflow.id }))
@@ -368,6 +373,7 @@ function renderScheduleForm({ schedule, id = '', workflows, contexts, form, erro
       ${inputField({ name: 'cron', label: 'Cron expression', value: form.cron, error: errors.cron, maxlength: 256, hint: 'Minute, hour, day of the month, month, day of the week, such as 0 7 * * MON-FRI.' })}
       ${inputField({ name: 'timeZone', label: 'Time zone', value: form.timeZone, error: errors.timeZone, maxlength: 64, hint: 'Of the cron expression, such as Europe/Berlin.' })}
       ${inputField({ name: 'intervalSeconds', label: 'Or an interval, in seconds', value: form.intervalSeconds, error: errors.intervalSeconds, inputmode: 'numeric' })}
+      ${times}
       ${selectField({ name: 'missed', label: 'Missed times', value: form.missed, error: errors.missed, options: missedPolicies.map((value) => ({ value, title: missedLabels[value] })) })}
       ${selectField({ name: 'overlap', label: 'While a run is unfinished', value: form.overlap, error: errors.overlap, options: overlapPolicies.map((value) => ({ value, title: overlapLabels[value] })) })}
       ${renderRunOptions(form, errors, contexts)}
