@@ -154,3 +154,21 @@ test('without scripts, the form shows the next times once they are known, and th
   expect(form.text).toContain(own)
   expect(form.text).not.toContain(others)
 })
+
+test('a new schedule gets its variables from the fields of the workflow, and follows defaults that were not changed', async () => {
+  const ada = await signIn(dashboard)
+  const choice = await ada.visitor.get('/schedules/new?workflowId=greet')
+  expect(find(choice).getByRole<HTMLSelectElement>('combobox', { name: 'Workflow' }).value).toBe('greet')
+  expect(find(choice).getByRole('textbox', { name: /name.*required/i })).toBeTruthy()
+  expect(inputValue(choice, 'variables')).toBeUndefined()
+  const json = await ada.visitor.get('/schedules/new?workflowId=greet&as=json')
+  expect(JSON.parse(inputValue(json, 'variables') ?? '')).toMatchObject({ name: '' })
+  const { variables: _, ...others } = yearly
+  const form = { ...others, id: uuid() }
+  const refused = await ada.visitor.post('/schedules/new', form)
+  expect(refused.status).toBe(400)
+  expect(fieldError(refused, 'variable-name')).toBeTruthy()
+  const created = await ada.visitor.post('/schedules/new', { ...form, 'variable-name': 'Grace' })
+  expect(created.headers.location).toBe(`/schedules/${form.id}?done=created`)
+  expect(await page(ada, `/schedules/${form.id}`)).toMatch(/Variables \{ "name": "Grace" \}/)
+})

@@ -7,10 +7,9 @@ const at = (name: string, path: string): ShownPage => ({ name, open: (page) => p
 /** Creates two schedules: one with a run, and one that is paused. */
 export async function schedulePages(page: Page): Promise<ShownPage[]> {
   const create = async (name: string, fields: Record<string, string>) => {
-    await page.goto('/schedules/new')
-    await page.getByLabel('Name').fill(name)
-    await page.getByLabel('Workflow').selectOption('count-words')
-    await page.getByLabel('Variables, as JSON').fill('{"path": "LICENSE"}')
+    await page.goto('/schedules/new?workflowId=count-words')
+    await page.getByLabel('Name', { exact: true }).fill(name)
+    await page.locator('[name="variable-path"]').fill('LICENSE')
     await page.getByText('Options of its runs').click()
     for (const [label, value] of Object.entries(fields)) await page.getByLabel(label).fill(value)
     await page.getByRole('button', { name: 'Create schedule' }).click()

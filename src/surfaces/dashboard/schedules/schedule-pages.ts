@@ -37,7 +37,10 @@ import {
 import { formId, orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
 import { type QueuerLabel, readQueuerLabels, runLink } from '../runs/run-labels.ts'
 import { renderRunTable } from '../runs/run-table.ts'
+import { toVariables } from '../workflows/form-values.ts'
 import { findSecretPlaces, hiddenSecret, hideSecrets } from '../workflows/json-input.ts'
+import { newQueueForm, type QueueForm, readQueueForm, withErrors, withoutSecrets } from '../workflows/queue-form.ts'
+import { renderFields } from '../workflows/queue-form-template.ts'
 import {
   isPersistContext,
   persistDefault,
@@ -72,29 +75,67 @@ export const listSchedules: PageHandler = async ({ account, query }, { schedules
   return scheduleTab('Schedules', renderScheduleList({ ...page, isFirstPage: cursor === undefined, message }))
 }
 
-export const showNewSchedule: PageHandler = async (request, deps) =>
-  formPage(request, deps, { id: uuid(), form: emptyForm, errors: {} })
+export const showNewSchedule: PageHandler = async (request, deps) => {
+  const { account, query } = request
+  const current = deps.workflows.current(account.id)
+  const workflow = current.get(query.get('workflowId') ?? '') ?? current.list()[0]
+  const entered = workflow && newQueueForm(workflow, undefined, query.get('as') === 'json')
+  const form = { ...emptyForm, workflowId: workflow?.id ?? '', variables: entered?.json.text ?? emptyForm.variables }
+  return formPage(request, deps, { id: uuid(), form, entered, errors: {} })
+}
 
 export const createSchedule: PageHandler = async (request, deps) => {
   const { account, actor, form: fields } = request
   const given = formId(fields)
   // Other versions of UUIDs are not found again.
   const id = parseId(given) ?? uuid()
-  const form = submittedForm(fields)
+  const { form, entered } = readNewSchedule(request, deps)
   const parsed = parseForm(form)
-  if ('errors' in parsed) return formPage(request, deps, { id, form, errors: parsed.errors }, 400)
+  const isInvalid = entered?.values.values().some(({ error }) => error !== undefined)
+  if ('errors' in parsed || isInvalid) {
+    return formPage(request, deps, { id, form, entered, errors: 'errors' in parsed ? parsed.errors : {} }, 400)
+  }
   const wanted = { ...parsed.given, workflowId: form.workflowId }
   const created = await deps.schedules.create(account.id, wanted, actor, id)
   switch (created.kind) {
     case 'created':
       return { location: `${schedulePath(created.schedule)}?done=created` }
-    case 'invalid':
-      return formPage(request, deps, { id, form, errors: toFormErrors(created.errors) }, 400)
+    case 'invalid': {
+      const { refused, errors } = assignVariableErrors(entered, created.errors)
+      return formPage(request, deps, { id, form, entered: refused, errors: toFormErrors(errors) }, 400)
+    }
     case 'tooManySchedules': {
       const text = `This account has ${created.schedulesMax} schedules. Delete one to create another.`
-      return formPage(request, deps, { id, form, errors: { form: text } }, 409)
+      return formPage(request, deps, { id, form, entered, errors: { form: text } }, 409)
     }
   }
+}
+
+/** The variables are entered in one field each, unless the form sends them as JSON. */
+function readNewSchedule({ account, form: fields }: PageRequest, { workflows }: Dependencies) {
+  const form = submittedForm(fields)
+  const workflow = workflows.current(account.id).get(form.workflowId)
+  if (!workflow) return { form, entered: undefined }
+  if (fields.has('variables')) return { form, entered: readQueueForm(workflow, undefined, 'json', fields) }
+  const entered = readQueueForm(workflow, undefined, 'fields', fields)
+  const variables = toVariables(entered.fields, entered.values, {})
+  // Each run is to get the default of its deployment.
+  for (const { name, default: value } of entered.fields) {
+    if (value !== undefined && JSON.stringify(variables[name]) === JSON.stringify(value)) delete variables[name]
+  }
+  return { form: { ...form, variables: JSON.stringify(variables) }, entered }
+}
+
+/** Assigns errors of variables to their fields; returns the others. */
+function assignVariableErrors(entered: QueueForm | undefined, all: readonly ScheduleError[]) {
+  if (entered?.mode !== 'fields') return { refused: entered, errors: all }
+  const isOfField = ({ pointer }: ScheduleError) => pointer.startsWith('/variableData/')
+  const ofFields = all
+    .filter(isOfField)
+    .map((error) => ({ ...error, pointer: error.pointer.slice('/variableData'.length) }))
+  const refused = withErrors(entered, ofFields)
+  const rest = refused.errors.map((error) => ({ ...error, pointer: `/variableData${error.pointer}` }))
+  return { refused, errors: [...all.filter((error) => !isOfField(error)), ...rest] }
 }
 
 export const showScheduleChange: PageHandler = async (request, deps) => {
@@ -185,6 +226,8 @@ interface ShownForm {
   schedule?: Schedule
   id?: string
   form: ScheduleForm
+  /** The variables of a new schedule. */
+  entered?: QueueForm | undefined
   errors: FormErrors
 }
 
@@ -197,11 +240,12 @@ async function formPage(request: PageRequest, deps: Dependencies, shown: ShownFo
   const isHidden = variables === undefined || variables.includes(hiddenSecret)
   const form = { ...shown.form, variables: variables ?? '' }
   const errors = { ...shown.errors }
-  if (isHidden && !errors.variables) errors.variables = 'Enter the secrets again.'
+  if (isHidden && shown.entered?.mode !== 'fields' && !errors.variables) errors.variables = 'Enter the secrets again.'
   const title = shown.schedule ? 'Edit schedule' : 'Create schedule'
   const contexts = await listSelectableContexts(request, deps, form.browserContextId)
   const times = renderNextTimes(form, deps, shown.schedule)
-  const page = { ...shown, workflows: current.list(), contexts, form, errors, times }
+  const entered = shown.entered && withoutSecrets(shown.entered)
+  const page = { ...shown, entered, workflows: current.list(), contexts, form, errors, times }
   return scheduleTab(title, renderScheduleForm(page), status)
 }
 
@@ -345,31 +389,26 @@ interface ScheduleFormPage {
   /** Browser contexts to choose from. */
   contexts: readonly BrowserContext[]
   form: ScheduleForm
+  entered?: QueueForm | undefined
   errors: FormErrors
   /** The field with the next times. */
   times: Html
 }
 
-function renderScheduleForm({ schedule, id = '', workflows, contexts, form, errors, times }: ScheduleFormPage): Html {
+function renderScheduleForm(page: ScheduleFormPage): Html {
+  const { schedule, id = '', contexts, form, errors, times } = page
   const back = schedule ? schedulePath(schedule) : '/schedules'
   const title = schedule ? 'Edit schedule' : 'Create schedule'
-  const options = workflows.map((workflow) => ({ value: workflow.id, title: workflow.title ?? workflow.id }))
   const workflow = schedule
     ? html`<p>Workflow: <code>${schedule.workflowId}</code></p>`
-    : selectField({ name: 'workflowId', label: 'Workflow', value: form.workflowId, options, error: errors.workflowId })
-  const variables = {
-    name: 'variables',
-    label: 'Variables, as JSON',
-    hint: schedule ? 'Secrets are kept if you change nothing here. Otherwise enter them again.' : undefined,
-    error: errors.variables,
-  }
+    : html`<input type="hidden" name="id" value="${id}" /><input type="hidden" name="workflowId" value="${form.workflowId}" />`
   return html`${backLink(back, schedule ? scheduleTitle(schedule) : 'Schedules')} ${heading(title)}
     ${errors.form ? notice('bad', errors.form) : nothing}
-    <form method="post" class="card">
-      ${schedule ? nothing : html`<input type="hidden" name="id" value="${id}" />`}
-      ${inputField({ name: 'name', label: 'Name', value: form.name, error: errors.name, maxlength: 100, hint: 'Optional.' })}
+    ${schedule ? nothing : renderWorkflowChoice(page)}
+    <form method="post" ${schedule ? nothing : html`action="/schedules/new"`} class="card">
       ${workflow}
-      ${labelledField(variables, (common) => textArea(common, form.variables, 6))}
+      ${inputField({ name: 'name', label: 'Name', value: form.name, error: errors.name, maxlength: 100, hint: 'Optional.' })}
+      ${renderVariables(page)}
       ${inputField({ name: 'cron', label: 'Cron expression', value: form.cron, error: errors.cron, maxlength: 256, hint: 'Minute, hour, day of the month, month, day of the week, such as 0 7 * * MON-FRI.' })}
       ${inputField({ name: 'timeZone', label: 'Time zone', value: form.timeZone, error: errors.timeZone, maxlength: 64, hint: 'Of the cron expression, such as Europe/Berlin.' })}
       ${inputField({ name: 'intervalSeconds', label: 'Or an interval, in seconds', value: form.intervalSeconds, error: errors.intervalSeconds, inputmode: 'numeric' })}
@@ -379,6 +418,31 @@ function renderScheduleForm({ schedule, id = '', workflows, contexts, form, erro
       ${renderRunOptions(form, errors, contexts)}
       <div class="buttons"><button>${schedule ? 'Save changes' : 'Create schedule'}</button><a href="${back}">Cancel</a></div>
     </form>`
+}
+
+/** Another workflow has other variables: its form is another page. */
+function renderWorkflowChoice({ workflows, form, errors }: ScheduleFormPage): Html {
+  const options = workflows.map((workflow) => ({ value: workflow.id, title: workflow.title ?? workflow.id }))
+  return html`<form method="get" action="/schedules/new" class="card" data-submit-on-change>
+    ${selectField({ name: 'workflowId', label: 'Workflow', value: form.workflowId, options, error: errors.workflowId })}
+    <button class="secondary">Choose workflow</button>
+  </form>`
+}
+
+function renderVariables({ schedule, entered, form, errors }: ScheduleFormPage): Html {
+  const isFields = entered?.mode === 'fields'
+  const query = new URLSearchParams({ workflowId: form.workflowId, ...(isFields && { as: 'json' }) })
+  const link = html`<p><a href="/schedules/new?${query}">${isFields ? 'Edit as JSON' : 'Edit as fields'}</a></p>`
+  const modeLink = entered && !entered.jsonOnly ? link : nothing
+  if (isFields)
+    return html`${errors.variables ? notice('bad', errors.variables) : nothing} ${renderFields(entered)} ${modeLink}`
+  const field = {
+    name: 'variables',
+    label: 'Variables, as JSON',
+    hint: schedule ? 'Secrets are kept if you change nothing here. Otherwise enter them again.' : undefined,
+    error: errors.variables,
+  }
+  return html`${labelledField(field, (common) => textArea(common, form.variables, 6))} ${modeLink}`
 }
 
 function renderRunOptions(form: ScheduleForm, errors: FormErrors, contexts: readonly BrowserContext[]): Html {
