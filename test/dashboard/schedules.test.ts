@@ -155,12 +155,17 @@ test('without scripts, the form shows the next times once they are known, and th
   expect(form.text).not.toContain(others)
 })
 
-test('a new schedule gets its variables from the fields of the workflow, and follows defaults that were not changed', async () => {
+test('a new schedule gets its variables from the fields of the workflow: required ones first, the others folded', async () => {
   const ada = await signIn(dashboard)
   const choice = await ada.visitor.get('/schedules/new?workflowId=greet')
   expect(find(choice).getByRole<HTMLSelectElement>('combobox', { name: 'Workflow' }).value).toBe('greet')
   expect(find(choice).getByRole('textbox', { name: /name.*required/i })).toBeTruthy()
   expect(inputValue(choice, 'variables')).toBeUndefined()
+  const folded = find(choice).getByText('6 optional variables').closest('details')
+  expect(folded?.open).toBe(false)
+  expect(folded?.querySelector('[name="variable-name"]')).toBeNull()
+  expect(folded?.previousElementSibling?.querySelector('[name="variable-name"]')).not.toBeNull()
+  expect(folded?.querySelectorAll('[name^="variable-"]')).toHaveLength(6)
   const json = await ada.visitor.get('/schedules/new?workflowId=greet&as=json')
   expect(JSON.parse(inputValue(json, 'variables') ?? '')).toMatchObject({ name: '' })
   const { variables: _, ...others } = yearly
