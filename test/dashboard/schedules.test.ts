@@ -177,3 +177,19 @@ test('a new schedule gets its variables from the fields of the workflow: require
   expect(created.headers.location).toBe(`/schedules/${form.id}?done=created`)
   expect(await page(ada, `/schedules/${form.id}`)).toMatch(/Variables \{ "name": "Grace" \}/)
 })
+
+test('a variable left at its default is not stored, so that each run gets the default of its deployment', async () => {
+  const ada = await signIn(dashboard)
+  const { variables: _, ...others } = yearly
+  const form = { ...others, workflowId: 'misreport', id: uuid() }
+  const shown = await ada.visitor.get('/schedules/new?workflowId=misreport')
+  const stored = async (how: string) => {
+    const id = uuid()
+    const created = await ada.visitor.post('/schedules/new', { ...form, id, 'variable-how': how })
+    expect(created.status).toBe(303)
+    return page(ada, `/schedules/${id}`)
+  }
+  expect(await stored(inputValue(shown, 'variable-how') ?? '')).toMatch(/Variables \{\}/)
+  expect(inputValue(shown, 'variable-how')).toBe('"throw"')
+  expect(await stored('"deep"')).toMatch(/"how": "deep"/)
+})
