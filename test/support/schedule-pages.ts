@@ -17,7 +17,8 @@ export async function schedulePages(page: Page): Promise<ShownPage[]> {
     return new URL(page.url()).pathname
   }
   const refuse = async (shown: Page) => {
-    await shown.goto('/schedules/new')
+    await shown.goto('/schedules/new?workflowId=count-words')
+    await shown.locator('[name="variable-path"]').fill('LICENSE')
     await shown.getByLabel('Cron expression').fill('0 25 * * *')
     await shown.getByRole('button', { name: 'Create schedule' }).click()
   }
