@@ -91,7 +91,7 @@ export const createSchedule: PageHandler = async (request, deps) => {
   const id = parseId(given) ?? uuid()
   const { form, entered } = readNewSchedule(request, deps)
   const parsed = parseForm(form)
-  const isInvalid = entered?.values.values().some(({ error }) => error !== undefined)
+  const isInvalid = [...(entered?.values.values() ?? [])].some(({ error }) => error !== undefined)
   if ('errors' in parsed || isInvalid) {
     return formPage(request, deps, { id, form, entered, errors: 'errors' in parsed ? parsed.errors : {} }, 400)
   }
