@@ -38,7 +38,7 @@ export async function readBody(
     if (!mediaType || (headers['content-encoding'] ?? 'identity') !== 'identity') throw unsupported(body.mediaTypes)
     if (declaredBytes > body.bytesMax) throw tooLarge(body.bytesMax)
     const bytes = await readBytes(request, body.bytesMax, declaredBytes || body.bytesMax, tenant)
-    if (tenant?.holdsBytes) await tenant.takeTurn()
+    if (tenant?.hasReservedBytes) await tenant.lockProcessing()
     const value = parseJson(bytes)
     if (value !== undefined) return { mediaType, value, bytes: bytes.length }
   }
@@ -71,7 +71,7 @@ function documentedType(mediaTypes: string[], header: string | undefined): strin
 /**
  * Unlike `express.raw`, stops reading at the limit instead of reading an oversized body to its end.
  *
- * @param expected bytes to hold for the tenant when the body turns out to be large.
+ * @param expected bytes to reserve for the tenant if the body is large.
  */
 function readBytes(
   request: IncomingMessage,
@@ -89,11 +89,11 @@ function readBytes(
       if (bytes > bytesMax) refuse(tooLarge(bytesMax))
       else if (bytes >= largeBytesMin && !isLarge) {
         isLarge = true
-        const held = tenant?.hold(expected)
-        if (!held) return
+        const reserved = tenant?.reserveBytes(expected)
+        if (!reserved) return
         // Until then the client waits: what it sends stays outside the process.
         request.pause()
-        held.then(() => request.resume(), refuse)
+        reserved.then(() => request.resume(), refuse)
       }
     }
     const refuse = (error: unknown) => {

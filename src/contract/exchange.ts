@@ -165,8 +165,8 @@ export class HandlerRequest {
   }
 
   /** Lets other large requests continue while this one waits for something. */
-  endTurn(): void {
-    this.#exchange.tenant?.endTurn()
+  unlockProcessing(): void {
+    this.#exchange.tenant?.unlockProcessing()
   }
 
   get signal(): AbortSignal {

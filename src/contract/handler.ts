@@ -36,7 +36,7 @@ export interface OperationRequest<Operation extends OperationTypes, Filled exten
   /** Whether the credential has the scope, one of the operation's `x-conditional-scopes`. */
   hasScope(scope: string): boolean
   /** Lets other large requests continue while this one waits for something. */
-  endTurn(): void
+  unlockProcessing(): void
   /** Whether the credential of this request would be accepted now; for responses that take long. */
   stillAuthenticated(): Promise<boolean>
   /** From now on, `signal` is also aborted within about a second after the credential has become invalid. Call it once. */

@@ -148,7 +148,7 @@ export function serveOperation<P>(options: StageOptions<P>): RequestHandler {
         checks.add(`${operation.id} ${credential}`, async () => (await authenticateAgain()) !== undefined, abort),
     })
     send(exchange, await served.run(handlerRequest))
-    exchange.tenant?.endTurn()
+    exchange.tenant?.unlockProcessing()
   }
 }
 
@@ -228,7 +228,7 @@ function negotiate(request: Request, { successTypes }: Operation) {
 export function fail(isUnavailable: (error: unknown) => boolean): ErrorRequestHandler {
   return function fail(error: unknown, _request, response, _next) {
     const exchange = exchangeOf(response)
-    exchange.tenant?.endTurn()
+    exchange.tenant?.unlockProcessing()
     if (error instanceof ClientGone) return exchange.end(clientClosed)
     if (response.headersSent) return exchange.logError('request failed after its response', { err: error })
     if (error instanceof CredentialRevoked && exchange.served) return send(exchange, unauthorized(exchange.served))

@@ -43,12 +43,12 @@ export type Reserve = (bytes: number) => Granted
 /** For one process: all its surfaces share the limits. */
 export class TenantLimits {
   readonly limits: Limits
-  readonly turns: Turns
+  readonly processing: ProcessingLock
   readonly #tenants = new Map<string, Tenant>()
 
   constructor(limits: Partial<Limits> = {}) {
     this.limits = { ...tenantLimits, ...limits }
-    this.turns = new Turns(this.limits)
+    this.processing = new ProcessingLock(this.limits)
   }
 
   /** Counts a request until its response has left the process. @throws {Problem} when the tenant has too many. */
@@ -64,7 +64,7 @@ export class TenantLimits {
       return request
     }
     if (tenant.requests++ === 0) this.#tenants.set(name, tenant)
-    this.turns.note(name)
+    this.processing.note(name)
     response.once('close', () => {
       request.end()
       if (--tenant.requests === 0) this.#tenants.delete(name)
@@ -75,35 +75,35 @@ export class TenantLimits {
 
 export class TenantRequest {
   readonly #limits: Limits
-  readonly #turns: Turns
+  readonly #processing: ProcessingLock
   readonly #tenant: Tenant
   #bytes = 0
-  #endTurn: (() => void) | undefined
+  #unlockProcessing: (() => void) | undefined
   #cancelWait: (() => void) | undefined
   #isOver = false
 
-  constructor({ limits, turns }: TenantLimits, tenant: Tenant) {
+  constructor({ limits, processing }: TenantLimits, tenant: Tenant) {
     this.#limits = limits
-    this.#turns = turns
+    this.#processing = processing
     this.#tenant = tenant
   }
 
-  get holdsBytes(): boolean {
+  get hasReservedBytes(): boolean {
     return this.#bytes > 0
   }
 
   /**
-   * Waits for memory and then for the process's turn. Call it before reading a response of this size. The first call
+   * Waits for memory and then for the processing lock. Call it before reading a response of this size. The first call
    * counts: a request with a large body may have a response of about the same size.
    */
   readonly reserve: Reserve = (bytes) => {
     if (this.#bytes > 0 || bytes < largeBytesMin) return undefined
-    const held = this.hold(bytes)
-    return held ? held.then(() => this.takeTurn()) : this.takeTurn()
+    const reserved = this.reserveBytes(bytes)
+    return reserved ? reserved.then(() => this.lockProcessing()) : this.lockProcessing()
   }
 
   /** Waits until the tenant may have these bytes in memory. They are released when the request ends. */
-  hold(bytes: number): Granted {
+  reserveBytes(bytes: number): Granted {
     const tenant = this.#tenant
     const take = () => {
       tenant.bytes += bytes
@@ -114,25 +114,26 @@ export class TenantRequest {
     return undefined
   }
 
-  /** Large bodies and responses are processed one at a time, until `endTurn` or the end of the request. */
-  takeTurn(): Granted {
+  /** Large bodies and responses are processed one at a time, until `unlockProcessing` or the end of the request. */
+  lockProcessing(): Granted {
     const take = () => {
-      this.#endTurn = this.#turns.begin()
+      this.#unlockProcessing = this.#processing.lock()
     }
-    if (this.#isOver || this.#turns.isTaken) return this.#wait(this.#turns.queueOf(this.#tenant.name), 0, take)
+    if (this.#isOver || this.#processing.isLocked)
+      return this.#wait(this.#processing.queueOf(this.#tenant.name), 0, take)
     take()
     return undefined
   }
 
-  endTurn(): void {
-    this.#endTurn?.()
-    this.#endTurn = undefined
+  unlockProcessing(): void {
+    this.#unlockProcessing?.()
+    this.#unlockProcessing = undefined
   }
 
   end(): void {
     this.#isOver = true
     this.#cancelWait?.()
-    this.endTurn()
+    this.unlockProcessing()
     const tenant = this.#tenant
     tenant.bytes -= this.#bytes
     this.#bytes = 0
@@ -176,15 +177,15 @@ export class TenantRequest {
   }
 }
 
-/** Gives tenants turns on the event loop, one request at a time and each tenant after the others. */
-class Turns {
+/** Lets one large request at a time use the event loop, and rotates between the tenants. */
+class ProcessingLock {
   readonly #limits: Limits
-  /** The tenant whose turn is next comes first. */
+  /** In the order in which the tenants get the lock. */
   readonly #queues = new Map<string, Waiter[]>()
   #latestTenant = ''
   #changedAt = Number.NEGATIVE_INFINITY
-  /** Also during the pause after a turn. */
-  isTaken = false
+  /** Also during the pause after a request has unlocked it. */
+  isLocked = false
 
   constructor(limits: Limits) {
     this.#limits = limits
@@ -203,9 +204,9 @@ class Turns {
     return queue
   }
 
-  /** Returns the function that ends the turn. */
-  begin(): () => void {
-    this.isTaken = true
+  /** Returns the function that unlocks. */
+  lock(): () => void {
+    this.isLocked = true
     const startedAt = performance.now()
     return () => {
       const { pauseFactor, pauseMillisecondsMax, othersMilliseconds } = this.#limits
@@ -218,7 +219,7 @@ class Turns {
   }
 
   #next(): void {
-    this.isTaken = false
+    this.isLocked = false
     for (const [tenant, queue] of this.#queues) {
       this.#queues.delete(tenant)
       const waiter = queue.shift()

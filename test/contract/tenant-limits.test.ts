@@ -22,8 +22,8 @@ function start(limits: Partial<typeof tenantLimits> = {}) {
 function bound(request: ReturnType<TenantLimits['begin']>) {
   return {
     reserve: request.reserve,
-    hold: (bytes: number) => request.hold(bytes),
-    endTurn: () => request.endTurn(),
+    reserveBytes: (bytes: number) => request.reserveBytes(bytes),
+    unlockProcessing: () => request.unlockProcessing(),
   }
 }
 
@@ -31,45 +31,45 @@ describe('bytes of large requests', () => {
   test('wait for those of the same tenant, in their order, and not for those of another', async () => {
     const begin = start({ largeBytesMax: 3 * mebibyte })
     const first = begin('a')
-    expect(first.hold(2 * mebibyte)).toBeUndefined()
+    expect(first.reserveBytes(2 * mebibyte)).toBeUndefined()
     const [second, third] = [begin('a'), begin('a')]
     const order: string[] = []
     const waiting = [
-      second.hold(2 * mebibyte)?.then(() => void order.push('second')),
-      third.hold(mebibyte)?.then(() => void order.push('third')),
+      second.reserveBytes(2 * mebibyte)?.then(() => void order.push('second')),
+      third.reserveBytes(mebibyte)?.then(() => void order.push('third')),
     ]
-    expect(begin('b').hold(2 * mebibyte)).toBeUndefined()
+    expect(begin('b').reserveBytes(2 * mebibyte)).toBeUndefined()
     first.end()
     await Promise.all(waiting)
     expect(order).toEqual(['second', 'third'])
   })
 
   test('may exceed the limit in a single request', () => {
-    expect(start({ largeBytesMax: mebibyte })('a').hold(10 * mebibyte)).toBeUndefined()
+    expect(start({ largeBytesMax: mebibyte })('a').reserveBytes(10 * mebibyte)).toBeUndefined()
   })
 
   test('are refused after the longest wait, and later ones are not kept waiting', async () => {
     const begin = start({ largeBytesMax: 2 * mebibyte, waitMillisecondsMax: 10 })
-    begin('a').hold(mebibyte)
-    await expect(begin('a').hold(2 * mebibyte)).rejects.toMatchObject({
+    begin('a').reserveBytes(mebibyte)
+    await expect(begin('a').reserveBytes(2 * mebibyte)).rejects.toMatchObject({
       problem: { kind: 'too-many-concurrent-requests' },
     })
-    expect(begin('a').hold(mebibyte)).toBeUndefined()
+    expect(begin('a').reserveBytes(mebibyte)).toBeUndefined()
   })
 
   test('of a client that has gone no longer wait', async () => {
     const begin = start({ largeBytesMax: mebibyte })
     const first = begin('a')
-    first.hold(mebibyte)
+    first.reserveBytes(mebibyte)
     const gone = begin('a')
-    const waiting = gone.hold(mebibyte)
+    const waiting = gone.reserveBytes(mebibyte)
     gone.end()
     await expect(waiting).rejects.toThrow(ClientGone)
     first.end()
-    expect(begin('a').hold(mebibyte)).toBeUndefined()
+    expect(begin('a').reserveBytes(mebibyte)).toBeUndefined()
   })
 
-  test('are not held for a client that went before its request was counted', async () => {
+  test('are not reserved for a client that went before its request was counted', async () => {
     const all = new TenantLimits({ requestsMax: 1, largeBytesMax: mebibyte })
     for (let count = 0; count < 2; count++) {
       const request = all.begin('a', Object.assign(new EventEmitter(), { destroyed: true }) as ServerResponse)
@@ -85,22 +85,22 @@ describe('bytes of large requests', () => {
 })
 
 describe('large requests', () => {
-  test('are processed one at a time, the tenants in turn', async () => {
+  test('are processed one at a time, rotating between the tenants', async () => {
     const begin = start({ pauseFactor: 0 })
     const order: string[] = []
     const run = (tenant: string, name: string) => {
       const request = begin(tenant)
-      const turn = Promise.resolve(request.reserve(mebibyte))
-      return turn.then(() => {
+      const locked = Promise.resolve(request.reserve(mebibyte))
+      return locked.then(() => {
         order.push(name)
-        request.endTurn()
+        request.unlockProcessing()
       })
     }
     await Promise.all([run('a', 'a1'), run('a', 'a2'), run('a', 'a3'), run('b', 'b1'), run('c', 'c1'), run('b', 'b2')])
     expect(order).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2'])
   })
 
-  test('end their turn with their response, when nothing else ends it', async () => {
+  test('unlock processing with their response, when nothing else does', async () => {
     const begin = start({ pauseFactor: 0 })
     const first = begin('a')
     first.reserve(mebibyte)

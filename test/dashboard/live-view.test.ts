@@ -228,7 +228,8 @@ test('commands of a user reach the worker, with one entry each in the audit log'
   waiting = worker.next()
   await worker.send({ control: { ...control, phase: 'paused', by } })
   const bob = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bob' })
-  for (const name of ['take-over', 'hand-back']) expect((await bob.visitor.post(`${path}/${name}`)).status).toBe(409)
+  for (const name of ['take-over', 'return-control'])
+    expect((await bob.visitor.post(`${path}/${name}`)).status).toBe(409)
   const inputs = { inputs: JSON.stringify([{ ...wheel, more: 1 }]) }
   expect((await bob.visitor.post(`${path}/input`, inputs)).status).toBe(409)
   for (const invalid of ['', '{}', '[{"type":"evaluate"}]', JSON.stringify(Array(101).fill(wheel))]) {
@@ -237,11 +238,11 @@ test('commands of a user reach the worker, with one entry each in the audit log'
   expect((await ada.visitor.post(`${path}/input`, inputs)).status).toBe(204)
   expect((await waiting).commands).toEqual([{ type: 'input', by, inputs: [wheel] }])
   waiting = worker.next()
-  expect((await ada.visitor.post(`${path}/hand-back`)).status).toBe(204)
-  expect((await waiting).commands).toEqual([{ type: 'handBack', by }])
+  expect((await ada.visitor.post(`${path}/return-control`)).status).toBe(204)
+  expect((await waiting).commands).toEqual([{ type: 'returnControl', by }])
   const entries = await dashboard.domain.auditLog.list(ada.accountId, { limit: 3 })
   expect(entries.map(({ action, by }) => [action, by.name]).slice(0, 2)).toEqual([
-    ['run.handedBack', 'Ada'],
+    ['run.returnedControl', 'Ada'],
     expect.anything(),
   ])
   expect(await dashboard.domain.auditLog.list(ada.accountId, { action: 'run.takenOver', limit: 9 })).toHaveLength(1)
@@ -296,7 +297,7 @@ test('a page that is closed while its view is opened does not keep it open', asy
 test('users of other accounts cannot take over', async () => {
   const [ada, eve] = [await signIn(dashboard), await signIn(dashboard)]
   const run = await startRun(ada)
-  for (const name of ['take-over', 'hand-back', 'input']) {
+  for (const name of ['take-over', 'return-control', 'input']) {
     expect((await eve.visitor.post(`/runs/${run.runId}/live/${name}`)).status).toBe(404)
   }
 })

@@ -51,7 +51,7 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['GET /runs/:id/changes', 'users', 'run', 'stream'],
   ['GET /runs/:id/live', 'users', 'run', 'stream'],
   ['POST /runs/:id/live/take-over', 'users', 'run'],
-  ['POST /runs/:id/live/hand-back', 'users', 'run'],
+  ['POST /runs/:id/live/return-control', 'users', 'run'],
   ['POST /runs/:id/live/input', 'users', 'run'],
   ['GET /runs/:id/artifacts/:name', 'users', 'run'],
   ['GET /trace-viewer/runs/:id/:trace', 'users', 'run'],

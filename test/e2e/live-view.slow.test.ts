@@ -161,7 +161,7 @@ async function clickAt(page: Page, x: number, y: number): Promise<void> {
 test.for([
   ['ask', 'The workflow asks: Enter the code. It waits until someone takes over.'],
   ['step', ''],
-])('a member takes over, uses the page and hands back (%s)', async ([workflowId = '', request = ''], context) => {
+])('a member takes over, uses the page and returns control (%s)', async ([workflowId = '', request = ''], context) => {
   const { page, user, end } = await watchRun(context, { [workflowId]: workflowId === 'ask' ? asking : stepping })
   await page.getByRole('button', { name: 'Watch live' }).click()
   await untilFrames(page, 1)
@@ -170,21 +170,21 @@ test.for([
   // The text while the workflow is not paused yet ends with the same words.
   await page.getByText(/^You have control\./).waitFor()
   expect(await violations(page)).toEqual([])
-  // The input is still on its way when the browser is handed back.
-  const handedBack = Promise.withResolvers<void>()
+  // The input is still on its way when control is returned.
+  const returned = Promise.withResolvers<void>()
   await page.route('**/input', async (route) => {
-    await handedBack.promise
+    await returned.promise
     await route.continue()
   })
   await clickAt(page, 250, 130)
   await page.keyboard.type('Open sesame')
   await clickAt(page, 250, 230)
   await page.keyboard.press('Shift+Escape')
-  await page.getByRole('button', { name: 'Hand back' }).click()
-  handedBack.resolve()
+  await page.getByRole('button', { name: 'Return control' }).click()
+  returned.resolve()
   expect((await end()).output).toEqual([true, 'Open sesame'])
   const log = await user.visitor.get('/settings/audit-log')
-  for (const action of ['took over the browser of a run', 'handed back the browser of a run']) {
+  for (const action of ['took over the browser of a run', 'returned control of the browser of a run']) {
     expect(log.text.split(action).length - 1, 'the entry, and the filter').toBe(2)
   }
   expect(await browserErrors(page)).toEqual([])
@@ -205,7 +205,7 @@ test('text of an input method and of the clipboard reaches the page', async (con
   await page.evaluate(() => navigator.clipboard.writeText(', Ōsaka'))
   await page.keyboard.press('Control+v')
   await clickAt(page, 250, 230)
-  await page.getByRole('button', { name: 'Hand back' }).click()
+  await page.getByRole('button', { name: 'Return control' }).click()
   expect((await end()).output).toEqual([true, 'to: 日本, Ōsaka'])
   expect(await browserErrors(page)).toEqual([])
 })

@@ -105,21 +105,21 @@ test('input reaches the page of the one who has control, and once the workflow h
   expect(sent).toEqual(['begin'])
   view.onMessage({ type: 'paused' })
   for (const by of [bob, ada]) view.onCommand(input(by))
-  view.onCommand({ type: 'handBack', by: bob })
+  view.onCommand({ type: 'returnControl', by: bob })
   expect(sent).toEqual(['begin', 'input'])
   expect(view.control.control.phase).toBe('paused')
-  view.onCommand({ type: 'handBack', by: ada })
+  view.onCommand({ type: 'returnControl', by: ada })
   view.onMessage({ type: 'resumed' })
   view.onCommand(input(ada))
   expect(sent).toEqual(['begin', 'input', 'end'])
   expect(pauses).toEqual([true, false])
-  expect(logged).toEqual(['Ada took over the browser.', 'Ada handed the browser back.'])
+  expect(logged).toEqual(['Ada took over the browser.', 'Ada returned control of the browser.'])
 })
 
 test('input waits until the workflow has paused again when the pause before it is over', () => {
   const { view, sent } = createView()
   view.onCommand({ type: 'takeOver', by: ada })
-  view.onCommand({ type: 'handBack', by: ada })
+  view.onCommand({ type: 'returnControl', by: ada })
   view.onCommand({ type: 'takeOver', by: bob })
   // The executor sent these before it knew that Bob took over.
   view.onMessage({ type: 'paused' })
@@ -136,7 +136,7 @@ test('secrets are masked in what a workflow asks for', () => {
   view.end()
 })
 
-test('a browser whose controller is away for two minutes is handed back', () => {
+test('a browser whose controller is away for two minutes returns to the workflow', () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const { view, sent } = createView()

@@ -45,8 +45,8 @@ let commonPasswords: WeakRef<string[]> | undefined
 
 /** 49,000 passwords, most common first. In a WeakRef: the list takes megabytes, and passwords change rarely. */
 function readCommonPasswords(): string[] {
-  const held = commonPasswords?.deref()
-  if (held) return held
+  const cached = commonPasswords?.deref()
+  if (cached) return cached
   const url = import.meta.resolve('@zxcvbn-ts/language-common/src/passwords.json')
   const passwords: string[] = JSON.parse(readFileSync(new URL(url), 'utf8'))
   commonPasswords = new WeakRef(passwords)

@@ -26,7 +26,7 @@ export const actions = {
   'schedule.deleted': 'deleted a schedule',
   'run.watched': 'watched the browser of a run',
   'run.takenOver': 'took over the browser of a run',
-  'run.handedBack': 'handed back the browser of a run',
+  'run.returnedControl': 'returned control of the browser of a run',
   'webhookEndpoint.created': 'created a webhook endpoint',
   'webhookEndpoint.changed': 'changed a webhook endpoint',
   'webhookEndpoint.secretRotated': 'replaced the secret of a webhook endpoint',

@@ -62,7 +62,7 @@ export class BulkWorker {
     this.#now = dependencies.now ?? Date.now
   }
 
-  /** Works on a batch of the action whose turn it is. False if none is due. */
+  /** Works on a batch of the action that has waited longest. False if none is due. */
   async once(): Promise<boolean> {
     const { store, usage, observer } = this.#dependencies
     const due = await this.#findDue(store.read)

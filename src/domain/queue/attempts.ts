@@ -34,7 +34,7 @@ import {
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 import type { Concurrency, Throttle } from '../workflows/workflow-limits.ts'
 import { addAttemptEnd, attemptError, insertErrorWords } from './attempt-history.ts'
-import type { PickedRuns } from './claim.ts'
+import type { ClaimCandidate } from './claim.ts'
 import { groupCapacity, permitsStart, recordStart, type ScopeOf, throttleId } from './limits.ts'
 import { appendEvents, appendStatus, statusReport, toNewEvent } from './runs.sql.ts'
 
@@ -83,7 +83,7 @@ export interface Claim extends Lease {
  */
 export async function startSingly(
   tx: Transaction,
-  { head, workflow }: PickedRuns,
+  { head, workflow }: ClaimCandidate,
   newLease: NewLease,
   scopeOf: ScopeOf,
 ): Promise<Claim | undefined> {

@@ -62,13 +62,13 @@ export class RunClaims {
       const accountsMax = (countMax() + accountsWithinQuantum + accountsMore) * growth ** blocked
       const left = () => countMax() - claims.length
       try {
-        const batch = await this.#claimBatch({ workerId, leaseSeconds }, claimer, left, accountsMax)
-        claims.push(...batch.claims)
-        this.#lastAccount = batch.lastAccount ?? this.#lastAccount
-        if (!batch.more) break
-        blocked = batch.claims.length + batch.skipped > 0 ? 0 : blocked + 1
+        const result = await this.#claimSnapshot({ workerId, leaseSeconds }, claimer, left, accountsMax)
+        claims.push(...result.claims)
+        this.#lastAccount = result.lastAccount ?? this.#lastAccount
+        if (!result.more) break
+        blocked = result.claims.length + result.skipped > 0 ? 0 : blocked + 1
       } catch (error) {
-        // Keep the claims of earlier batches: without a worker, their runs would wait for their leases to expire.
+        // Keep the claims of earlier snapshots: without a worker, their runs would wait for their leases to expire.
         if (claims.length === 0) throw error
         break
       }
@@ -78,26 +78,26 @@ export class RunClaims {
   }
 
   /** Claims runs of one snapshot; returns whether there may be more. */
-  async #claimBatch(
+  async #claimSnapshot(
     { workerId, leaseSeconds }: { workerId: string; leaseSeconds: number },
     claimer: Claimer,
     slots: () => number,
     accountsMax: number,
-  ): Promise<Batch> {
+  ): Promise<ClaimResult> {
     const read = (tx: Transaction) =>
       FairSchedule.read(tx, claimer, { after: this.#lastAccount, accountsMax, now: this.#now() })
     // Most wake-ups find nothing; this read saves them a write.
     const schedule = await read(this.#store.read)
     await schedule.loadWorkflows()
-    const picks = schedule.pick(slots())
-    if (picks.length === 0) {
+    const candidates = schedule.pick(slots())
+    if (candidates.length === 0) {
       return { claims: [], skipped: 0, more: schedule.continueAfter !== undefined, lastAccount: schedule.continueAfter }
     }
     const newLease = (): NewLease => ({ workerId, at: this.#now(), leaseExpiresAt: this.#now() + leaseSeconds * 1000 })
-    if (!picks.some((pick) => schedule.isExclusive(pick))) {
+    if (!candidates.some((candidate) => schedule.isExclusive(candidate))) {
       // The snapshot may be stale: the statement claims what is ready now.
-      const growing = () => (schedule.hasExclusive() ? picks : schedule.pick(slots()))
-      const claim = (tx: Transaction) => claimPicks(tx, schedule, growing(), newLease())
+      const growing = () => (schedule.hasExclusive() ? candidates : schedule.pick(slots()))
+      const claim = (tx: Transaction) => claimCandidates(tx, schedule, growing(), newLease())
       // If a power cut undoes the claim, the run is claimed again. Every report and outcome is durable together with it.
       return this.#store.write(claim, { concurrent: true, oneStatement: true, durableLater: true })
     }
@@ -105,11 +105,11 @@ export class RunClaims {
     const claim = async (tx: Transaction) => {
       for (const total = { claims: [] as Claim[], skipped: 0 }; ; ) {
         const current = await read(tx)
-        const batch = await claimPicks(tx, current, current.pick(slots() - total.claims.length), newLease())
-        total.claims.push(...batch.claims)
-        total.skipped += batch.skipped
+        const result = await claimCandidates(tx, current, current.pick(slots() - total.claims.length), newLease())
+        total.claims.push(...result.claims)
+        total.skipped += result.skipped
         const isFull = total.claims.length >= slots() || total.skipped >= skippedMax
-        if (batch.skipped === 0 || isFull) return { ...batch, ...total }
+        if (result.skipped === 0 || isFull) return { ...result, ...total }
       }
     }
     return this.#store.write(claim, { concurrent: true, exclusive: 'claim' })
@@ -118,7 +118,7 @@ export class RunClaims {
 
 // Claims the runs that fair scheduling has picked, in the caller's transaction.
 
-interface Batch {
+interface ClaimResult {
   claims: Claim[]
   /** Runs that now wait for their browser contexts, concurrency groups or throttles. */
   skipped: number
@@ -130,32 +130,34 @@ interface Batch {
 /** Skipping a run takes several statements. After this many, a transaction ends, so that others can write. */
 const skippedMax = 100
 
-async function claimPicks(
+async function claimCandidates(
   tx: Transaction,
   schedule: FairSchedule,
-  picks: readonly PickedRuns[],
+  candidates: readonly ClaimCandidate[],
   newLease: NewLease,
-): Promise<Batch> {
+): Promise<ClaimResult> {
   const { workerId } = newLease
   const claims: Claim[] = []
-  const isPlain = ({ head, workflow }: PickedRuns) =>
+  const isPlain = ({ head, workflow }: ClaimCandidate) =>
     head.has_context === 0 && !isLimitedByKey(workflow) && !workflow.throttle
-  const plain = picks.filter(isPlain)
+  const plain = candidates.filter(isPlain)
   const rows = plain.length > 0 ? await tx.statements.claimRuns(tx, plain, newLease) : []
-  for (const pick of plain) {
-    const claimed = rows.filter((row) => row.account_id === pick.accountId && row.workflow_id === pick.workflowId)
+  for (const candidate of plain) {
+    const claimed = rows.filter(
+      (row) => row.account_id === candidate.accountId && row.workflow_id === candidate.workflowId,
+    )
     claimed.sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
     claims.push(...claimed.map((row) => toClaim(row, workerId)))
   }
   await resumeNextOfGroups(tx, rows)
   let skipped = 0
-  for (const pick of picks) {
-    if (isPlain(pick)) continue
-    const claim = await startSingly(tx, pick, newLease, schedule.scopeOf)
+  for (const candidate of candidates) {
+    if (isPlain(candidate)) continue
+    const claim = await startSingly(tx, candidate, newLease, schedule.scopeOf)
     if (claim) claims.push(claim)
     else skipped += 1
   }
-  return { claims, skipped, more: schedule.hasMore(picks, claims), lastAccount: schedule.lastAccount }
+  return { claims, skipped, more: schedule.hasMore(candidates, claims), lastAccount: schedule.lastAccount }
 }
 
 // Fair scheduling decides which runs are claimed next. It goes through the accounts in the order of their ids, so that
@@ -192,7 +194,7 @@ const agingMilliseconds = 60_000
 const agedLevelsMax = 20
 
 /** Runs to claim: the first of an account and workflow. */
-export interface PickedRuns extends ClaimedQueue {
+export interface ClaimCandidate extends ClaimedQueue {
   head: QueueHead
   workflow: Claimable
 }
@@ -203,10 +205,10 @@ class FairSchedule {
   readonly #running: RunningCounts
   readonly #claimer: Claimer
   readonly #limits: ConcurrencyLimits
-  readonly #picks = new Map<QueueHead, PickedRuns>()
+  readonly #candidates = new Map<QueueHead, ClaimCandidate>()
   #picked = 0
   /** Heads that can still be picked. */
-  readonly #candidates: Set<QueueHead>
+  readonly #openHeads: Set<QueueHead>
   readonly #order: AccountOrder
   readonly #now: number
   /** The account after which the next snapshot starts; `undefined` when this one has all queue heads. */
@@ -223,7 +225,7 @@ class FairSchedule {
   ) {
     this.#now = now
     this.#heads = heads
-    this.#candidates = new Set(heads.filter((head) => !throttled.has(head)))
+    this.#openHeads = new Set(heads.filter((head) => !throttled.has(head)))
     this.#running = running
     this.#claimer = claimer
     this.#limits = {
@@ -264,30 +266,30 @@ class FairSchedule {
    * run with a browser context, a limit per key or a throttle of each account: which one is next depends on the run
    * behind it, which is not in the snapshot.
    */
-  pick(slots: number): PickedRuns[] {
-    const picks = this.#picks
+  pick(slots: number): ClaimCandidate[] {
     const candidates = this.#candidates
-    this.#order.refresh([...picks.values()].flatMap(({ accountId, countMax }) => Array(countMax).fill(accountId)))
+    const openHeads = this.#openHeads
+    this.#order.refresh([...candidates.values()].flatMap(({ accountId, countMax }) => Array(countMax).fill(accountId)))
     for (; this.#picked < slots; this.#picked += 1) {
-      const best = this.#best(candidates)
+      const best = this.#best(openHeads)
       if (!best) break
       const { head, workflow } = best
       const { account_id: accountId, workflow_id: workflowId } = head
-      const pick = picks.get(head) ?? { head, workflow, accountId, workflowId, countMax: 0 }
-      pick.countMax += 1
-      picks.set(head, pick)
+      const candidate = candidates.get(head) ?? { head, workflow, accountId, workflowId, countMax: 0 }
+      candidate.countMax += 1
+      candidates.set(head, candidate)
       this.lastAccount = accountId
       this.#running.add(head)
       this.#order.pick(accountId)
-      const others = [...candidates].filter((each) => each.account_id === accountId)
+      const others = [...openHeads].filter((each) => each.account_id === accountId)
       if (others.length > 1 || head.has_context || isLimitedByKey(workflow) || workflow.throttle)
-        for (const each of others) candidates.delete(each)
+        for (const each of others) openHeads.delete(each)
     }
-    return [...picks.values()]
+    return [...candidates.values()]
   }
 
   /** Whether claiming the run must be exclusive: it is counted, or its browser context is leased. */
-  isExclusive({ head, workflow }: Pick<PickedRuns, 'head' | 'workflow'>): boolean {
+  isExclusive({ head, workflow }: Pick<ClaimCandidate, 'head' | 'workflow'>): boolean {
     const isCounted = workflow.concurrency !== undefined || workflow.throttle !== undefined
     return head.has_context === 1 || isCounted || this.#claimer.accountConcurrency > 0
   }
@@ -304,10 +306,10 @@ class FairSchedule {
     })
   }
 
-  /** Whether there may be more runs to claim after these claims of the picks. */
-  hasMore(picks: readonly PickedRuns[], claims: readonly Claim[]): boolean {
-    if (this.continueAfter !== undefined || this.#heads.length > picks.length) return true
-    return picks.some(({ accountId, workflowId, workflow, countMax }) => {
+  /** Whether there may be more runs to claim after these claims of the candidates. */
+  hasMore(candidates: readonly ClaimCandidate[], claims: readonly Claim[]): boolean {
+    if (this.continueAfter !== undefined || this.#heads.length > candidates.length) return true
+    return candidates.some(({ accountId, workflowId, workflow, countMax }) => {
       const { length } = claims.filter((each) => each.accountId === accountId && each.workflowId === workflowId)
       // Runs with a browser context among them were left out.
       return length === countMax || workflow.usesBrowser

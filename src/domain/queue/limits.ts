@@ -77,8 +77,8 @@ function inAccount({ account_id, workflow_id }: { workflow_id: string; account_i
 }
 
 // Runs that share a limit or a rate per key: those of an account and workflow with the same concurrency key. A claim that
-// finds the group at its limit or rate puts its run aside, out of the queue's index, so that the runs behind it are not
-// held up. A run of the group that ends makes the next one ready again, and so does the time at which the rate permits it.
+// finds the group at its limit or rate puts its run aside, out of the queue's index, so that the runs behind it do not
+// wait for it. A run of the group that ends makes the next one ready again, and so does the time at which the rate permits it.
 
 /** Whether the workflow has a limit or a rate per key. */
 export function isLimitedByKey(workflow: Pick<Claimable, 'concurrency' | 'throttle'>): boolean {

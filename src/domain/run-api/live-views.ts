@@ -111,7 +111,7 @@ export interface Controller {
 
 /**
  * `awaited`: the workflow waits for someone to take over. `pausing`: someone has asked, and the workflow has not reached a
- * step yet. `paused`: it waits until `by` hands back, and gets their input.
+ * step yet. `paused`: it waits until `by` returns control, and gets their input.
  */
 export interface Control {
   phase: 'free' | 'awaited' | 'pausing' | 'paused'
@@ -151,10 +151,10 @@ export type PageInput =
 
 export type LiveCommand =
   | { type: 'takeOver'; by: Controller }
-  | { type: 'handBack'; by: Controller }
+  | { type: 'returnControl'; by: Controller }
   | { type: 'input'; by: Controller; inputs: readonly PageInput[] }
 
-/** Time without the page of the user who has taken over, after which the browser is handed back. */
+/** Time without the page of the user who has taken over, after which the workflow has control again. */
 export const absenceMillisecondsMax = 2 * 60_000
 /** Time of an attempt that does not count towards its time limit because it is paused. */
 export const pausedMillisecondsMax = 30 * 60_000

@@ -53,7 +53,7 @@ export function queueOperations({ runs, feed }: QueueDependencies): Operations {
       })
       if (queued.kind !== 'queued') return toProblem(queued)
       const wait = preferredWait(header.Prefer, waitSecondsMax)
-      if (wait !== undefined) request.endTurn()
+      if (wait !== undefined) request.unlockProcessing()
       const run = wait === undefined ? queued.run : await waitUntilFinished(feed, runs, queued.run, wait, request)
       return toQueuedResponse(run, { waited: wait, replayed: queued.replayed })
     },

@@ -168,7 +168,7 @@ export interface ArtifactsTable {
   content: Uint8Array
 }
 
-/** A request of a dashboard process to be sent what the browser of a run shows. */
+/** A dashboard process that wants the screencast of a run. */
 export interface LiveViewsTable {
   id: string
   run_id: string

@@ -88,7 +88,7 @@ function routeRuns(pages: UserPages): void {
   pages.stream('/runs/:id/changes', streamRunChanges)
   pages.stream('/runs/:id/live', streamLiveView)
   pages.command('/runs/:id/live/take-over', control.takeOver)
-  pages.command('/runs/:id/live/hand-back', control.handBack)
+  pages.command('/runs/:id/live/return-control', control.returnControl)
   pages.command('/runs/:id/live/input', control.sendInput)
   pages.stream('/runs/:id/artifacts/:name', downloadArtifact)
   pages.stream('/trace-viewer/runs/:id/:trace', sendTrace)

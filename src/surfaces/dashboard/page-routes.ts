@@ -104,10 +104,10 @@ function redirectToSignIn(deps: Dependencies): RequestHandler {
       if (isUserActivity(request)) await deps.sessions.recordUse(page.session, clientOf(request))
       if (needsSetUp(page) && !isForSetUp(page, request.path)) return redirect(response, setUpPath)
       const tenant = deps.tenantLimits.begin(page.account.id, response)
-      const reserve = (size: number) => (size >= largeBytesMin ? tenant.hold(size) : undefined)
+      const reserve = (size: number) => (size >= largeBytesMin ? tenant.reserveBytes(size) : undefined)
       response.locals.page = { ...page, reserve }
       const bytes = bodyBytes(request)
-      if (bytes >= largeBytesMin) await tenant.hold(bytes)
+      if (bytes >= largeBytesMin) await tenant.reserveBytes(bytes)
       return next()
     }
     const isPage = request.method === 'GET' && request.accepts('html') === 'html'

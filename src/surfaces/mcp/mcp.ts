@@ -221,7 +221,7 @@ async function serve(dependencies: McpDependencies, request: Request, response: 
   if (!caller) return
   const { principal, credential } = caller
   const body = await readBody(message as Operation, request, exchange.tenant)
-  exchange.tenant?.endTurn()
+  exchange.tenant?.unlockProcessing()
   if (Array.isArray(body?.value)) throw invalidBody('', 'must be one message')
   const { method } = Object(body?.value) as { method?: unknown }
   const needed = typeof method === 'string' ? (scopesByMethod[method] ?? []) : []
@@ -237,12 +237,12 @@ async function serve(dependencies: McpDependencies, request: Request, response: 
     response.json({ jsonrpc: '2.0', id, error })
     return
   }
-  // Memory stays reserved until the client has read the result; the turn of other accounts does not wait for that.
-  const endTurn = () => exchange.tenant?.endTurn()
+  // Memory stays reserved until the client has read the result; other accounts do not wait for that.
+  const unlockProcessing = () => exchange.tenant?.unlockProcessing()
   const reserve: Reserve = (bytes) => {
     const granted = exchange.tenant?.reserve(bytes * copiesOfOutput)
-    if (granted) return granted.then(endTurn)
-    endTurn()
+    if (granted) return granted.then(unlockProcessing)
+    unlockProcessing()
     return undefined
   }
   const server = createToolServer(dependencies, { principal, stillAuthenticated, logError, reserve })

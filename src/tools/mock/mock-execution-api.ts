@@ -69,7 +69,7 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
   const cursors = new Cursors(new Encryption(new FixedKeys([Buffer.alloc(keyBytes)])))
   const service = workflowOperations({ workflows: { current: () => workflows }, cursors, executionUrl })
   const find = (id: string) => operations.find((operation) => operation.id === id) as Operation
-  const runs = new MockRuns(await readStory(prism, find('streamRunEvents')), clock)
+  const runs = new MockRuns(await readScenario(prism, find('streamRunEvents')), clock)
   const onQueued = (id: string) => void webhooks?.follow(runs, id)
   const queue = queueHandler(prism, find('queueRemoteRun'), workflows, runs, onQueued)
   const ofService = Object.entries(service).map(([id, handler]) => {
@@ -121,10 +121,10 @@ function respond(run: Record<string, unknown> | undefined): HandlerResponse {
 }
 
 /** The example whose events a queued run follows. */
-const storyName = 'longRun'
+const scenarioName = 'longRun'
 
-async function readStory(prism: Prism, operation: Operation) {
-  const choice = { code: 200, exampleKey: storyName, dynamic: false }
+async function readScenario(prism: Prism, operation: Operation) {
+  const choice = { code: 200, exampleKey: scenarioName, dynamic: false }
   const { body } = await prism.choose(operation, undefined, choice, undefined)
   return parseEvents(body as string) as ConstructorParameters<typeof MockRuns>[0]
 }

@@ -199,11 +199,11 @@ const evidenceMillisecondsMax = 10_000
 
 export class AttemptEvidence {
   /** Resolves when the evidence is stored, or will not be. */
-  readonly settled: Promise<void>
+  readonly finished: Promise<void>
   readonly #attempt: number
   readonly #save: (artifact: NewArtifact) => Promise<void>
   readonly #resolve: () => void
-  #state: 'none' | 'pending' | 'settled' = 'none'
+  #state: 'none' | 'pending' | 'finished' = 'none'
   #timer: NodeJS.Timeout | undefined
   #files = 0
   #saving: Promise<void> = Promise.resolve()
@@ -215,7 +215,7 @@ export class AttemptEvidence {
     this.#attempt = attempt
     this.#save = save
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.settled = promise
+    this.finished = promise
     this.#resolve = resolve
   }
 
@@ -229,26 +229,26 @@ export class AttemptEvidence {
       case 'evidenceStarted':
         if (this.#state !== 'none') throw new Error('The executor sends evidence once.')
         this.#state = 'pending'
-        this.#timer = setTimeout(() => this.settle(), evidenceMillisecondsMax)
+        this.#timer = setTimeout(() => this.finish(), evidenceMillisecondsMax)
         return
       case 'evidence':
         return this.#onFile(message)
       case 'evidenceEnded':
         this.hasEnded = true
-        void this.#saving.then(() => this.settle())
+        void this.#saving.then(() => this.finish())
     }
   }
 
   /** Stops waiting for evidence. */
-  settle(): void {
+  finish(): void {
     clearTimeout(this.#timer)
-    this.#state = 'settled'
+    this.#state = 'finished'
     this.#resolve()
   }
 
   #onFile({ name, mediaType, content }: Extract<EvidenceMessage, { type: 'evidence' }>): void {
     // The attempt no longer waits for it.
-    if (this.#state === 'settled') return
+    if (this.#state === 'finished') return
     this.#files += 1
     if (this.#files > evidenceFilesMax || !isEvidenceOf(this.#attempt, name)) {
       throw new Error('The executor sent a file that is not evidence of its attempt.')

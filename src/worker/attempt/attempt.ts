@@ -102,13 +102,13 @@ export class Attempt {
     if (this.#interruption) return
     if (why === 'timeLimit' && this.#evidence.isPending) {
       // The attempt has failed. How long it collects evidence is bounded, and does not count.
-      return void this.#evidence.settled.then(() => this.interrupt(why))
+      return void this.#evidence.finished.then(() => this.interrupt(why))
     }
     this.#interruption = why
     this.#interruptedStep = this.#steps.running
     if (why === 'leaseLost') return this.#endNow('leaseLost')
     // The outcome is decided: a cancelled run need not wait for the evidence.
-    if (this.#isEnding) return this.#evidence.settle()
+    if (this.#isEnding) return this.#evidence.finish()
     this.#channel?.abort(abortMessages[why], why === 'timeLimit')
     const end = () => this.#endAfterEvidence(this.#interruptedOutcome(why))
     this.#grace = setTimeout(end, this.#dependencies.abortGraceSeconds * 1000)
@@ -119,7 +119,7 @@ export class Attempt {
     if (!this.#evidence.isPending) return this.#end(outcome)
     if (this.#isEnding) return
     this.#isEnding = true
-    void this.#evidence.settled.then(() => this.#endNow(outcome))
+    void this.#evidence.finished.then(() => this.#endNow(outcome))
   }
 
   #endNow(outcome: Outcome | 'leaseLost'): void {
@@ -181,8 +181,8 @@ export class Attempt {
       case 'evidenceEnded':
         return this.#evidence.onMessage(event)
       default:
-        if (this.#isEnding) return this.#evidence.settle()
-        if (event.type === 'exited') this.#evidence.settle()
+        if (this.#isEnding) return this.#evidence.finish()
+        if (event.type === 'exited') this.#evidence.finish()
         else this.#browser.capture(event.state)
         this.#endAfterEvidence(
           this.#interruption ? this.#interruptedOutcome(this.#interruption, event) : this.#outcome(event),

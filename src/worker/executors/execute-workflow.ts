@@ -7,20 +7,20 @@ type Ended = Extract<AttemptMessage, { type: 'returned' | 'threw' }>
 
 /**
  * @param run calls the workflow's function with the context of `running`.
- * @param settle waits until the event loop has executed code that the run left behind; returns whether nothing of it remains.
+ * @param checkReusable executes callbacks that the run left behind; returns whether the process has none left.
  * @param root the directory of workflows, to which the paths in stacks are relative.
  */
 export async function executeWorkflow(
   running: RunningAttempt,
   run: () => Promise<unknown>,
-  settle: () => Promise<boolean>,
+  checkReusable: () => Promise<boolean>,
   root: string,
 ): Promise<Ended> {
   try {
     const output = toOutput(await run())
     running.keepEvidence(true)
     const state = await running.browser.end(true)
-    return { type: 'returned', output, reusable: await settle(), state }
+    return { type: 'returned', output, reusable: await checkReusable(), state }
   } catch (error) {
     running.keepEvidence(false)
     const state = await running.browser.end(false)

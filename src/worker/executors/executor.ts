@@ -47,12 +47,12 @@ async function execute(workflow: LoadedModule, start: Start): Promise<void> {
       if ('error' in workflow) throw workflow.error
       return workflow.run(running.context(start.usesBrowser))
     })
-  const settle = async () => {
+  const checkReusable = async () => {
     // Lets a floating promise that rejects now end this process, and not the next attempt.
     await nextTick()
     return isReusable(resourcesBefore)
   }
-  sendFrom(attempt, await executeWorkflow(running, run, settle, directory))
+  sendFrom(attempt, await executeWorkflow(running, run, checkReusable, directory))
   await running.evidence.send()
 }
 

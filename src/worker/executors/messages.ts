@@ -33,7 +33,7 @@ export type ToExecutor =
   | { type: 'browserUnavailable'; attempt: number; message: string }
   /** Someone starts or stops to watch the browser, or can take another frame. */
   | { type: 'screencast'; attempt: number; action: 'start' | 'stop' | 'next' }
-  /** A person takes over or hands back, or no user has taken over in time. */
+  /** A person takes over or returns control, or no user has taken over in time. */
   | { type: 'takeOver'; attempt: number; action: 'begin' | 'end' | 'unanswered' }
   | { type: 'input'; attempt: number; input: PageInput }
 

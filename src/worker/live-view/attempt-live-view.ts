@@ -148,7 +148,7 @@ class AttemptControl {
     const { by } = this.control
     if (command.type === 'takeOver' && by === null) return this.#begin(command.by)
     if (by?.id !== command.by.id) return
-    if (command.type === 'handBack') this.#end(`${by.name} handed the browser back.`)
+    if (command.type === 'returnControl') this.#end(`${by.name} returned control of the browser.`)
     if (command.type !== 'input') return
     this.present(by.id)
     // Until then the workflow still uses the page.
@@ -160,7 +160,7 @@ class AttemptControl {
     if (message.type === 'takeOverAwaited') return this.#await(message.message, message.waitMinutes)
     const isPaused = message.type === 'paused'
     this.#attempt.pause(isPaused)
-    // `paused` may still be about a person who has handed back: `resumed` then follows.
+    // `paused` may still be about a person who has returned control: `resumed` then follows.
     if (this.control.by !== null) this.#set({ ...this.control, phase: isPaused ? 'paused' : 'pausing' })
   }
 
@@ -169,7 +169,7 @@ class AttemptControl {
     if (this.control.by?.id !== userId) return
     clearTimeout(this.#absence)
     const { name } = this.control.by
-    const end = () => this.#end(`The browser was handed back because ${name} was away.`)
+    const end = () => this.#end(`The workflow controls the browser again: ${name} was away.`)
     this.#absence = setTimeout(end, absenceMillisecondsMax)
   }
 

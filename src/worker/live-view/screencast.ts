@@ -10,7 +10,7 @@ const retryMilliseconds = 100
 /** A frame of an ordinary page has 30 to 120 KB. */
 const options = { format: 'jpeg', quality: 60, maxWidth: 1280, maxHeight: 1280 } as const
 const tabsMax = 20
-/** A page that is busy for longer may get the last input after the browser was handed back. */
+/** A page that is busy for longer may get the last input after control was returned. */
 const inputMillisecondsMax = 2000
 const urlLengthMax = 2000
 

@@ -21,7 +21,7 @@ export class TakeOver {
     this.#taken ??= Promise.withResolvers()
   }
 
-  /** The person has handed back. */
+  /** The person has returned control. */
   end(): void {
     this.#taken?.resolve()
     this.#taken = undefined

@@ -1,4 +1,4 @@
-/** Requests of dashboard processes to be sent what the browser of a run shows. */
+/** Dashboard processes that request the screencast of a run. */
 import { describe, expect, test, vi } from 'vitest'
 import { LiveViews } from '../../../src/domain/run-api/live-views.ts'
 import { openDomain, type Test } from '../../support/domain.ts'

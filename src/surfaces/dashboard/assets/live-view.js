@@ -16,7 +16,7 @@ class LiveView {
     )
     this.#find('watch').addEventListener('click', () => this.#toggle())
     this.#find('take-over').addEventListener('click', () => this.#takeOver())
-    this.#find('hand-back').addEventListener('click', () => this.#handBack())
+    this.#find('return-control').addEventListener('click', () => this.#returnControl())
     // A hidden page must not keep the browser busy.
     document.addEventListener('visibilitychange', () => this.#connect())
     // The run has ended, and the page was updated without this section.
@@ -44,11 +44,11 @@ class LiveView {
   }
 
   /** The workflow continues when the page has got all input. */
-  async #handBack() {
+  async #returnControl() {
     await this.#input.finish()
-    if (await this.#post('hand-back')) return
+    if (await this.#post('return-control')) return
     this.#input.isEnabled = true
-    this.#find('control').textContent = 'The browser could not be handed back. Try again.'
+    this.#find('control').textContent = 'Control could not be returned. Try again.'
   }
 
   #toggle() {
@@ -98,12 +98,12 @@ class LiveView {
   /** @param control who controls the browser; undefined if no user can take over. */
   #showControl(control) {
     const isOwn = control?.by?.id === this.#section.dataset.user
-    const had = !this.#find('hand-back').hidden
+    const had = !this.#find('return-control').hidden
     this.#find('take-over').hidden = !control || control.by !== null
-    this.#find('hand-back').hidden = !isOwn
+    this.#find('return-control').hidden = !isOwn
     this.#find('control').textContent = describe(control, isOwn)
     this.#input.isEnabled = isOwn && control.phase === 'paused'
-    if (isOwn && !had) this.#find('hand-back').focus()
+    if (isOwn && !had) this.#find('return-control').focus()
   }
 
   #showTabs(tabs) {

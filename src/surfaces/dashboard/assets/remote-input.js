@@ -12,7 +12,7 @@ export class RemoteInput {
   #post
   #isEnabled = false
   #waiting = []
-  /** Settles when all input that waited at its start has arrived; undefined if none waits. */
+  /** Resolves when all input that waited at its start has arrived; undefined if none waits. */
   #sending
   #movedAt = 0
 

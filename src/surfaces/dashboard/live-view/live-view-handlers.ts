@@ -145,12 +145,12 @@ export const takeOver: StreamHandler = async ({ account, actor, user, params }, 
   response.status(204).end()
 }
 
-export const handBack: StreamHandler = async ({ account, actor, user, params }, deps, _request, response) => {
+export const returnControl: StreamHandler = async ({ account, actor, user, params }, deps, _request, response) => {
   const run = orNotFound(await deps.runs.get(account.id, params.id ?? ''))
   const control = await deps.liveView.control(run.id)
   if (control?.by?.id !== user.id) return void response.status(409).end()
-  await deps.liveView.command(run.id, { type: 'handBack', by: toController(user) })
-  await deps.liveViews.record('run.handedBack', account.id, actor, run)
+  await deps.liveView.command(run.id, { type: 'returnControl', by: toController(user) })
+  await deps.liveViews.record('run.returnedControl', account.id, actor, run)
   response.status(204).end()
 }
 

@@ -228,7 +228,7 @@ function renderLiveView({ id, status }: Run, usesBrowser: boolean, userId: strin
       <h2 id="live-view-title">Browser</h2>
       <div class="buttons">
         <button type="button" data-take-over hidden>Take over</button>
-        <button type="button" data-hand-back hidden>Hand back</button>
+        <button type="button" data-return-control hidden>Return control</button>
         <button type="button" class="secondary" data-watch>Watch live</button>
       </div>
     </div>
