@@ -67,7 +67,7 @@ test('its runs get the options of the form, and invalid ones are named', async (
   const ada = await signIn(dashboard)
   const options = { tags: 'customer:42 nightly', priority: '5', expiresInSeconds: '600' }
   const { path } = await create(ada, options)
-  expect(await page(ada, path)).toMatch(/Tags customer:42 nightly Priority 5 Expires if not started after 10m/)
+  expect(await page(ada, path)).toMatch(/Tags customer:42 nightly Expires if not started after 10m Priority 5/)
   const edited = await ada.visitor.get(`${path}/edit`)
   expect(inputValue(edited, 'tags')).toBe('customer:42 nightly')
   const { headers } = await ada.visitor.post(`${path}/trigger`)

@@ -3,7 +3,7 @@
  * this description: single runs, batches, reruns, bulk actions, schedules, the dashboard's forms and MCP.
  */
 import type { InsertedRun } from '../../storage/runs/run-statements.ts'
-import type { PersistContext, Run } from '../runs/run.ts'
+import type { PersistContext } from '../runs/run.ts'
 
 export interface RunOptions {
   /** Seconds until the run may start; 0 to start now. */
@@ -65,6 +65,13 @@ export function fromParameters(query: Readonly<Record<string, unknown>>): GivenO
   return given
 }
 
+/** Query parameters with these options. */
+export function toParameters(given: GivenOptions): Record<string, unknown> {
+  return Object.fromEntries(
+    parameters.flatMap(([name, parameter]) => (given[name] == null ? [] : [[parameter, given[name]]])),
+  )
+}
+
 /** The options among the members of a JSON object. */
 export function fromMembers(members: object): GivenOptions {
   const given: Record<string, unknown> = {}
@@ -81,7 +88,7 @@ export function withDefaults(given: GivenOptions): RunOptions {
 }
 
 /** The options for a run that repeats this one. */
-export function repeatedOptions(run: Run): GivenOptions {
+export function repeatedOptions(run: { readonly [Name in OptionName]?: RunOptions[Name] | null }): GivenOptions {
   const given = fromMembers({ ...run, persistContext: run.persistContext ?? undefined })
   for (const name of optionNames) if (runOptions[name].isOnce) delete given[name]
   return given

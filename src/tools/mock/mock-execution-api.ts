@@ -5,6 +5,7 @@ import type { ServerSentEvent } from '../../contract/handler.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import { describeRefusedStart } from '../../domain/queue/queue-problems.ts'
 import type { RefusedStart } from '../../domain/queue/reused-steps.ts'
+import { type RunOptions, repeatedOptions, toParameters } from '../../domain/queue/run-options.ts'
 import { runUnfinished } from '../../domain/run-api/queue-operations.ts'
 import type { EndpointChange } from '../../domain/webhooks/webhook-endpoints.ts'
 import { findUnknownWorkflows } from '../../domain/webhooks/webhook-operations.ts'
@@ -177,13 +178,8 @@ function rerunHandler(
     if (!finished) return notHere
     if (finished.finishedAt === null) return runUnfinished(finished)
     const { variableData, fromStep } = (request.body ?? {}) as RerunBody
-    const { id, workflowId, priority, tags, concurrencyKey, browserContextId, persistContext } = finished
-    const earlier = {
-      ...{ priority, tag: tags, persistContext: persistContext ?? 'onSuccess' },
-      ...(concurrencyKey !== null && { concurrencyKey }),
-      ...(browserContextId !== null && { browserContextId }),
-    }
-    const query = { ...earlier, ...(request.query as { delaySeconds: number }) }
+    const { id, workflowId } = finished
+    const query = { ...toParameters(repeatedOptions(finished)), ...(request.query as object) }
     const queueRequest = { path: { workflowId }, query, body: { variableData: variableData ?? finished.variableData } }
     const accepted = checkQueueRequest(workflows, queueRequest, variableData === undefined)
     if (!('workflow' in accepted)) return accepted
@@ -212,17 +208,12 @@ interface RerunBody {
   fromStep?: string
 }
 
-interface FinishedRun {
+interface FinishedRun extends Omit<RunOptions, 'delaySeconds' | 'expiresInSeconds'> {
   id: string
   workflowId: string
   status: string
   finishedAt: string | null
   variableData: Record<string, unknown>
-  priority: number
-  tags: string[]
-  concurrencyKey: string | null
-  browserContextId: string | null
-  persistContext: string | null
 }
 
 /** The example of the output, or else one that Prism makes up from the schema. */

@@ -1,5 +1,6 @@
 /** The latest queued runs. Each goes through the events of one documented run, as time passes. */
 import type { ServerSentEvent } from '../../contract/handler.ts'
+import { fromParameters, withDefaults } from '../../domain/queue/run-options.ts'
 import { createRunId } from '../../domain/runs/run.ts'
 import type { AcceptedRequest, QueueRequest } from './mock-workflows.ts'
 
@@ -59,23 +60,18 @@ export class MockRuns {
     { isAwaited = false, reused = [] }: { isAwaited?: boolean; reused?: readonly string[] },
   ) {
     const now = this.#clock.now()
-    const startsAfter = query.delaySeconds * 1000
+    const { delaySeconds, expiresInSeconds, ...options } = withDefaults(fromParameters(query))
+    const startsAfter = delaySeconds * 1000
     const duration = timeOf(this.#scenario.at(-1)) - timeOf(this.#scenario[0])
     const createdAt = isAwaited ? now - duration - startsAfter : now
-    const context = query.browserContextId
     const id = createRunId()
-    const { expiresInSeconds } = query
     const fixed = {
       ...{ ...template, id, workflowId: workflow.id, workflowVersion: workflow.version, variableData },
-      ...{
-        priority: query.priority,
-        tags: query.tag ?? [],
-        concurrencyKey: query.concurrencyKey ?? null,
-        createdAt: toTime(createdAt),
-      },
-      ...{ browserContextId: context ?? null, persistContext: context === undefined ? null : query.persistContext },
+      ...options,
+      persistContext: options.browserContextId === null ? null : options.persistContext,
+      createdAt: toTime(createdAt),
       availableAt: startsAfter === 0 ? null : toTime(createdAt + startsAfter),
-      expiresAt: expiresInSeconds === undefined ? null : toTime(createdAt + expiresInSeconds * 1000),
+      expiresAt: expiresInSeconds === null ? null : toTime(createdAt + expiresInSeconds * 1000),
     }
     const events = reuseSteps(this.#scenario, reused).map((event, index) => {
       const offset = timeOf(event) - timeOf(this.#scenario[0]) + (index === 0 ? 0 : startsAfter)

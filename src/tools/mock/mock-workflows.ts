@@ -22,15 +22,7 @@ export async function loadWorkflows(directory: string): Promise<Workflows> {
 
 export interface QueueRequest {
   path: { workflowId: string }
-  query: {
-    delaySeconds: number
-    expiresInSeconds?: number
-    priority: number
-    tag?: string[]
-    concurrencyKey?: string
-    browserContextId?: string
-    persistContext: string
-  }
+  query: Readonly<Record<string, unknown>>
   body: { variableData: Record<string, unknown> }
 }
 

@@ -22,10 +22,10 @@ import {
   type Tone,
 } from '../html.ts'
 import { eventsCommand, readCommand } from '../workflows/curl-commands.ts'
+import { optionFacts } from '../workflows/queue-options.ts'
 import { renderArtifacts } from './run-artifacts.ts'
 import type { Attempt, Step } from './run-attempts.ts'
 import { type BrowserReport, renderEvidence } from './run-evidence.ts'
-import { toRunQuery } from './run-filter.ts'
 import { describeEnd, describeWait, reasonLabels, renderRunDuration, runBadge, shortId } from './run-labels.ts'
 
 interface RunPage {
@@ -147,10 +147,7 @@ function runFacts({ run, queuer, workflow, context }: RunPage): { main: Fact[]; 
     ['Attempts', maxAttempts > 1 ? `${attempts} of ${maxAttempts}` : `${attempts}`],
     ['Queued by', queuer],
     run.rerunOf !== null && ['Repeats', html`<a href="/runs/${run.rerunOf}"><code>${shortId(run.rerunOf)}</code></a>`],
-    run.tags.length > 0 && [
-      'Tags',
-      html`${run.tags.map((tag) => html`<a href="/runs?${toRunQuery({ search: tag })}"><code>${tag}</code></a> `)}`,
-    ],
+    ...optionFacts(run),
     isScheduled && ['Scheduled for', time(run.availableAt, 'exact')],
     ['Started', time(run.startedAt, 'exact', '–')],
     run.finishedAt !== null && ['Finished', time(run.finishedAt, 'exact')],
@@ -163,8 +160,6 @@ function runFacts({ run, queuer, workflow, context }: RunPage): { main: Fact[]; 
     ['Queued', time(run.createdAt, 'exact')],
     ['Workflow version', run.workflowVersion],
     run.deploymentId !== null && ['Deployment', html`<code>${run.deploymentId.slice(0, 12)}</code>`],
-    ['Priority', `${run.priority}`],
-    run.concurrencyKey !== null && ['Concurrency key', html`<code>${run.concurrencyKey}</code>`],
     run.queuePosition !== undefined && [
       'Place in queue',
       run.queuePosition === 1000 ? '1000 or later' : `${run.queuePosition}`,

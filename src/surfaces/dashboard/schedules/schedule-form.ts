@@ -1,5 +1,6 @@
 /** The form of a schedule, within the limits of the Execution API. */
 
+import { withDefaults } from '../../../domain/queue/run-options.ts'
 import type { OverlapPolicy, Schedule, ScheduleError, ScheduleOptions } from '../../../domain/schedules/schedule.ts'
 import type { ScheduleChange } from '../../../domain/schedules/schedule-request.ts'
 import type { MissedPolicy } from '../../../domain/schedules/schedule-times.ts'
@@ -10,15 +11,18 @@ import { executionContract } from '../../../openapi/served-documents.ts'
 import { parseVariables } from '../workflows/json-input.ts'
 import {
   isPersistContext,
+  parseOptions as parseTexts,
   persistDefault,
-  readConcurrencyKey,
-  readOption,
-  readTags,
-  splitTags,
+  readOptions,
+  textOptionNames,
+  toTexts,
 } from '../workflows/queue-options.ts'
 
+/** A schedule has its own times. */
+export const textOptions = textOptionNames.filter((name) => name !== 'delaySeconds')
+
 /** What the user entered, as text. */
-export interface ScheduleForm {
+export interface ScheduleForm extends Record<(typeof textOptions)[number], string> {
   name: string
   workflowId: string
   variables: string
@@ -27,10 +31,6 @@ export interface ScheduleForm {
   intervalSeconds: string
   missed: string
   overlap: string
-  tags: string
-  concurrencyKey: string
-  priority: string
-  expiresInSeconds: string
   browserContextId: string
   persistContext: string
 }
@@ -65,10 +65,7 @@ export const emptyForm: ScheduleForm = {
   intervalSeconds: '',
   missed: 'skip',
   overlap: 'allow',
-  tags: '',
-  concurrencyKey: '',
-  priority: '',
-  expiresInSeconds: '',
+  ...toTexts(textOptions, {}),
   browserContextId: '',
   persistContext: persistDefault,
 }
@@ -83,10 +80,7 @@ export function toForm(schedule: Schedule): ScheduleForm {
     intervalSeconds: schedule.intervalSeconds === null ? '' : String(schedule.intervalSeconds),
     missed: schedule.missed,
     overlap: schedule.overlap,
-    tags: schedule.tags.join(' '),
-    concurrencyKey: schedule.concurrencyKey ?? '',
-    priority: schedule.priority === 0 ? '' : String(schedule.priority),
-    expiresInSeconds: schedule.expiresInSeconds === null ? '' : String(schedule.expiresInSeconds),
+    ...toTexts(textOptions, schedule),
     browserContextId: schedule.browserContextId ?? '',
     persistContext: schedule.persistContext,
   }
@@ -94,26 +88,17 @@ export function toForm(schedule: Schedule): ScheduleForm {
 
 /** Whether the form has options of runs that are not the defaults. */
 export function hasOptions(form: ScheduleForm): boolean {
-  const names = ['tags', 'concurrencyKey', 'priority', 'expiresInSeconds', 'browserContextId'] as const
-  return names.some((name) => form[name] !== '')
+  return [...textOptions, 'browserContextId' as const].some((name) => form[name] !== '')
 }
 
 /** The options of the runs; adds what is wrong to `errors`. */
 function parseOptions(form: ScheduleForm, errors: FormErrors): ScheduleOptions {
-  const read = {
-    tags: readTags(form.tags),
-    concurrencyKey: readConcurrencyKey(form.concurrencyKey),
-    priority: readOption('priority', form.priority),
-    expiresInSeconds: readOption('expiresInSeconds', form.expiresInSeconds),
-  }
-  for (const [name, { error }] of Object.entries(read)) if (error) errors[name as keyof typeof read] = error
+  const read = readOptions(textOptions, (name) => form[name])
+  for (const name of textOptions) if (read[name]?.error) errors[name] = read[name].error
   const { persistContext } = form
   if (!isPersistContext(persistContext)) errors.browserContextId = 'Choose when to save the browser state.'
   return {
-    tags: splitTags(form.tags),
-    concurrencyKey: form.concurrencyKey || null,
-    priority: Number(form.priority),
-    expiresInSeconds: form.expiresInSeconds === '' ? null : Number(form.expiresInSeconds),
+    ...withDefaults(parseTexts(read) ?? {}),
     browserContextId: form.browserContextId.toLowerCase() || null,
     persistContext: isPersistContext(persistContext) ? persistContext : persistDefault,
   }

@@ -43,10 +43,10 @@ import { newQueueForm, type QueueForm, readQueueForm, withErrors, withoutSecrets
 import { renderFields } from '../workflows/queue-form-template.ts'
 import {
   isPersistContext,
+  optionFacts,
   persistDefault,
-  renderConcurrencyKey,
   renderContextChoice,
-  renderTags,
+  renderOption,
 } from '../workflows/queue-options.ts'
 import { listSelectableContexts } from '../workflows/workflow-pages.ts'
 import { renderNextTimes } from './next-times.ts'
@@ -59,6 +59,7 @@ import {
   parseForm,
   type ScheduleForm,
   submittedForm,
+  textOptions,
   toForm,
   toFormErrors,
 } from './schedule-form.ts'
@@ -347,18 +348,10 @@ function renderSchedule({ schedule, runs, workflows, queuerLabel, message }: Sch
 }
 
 /** The options of its runs that are not the defaults. */
-function renderOptions({ tags, concurrencyKey, priority, expiresInSeconds, browserContextId }: Schedule): Fact[] {
-  const facts: (Fact | false)[] = [
-    tags.length > 0 && ['Tags', html`${tags.map((tag) => html`<code>${tag}</code> `)}`],
-    concurrencyKey !== null && ['Concurrency key', html`<code>${concurrencyKey}</code>`],
-    priority !== 0 && ['Priority', `${priority}`],
-    expiresInSeconds !== null && ['Expires if not started', `after ${formatDuration(expiresInSeconds * 1000)}`],
-    browserContextId !== null && [
-      'Browser context',
-      html`<a href="/browser-contexts/${browserContextId}"><code>${browserContextId}</code></a>`,
-    ],
-  ]
-  return facts.filter((fact) => fact !== false)
+function renderOptions(schedule: Schedule): Fact[] {
+  const { browserContextId: id } = schedule
+  const link = html`<a href="/browser-contexts/${id ?? ''}"><code>${id ?? ''}</code></a>`
+  return [...optionFacts(schedule), ...(id === null ? [] : [['Browser context', link] satisfies Fact])]
 }
 
 function renderTimesOf({ nextTimes }: Schedule): Html {
@@ -446,16 +439,12 @@ function renderVariables({ schedule, entered, form, errors }: ScheduleFormPage):
 }
 
 function renderRunOptions(form: ScheduleForm, errors: FormErrors, contexts: readonly BrowserContext[]): Html {
-  const { tags, concurrencyKey, priority, expiresInSeconds, browserContextId: contextId } = form
+  const { browserContextId: contextId, persistContext } = form
   const error = (name: keyof ScheduleForm) => (errors[name] === undefined ? {} : { error: errors[name] })
-  const names = ['tags', 'concurrencyKey', 'priority', 'expiresInSeconds', 'browserContextId'] as const
-  const isOpen = hasOptions(form) || names.some((name) => errors[name] !== undefined)
-  const persist = isPersistContext(form.persistContext) ? form.persistContext : persistDefault
+  const isOpen = hasOptions(form) || [...textOptions, 'browserContextId' as const].some((name) => errors[name])
+  const persist = isPersistContext(persistContext) ? persistContext : persistDefault
   return html`<details ${attribute('open', isOpen)}><summary>Options of its runs</summary>
-    ${renderTags({ tags: { text: tags, ...error('tags') } })}
-    ${renderConcurrencyKey({ concurrencyKey: { text: concurrencyKey, ...error('concurrencyKey') } })}
-    ${inputField({ name: 'priority', label: 'Priority', value: priority, error: errors.priority, inputmode: 'numeric', hint: 'From -10 to 10. Runs with a higher priority start first; the default is 0.' })}
-    ${inputField({ name: 'expiresInSeconds', label: 'Expires after (seconds)', value: expiresInSeconds, error: errors.expiresInSeconds, inputmode: 'numeric', hint: 'A run that has not started by then never starts.' })}
+    ${textOptions.map((name) => renderOption(name, { text: form[name], ...error(name) }))}
     ${renderContextChoice({ contextId, persist, ...error('browserContextId') }, contexts)}
   </details>`
 }

@@ -7,14 +7,7 @@ import { runLink } from '../runs/run-labels.ts'
 import { defaultFormValues, type FormValue, formatErrors } from './form-values.ts'
 import { hiddenSecret } from './json-input.ts'
 import type { QueueForm } from './queue-form.ts'
-import {
-  type OptionName,
-  optionBounds,
-  renderConcurrencyKey,
-  renderContextChoice,
-  renderStartChoice,
-  renderTags,
-} from './queue-options.ts'
+import { renderContextChoice, renderOptions, renderStartChoice } from './queue-options.ts'
 import { type FieldKind, inputName, type VariableField } from './variable-fields.ts'
 
 /** @param contexts the browser contexts to choose from. */
@@ -30,7 +23,7 @@ export function renderQueueForm(form: QueueForm, error: string, contexts: readon
       ${form.start ? renderStartChoice(form.start) : nothing}
       ${mode === 'json' ? renderJson(form) : renderFields(form)}
       ${workflow.usesBrowser ? renderContextChoice(context, contexts) : nothing}
-      ${renderConcurrencyKey(form.names)} ${renderTags(form.names)} ${renderOptions(form)}
+      ${renderOptions(form.options)}
       <div class="buttons"><button>Queue run</button></div>
     </form>`
 }
@@ -80,27 +73,6 @@ function renderJson({ json, jsonOnly, from }: QueueForm): Html {
   return labelledField({ name: 'variables', label: 'Variables', hint, error: json.error }, (common) =>
     textArea(common, json.text, rows),
   )
-}
-
-const optionLabels: Record<OptionName, { label: string; hint: string }> = {
-  delaySeconds: { label: 'Start delay (seconds)', hint: 'Leave empty to start as soon as a worker is free.' },
-  expiresInSeconds: { label: 'Expires after (seconds)', hint: 'A run that has not started by then never starts.' },
-  priority: { label: 'Priority', hint: 'From -10 to 10. Runs with a higher priority start first; the default is 0.' },
-}
-
-function renderOptions({ options }: QueueForm): Html {
-  const names = Object.keys(optionLabels) as OptionName[]
-  const isOpen = names.some((name) => options[name].text !== '')
-  const fields = names.map((name) => {
-    const { min, max } = optionBounds[name]
-    const { text, error } = options[name]
-    return labelledField(
-      { name, ...optionLabels[name], error },
-      (common) =>
-        html`<input type="number" ${common} value="${text}" min="${min}" max="${max}" step="1" autocomplete="off" />`,
-    )
-  })
-  return html`<details ${attribute('open', isOpen)}><summary>Scheduling</summary>${fields}</details>`
 }
 
 // Template of one variable's field in the queue form.

@@ -1,6 +1,7 @@
 /** The form that queues a run: its initial values, and parsing its submission. */
 import { v4 as uuid, validate } from 'uuid'
 import type { QueueRequest } from '../../../domain/queue/queue-request.ts'
+import { repeatedOptions } from '../../../domain/queue/run-options.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { draftVariables, isObject, type Members } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
@@ -23,15 +24,12 @@ import {
   type ContextChoice,
   type FormOptions,
   initialChoice,
-  initialNames,
-  noOptions,
-  parseFormOptions,
-  type RunNames,
+  offeredOptions,
+  parseOptions,
   readChoice,
-  readNames,
   readOptions,
   type StartChoice,
-  toNames,
+  toTexts,
 } from './queue-options.ts'
 import { hasFieldForAll, type VariableField, variableFields } from './variable-fields.ts'
 
@@ -47,7 +45,6 @@ export interface QueueForm {
   values: FormValues
   json: FormValue
   options: FormOptions
-  names: RunNames
   context: ContextChoice
   from: Run | undefined
   /** Set if the run may start from another step than the first. */
@@ -63,6 +60,8 @@ export interface QueueForm {
  * @param contextId of the browser context to preselect; may be empty.
  */
 export function newQueueForm(workflow: Workflow, from: Run | undefined, wantsJson: boolean, contextId = ''): QueueForm {
+  const offered = offeredOptions(workflow)
+  const initial = toTexts(offered, from ? repeatedOptions(from) : {})
   const fields = variableFields(workflow.variables)
   const values = from ? toFormValues(fields, from.variables) : defaultFormValues(fields)
   const jsonOnly = !hasFieldForAll(workflow.variables) ? 'noFields' : values ? undefined : 'noFieldForRun'
@@ -73,8 +72,7 @@ export function newQueueForm(workflow: Workflow, from: Run | undefined, wantsJso
     jsonOnly,
     values: values ?? new Map(),
     json: { text: JSON.stringify(from ? from.variables : draftVariables(workflow.variables), null, 2) },
-    options: noOptions,
-    names: initialNames(workflow, from),
+    options: readOptions(offered, (name) => initial[name]),
     context: initialChoice(from, contextId),
     from,
     key: uuid(),
@@ -97,8 +95,7 @@ export function readQueueForm(
     mode,
     values: readFormValues(fresh.fields, form),
     json: { text, ...('error' in parsed && { error: parsed.error }) },
-    options: readOptions(form),
-    names: readNames(workflow, form),
+    options: readOptions(offeredOptions(workflow), (name) => form.get(name)),
     context: readChoice(form),
     key: validate(key) ? key : fresh.key,
   }
@@ -106,14 +103,13 @@ export function readQueueForm(
 
 export function toQueueRequest(form: QueueForm): { request: QueueRequest } | { invalid: QueueForm } {
   const { workflow, from, key, context } = form
-  const options = parseFormOptions(form.options)
-  const names = toNames(form.names)
+  const options = parseOptions(form.options)
   const parsed = form.mode === 'json' ? parseObject(form.json.text) : readFieldVariables(form)
   if ('invalid' in parsed) return parsed
-  if ('error' in parsed || !options || !names || context.error !== undefined) return { invalid: form }
+  if ('error' in parsed || !options || context.error !== undefined) return { invalid: form }
   const { contextId: id, persist } = context
   const browserContext = id === '' ? {} : { browserContextId: id, persistContext: persist }
-  const chosen = { ...options, ...names, ...browserContext }
+  const chosen = { ...options, ...browserContext }
   const request = { workflowId: workflow.id, variables: parsed.value, idempotencyKey: key, ...chosen }
   return { request: from ? { ...request, secretsFrom: from.id, rerunOf: from.id } : request }
 }

@@ -1,9 +1,10 @@
-/** The scheduling options of a queued run, within the limits of the Execution API. */
+/** The options of runs in forms and on pages, within the limits of the Execution API. */
 
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import { isLimitedByKey } from '../../../domain/queue/limits.ts'
 import { describeRefusedStart } from '../../../domain/queue/queue-problems.ts'
 import type { RefusedStart } from '../../../domain/queue/reused-steps.ts'
+import { defaultOptions, type GivenOptions, type OptionName, parameterOf } from '../../../domain/queue/run-options.ts'
 import type { Runs } from '../../../domain/run-api/runs.ts'
 import type { PersistContext, Run } from '../../../domain/runs/run.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
@@ -11,153 +12,177 @@ import { type Document, resolve, type Schema } from '../../../openapi/document.t
 import { executionContract } from '../../../openapi/served-documents.ts'
 import { readOperations } from '../../../openapi/served-operations.ts'
 import { persistLabels } from '../browser-contexts/context-pages.ts'
-import { attribute, type Html, html, labelledField, nothing, selectField } from '../html.ts'
+import { formatDuration } from '../format.ts'
+import { attribute, type Fact, type Html, html, labelledField, nothing, selectField } from '../html.ts'
+import { toRunQuery } from '../runs/run-filter.ts'
 import type { ContextQuery } from './curl-commands.ts'
 import type { FormValue } from './form-values.ts'
 
-export type OptionName = 'delaySeconds' | 'expiresInSeconds' | 'priority'
-export type FormOptions = Record<OptionName, FormValue>
+export type TextOptionName = Exclude<OptionName, 'browserContextId' | 'persistContext'>
 
-const names: OptionName[] = ['delaySeconds', 'expiresInSeconds', 'priority']
+/** An option that is entered as one text; an empty text stands for its default. */
+interface TextOption {
+  label: string
+  hint: string
+  /** Attributes of its input. */
+  limits: Html | ''
+  /** Whether the queue form folds it. */
+  isScheduling?: true
+  findError(text: string): string | undefined
+  parse(text: string): unknown
+  toFact(text: string): Fact
+}
 
 const operation = readOperations(executionContract.document).find(({ id }) => id === 'queueRemoteRun')
 
-function parameterSchema(name: string): Schema {
-  const schema = operation?.parameters.find((parameter) => parameter.name === name)?.schema
-  if (schema === undefined) throw new Error(`queueRemoteRun has no parameter ${name}`)
+function parameterSchema(name: OptionName): Schema {
+  const schema = operation?.parameters.find((parameter) => parameter.name === parameterOf(name))?.schema
+  if (schema === undefined) throw new Error(`queueRemoteRun has no parameter ${parameterOf(name)}`)
   return resolve(executionContract.document as Document, schema)
 }
 
-const bounds = names.map((name) => {
-  const { minimum, maximum } = parameterSchema(name)
-  return [name, { min: Number(minimum), max: Number(maximum) }] as const
-})
-export const optionBounds = Object.fromEntries(bounds) as Record<OptionName, { min: number; max: number }>
-
-export const noOptions: FormOptions = {
-  delaySeconds: { text: '' },
-  expiresInSeconds: { text: '' },
-  priority: { text: '' },
-}
-
-export function readOptions(form: URLSearchParams): FormOptions {
-  const read = (name: OptionName) => readOption(name, (form.get(name) ?? '').trim())
-  const delaySeconds = read('delaySeconds')
-  const expiresInSeconds = read('expiresInSeconds')
-  const areValid = delaySeconds.error === undefined && expiresInSeconds.error === undefined
-  if (areValid && expiresInSeconds.text !== '' && Number(expiresInSeconds.text) <= Number(delaySeconds.text)) {
-    expiresInSeconds.error = 'Enter a time longer than the start delay.'
-  }
-  return { delaySeconds, expiresInSeconds, priority: read('priority') }
-}
-
-export function readOption(name: OptionName, text: string): FormValue {
-  const { min, max } = optionBounds[name]
-  const value = Number(text)
-  if (text === '' || (Number.isInteger(value) && value >= min && value <= max)) return { text }
-  return { text, error: `Enter a whole number from ${min} to ${max}.` }
-}
-
-export function parseFormOptions({ delaySeconds, expiresInSeconds, priority }: FormOptions) {
-  if (delaySeconds.error ?? expiresInSeconds.error ?? priority.error) return undefined
+function wholeNumber(name: OptionName, texts: Pick<TextOption, 'label' | 'hint' | 'toFact'>): TextOption {
+  const { minimum: min, maximum: max } = parameterSchema(name)
   return {
-    delaySeconds: Number(delaySeconds.text),
-    expiresInSeconds: expiresInSeconds.text === '' ? undefined : Number(expiresInSeconds.text),
-    priority: Number(priority.text),
+    ...texts,
+    // With `type="number"`, browsers would empty a field whose text is not a number.
+    limits: html`inputmode="numeric"`,
+    isScheduling: true,
+    findError(text) {
+      const value = Number(text)
+      if (Number.isInteger(value) && value >= Number(min) && value <= Number(max)) return undefined
+      return `Enter a whole number from ${min} to ${max}.`
+    },
+    parse: Number,
   }
 }
 
-// The names that the form of a run takes: its tags, and the concurrency key of a workflow with a limit or rate per key.
-
-export interface RunNames {
-  /** Separated by spaces or commas. */
-  tags: FormValue
-  /** `undefined` for a workflow that takes none. */
-  concurrencyKey: FormValue | undefined
-}
-
-interface NameLimits {
-  pattern: RegExp
-  lengthMax: number
-}
-
-const tagsSchema = parameterSchema('tag')
+const tagsSchema = parameterSchema('tags')
 const tagsMax = Number(tagsSchema.maxItems)
-const tagLimits = toLimits(resolve(executionContract.document as never, tagsSchema.items as Schema))
-const keyLimits = toLimits(parameterSchema('concurrencyKey'))
+const tagSchema: Schema = resolve(executionContract.document as never, tagsSchema.items as Schema)
+const keySchema = parameterSchema('concurrencyKey')
 
-function toLimits({ pattern, maxLength }: Schema): NameLimits {
-  return { pattern: new RegExp(String(pattern)), lengthMax: Number(maxLength) }
-}
-
-/** @param from a run of the workflow whose names fill the form. */
-export function initialNames(workflow: Workflow, from: Run | undefined): RunNames {
-  return {
-    tags: { text: from?.tags.join(' ') ?? '' },
-    concurrencyKey: isLimitedByKey(workflow) ? { text: from?.concurrencyKey ?? '' } : undefined,
-  }
-}
-
-export function readNames(workflow: Workflow, form: URLSearchParams): RunNames {
-  const read = (name: string) => (form.get(name) ?? '').trim()
-  return {
-    tags: readTags(read('tags')),
-    concurrencyKey: isLimitedByKey(workflow) ? readConcurrencyKey(read('concurrencyKey')) : undefined,
-  }
-}
-
-export function readTags(text: string): FormValue {
-  return withError(text, findTagsError(splitTags(text)))
-}
-
-export function readConcurrencyKey(text: string): FormValue {
-  return withError(text, text === '' ? undefined : findNameError(text, keyLimits))
-}
-
-/** The names as a request has them; `undefined` if one is invalid. */
-export function toNames({ tags, concurrencyKey }: RunNames) {
-  if (tags.error ?? concurrencyKey?.error) return undefined
-  const names = splitTags(tags.text)
-  return {
-    ...(names.length > 0 && { tags: names }),
-    ...(concurrencyKey?.text && { concurrencyKey: concurrencyKey.text }),
-  }
-}
-
-export function renderTags({ tags: { text, error } }: Pick<RunNames, 'tags'>): Html {
-  const hint = `Up to ${tagsMax}, separated by spaces, such as customer:42. Runs are found by them.`
-  return labelledField(
-    { name: 'tags', label: 'Tags', hint, error },
-    (common) => html`<input ${common} value="${text}" autocomplete="off" />`,
-  )
-}
-
-export function renderConcurrencyKey({ concurrencyKey }: Pick<RunNames, 'concurrencyKey'>): Html | '' {
-  if (!concurrencyKey) return nothing
-  const { text, error } = concurrencyKey
-  const hint = 'What the run works on, such as shop:42. Runs with the same key share the limits of this workflow.'
-  return labelledField(
-    { name: 'concurrencyKey', label: 'Concurrency key', hint, error },
-    (common) => html`<input ${common} value="${text}" maxlength="${keyLimits.lengthMax}" autocomplete="off" />`,
-  )
-}
-
-export function splitTags(text: string): string[] {
+function splitTags(text: string): string[] {
   return [...new Set(text.split(/[\s,]+/).filter(Boolean))]
 }
 
-function findTagsError(tags: readonly string[]): string | undefined {
-  if (tags.length > tagsMax) return `Enter at most ${tagsMax} tags.`
-  return tags.map((tag) => findNameError(tag, tagLimits)).find(Boolean)
+function findNameError(name: string, { pattern, maxLength }: Schema): string | undefined {
+  if (name.length > Number(maxLength)) return `Enter at most ${maxLength} characters.`
+  if (new RegExp(String(pattern)).test(name)) return undefined
+  return `“${name}” has other characters than letters, digits and . _ : / @ = -`
 }
 
-function findNameError(name: string, { pattern, lengthMax }: NameLimits): string | undefined {
-  if (name.length > lengthMax) return `Enter at most ${lengthMax} characters.`
-  return pattern.test(name) ? undefined : `“${name}” has other characters than letters, digits and . _ : / @ = -`
+const tagLink = (tag: string) => html`<a href="/runs?${toRunQuery({ search: tag })}"><code>${tag}</code></a> `
+
+const textOptions: Readonly<Record<TextOptionName, TextOption>> = {
+  concurrencyKey: {
+    label: 'Concurrency key',
+    hint: 'What the run works on, such as shop:42. Runs with the same key share the limits of this workflow.',
+    limits: html`maxlength="${Number(keySchema.maxLength)}"`,
+    findError: (text) => findNameError(text, keySchema),
+    parse: (text) => text,
+    toFact: (text) => ['Concurrency key', html`<code>${text}</code>`],
+  },
+  tags: {
+    label: 'Tags',
+    hint: `Up to ${tagsMax}, separated by spaces, such as customer:42. Runs are found by them.`,
+    limits: nothing,
+    findError(text) {
+      const tags = splitTags(text)
+      if (tags.length > tagsMax) return `Enter at most ${tagsMax} tags.`
+      return tags.map((tag) => findNameError(tag, tagSchema)).find(Boolean)
+    },
+    parse: splitTags,
+    toFact: (text) => ['Tags', html`${splitTags(text).map(tagLink)}`],
+  },
+  delaySeconds: wholeNumber('delaySeconds', {
+    label: 'Start delay (seconds)',
+    hint: 'Leave empty to start as soon as a worker is free.',
+    toFact: (text) => ['Start delay', formatDuration(Number(text) * 1000)],
+  }),
+  expiresInSeconds: wholeNumber('expiresInSeconds', {
+    label: 'Expires after (seconds)',
+    hint: 'A run that has not started by then never starts.',
+    toFact: (text) => ['Expires if not started', `after ${formatDuration(Number(text) * 1000)}`],
+  }),
+  priority: wholeNumber('priority', {
+    label: 'Priority',
+    hint: 'From -10 to 10. Runs with a higher priority start first; the default is 0.',
+    toFact: (text) => ['Priority', text],
+  }),
 }
 
-function withError(text: string, error: string | undefined): FormValue {
-  return error === undefined ? { text } : { text, error }
+export const textOptionNames = Object.keys(textOptions) as TextOptionName[]
+
+/** The options that a form offers. */
+export type FormOptions = { [Name in TextOptionName]?: FormValue }
+
+/** The options of the form of a workflow: a concurrency key needs a limit or rate per key. */
+export function offeredOptions(workflow: Workflow): TextOptionName[] {
+  return textOptionNames.filter((name) => name !== 'concurrencyKey' || isLimitedByKey(workflow))
+}
+
+/** The options as texts, empty for defaults. */
+export function toTexts<Name extends TextOptionName>(
+  names: readonly Name[],
+  options: { readonly [Each in Name]?: unknown },
+): Record<Name, string> {
+  const toText = (name: Name) => {
+    const value = options[name]
+    if (value == null || value === defaultOptions[name]) return ''
+    return Array.isArray(value) ? value.join(' ') : String(value)
+  }
+  return Object.fromEntries(names.map((name) => [name, toText(name)])) as Record<Name, string>
+}
+
+/** @param read returns the submitted text of an option. */
+export function readOptions<Name extends TextOptionName>(
+  names: readonly Name[],
+  read: (name: Name) => string | null,
+): FormOptions {
+  const readOne = (name: Name): FormValue => {
+    const text = (read(name) ?? '').trim()
+    const error = text === '' ? undefined : textOptions[name].findError(text)
+    return error === undefined ? { text } : { text, error }
+  }
+  const form: FormOptions = Object.fromEntries(names.map((name) => [name, readOne(name)]))
+  const { delaySeconds, expiresInSeconds } = form
+  const areValid = delaySeconds?.error === undefined && expiresInSeconds?.error === undefined
+  if (areValid && expiresInSeconds?.text && Number(expiresInSeconds.text) <= Number(delaySeconds?.text)) {
+    expiresInSeconds.error = 'Enter a time longer than the start delay.'
+  }
+  return form
+}
+
+/** The options as a request has them; `undefined` if one is invalid. */
+export function parseOptions(form: FormOptions): GivenOptions | undefined {
+  const entries = Object.entries(form) as [TextOptionName, FormValue][]
+  if (entries.some(([, { error }]) => error !== undefined)) return undefined
+  const given = entries.filter(([, { text }]) => text !== '')
+  return Object.fromEntries(given.map(([name, { text }]) => [name, textOptions[name].parse(text)]))
+}
+
+export function renderOption(name: TextOptionName, { text, error }: FormValue): Html {
+  const { label, hint, limits } = textOptions[name]
+  const input = (common: Html) => html`<input ${common} ${limits} value="${text}" autocomplete="off" />`
+  return labelledField({ name, label, hint, error }, input)
+}
+
+export function renderOptions(form: FormOptions): Html {
+  const entries = Object.entries(form) as [TextOptionName, FormValue][]
+  const { folded = [], shown = [] } = Object.groupBy(entries, ([name]) =>
+    textOptions[name].isScheduling ? 'folded' : 'shown',
+  )
+  const render = (each: typeof entries) => each.map(([name, value]) => renderOption(name, value))
+  const isOpen = folded.some(([, { text }]) => text !== '')
+  return html`${render(shown)}
+    <details ${attribute('open', isOpen)}><summary>Scheduling</summary>${render(folded)}</details>`
+}
+
+/** The options that are not the defaults. */
+export function optionFacts(options: { readonly [Name in TextOptionName]?: unknown }): Fact[] {
+  const texts = toTexts(textOptionNames, options)
+  return textOptionNames.flatMap((name) => (texts[name] === '' ? [] : [textOptions[name].toFact(texts[name])]))
 }
 
 // The choice in the form of a run that is run again: from its first step, or from the step in which it failed.
@@ -213,7 +238,7 @@ export interface ContextChoice {
   error?: string
 }
 
-export const persistDefault = parameterSchema('persistContext').default as PersistContext
+export const persistDefault = defaultOptions.persistContext
 
 export function isPersistContext(value: unknown): value is PersistContext {
   return typeof value === 'string' && Object.hasOwn(persistLabels, value)

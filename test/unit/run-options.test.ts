@@ -1,0 +1,44 @@
+/** Keeps an option of a run cheap to add: few files name it, and the others read its description. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { type OptionName, optionNames } from '../../src/domain/queue/run-options.ts'
+
+const filesMax = 9
+
+const withoutComments = (text: string) => text.replaceAll(/\/\*[\s\S]*?\*\/|^ *\/\/.*$/gm, '')
+const source = fileURLToPath(new URL('../../src', import.meta.url))
+const code = new Map(
+  readdirSync(source, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => [file, withoutComments(readFileSync(join(source, file), 'utf8'))]),
+)
+
+// By option: files and folders that act on its value, or use its name for something else. Left out are browser
+// contexts, which are a resource with pages and operations, and the delay, which retries have too.
+const others: { [Name in OptionName]?: string[] } = {
+  expiresInSeconds: [],
+  priority: ['domain/queue/claim.ts', 'domain/queue/waiting.ts', 'storage/runs/sqlite-run-statements.ts'],
+  tags: [
+    'domain/run-api/list-request.ts',
+    'domain/webhooks/',
+    'domain/workflows/workflows-document.ts',
+    'openapi/',
+    'storage/tables/tables.ts',
+    'surfaces/dashboard/webhooks/',
+    'surfaces/docs/contracts.ts',
+    'tools/generate/',
+    'tools/mock/mock-webhooks.ts',
+  ],
+  concurrencyKey: ['surfaces/docs/workflow-markdown.ts'],
+}
+
+test.each(Object.entries(others))(`at most ${filesMax} files of src/ name the option %s of a run`, (name, excluded) => {
+  expect(optionNames).toContain(name)
+  const files = [...code].filter(([, text]) => new RegExp(`\\b${name}\\b`).test(text)).map(([file]) => file)
+  for (const other of excluded) expect(files.some((file) => file.startsWith(other))).toBe(true)
+  const naming = files.filter((file) => !excluded.some((other) => file.startsWith(other)))
+  expect(naming, 'the file that describes all options').toContain('domain/queue/run-options.ts')
+  expect(naming.length, naming.join('\n')).toBeLessThanOrEqual(filesMax)
+})
