@@ -70,7 +70,12 @@ test('each workflow is a tool with its schemas', async () => {
 test('a workflow with a member `constructor` leaves the list of tools readable for the official client', async () => {
   const directory = temporaryDirectory()
   onTestFinished(() => removeDirectory(directory))
-  const schema = { type: 'object', required: ['constructor'], properties: { constructor: { type: 'string' } } }
+  const properties = {
+    constructor: { type: 'string' },
+    name: { $ref: '#/properties/model' },
+    model: { type: 'string' },
+  }
+  const schema = { type: 'object', required: ['constructor'], additionalProperties: false, properties }
   const source = JSON.stringify({ id: 'cars', version: '1.0.0', title: 'Cars', variables: schema, output: schema })
   const text = `import { defineWorkflow } from 'execution-service/workflow'
     export default defineWorkflow({ ...${source}, run: ({ variables }) => variables })`
@@ -78,7 +83,10 @@ test('a workflow with a member `constructor` leaves the list of tools readable f
   const other = await startTestService({ settings: { WORKFLOWS_DIR: directory } })
   onTestFinished(() => other.stop())
   const client = await connect((await other.createAccount()).key, new URL('/mcp', other.executionUrl))
-  expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['cars'])
+  const { tools } = await client.listTools()
+  expect(tools.map(({ name }) => name)).toEqual(['cars'])
+  for (const listed of tools.flatMap((tool) => [tool.inputSchema, tool.outputSchema]))
+    expect(Object.keys(listed?.properties ?? {})).toEqual(['name', 'model'])
   const result = await call(client, 'cars', { constructor: 'Ada' })
   expect(result.structuredContent).toEqual({ constructor: 'Ada' })
 })

@@ -138,7 +138,7 @@ describe.each(
   })
 })
 
-/** The path with each of its segments in turn replaced by that of the other path. */
+/** The paths in which one segment is replaced by that of the other path. */
 function replaceEach(path: string, other: string): string[] {
   const segments = path.split('/')
   return other.split('/').map((segment, index) => segments.with(index, segment).join('/'))

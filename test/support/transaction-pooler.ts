@@ -1,5 +1,5 @@
 /**
- * Imitates a pooler in transaction mode with one connection to the server, for clients that query in turn: each sees the
+ * Imitates a pooler in transaction mode with one connection to the server, which its clients use alternately: each sees the
  * session state that the others have set.
  */
 import { once } from 'node:events'

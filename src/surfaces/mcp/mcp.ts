@@ -110,12 +110,17 @@ function toTool({ id, title, description, variables, output, deprecated }: Workf
 
 const names = ['constructor', '__proto__', 'prototype']
 
-/** The SDK's clients refuse a list of tools with such a member directly in the schema of one. */
+/** With earlier versions of Zod, the SDK's clients refuse the list of tools when `properties` of one has such a member. */
 function toToolSchema(schema: JsonSchema): JsonSchema {
-  if (!names.some((name) => Object.hasOwn(Object(schema.properties), name))) return schema
-  const { $schema, $defs, definitions, ...rest } = schema
-  const kept = { $schema, $defs, definitions } as unknown as JsonSchema
-  return { ...kept, type: 'object', allOf: [rest] } as unknown as JsonSchema
+  const properties = Object.entries(Object(schema.properties) as Record<string, JsonSchema>)
+  const refused = properties.filter(([name]) => names.includes(name))
+  if (refused.length === 0) return schema
+  const patterns = Object.fromEntries(refused.map(([name, member]) => [`^${name}$`, member]))
+  return {
+    ...schema,
+    properties: Object.fromEntries(properties.filter(([name]) => !names.includes(name))),
+    patternProperties: { ...Object(schema.patternProperties), ...patterns },
+  }
 }
 
 function isObject({ type }: JsonSchema): boolean {

@@ -176,7 +176,7 @@ describe.each(stores)('deployments ($name)', (kind) => {
     const { deployments, deploy, accountId } = await openDeployments(test, kind)
     expect(await deployments.rollback(null, operator)).toBeUndefined()
     for (const version of ['1', '2', '3']) await deploy({ a: version })
-    // The deployments of an account count for nobody else.
+    // A deployment for one account changes nothing for the others.
     for (const version of ['8', '9']) await deploy({ a: version }, accountId)
     const rolledBack = async () => (await deployments.rollback(null, operator))?.workflows[0]?.version
     expect([await rolledBack(), await rolledBack(), await rolledBack()]).toEqual(['2', '1', undefined])

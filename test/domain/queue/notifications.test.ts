@@ -1,4 +1,4 @@
-/** Who is woken by each change of a run, so that nobody waits for the next look at the store. */
+/** Each change of a run notifies the processes that wait for it, so that none waits until it next reads the store. */
 import { describe, expect, test } from 'vitest'
 import { claimableOf, claimOne, createManualClock, failedAttempt, noRetry } from '../../support/claims.ts'
 import { newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
