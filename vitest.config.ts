@@ -41,9 +41,7 @@ const inProcess =
   'test/{unit,domain,maintenance,contract,operations,storage,generate,contract-checks,samples,parity,dashboard,docs,client,mock}'
 const startingProcesses = 'test/{e2e,worker,browser,commands,faults,consumers}'
 
-/** Runs on all stores and through Prism; in the quick set on PostgreSQL too. */
-const firstKey = 'test/e2e/first-key.test.ts'
-const throughPrism = '{examples,examples-browser,journeys,limits,roles,tracing}'
+const throughPrism = '{first-key.test,{examples,examples-browser,journeys,limits,roles,tracing}.slow.test}'
 
 export default defineConfig({
   test: {
@@ -77,13 +75,10 @@ export default defineConfig({
           name: 'postgres',
           include:
             testSet === 'quick'
-              ? [firstKey]
+              ? []
               : ['test/{operations,e2e}/**/*.test.ts', 'test/faults/rolling-restart.slow.test.ts'],
-          // The first five use no store, or choose one themselves.
-          exclude: [
-            'test/e2e/{browser,demo,draining,refused-start,prism}.slow.test.ts',
-            ...(testSet === 'slow' ? [firstKey] : []),
-          ],
+          // These use no store, or choose one themselves.
+          exclude: ['test/e2e/{browser,demo,draining,refused-start,prism}.slow.test.ts'],
           env: { TEST_STORE: 'postgres' },
           isolate: false,
         },
@@ -94,7 +89,7 @@ export default defineConfig({
           // `prism proxy` between clients and services; no request or response may violate the documents. Not the tests
           // of how connections end, which Prism hides.
           name: 'prism',
-          include: testSet === 'quick' ? [] : [firstKey, `test/e2e/${throughPrism}.slow.test.ts`],
+          include: testSet === 'quick' ? [] : [`test/e2e/${throughPrism}.ts`],
           env: { THROUGH_PRISM: '1' },
         },
       },
