@@ -13,6 +13,7 @@ import { scaling } from './scaling.ts'
 import { schedules } from './schedules.ts'
 import { starting } from './starting.ts'
 import { statements } from './statements.ts'
+import { tenants } from './tenants.ts'
 import { webhooks } from './webhooks.ts'
 import { measureWorkflowsDocument } from './workflows-document.ts'
 
@@ -34,6 +35,7 @@ const longBenchmarks: Record<string, Benchmark> = {
   scaling,
   schedules,
   statements,
+  tenants,
   webhooks,
 }
 const benchmarks = { ...defaultBenchmarks, ...longBenchmarks }
