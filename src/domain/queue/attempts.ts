@@ -14,6 +14,7 @@ import {
 } from '../browser-contexts/context-lease.ts'
 import {
   type ArtifactKind,
+  type ArtifactMediaType,
   checkArtifact,
   checkArtifactsOfRun,
   evidenceAttemptsMax,
@@ -31,7 +32,6 @@ import {
   type RetryPolicy,
   toFinishedRun,
 } from '../runs/run-state.ts'
-import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 import type { Concurrency, Throttle } from '../workflows/workflow-limits.ts'
 import { addAttemptEnd, attemptError, insertErrorWords } from './attempt-history.ts'
 import type { ClaimCandidate } from './claim.ts'

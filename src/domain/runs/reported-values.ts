@@ -1,5 +1,4 @@
 /** The limits of what workflows report, as the contract documents them. Workers apply them before anything is stored. */
-import { jsonDepthMax } from '../../contract/i-json.ts'
 import type { RunEvent, RunProgress } from './run.ts'
 import type { AttemptError, RunError } from './run-state.ts'
 
@@ -91,21 +90,3 @@ export class ReportLimit {
 
 const limits = `${reportsMax} events or ${reportLengthMax} characters`
 const tooMany = { level: 'warn', message: `The attempt reported more than ${limits}; the rest is dropped.` }
-
-/** Parses the output of a workflow. @throws {RangeError} that says which limit it exceeds. */
-export function parseOutput(json: string): unknown {
-  const output: unknown = JSON.parse(json)
-  if (isDeeper(output, jsonDepthMax)) {
-    throw new RangeError(
-      `The output is nested more than ${jsonDepthMax} levels deep: flatten it, or store it as an artifact.`,
-    )
-  }
-  return output
-}
-
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (levels === 0) return true
-  for (const name in value) if (isDeeper((value as Record<string, unknown>)[name], levels - 1)) return true
-  return false
-}

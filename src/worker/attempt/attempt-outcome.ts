@@ -1,5 +1,6 @@
 /** The outcome of an attempt: from its last event, with secrets masked, or because it was interrupted. */
-import { parseOutput, toAttemptError } from '../../domain/runs/reported-values.ts'
+import { jsonDepthMax } from '../../contract/i-json.ts'
+import { toAttemptError } from '../../domain/runs/reported-values.ts'
 import type { Outcome } from '../../domain/runs/run-state.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import type { AttemptMessage } from '../executors/messages.ts'
@@ -73,4 +74,22 @@ export function interruptedOutcome(
 ): Outcome | 'leaseLost' {
   if (why === 'leaseLost') return 'leaseLost'
   return why === 'timeLimit' ? { kind: 'timedOut', limitSeconds, step } : { kind: why }
+}
+
+/** Parses the output of a workflow. @throws {RangeError} that says which limit it exceeds. */
+function parseOutput(json: string): unknown {
+  const output: unknown = JSON.parse(json)
+  if (isDeeper(output, jsonDepthMax)) {
+    throw new RangeError(
+      `The output is nested more than ${jsonDepthMax} levels deep: flatten it, or store it as an artifact.`,
+    )
+  }
+  return output
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (levels === 0) return true
+  for (const name in value) if (isDeeper((value as Record<string, unknown>)[name], levels - 1)) return true
+  return false
 }

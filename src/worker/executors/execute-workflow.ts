@@ -18,15 +18,13 @@ export async function executeWorkflow(
 ): Promise<Ended> {
   try {
     const output = toOutput(await run())
-    running.keepEvidence(true)
-    const state = await running.browser.end(true)
+    const state = await running.browser?.end(true)
     return { type: 'returned', output, reusable: await checkReusable(), state }
   } catch (error) {
-    running.keepEvidence(false)
-    const state = await running.browser.end(false)
+    const state = await running.browser?.end(false)
     const reason = error instanceof OutputInvalid ? 'outputInvalid' : 'workflowFailed'
     const described = describeError(error, root)
-    const ended = running.browser.crashed ? browserEnded(described.message) : undefined
+    const ended = running.browser?.crashed ? browserEnded(described.message) : undefined
     return { type: 'threw', reason, ...described, ...ended, step: running.failedStep(error), state }
   }
 }

@@ -31,6 +31,7 @@ export interface ModulesToLoad {
   directory: string
   /** Paths in the directory, by workflow. */
   modules: Record<string, string>
+  usesBrowser: boolean
 }
 
 /** A module ended the process or did not load in time. */
@@ -80,12 +81,13 @@ export class ExecutorProcess {
   #readyAt = 0
   #endedAt = 0
 
-  constructor(options: ExecutorOptions, { directory, modules }: ModulesToLoad, reaper: ProcessReaper) {
+  constructor(options: ExecutorOptions, { directory, modules, usesBrowser }: ModulesToLoad, reaper: ProcessReaper) {
     const { memoryMegabytesMax, loadSecondsMax, identity, environment } = options
     const module = fileURLToPath(new URL('./executor.ts', import.meta.url))
     this.#mark = reaper.mark()
     this.#memoryMegabytesMax = memoryMegabytesMax
-    this.#child = spawn(process.execPath, [`--max-old-space-size=${memoryMegabytesMax}`, module, directory], {
+    const parameters = usesBrowser ? [module, directory, 'browser'] : [module, directory]
+    this.#child = spawn(process.execPath, [`--max-old-space-size=${memoryMegabytesMax}`, ...parameters], {
       ...identity,
       env: { ...executorEnvironment(process.env), ...environment, ...this.#mark.environment },
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],

@@ -15,7 +15,9 @@ import { hasStartedProcesses } from './process-memory.ts'
 import { RunningAttempt, type Start } from './run-context.ts'
 import { describeError } from './workflow-values.ts'
 
-const directory = process.argv[2] ?? ''
+const [, , directory = '', browser] = process.argv
+/** Loaded only if a workflow uses a browser. */
+const { BrowserOfAttempt } = browser ? await import('./run-browser.ts') : {}
 
 let current: RunningAttempt | undefined
 /** The attempt that started the running code, which may go on after the attempt returned. */
@@ -38,14 +40,14 @@ function sendFrom(attempt: number, message: AttemptMessage): void {
 
 async function execute(workflow: LoadedModule, start: Start): Promise<void> {
   const { attempt } = start
-  const running = new RunningAttempt(start, (message) => sendFrom(attempt, message))
+  const running = new RunningAttempt(start, (message) => sendFrom(attempt, message), BrowserOfAttempt)
   current = running
   reportCount = 0
   const resourcesBefore = process.getActiveResourcesInfo().length
   const run = () =>
     attemptStorage.run(attempt, async () => {
       if ('error' in workflow) throw workflow.error
-      return workflow.run(running.context(start.usesBrowser))
+      return workflow.run(running.context())
     })
   const checkReusable = async () => {
     // Lets a floating promise that rejects now end this process, and not the next attempt.
@@ -53,7 +55,7 @@ async function execute(workflow: LoadedModule, start: Start): Promise<void> {
     return isReusable(resourcesBefore)
   }
   sendFrom(attempt, await executeWorkflow(running, run, checkReusable, directory))
-  await running.evidence.send()
+  await running.browser?.sendEvidence()
 }
 
 /** A larger process is replaced instead of reused. */

@@ -208,11 +208,13 @@ export class Executors {
     this.#trim = setTimeout(() => this.#keepOnly(1), idleMilliseconds).unref()
   }
 
-  #start({ id, directory, modules }: DeployedWorkflows, workflowId: string | undefined, account?: string): Pooled {
+  #start(deployment: DeployedWorkflows, workflowId: string | undefined, account?: string): Pooled {
+    const { id, directory, modules, workflows } = deployment
     const path = workflowId === undefined ? undefined : modules[workflowId]
     const loaded = workflowId === undefined || path === undefined ? modules : { [workflowId]: path }
+    const usesBrowser = Object.keys(loaded).some((each) => workflows.get(each)?.usesBrowser)
     const { options, reaper, accountId } = this.#forAccount(directory, account)
-    const process = new ExecutorProcess(options, { directory, modules: loaded }, reaper)
+    const process = new ExecutorProcess(options, { directory, modules: loaded, usesBrowser }, reaper)
     return { process, deploymentId: id, workflowId, accountId, quantumStartedAt: 0 }
   }
 

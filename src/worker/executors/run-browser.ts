@@ -1,10 +1,111 @@
-/** The browser of one attempt, in the executor: opened when the workflow first asks, closed when the attempt ends. */
+/**
+ * The browser of one attempt, in the executor: opened when the workflow first asks, closed when the attempt ends. Executors
+ * load this module only if a workflow uses a browser.
+ */
 import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
 import { stateBytesMax } from '../../domain/browser-contexts/storage-state.ts'
 import type { BrowserEndpoint } from '../browser/browser-host.ts'
 import { type OpenBrowser, openBrowser } from '../browser/connection.ts'
-import { EvidenceRecorder, type RawEvidence, type RecordingLevel } from '../evidence/recorder.ts'
-import type { CapturedState, CaptureState } from './messages.ts'
+import { EvidenceRecorder, type RawEvidence, type RecordingLevel, recordingLevel } from '../evidence/recorder.ts'
+import { RunEvidence } from '../evidence/run-evidence.ts'
+import { Screencast } from '../live-view/screencast.ts'
+import { TakeOver } from '../live-view/take-over.ts'
+import type { AttemptMessage, CapturedState, CaptureState, ToExecutor } from './messages.ts'
+import type { Start } from './run-context.ts'
+
+type BrowserMessage = Exclude<ToExecutor, { type: 'load' | 'start' | 'abort' | 'stepSaved' | 'artifactSaved' }>
+
+/** The browser with its evidence, and the people who watch it or take it over. */
+export class BrowserOfAttempt {
+  readonly #browser: RunBrowser
+  readonly #evidence: RunEvidence
+  readonly #policy: Start['evidence']
+  readonly #signal: AbortSignal
+  readonly #screencast: Screencast
+  readonly #takeOver: TakeOver
+  #lastTakeOver: Promise<void> = Promise.resolve()
+
+  constructor(start: Start, send: (message: AttemptMessage) => void, signal: AbortSignal) {
+    const request = () => send({ type: 'browserRequested' })
+    const recording = recordingLevel(start.evidence, start.runAttempt)
+    this.#browser = new RunBrowser(request, signal, start.captureState, recording)
+    this.#evidence = new RunEvidence(this.#browser, start, send)
+    this.#policy = start.evidence
+    this.#signal = signal
+    const screencast = new Screencast(send)
+    this.#browser.onOpened = (context) => screencast.attach(context)
+    this.#browser.onClosing = () => screencast.stop()
+    this.#screencast = screencast
+    this.#takeOver = new TakeOver(send, signal)
+  }
+
+  onMessage(message: BrowserMessage): void {
+    switch (message.type) {
+      case 'browser':
+        return this.#browser.provide(message.endpoint, message.storageState)
+      case 'browserUnavailable':
+        return this.#browser.fail(message.message)
+      case 'screencast':
+        return this.#screencast[message.action]()
+      case 'takeOver':
+        return this.#onTakeOver(message.action)
+      case 'input':
+        return this.#screencast.dispatch(message.input)
+    }
+  }
+
+  /** One after the other: the workflow continues when its page has handled the person's input. */
+  #onTakeOver(action: Extract<BrowserMessage, { type: 'takeOver' }>['action']): void {
+    this.#lastTakeOver = this.#lastTakeOver.then(async () => {
+      if (action === 'end') await this.#screencast.inputHandled()
+      this.#takeOver[action]()
+    })
+  }
+
+  open(options?: BrowserContextOptions): Promise<BrowserContext> {
+    return this.#browser.open(options)
+  }
+
+  async takeOver(message: string, waitMinutes: number | undefined): Promise<boolean> {
+    await this.#browser.open()
+    return this.#takeOver.wait(message, waitMinutes)
+  }
+
+  /** Waits while a person has taken over. Steps call it before they start and after they have finished. */
+  boundary(): Promise<void> {
+    return this.#takeOver.boundary()
+  }
+
+  /** Opens what a test gives in place of the worker's browser. */
+  provideOpened(open: (options: BrowserContextOptions) => Promise<OpenBrowser>): void {
+    this.#browser.provideOpened(open)
+  }
+
+  /** Sends the evidence that the policy asks for. Call it before the signal is aborted, which closes the browser. */
+  sendEvidenceOfTimeout(): void {
+    if (this.#policy === 'off') return
+    this.#evidence.keep()
+    void this.#evidence.send()
+  }
+
+  /** Keeps evidence if the policy asks for it, closes the browser, and returns its storage state if it is to be captured. */
+  end(succeeded: boolean): Promise<CapturedState> {
+    // A cancelled run needs no evidence; that of a timed-out run is kept when the signal is aborted.
+    const isKept = this.#policy === 'always' || (this.#policy === 'onFailure' && !succeeded)
+    if (isKept && !this.#signal.aborted) this.#evidence.keep()
+    return this.#browser.end(succeeded)
+  }
+
+  /** Whether the browser ended without being closed. */
+  get crashed(): boolean {
+    return this.#browser.crashed
+  }
+
+  /** Resolves when all evidence has been sent. */
+  sendEvidence(): Promise<void> {
+    return this.#evidence.send()
+  }
+}
 
 export class RunBrowser {
   /** Whether the browser ended without being closed. */

@@ -1,26 +1,21 @@
 /** The `RunContext` that a workflow's `run` function gets, in the executor: each call becomes a message to the worker. */
-import { checkArtifact } from '../../domain/runs/artifact.ts'
+import { type ArtifactMediaType, checkArtifact } from '../../domain/runs/artifact.ts'
 import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
-import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../../domain/workflows/define-workflow.ts'
-import { recordingLevel } from '../evidence/recorder.ts'
-import { RunEvidence } from '../evidence/run-evidence.ts'
-import { Screencast } from '../live-view/screencast.ts'
-import { TakeOver } from '../live-view/take-over.ts'
+import type { BrowserRunContext, RunContext } from '../../domain/workflows/define-workflow.ts'
 import { withCauses } from './error-stack.ts'
 import { type AttemptMessage, isName, type ToExecutor } from './messages.ts'
-import { RunBrowser } from './run-browser.ts'
+import type { BrowserOfAttempt } from './run-browser.ts'
 import { toJson, toText } from './workflow-values.ts'
 
 export type Start = Extract<ToExecutor, { type: 'start' }>
 
+type BrowserConstructor = typeof import('./run-browser.ts').BrowserOfAttempt
+
 export class RunningAttempt {
   readonly attempt: number
   readonly abort = new AbortController()
-  readonly browser: RunBrowser
-  readonly evidence: RunEvidence
-  readonly #screencast: Screencast
-  readonly #takeOver: TakeOver
-  #lastTakeOver: Promise<void> = Promise.resolve()
+  /** `undefined` if the workflow's definition asks for none. */
+  readonly browser: BrowserOfAttempt | undefined
   readonly #start: Start
   readonly #send: (message: AttemptMessage) => void
   readonly #steps = new Set<string>()
@@ -33,30 +28,19 @@ export class RunningAttempt {
   /** Bytes of the results of all steps as JSON, those of earlier attempts included. */
   #stepBytes: number
 
-  constructor(start: Start, send: (message: AttemptMessage) => void) {
+  constructor(start: Start, send: (message: AttemptMessage) => void, Browser: BrowserConstructor | undefined) {
     this.attempt = start.attempt
     this.#start = start
     this.#stepBytes = Object.values(start.steps).reduce((sum, json) => sum + Buffer.byteLength(json), 0)
     this.#send = send
-    const request = () => send({ type: 'browserRequested' })
-    const recording = recordingLevel(start.evidence, start.runAttempt)
-    this.browser = new RunBrowser(request, this.abort.signal, start.captureState, recording)
-    this.evidence = new RunEvidence(this.browser, start, send)
-    const screencast = new Screencast(send)
-    this.browser.onOpened = (context) => screencast.attach(context)
-    this.browser.onClosing = () => screencast.stop()
-    this.#screencast = screencast
-    this.#takeOver = new TakeOver(send, this.abort.signal)
+    this.browser = start.usesBrowser && Browser ? new Browser(start, send, this.abort.signal) : undefined
   }
 
   onMessage(message: Exclude<ToExecutor, Start | { type: 'load' }>): void {
     switch (message.type) {
       case 'abort':
         // Before the signal closes the browser. Sent even if the workflow ignores the signal.
-        if (message.timedOut && this.#start.evidence !== 'off') {
-          this.evidence.keep()
-          void this.evidence.send()
-        }
+        if (message.timedOut) this.browser?.sendEvidenceOfTimeout()
         return this.abort.abort(new Error(message.reason))
       case 'stepSaved':
         return this.#pending.get(message.name)?.resolve()
@@ -66,29 +50,12 @@ export class RunningAttempt {
         else pending?.reject(Object.assign(new Error(message.error), { name: 'ArtifactRefused' }))
         return
       }
-      case 'browser':
-        return this.browser.provide(message.endpoint, message.storageState)
-      case 'browserUnavailable':
-        return this.browser.fail(message.message)
-      case 'screencast':
-        return this.#screencast[message.action]()
-      case 'takeOver':
-        return this.#onTakeOver(message.action)
-      case 'input':
-        return this.#screencast.dispatch(message.input)
+      default:
+        return this.browser?.onMessage(message)
     }
   }
 
-  /** One after the other: the workflow continues when its page has handled the person's input. */
-  #onTakeOver(action: Extract<ToExecutor, { type: 'takeOver' }>['action']): void {
-    this.#lastTakeOver = this.#lastTakeOver.then(async () => {
-      if (action === 'end') await this.#screencast.inputHandled()
-      this.#takeOver[action]()
-    })
-  }
-
-  /** @param usesBrowser whether the workflow's definition asks for a browser. */
-  context(usesBrowser: boolean): BrowserRunContext<object> {
+  context(): BrowserRunContext<object> {
     const { variables, runId, runAttempt } = this.#start
     const context: RunContext<object> = {
       variables,
@@ -105,14 +72,12 @@ export class RunningAttempt {
       step: (name, fn) => this.#step(name, fn),
       artifact: (name, content, options) => this.#artifact(name, content, options?.mediaType),
     }
-    if (!usesBrowser) return { ...context, browser: noBrowser, takeOver: noBrowser }
+    const { browser } = this
+    if (!browser) return { ...context, browser: noBrowser, takeOver: noBrowser }
     return {
       ...context,
-      browser: (options) => this.browser.open(options),
-      takeOver: async (message, options) => {
-        await this.browser.open()
-        return this.#takeOver.wait(message, options?.waitMinutes)
-      },
+      browser: (options) => browser.open(options),
+      takeOver: (message, options) => browser.takeOver(message, options?.waitMinutes),
     }
   }
 
@@ -125,7 +90,7 @@ export class RunningAttempt {
       return JSON.parse(finished)
     }
     this.abort.signal.throwIfAborted()
-    await this.#takeOver.boundary()
+    await this.browser?.boundary()
     this.#send({ type: 'step', name, state: 'started' })
     // The async wrapper turns a synchronous throw into a rejection.
     const value = await (async () => fn())().catch((error: unknown) => {
@@ -144,17 +109,9 @@ export class RunningAttempt {
     const saved = this.#untilSaved(name)
     this.#send({ type: 'stepFinished', name, value: json })
     await saved
-    await this.#takeOver.boundary()
+    await this.browser?.boundary()
     // The value that a later attempt would get, so that the first attempt behaves the same.
     return JSON.parse(json)
-  }
-
-  /** Keeps evidence of what the browser did, if the workflow's policy asks for it. Call it before the browser is closed. */
-  keepEvidence(succeeded: boolean): void {
-    const { evidence } = this.#start
-    // A cancelled run needs no evidence; that of a timed-out run is kept when the signal is aborted.
-    if (this.abort.signal.aborted) return
-    if (evidence === 'always' || (evidence === 'onFailure' && !succeeded)) this.evidence.keep()
   }
 
   /** The step that threw the error, or a cause of it. */

@@ -12,7 +12,7 @@ import { retryUntilAvailable } from '../attempt/reporter.ts'
 import type { ModulesToLoad } from './executor-process.ts'
 
 /** A deployment whose files are on disk. */
-export interface DeployedWorkflows extends ModulesToLoad {
+export interface DeployedWorkflows extends Omit<ModulesToLoad, 'usesBrowser'> {
   readonly id: string
   /** Its definitions, whatever is current. */
   workflows: Workflows

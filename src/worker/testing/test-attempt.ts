@@ -22,6 +22,7 @@ import { loadChromium, type OpenBrowser, openBrowser } from '../browser/connecti
 import { type FoundBrowser, findBrowser } from '../browser/find-browser.ts'
 import { captureConsole, executeWorkflow } from '../executors/execute-workflow.ts'
 import type { AttemptMessage } from '../executors/messages.ts'
+import { BrowserOfAttempt } from '../executors/run-browser.ts'
 import { RunningAttempt } from '../executors/run-context.ts'
 import type { FakeBrowser } from './run-workflow.ts'
 
@@ -85,7 +86,7 @@ export class TestAttempt {
       secrets: [],
       usesBrowser: test.workflow.usesBrowser,
     } as const
-    this.#running = new RunningAttempt(start, (message) => this.#onMessage(message))
+    this.#running = new RunningAttempt(start, (message) => this.#onMessage(message), BrowserOfAttempt)
   }
 
   async execute(): Promise<AttemptResult> {
@@ -128,7 +129,7 @@ export class TestAttempt {
 
   async #run(): Promise<unknown> {
     const { workflow, run, fakeSteps, browser } = this.#test
-    const context = this.#running.context(workflow.usesBrowser)
+    const context = this.#running.context()
     const step = <Value>(name: string, fn: () => Value | Promise<Value>) => {
       this.#test.reachedSteps.add(String(name))
       const isFake = Object.hasOwn(fakeSteps, name)
@@ -172,8 +173,8 @@ export class TestAttempt {
           ...this.#saveArtifact(message),
         })
       case 'browserRequested':
-        if (this.#test.browser === 'chromium') return this.#running.browser.provideOpened(launchChromium)
-        return this.#running.browser.fail(noTestBrowser)
+        if (this.#test.browser === 'chromium') return this.#running.browser?.provideOpened(launchChromium)
+        return this.#running.onMessage({ type: 'browserUnavailable', attempt: this.#attempt, message: noTestBrowser })
     }
   }
 
