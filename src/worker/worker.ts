@@ -173,6 +173,8 @@ export class Worker {
   readonly #own: OwnAttempts = {
     ended: () => [...this.#claims.keys()].flatMap((claim) => (this.#executing.has(claim) ? [] : claim.accountId)),
     withinQuantum: () => this.#dependencies.executors.withinQuantum(),
+    keeping: () => this.#dependencies.executors.keeping(),
+    endQuantum: (accountId) => this.#dependencies.executors.endQuantum(accountId),
   }
 
   #begin(claim: Claim, dependencies: AttemptDependencies): void {

@@ -1,7 +1,8 @@
 /** A worker executes runs, reports their events, and isolates them from each other. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
-import { queueRun } from '../support/domain.ts'
+import type { Run } from '../../src/domain/runs/run.ts'
+import { newAccount, queueRun } from '../support/domain.ts'
 import { waitForProcessEnd } from '../support/processes.ts'
 import { writtenSnapshot } from '../support/snapshots.ts'
 import { sqlite } from '../support/store-kinds.ts'
@@ -88,6 +89,21 @@ describe.concurrent('a worker', () => {
       await waitForRun(domain, run)
     }
     expect(new Set(pids).size).toBe(1)
+  })
+
+  test('executes several short runs of an account in one process, while other accounts wait', async (test) => {
+    const { domain } = await openInstallation(test)
+    const runs: Run[] = []
+    for (let account = 0; account < 6; account += 1) {
+      const { principal } = await newAccount(domain)
+      const request = { workflowId: 'remember', variables: { secret: 'x' } }
+      for (let count = 0; count < 5; count += 1) runs.push(await queueRun(domain, principal, request))
+    }
+    await startWorker(test, domain, { slots: 1 })
+    const outputs = await Promise.all(runs.map(async (run) => (await waitForRun(domain, run)).output))
+    const processes = new Set(outputs.map((output) => (output as { pid: number }).pid))
+    // Each run would have a process if the accounts alternated: more of them wait than the worker keeps processes.
+    expect(processes.size).toBeLessThanOrEqual(runs.length / 2)
   })
 
   test.for(['U+0000 \0', 'half of a pair \ud83d'])(

@@ -199,7 +199,46 @@ export interface ClaimCandidate extends ClaimedQueue {
   workflow: Claimable
 }
 
-/** A snapshot of the queue heads of the next accounts. */
+/** The accounts of a snapshot that are next by their ids. */
+class Rotation {
+  readonly accounts: ReadonlySet<string>
+  /** The account after which the next snapshot starts; `undefined` when this one has all queue heads. */
+  readonly continueAfter: string | undefined
+
+  constructor(heads: readonly QueueHead[], accountsMax: number) {
+    this.accounts = new Set(heads.map(({ account_id }) => account_id))
+    const last = [...this.accounts].slice(-2)
+    // The heads of the last account may be cut off.
+    if (heads.length === queueHeadsMax) this.continueAfter = last[0]
+    else if (this.accounts.size === accountsMax) this.continueAfter = last.at(-1)
+  }
+}
+
+/** Reads the queue heads of the accounts that keep a process and are not among the next ones. */
+async function readKept(
+  tx: Transaction,
+  heads: readonly QueueHead[],
+  own: OwnAttempts | undefined,
+  now: number,
+): Promise<QueueHead[]> {
+  const kept = new Set(own?.keeping())
+  for (const { account_id } of heads) kept.delete(account_id)
+  const read = async (account: string) => {
+    // With the next account, since running runs are not counted for one alone.
+    const next = await tx.all(tx.statements.queueHeads, [textBefore(account), 2, now])
+    const ofAccount = next.filter(({ account_id }) => account_id === account)
+    if (ofAccount.length === 0) own?.endQuantum(account)
+    return ofAccount
+  }
+  return (await Promise.all([...kept].map(read))).flat()
+}
+
+/** A text that sorts before an account's id and after all smaller ids. */
+function textBefore(account: string): string {
+  return `${account.slice(0, -1)}${String.fromCharCode(account.charCodeAt(account.length - 1) - 1)}~`
+}
+
+/** A snapshot of the queue heads of the next accounts, and of those that keep a process of the worker. */
 class FairSchedule {
   readonly #heads: readonly QueueHead[]
   readonly #running: RunningCounts
@@ -211,9 +250,8 @@ class FairSchedule {
   readonly #openHeads: Set<QueueHead>
   readonly #order: AccountOrder
   readonly #now: number
-  /** The account after which the next snapshot starts; `undefined` when this one has all queue heads. */
-  readonly continueAfter: string | undefined
-  /** The account that was picked last. */
+  readonly #rotation: Rotation
+  /** The account of the rotation that was picked last. */
   lastAccount: string | undefined
 
   private constructor(
@@ -221,9 +259,10 @@ class FairSchedule {
     throttled: ReadonlySet<QueueHead>,
     running: RunningCounts,
     claimer: Claimer,
-    { accountsMax, now }: { accountsMax: number; now: number },
+    { rotation, now }: { rotation: Rotation; now: number },
   ) {
     this.#now = now
+    this.#rotation = rotation
     this.#heads = heads
     this.#openHeads = new Set(heads.filter((head) => !throttled.has(head)))
     this.#running = running
@@ -233,12 +272,8 @@ class FairSchedule {
       ofWorkflowInAccount: (run) => limitPer('account', claimer.workflows.find(run.account_id, run.workflow_id)),
       ofAccount: claimer.accountConcurrency || Number.POSITIVE_INFINITY,
     }
-    const accounts = [...new Set(heads.map(({ account_id }) => account_id))]
     const { recent, own } = claimer
-    this.#order = new AccountOrder(accounts, { running, recent, own })
-    // The heads of the last account may be cut off.
-    if (heads.length === queueHeadsMax) this.continueAfter = accounts.at(-2) ?? accounts.at(-1)
-    else if (accounts.length === accountsMax) this.continueAfter = accounts.at(-1)
+    this.#order = new AccountOrder(new Set(heads.map(({ account_id }) => account_id)), { running, recent, own })
   }
 
   /** Reads the queue heads of the next accounts after one, `accountsMax` at most. */
@@ -247,13 +282,15 @@ class FairSchedule {
     claimer: Claimer,
     { after, accountsMax, now }: { after: string; accountsMax: number; now: number },
   ): Promise<FairSchedule> {
-    const heads = await tx.all(tx.statements.queueHeads, [after, accountsMax, now])
+    const inRotation = await tx.all(tx.statements.queueHeads, [after, accountsMax, now])
+    const heads = [...inRotation, ...(await readKept(tx, inRotation, claimer.own, now))]
     const isCounted = heads.length > 0 && hasLimits(claimer)
     const running = isCounted ? await RunningCounts.read(tx, claimer.workflows.scopeOf) : new RunningCounts()
     if (!isCounted) for (const { account_id, running: count } of heads) running.byAccount.set(account_id, count)
     claimer.recent.see(running, heads, now)
     const throttled = await findThrottledHeads(tx, heads, claimer.workflows, now)
-    return new FairSchedule(heads, throttled, running, claimer, { accountsMax, now })
+    const rotation = new Rotation(inRotation, accountsMax)
+    return new FairSchedule(heads, throttled, running, claimer, { rotation, now })
   }
 
   /** Outside of a transaction: what it reads never changes. */
@@ -278,7 +315,7 @@ class FairSchedule {
       const candidate = candidates.get(head) ?? { head, workflow, accountId, workflowId, countMax: 0 }
       candidate.countMax += 1
       candidates.set(head, candidate)
-      this.lastAccount = accountId
+      if (this.#rotation.accounts.has(accountId)) this.lastAccount = accountId
       this.#running.add(head)
       this.#order.pick(accountId)
       const others = [...openHeads].filter((each) => each.account_id === accountId)
@@ -286,6 +323,10 @@ class FairSchedule {
         for (const each of others) openHeads.delete(each)
     }
     return [...candidates.values()]
+  }
+
+  get continueAfter(): string | undefined {
+    return this.#rotation.continueAfter
   }
 
   /** Whether claiming the run must be exclusive: it is counted, or its browser context is leased. */
@@ -360,9 +401,10 @@ async function findThrottledHeads(
   return new Set(waiting.map(({ head }) => head))
 }
 
-// Which account a free slot goes to. Accounts without running runs go first. Among the others, a process of this worker
-// keeps its account during its quantum, since a process for another one may have to be started. Then the account with the
-// fewest running runs goes first, then the next in the rotation.
+// Which account a free slot goes to. First, an account that has just got its only process in this worker, since a process
+// for another account has to be started: its short runs follow each other for 100 ms, as in deficit round robin. Then
+// accounts without running runs. Among the others, a process of this worker keeps its account during its quantum. Then the
+// account with the fewest running runs goes first, then the next in the rotation.
 
 /** What a worker knows about its own attempts and processes. */
 export interface OwnAttempts {
@@ -370,6 +412,10 @@ export interface OwnAttempts {
   ended(): Iterable<string>
   /** The account of each idle process within its quantum. */
   withinQuantum(): Iterable<string>
+  /** The accounts whose only process is idle at the start of its quantum. */
+  keeping(): Iterable<string>
+  /** The account has no ready run. */
+  endQuantum(accountId: string): void
 }
 
 /** An account whose only run has just ended counts as running: its next run may not have been claimed yet. */
@@ -401,13 +447,15 @@ class AccountOrder {
   #ended = new Map<string, number>()
   /** The worker's idle processes within their quantum by account, without those for picked runs. */
   #withinQuantum = new Map<string, number>()
+  /** The accounts that keep their only process. */
+  #keeping = new Set<string>()
 
   /** @param accounts in the order of the rotation. */
   constructor(
-    accounts: readonly string[],
+    accounts: Iterable<string>,
     { running, recent, own }: { running: RunningCounts; recent: RecentAccounts; own: OwnAttempts | undefined },
   ) {
-    this.#places = new Map(accounts.map((account, place) => [account, place]))
+    this.#places = new Map([...accounts].map((account, place) => [account, place]))
     this.#running = running
     this.#recent = recent
     this.#own = own
@@ -417,6 +465,7 @@ class AccountOrder {
   refresh(picked: Iterable<string>): void {
     this.#ended = countEach(this.#own?.ended() ?? [])
     this.#withinQuantum = countEach(this.#own?.withinQuantum() ?? [])
+    this.#keeping = new Set(this.#own?.keeping())
     for (const account of picked) this.#useProcess(account)
   }
 
@@ -428,11 +477,16 @@ class AccountOrder {
   }
 
   isBefore(a: string, b: string): boolean {
+    if (this.#keeps(a) !== this.#keeps(b)) return this.#keeps(a)
     if (this.#hasRuns(a) !== this.#hasRuns(b)) return this.#hasRuns(b)
     if (this.#hasRuns(a) && this.#hasQuantum(a) !== this.#hasQuantum(b)) return this.#hasQuantum(a)
     const [ofA, ofB] = [this.#runningOf(a), this.#runningOf(b)]
     if (ofA !== ofB) return ofA < ofB
     return (this.#places.get(a) ?? 0) < (this.#places.get(b) ?? 0)
+  }
+
+  #keeps(account: string): boolean {
+    return this.#keeping.has(account) && this.#runningOf(account) === 0
   }
 
   #hasRuns(account: string): boolean {
@@ -448,6 +502,7 @@ class AccountOrder {
   }
 
   #useProcess(account: string): void {
+    this.#keeping.delete(account)
     this.#withinQuantum.set(account, (this.#withinQuantum.get(account) ?? 0) - 1)
   }
 }

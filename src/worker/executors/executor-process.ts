@@ -78,6 +78,7 @@ export class ExecutorProcess {
   #mayHaveDescendants = false
   /** Another group may get its number now. */
   #hasEnded = false
+  readonly #startedAt = performance.now()
   #readyAt = 0
   #endedAt = 0
 
@@ -116,6 +117,11 @@ export class ExecutorProcess {
   get endedEarly(): boolean {
     const endedByCode = this.#child.exitCode !== null || this.#child.signalCode === 'SIGABRT'
     return endedByCode && (this.#attempt === 0 || this.#endedAt - this.#readyAt < earlyMilliseconds)
+  }
+
+  /** From its start until its modules were loaded; 0 before. */
+  get startMilliseconds(): number {
+    return Math.max(0, this.#readyAt - this.#startedAt)
   }
 
   get alive(): boolean {

@@ -12,8 +12,12 @@ import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { type ExecutorOptions, ExecutorProcess, LoadError } from './executor-process.ts'
 import type { DeployedWorkflows, WorkerDeployments } from './worker-deployments.ts'
 
-/** For how long a process keeps its account while others wait: starting another process takes 70 ms of CPU time. */
+/** For how long a process keeps its account while others with running runs wait: a start takes 40 ms of CPU time. */
 const quantumMilliseconds = 1000
+/** A quantum starts with a time in which a process keeps its account while any other waits. */
+const keepMillisecondsMin = 100
+/** It is this many times as long as the start of a process took, if that is longer: on a busy machine, runs take longer too. */
+const keepPerStart = 2
 
 /** All idle processes but one are killed after this time. */
 const idleMilliseconds = 30_000
@@ -26,6 +30,8 @@ interface Pooled {
   /** The account whose runs it executes, so that nothing of another remains in it. */
   accountId: string | undefined
   quantumStartedAt: number
+  /** The account had no ready run since the quantum began. */
+  hasWaited: boolean
 }
 
 /** The process and the definitions of the deployment that executes a run. */
@@ -128,6 +134,21 @@ export class Executors {
     )
   }
 
+  /** The accounts whose only process is idle at the start of its quantum. */
+  keeping(): string[] {
+    const busy = new Set([...this.#busy.values()].map(({ accountId }) => accountId))
+    const keeps = (pooled: Pooled) => {
+      const milliseconds = Math.max(keepMillisecondsMin, keepPerStart * pooled.process.startMilliseconds)
+      return isWithinQuantum(pooled, milliseconds) && !pooled.hasWaited && !busy.has(pooled.accountId)
+    }
+    return this.#idle.flatMap((pooled) => (keeps(pooled) && pooled.process.alive ? (pooled.accountId ?? []) : []))
+  }
+
+  /** Call it when the account has no ready run. */
+  endQuantum(accountId: string): void {
+    for (const pooled of this.#idle) if (pooled.accountId === accountId) pooled.hasWaited = true
+  }
+
   /** @param reusable false when code of the attempt may still run in the process. */
   release({ executor, deploymentId }: Execution, reusable: boolean): void {
     this.#releaseProcess(executor, reusable)
@@ -178,7 +199,7 @@ export class Executors {
         this.#take((each) => fits(each, accountId)) ??
         this.#take((each) => fits(each, undefined)) ??
         this.#start(deployment, isSeparate ? workflowId : undefined, accountId)
-      if (pooled.accountId !== accountId || !isWithinQuantum(pooled)) pooled.quantumStartedAt = performance.now()
+      const beginsQuantum = pooled.accountId !== accountId || !isWithinQuantum(pooled)
       pooled.accountId = accountId
       this.#busy.set(pooled.process, pooled)
       // Load the modules for the next claim now.
@@ -186,6 +207,7 @@ export class Executors {
       this.#removeExcess()
       try {
         await pooled.process.ready
+        if (beginsQuantum) Object.assign(pooled, { quantumStartedAt: performance.now(), hasWaited: false })
         return pooled.process
       } catch (error) {
         this.#releaseProcess(pooled.process, false)
@@ -215,7 +237,7 @@ export class Executors {
     const usesBrowser = Object.keys(loaded).some((each) => workflows.get(each)?.usesBrowser)
     const { options, reaper, accountId } = this.#forAccount(directory, account)
     const process = new ExecutorProcess(options, { directory, modules: loaded, usesBrowser }, reaper)
-    return { process, deploymentId: id, workflowId, accountId, quantumStartedAt: 0 }
+    return { process, deploymentId: id, workflowId, accountId, quantumStartedAt: 0, hasWaited: false }
   }
 
   /** The user of the account, if each has its own, in the group of the deployment's files. */
@@ -275,6 +297,6 @@ export class Executors {
   }
 }
 
-function isWithinQuantum({ quantumStartedAt }: Pooled): boolean {
-  return performance.now() - quantumStartedAt < quantumMilliseconds
+function isWithinQuantum({ quantumStartedAt }: Pooled, milliseconds = quantumMilliseconds): boolean {
+  return performance.now() - quantumStartedAt < milliseconds
 }

@@ -15,6 +15,8 @@ import { stores } from '../../support/store-kinds.ts'
 /** With two accounts that have a run of each, more queue heads than one snapshot has. */
 const otherWorkflows = Array.from({ length: 300 }, (_, index) => workflow({ id: `other-${index}` }))
 
+const knowsNothing: OwnAttempts = { ended: () => [], withinQuantum: () => [], keeping: () => [], endQuantum: () => {} }
+
 const succeeded = { kind: 'succeeded', output: null } as const
 
 async function flood(domain: Domain, runs: number, changes = {}) {
@@ -93,7 +95,7 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
       for (let count = 0; count < 4; count += 1) await queueRun(domain, busy.principal)
       const other = await flood(domain, 4)
       const claim = (own: Partial<OwnAttempts>) => {
-        const known = { ended: () => [], withinQuantum: () => [], ...own }
+        const known = { ...knowsNothing, ...own }
         return domain.queue.claim('worker', claimableOf(domain.workflows), 1, leaseSeconds, known)
       }
       return { domain, clock, busy, other, claimed, claim }
@@ -137,12 +139,44 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
       const accounts: string[] = []
       for (let count = 0; count < 4; count += 1) accounts.push((await flood(domain, 5)).accountId)
       await claimAll(domain.queue, domain, 4)
-      const own = { ended: () => [], withinQuantum: () => accounts.slice(0, 1) }
+      const own = { ...knowsNothing, withinQuantum: () => accounts.slice(0, 1) }
       const claimed: Claim[] = []
       while (claimed.length < 4) {
         claimed.push(...(await domain.queue.claim('worker', claimableOf(domain.workflows), 1, leaseSeconds, own)))
       }
       expect(new Set(accountsOf(claimed))).toEqual(new Set(own.withinQuantum()))
+    })
+
+    test('an account keeps its only process while others wait, also if they are next in the rotation', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const accounts: string[] = []
+      for (let count = 0; count < 12; count += 1) accounts.push((await flood(domain, 3)).accountId)
+      const claimNext = (own: Partial<OwnAttempts>) =>
+        domain.queue.claim('worker', claimableOf(domain.workflows), 1, leaseSeconds, { ...knowsNothing, ...own })
+      const [first] = await claimNext({})
+      if (!first) throw new Error('No run was claimed.')
+      const kept = first.accountId
+      const own = { keeping: () => [kept], ended: () => [kept] }
+      const [second] = await claimNext(own)
+      expect(second?.accountId).toBe(kept)
+      expect(accountsOf(await claimNext({ keeping: () => [kept] })), 'it has two attempts').not.toEqual([kept])
+      // The rotation went on from the first account, wherever the kept one is.
+      const order = accounts.toSorted()
+      const next = await claimNext({ keeping: () => [], ended: () => [kept] })
+      expect(accountsOf(next)).toEqual([order[(order.indexOf(kept) + 2) % order.length]])
+    })
+
+    test('an account without a ready run keeps no process', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { accountId } = await flood(domain, 1)
+      for (let count = 0; count < 12; count += 1) await flood(domain, 2)
+      const ended: string[] = []
+      const own = { ...knowsNothing, keeping: () => [accountId], endQuantum: (id: string) => void ended.push(id) }
+      const claimNext = () => domain.queue.claim('worker', claimableOf(domain.workflows), 1, leaseSeconds, own)
+      expect(accountsOf(await claimNext())).toEqual([accountId])
+      expect(ended).toEqual([])
+      expect(accountsOf(await claimNext())).not.toEqual([accountId])
+      expect(new Set(ended)).toEqual(new Set([accountId]))
     })
 
     test('attempts that have ended no longer count as running', async (test) => {
@@ -154,7 +188,7 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
     test('a process serves one run at a time', async (test) => {
       const { domain, busy, other, claim } = await openTwo(test)
       await claim({})
-      const own = { ended: () => [], withinQuantum: () => [busy.accountId] }
+      const own = { ...knowsNothing, withinQuantum: () => [busy.accountId] }
       const claims = await domain.queue.claim('worker', claimableOf(domain.workflows), 2, leaseSeconds, own)
       expect(accountsOf(claims).toSorted()).toEqual([busy.accountId, other.accountId].toSorted())
     })
