@@ -1,7 +1,7 @@
 /** Tests getRunArtifact by documented status. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { artifactMediaTypes } from '../../src/domain/runs/artifact.ts'
+import { artifactMediaTypes } from '../../src/domain/workflows/define-workflow.ts'
 import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'

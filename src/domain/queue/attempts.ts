@@ -14,7 +14,6 @@ import {
 } from '../browser-contexts/context-lease.ts'
 import {
   type ArtifactKind,
-  type ArtifactMediaType,
   checkArtifact,
   checkArtifactsOfRun,
   evidenceAttemptsMax,
@@ -32,6 +31,7 @@ import {
   type RetryPolicy,
   toFinishedRun,
 } from '../runs/run-state.ts'
+import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 import type { Concurrency, Throttle } from '../workflows/workflow-limits.ts'
 import { addAttemptEnd, attemptError, insertErrorWords } from './attempt-history.ts'
 import type { ClaimCandidate } from './claim.ts'

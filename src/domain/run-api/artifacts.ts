@@ -4,8 +4,9 @@ import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purg
 import { runsOfAccount } from '../../storage/runs/run-lookups.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
 import { type Store, statement } from '../../storage/store.ts'
-import type { Artifact, ArtifactKind, ArtifactMediaType } from '../runs/artifact.ts'
+import type { Artifact, ArtifactKind } from '../runs/artifact.ts'
 import type { Sized } from '../sized.ts'
+import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 
 type SelectRange = (artifact: Artifact) => ByteRange | 'unsatisfiable' | undefined
 

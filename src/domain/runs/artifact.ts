@@ -1,19 +1,5 @@
 /** What an artifact may be: the rules that executors, workers and the store apply. */
-
-/** The media types of artifacts, as in the OpenAPI document. By default derived from the name's extension. */
-export const artifactMediaTypes = [
-  'application/octet-stream',
-  'application/json',
-  'application/pdf',
-  'application/zip',
-  'image/jpeg',
-  'image/png',
-  'image/webp',
-  'text/csv',
-  'text/plain',
-] as const
-
-export type ArtifactMediaType = (typeof artifactMediaTypes)[number]
+import { type ArtifactMediaType, artifactMediaTypes } from '../workflows/define-workflow.ts'
 
 export const artifactBytesMax = 10 * 1024 * 1024
 /** The trace of an attempt's browser. */

@@ -1,7 +1,6 @@
 /** The API for authors of workflows, imported as `execution-service/workflow`. */
 import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
 import type { Static, TSchema } from 'typebox'
-import type { ArtifactMediaType } from '../runs/artifact.ts'
 
 /** How failed attempts are retried. After n attempts the next one waits `backoffSeconds × backoffFactor^(n − 1)`. */
 export interface RetryPolicy {
@@ -62,6 +61,21 @@ export interface RunContext<Variables> {
   /** Aborted when the run is cancelled, times out, or its worker stops. The process ends ABORT_GRACE_SECONDS later. */
   signal: AbortSignal
 }
+
+/** The media types of artifacts, as in the OpenAPI document. By default derived from the name's extension. */
+export const artifactMediaTypes = [
+  'application/octet-stream',
+  'application/json',
+  'application/pdf',
+  'application/zip',
+  'image/jpeg',
+  'image/png',
+  'image/webp',
+  'text/csv',
+  'text/plain',
+] as const
+
+export type ArtifactMediaType = (typeof artifactMediaTypes)[number]
 
 /** The argument of the `run` function of a workflow with `browser: true`. */
 export interface BrowserRunContext<Variables> extends RunContext<Variables> {

@@ -1,7 +1,7 @@
 /** The `RunContext` that a workflow's `run` function gets, in the executor: each call becomes a message to the worker. */
-import { type ArtifactMediaType, checkArtifact } from '../../domain/runs/artifact.ts'
+import { checkArtifact } from '../../domain/runs/artifact.ts'
 import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
-import type { BrowserRunContext, RunContext } from '../../domain/workflows/define-workflow.ts'
+import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../../domain/workflows/define-workflow.ts'
 import { withCauses } from './error-stack.ts'
 import { type AttemptMessage, isName, type ToExecutor } from './messages.ts'
 import type { BrowserOfAttempt } from './run-browser.ts'

@@ -6,10 +6,13 @@ import type { BrowserContextOptions } from 'playwright-core'
 import type { Static, TSchema } from 'typebox'
 import { parseJson } from '../../contract/i-json.ts'
 import { Problem } from '../../contract/problem.ts'
-import type { ArtifactMediaType } from '../../domain/runs/artifact.ts'
 import { toRunError } from '../../domain/runs/reported-values.ts'
 import { nextState } from '../../domain/runs/run-state.ts'
-import type { BrowserRunContext, WorkflowDefinition } from '../../domain/workflows/define-workflow.ts'
+import type {
+  ArtifactMediaType,
+  BrowserRunContext,
+  WorkflowDefinition,
+} from '../../domain/workflows/define-workflow.ts'
 import { parseWorkflow } from '../../domain/workflows/workflow.ts'
 import { Workflows } from '../../domain/workflows/workflows.ts'
 import { FakeClock, realClock } from './fake-clock.ts'

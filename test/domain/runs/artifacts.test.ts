@@ -4,11 +4,11 @@ import { expect, test } from 'vitest'
 import {
   ArtifactError,
   artifactBytesMax,
-  artifactMediaTypes,
   artifactNamePattern,
   artifactsMax,
   checkArtifact,
 } from '../../../src/domain/runs/artifact.ts'
+import { artifactMediaTypes } from '../../../src/domain/workflows/define-workflow.ts'
 
 const { schemas } = JSON.parse(readFileSync('generated/execution.v1/document.json', 'utf8')).components
 const good = { name: 'page.pdf', mediaType: 'application/pdf', content: Buffer.of(1) } as const

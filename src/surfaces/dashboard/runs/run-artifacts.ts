@@ -1,7 +1,8 @@
 /** A run's artifacts: the table, image previews, and downloads. */
-import type { Artifact, ArtifactMediaType } from '../../../domain/runs/artifact.ts'
+import type { Artifact } from '../../../domain/runs/artifact.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { readSized } from '../../../domain/sized.ts'
+import type { ArtifactMediaType } from '../../../domain/workflows/define-workflow.ts'
 import { formatBytes, time } from '../format.ts'
 import { type Html, html, nothing, table } from '../html.ts'
 import { orNotFound, type StreamHandler } from '../page-handler.ts'
