@@ -1,4 +1,4 @@
-/** Problem types of the domain, and the responses that its operations share. */
+/** Problem types of the domain, and what the responses of its operations share. */
 import { httpProblemTypes, invalidRequest, type ProblemMember, type ProblemTypes } from '../contract/problem.ts'
 
 export const domainProblemTypes = {
@@ -23,6 +23,13 @@ export const problemTypes: ProblemTypes = { ...httpProblemTypes, ...domainProble
 export function notFound(noun: string, errors?: ProblemMember[]) {
   const detail = `No such ${noun} in this account.`
   return { status: 404 as const, problem: { kind: 'not-found' as const, detail, ...(errors && { errors }) } }
+}
+
+/** Milliseconds since 1970 as responses have them. */
+export function toTimestamp(at: number): string
+export function toTimestamp(at: number | null): string | null
+export function toTimestamp(at: number | null): string | null {
+  return at === null ? null : new Date(at).toISOString()
 }
 
 export const wrongCursor = invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])

@@ -17,7 +17,7 @@ export const dayMilliseconds = 24 * 60 * 60 * 1000
 const purgeBytesMax = 5 * 1024 * 1024
 
 /** Bytes of the items of a page, which has at least one item. */
-export const pageBytesMax = 1024 * 1024
+const pageBytesMax = 1024 * 1024
 
 /** Returns the leading rows that fit into `bytesMax` together, and at least one. */
 export function takeBatch<Row extends { size_bytes: number }>(
@@ -29,6 +29,11 @@ export function takeBatch<Row extends { size_bytes: number }>(
     bytes += size_bytes
     return index === 0 || bytes <= bytesMax
   })
+}
+
+/** The leading rows that a page may have together. */
+export function boundPage<Row extends { size_bytes: number }>(rows: readonly Row[]): Row[] {
+  return takeBatch(rows, pageBytesMax)
 }
 
 /** Lets other processes write between batches. */

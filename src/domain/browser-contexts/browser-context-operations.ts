@@ -4,7 +4,7 @@ import type { components } from '../../../generated/browser-context.alpha/types.
 import { matchesStrongly, matchesWeakly } from '../../contract/conditional-requests.ts'
 import { JsonText } from '../../contract/i-json.ts'
 import type { Principal } from '../api-keys/api-key.ts'
-import { notFound, wrongCursor } from '../problems.ts'
+import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
 import { readSized } from '../sized.ts'
 import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
 import type { ContextInUse, ContextVersions, Version, VersionChanged } from './context-versions.ts'
@@ -134,23 +134,11 @@ function versionResponse(version: Version) {
 
 function toVersionResponse(version: Version): components['schemas']['BrowserContextVersion'] {
   const { number, isCurrent, cookieDomains, sizeBytes, runId, restoredFrom, createdAt } = version
-  return {
-    version: number,
-    isCurrent,
-    cookieDomains,
-    sizeBytes,
-    runId,
-    restoredFrom,
-    createdAt: new Date(createdAt).toISOString(),
-  }
+  const described = { isCurrent, cookieDomains, sizeBytes, runId, restoredFrom }
+  return { version: number, ...described, createdAt: toTimestamp(createdAt) }
 }
 
 function toResponse(context: BrowserContext): components['schemas']['BrowserContext'] {
-  const { createdAt, updatedAt, lastUsedAt } = context
-  return {
-    ...context,
-    createdAt: new Date(createdAt).toISOString(),
-    updatedAt: new Date(updatedAt).toISOString(),
-    lastUsedAt: lastUsedAt === null ? null : new Date(lastUsedAt).toISOString(),
-  }
+  const [createdAt, updatedAt] = [toTimestamp(context.createdAt), toTimestamp(context.updatedAt)]
+  return { ...context, createdAt, updatedAt, lastUsedAt: toTimestamp(context.lastUsedAt) }
 }

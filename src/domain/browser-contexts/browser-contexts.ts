@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../../storage/cursors.ts'
-import { eraseRest, pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
+import { eraseRest, boundPage } from '../../storage/purge-target.ts'
 import type { Store } from '../../storage/store.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
@@ -78,30 +78,30 @@ export class BrowserContexts {
 
   /**
    * A page of contexts to read, newest first, or the one with the name; `undefined` for a cursor of another list. It has fewer
-   * than `limit` when their cookie domains would be larger than `pageBytesMax` together.
+   * than `limit` when their cookie domains would be larger than a page may be.
    */
   async findPage(
     accountId: string,
-    { limit, cursor, name }: ListRequest,
+    request: ListRequest,
   ): Promise<(Sized<BrowserContext[]> & { nextCursor: string | null }) | undefined> {
-    const list = JSON.stringify(['browser-contexts', accountId, name])
-    const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
-    if (cursor !== undefined && after === undefined) return undefined
-    let sizes = selectContexts(this.#store.read, accountId).clearSelect().select(['browser_contexts.id', domainBytes])
-    if (after !== undefined) sizes = sizes.where('browser_contexts.id', '<', after)
-    if (name !== undefined) sizes = sizes.where('name', '=', name)
+    const { name } = request
     const newestFirst = ['browser_contexts.id', 'desc'] as const
-    const found = await sizes
-      .orderBy(...newestFirst)
-      .limit(limit + 1)
-      .execute()
-    const page = takeBatch(found.slice(0, limit), pageBytesMax)
-    const last = found.length > page.length ? page.at(-1) : undefined
-    const ids = page.map(({ id }) => id)
+    const findSizes = (after: string | undefined, limit: number) => {
+      let sizes = selectContexts(this.#store.read, accountId).clearSelect().select(['browser_contexts.id', domainBytes])
+      if (after !== undefined) sizes = sizes.where('browser_contexts.id', '<', after)
+      if (name !== undefined) sizes = sizes.where('name', '=', name)
+      return sizes
+        .orderBy(...newestFirst)
+        .limit(limit)
+        .execute()
+    }
+    const page = await this.#cursors.page(['browser-contexts', accountId, name], request, findSizes, { bound: boundPage })
+    if (!page) return undefined
+    const ids = page.rows.map(({ id }) => id)
     const rows = selectContexts(this.#store.read, accountId).where('browser_contexts.id', 'in', ids)
     return {
-      nextCursor: last ? this.#cursors.write(list, last.id) : null,
-      sizeBytes: page.reduce((sum, { size_bytes }) => sum + size_bytes, 0),
+      nextCursor: page.nextCursor,
+      sizeBytes: page.rows.reduce((sum, { size_bytes }) => sum + size_bytes, 0),
       forget() {},
       read: async () => (ids.length === 0 ? [] : (await rows.orderBy(...newestFirst).execute()).map(toBrowserContext)),
     }

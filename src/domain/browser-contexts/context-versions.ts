@@ -4,9 +4,9 @@
  */
 
 import { v7 as uuid } from 'uuid'
-import { Cursors } from '../../storage/cursors.ts'
+import { Cursors, type PageRequest } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
-import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
+import { boundPage } from '../../storage/purge-target.ts'
 import { rowBytes } from '../../storage/runs/run-maintenance.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
@@ -78,7 +78,7 @@ export class ContextVersions {
   async listPage(
     accountId: string,
     contextId: string,
-    request: { limit: number; cursor?: string | undefined },
+    request: PageRequest,
   ): Promise<VersionPage | 'wrongCursor' | undefined> {
     const context = await findContext(this.#store.read, accountId, contextId)
     return context && listVersions(this.#store.read, this.#cursors, context, request)
@@ -257,22 +257,20 @@ async function findVersions({ query }: Transaction, { id, version_id }: ContextR
   return rows.map((row) => ({ ...toVersion(row), isCurrent: row.id === version_id }))
 }
 
-/** It has fewer versions than `limit` when their cookie domains would be larger than `pageBytesMax` together. */
+/** It has fewer versions than `limit` when their cookie domains would be larger than a page may be. */
 async function listVersions(
   tx: Transaction,
   cursors: Cursors,
   context: ContextRow,
-  { limit, cursor }: { limit: number; cursor?: string | undefined },
+  request: PageRequest,
 ): Promise<VersionPage | 'wrongCursor'> {
-  const list = JSON.stringify(['browser-context-versions', context.account_id, context.id])
-  const after = cursor === undefined ? undefined : cursors.read(list, cursor)
-  if (cursor !== undefined && after === undefined) return 'wrongCursor'
-  const all = await findVersions(tx, context)
-  const following = after === undefined ? all : all.filter(({ number }) => number < Number(after))
-  const sized = following.slice(0, limit).map((version) => ({ version, size_bytes: sizeOf(version) }))
-  const versions = takeBatch(sized, pageBytesMax).map(({ version }) => version)
-  const last = following.length > versions.length ? versions.at(-1) : undefined
-  return { versions, nextCursor: last ? cursors.write(list, String(last.number)) : null }
+  const find = async (after = String(Number.POSITIVE_INFINITY), limit: number) => {
+    const following = (await findVersions(tx, context)).filter(({ number }) => number < Number(after))
+    return following.slice(0, limit).map((version) => ({ ...version, size_bytes: sizeOf(version) }))
+  }
+  const list = ['browser-context-versions', context.account_id, context.id]
+  const page = await cursors.page(list, request, find, { bound: boundPage, positionOf: ({ number }) => String(number) })
+  return page ? { versions: page.rows, nextCursor: page.nextCursor } : 'wrongCursor'
 }
 
 function sizeOf({ cookieDomains }: Version): number {

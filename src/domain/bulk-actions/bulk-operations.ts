@@ -3,7 +3,7 @@ import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
-import { notFound } from '../problems.ts'
+import { notFound, toTimestamp } from '../problems.ts'
 import { idempotencyConflict } from '../queue/queue-problems.ts'
 import { findListErrors } from '../run-api/list-request.ts'
 import {
@@ -75,7 +75,7 @@ function toResponse(bulkAction: BulkAction): components['schemas']['BulkAction']
     ...action,
     runsPerSecond: runsPerSecond(bulkAction),
     filters: filter as components['schemas']['BulkActionFilters'],
-    createdAt: new Date(createdAt).toISOString(),
-    finishedAt: finishedAt === null ? null : new Date(finishedAt).toISOString(),
+    createdAt: toTimestamp(createdAt),
+    finishedAt: toTimestamp(finishedAt),
   }
 }

@@ -52,7 +52,7 @@ function wordOf(text: string): string | undefined {
 }
 
 /** Identifies the list, for its cursors: sorted, so that a cursor fits the same statuses and tags in another order. */
-export function nameList(accountId: string, request: ListRequest): string {
+export function nameList(accountId: string, request: ListRequest): unknown[] {
   const {
     workflowId,
     status,
@@ -71,7 +71,7 @@ export function nameList(accountId: string, request: ListRequest): string {
   const tags = tag?.toSorted()
   const times = [createdAfter, createdBefore]
   const selected = [browserContextId, tags, reason, apiKeyId, errorWord?.toLowerCase(), search]
-  return JSON.stringify(['runs', accountId, workflowId, statuses, ...times, ...selected, order, ...scheduled])
+  return ['runs', accountId, workflowId, statuses, ...times, ...selected, order, ...scheduled]
 }
 
 /** @param after the id of the previous page's last run. */

@@ -5,7 +5,7 @@ import type { ServerSentEvent } from '../../contract/handler.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { RunTokens } from '../api-keys/run-tokens.ts'
-import { notFound, wrongCursor } from '../problems.ts'
+import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
 import type { Artifact } from '../runs/artifact.ts'
 import type { Run, RunEvent } from '../runs/run.ts'
 import { isFinal } from '../runs/run-state.ts'
@@ -49,7 +49,7 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
       const run = await runs.get(principal.accountId, runId)
       if (!run) return notFound('run')
       const { token, expiresAt } = runTokens.create(principal, run.id, expiresInSeconds)
-      return { status: 201, body: { token, runId: run.id, expiresAt: new Date(expiresAt).toISOString() } }
+      return { status: 201, body: { token, runId: run.id, expiresAt: toTimestamp(expiresAt) } }
     },
 
     async getRun({ principal, path, reserve }) {
@@ -138,7 +138,7 @@ function toServerSentEvent(event: RunEvent): NonNullable<ServerSentEvent> {
   const known = serverSentEvents.get(event)
   if (known) return known
   const { type, sequence, at, data } = event
-  const sent = { id: String(sequence), event: type, data: { type, sequence, at: new Date(at).toISOString(), ...data } }
+  const sent = { id: String(sequence), event: type, data: { type, sequence, at: toTimestamp(at), ...data } }
   serverSentEvents.set(event, sent)
   return sent
 }

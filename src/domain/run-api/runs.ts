@@ -2,7 +2,7 @@
 
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Cursors } from '../../storage/cursors.ts'
-import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
+import { boundPage } from '../../storage/purge-target.ts'
 import { findIdByEnd, findRuns, listRuns } from '../../storage/runs/run-list.ts'
 import { readColumns } from '../../storage/runs/run-lookups.ts'
 import type { RunToRead } from '../../storage/runs/run-statements.ts'
@@ -116,28 +116,26 @@ class RunReader {
 
   /**
    * A page of runs to read; `undefined` when the cursor belongs to another list. It has fewer runs than `limit` when they
-   * would be larger than `pageBytesMax` together. The request must have no errors (`findListErrors`).
+   * would be larger than a page may be. The request must have no errors (`findListErrors`).
    */
   async findPage(
     accountId: string,
     request: ListRequest,
   ): Promise<(Sized<Run[]> & { nextCursor: string | null }) | undefined> {
     const { store, cursors } = this.#dependencies
-    const { limit, cursor } = request
-    const list = nameList(accountId, request)
-    const after = cursor === undefined ? undefined : cursors.read(list, cursor)
-    if (cursor !== undefined && after === undefined) return undefined
-    const found = await listRuns(store.read, accountId, toRunFilter(request, after), limit + 1)
-    const page = takeBatch(found.slice(0, limit), pageBytesMax)
-    const last = found.length > page.length ? page.at(-1) : undefined
-    return {
-      nextCursor: last ? cursors.write(list, last.id) : null,
-      sizeBytes: page.reduce((sum, { size_bytes }) => sum + size_bytes, 0),
-      forget() {
-        for (const run of found) delete run.row
-      },
-      read: async () => this.#toRuns(await findRuns(store.read, page)),
-    }
+    const list = (after: string | undefined, limit: number) =>
+      listRuns(store.read, accountId, toRunFilter(request, after), limit)
+    const page = await cursors.page(nameList(accountId, request), request, list, { bound: boundPage })
+    return (
+      page && {
+        nextCursor: page.nextCursor,
+        sizeBytes: page.rows.reduce((sum, { size_bytes }) => sum + size_bytes, 0),
+        forget() {
+          for (const run of page.rows) delete run.row
+        },
+        read: async () => this.#toRuns(await findRuns(store.read, page.rows)),
+      }
+    )
   }
 
   /** @param attempts of the only row; lists have none, so that a page stays small. */

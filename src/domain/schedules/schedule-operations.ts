@@ -3,7 +3,7 @@ import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
-import { notFound, wrongCursor } from '../problems.ts'
+import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
 import { toMemberErrors, tooManyQueuedRuns } from '../queue/queue-problems.ts'
 import { toResponse as toRunResponse } from '../run-api/run-response.ts'
 import type { QueueResult } from '../run-api/runs.ts'
@@ -113,14 +113,10 @@ function toResponse(schedule: Schedule): Schemas['Schedule'] {
     tags: [...members.tags],
     variableData: variables,
     paused: schedule.pausedReason !== null,
-    nextRunsAt: nextTimes.map(toTimestamp),
+    nextRunsAt: nextTimes.map((at) => toTimestamp(at)),
     lastRun: lastRun && { ...lastRun, scheduledFor: toTimestamp(lastRun.scheduledFor) },
     lastSkipped: lastSkipped && { ...lastSkipped, scheduledFor: toTimestamp(lastSkipped.scheduledFor) },
     createdAt: toTimestamp(createdAt),
     updatedAt: toTimestamp(updatedAt),
   }
-}
-
-function toTimestamp(at: number): string {
-  return new Date(at).toISOString()
 }

@@ -1,7 +1,7 @@
 /** Creates, reads, lists, changes, triggers and deletes the schedules of accounts. */
 
 import { v7 as uuid } from 'uuid'
-import type { Cursors } from '../../storage/cursors.ts'
+import type { Cursors, PageRequest } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { readColumns } from '../../storage/runs/run-lookups.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
@@ -76,24 +76,16 @@ export class Schedules {
   }
 
   /** A page, newest first; `undefined` for a cursor of another list. */
-  async list(accountId: string, { limit, cursor }: { limit: number; cursor?: string | undefined }) {
+  async list(accountId: string, request: PageRequest) {
     const { store, cursors } = this.#dependencies
-    const list = JSON.stringify(['schedules', accountId])
-    const after = cursor === undefined ? undefined : cursors.read(list, cursor)
-    if (cursor !== undefined && after === undefined) return undefined
-    let rows = store.read.query.selectFrom('schedules').selectAll().where('account_id', '=', accountId)
-    if (after !== undefined) rows = rows.where('id', '<', after)
-    const found = await rows
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .execute()
-    const page = found.slice(0, limit)
-    const statuses = await findStatuses(store.read, page)
-    const last = found.length > limit ? page.at(-1) : undefined
-    return {
-      schedules: page.map((row) => toSchedule(row, statuses)),
-      nextCursor: last ? cursors.write(list, last.id) : null,
-    }
+    const all = store.read.query.selectFrom('schedules').selectAll().where('account_id', '=', accountId)
+    const page = await cursors.page(['schedules', accountId], request, (after, limit) => {
+      const rows = after === undefined ? all : all.where('id', '<', after)
+      return rows.orderBy('id', 'desc').limit(limit).execute()
+    })
+    if (!page) return undefined
+    const statuses = await findStatuses(store.read, page.rows)
+    return { schedules: page.rows.map((row) => toSchedule(row, statuses)), nextCursor: page.nextCursor }
   }
 
   /**

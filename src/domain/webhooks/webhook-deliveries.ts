@@ -1,6 +1,6 @@
 /** Lists the deliveries of webhook endpoints, and queues them again. */
 import { v7 as uuid } from 'uuid'
-import type { Cursors } from '../../storage/cursors.ts'
+import type { Cursors, PageRequest } from '../../storage/cursors.ts'
 import { dayMilliseconds, type PurgeTarget } from '../../storage/purge-target.ts'
 import { readColumns } from '../../storage/runs/run-lookups.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
@@ -19,9 +19,7 @@ export const retryMilliseconds = 3 * dayMilliseconds
 /** Maximum number of deliveries that one call queues again. */
 export const redeliveredMax = 1000
 
-export interface DeliveryListRequest {
-  limit: number
-  cursor?: string | undefined
+export interface DeliveryListRequest extends PageRequest {
   status?: DeliveryStatus | undefined
 }
 
@@ -52,23 +50,18 @@ export class WebhookDeliveries {
   }
 
   /** A page, newest first; `undefined` without such an endpoint, `wrongCursor` for a cursor of another list. */
-  async list(accountId: string, endpointId: string, { limit, cursor, status }: DeliveryListRequest) {
+  async list(accountId: string, endpointId: string, request: DeliveryListRequest) {
     const endpoint = await findEndpoint(this.#store.read, accountId, endpointId)
     if (!endpoint) return undefined
-    const list = JSON.stringify(['webhook-deliveries', endpoint.id, status])
-    const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
-    if (cursor !== undefined && after === undefined) return 'wrongCursor'
+    const { status } = request
     const { query } = this.#store.read
-    let rows = query.selectFrom('webhook_deliveries').selectAll().where('endpoint_id', '=', endpoint.id)
-    if (status !== undefined) rows = rows.where('status', '=', status)
-    if (after !== undefined) rows = rows.where('id', '<', after)
-    const found = await rows
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .execute()
-    const deliveries = found.slice(0, limit)
-    const last = found.length > limit ? deliveries.at(-1) : undefined
-    return { deliveries, nextCursor: last ? this.#cursors.write(list, last.id) : null }
+    const page = await this.#cursors.page(['webhook-deliveries', endpoint.id, status], request, (after, limit) => {
+      let rows = query.selectFrom('webhook_deliveries').selectAll().where('endpoint_id', '=', endpoint.id)
+      if (status !== undefined) rows = rows.where('status', '=', status)
+      if (after !== undefined) rows = rows.where('id', '<', after)
+      return rows.orderBy('id', 'desc').limit(limit).execute()
+    })
+    return page ? { deliveries: page.rows, nextCursor: page.nextCursor } : 'wrongCursor'
   }
 
   /** `undefined` without such a delivery of the endpoint. */

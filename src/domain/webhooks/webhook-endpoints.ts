@@ -1,7 +1,7 @@
 /** Creates, reads, lists, changes and deletes the webhook endpoints of accounts. */
 import { randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
-import type { Cursors } from '../../storage/cursors.ts'
+import type { Cursors, PageRequest } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { eraseRest } from '../../storage/purge-target.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
@@ -94,19 +94,13 @@ export class WebhookEndpoints {
   }
 
   /** A page, newest first; `undefined` for a cursor of another list. */
-  async list(accountId: string, { limit, cursor }: { limit: number; cursor?: string | undefined }) {
-    const list = JSON.stringify(['webhook-endpoints', accountId])
-    const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
-    if (cursor !== undefined && after === undefined) return undefined
-    let rows = this.#store.read.query.selectFrom('webhook_endpoints').selectAll().where('account_id', '=', accountId)
-    if (after !== undefined) rows = rows.where('id', '<', after)
-    const found = await rows
-      .orderBy('id', 'desc')
-      .limit(limit + 1)
-      .execute()
-    const endpoints = found.slice(0, limit).map((row) => this.#toEndpoint(row))
-    const last = found.length > limit ? endpoints.at(-1) : undefined
-    return { endpoints, nextCursor: last ? this.#cursors.write(list, last.id) : null }
+  async list(accountId: string, request: PageRequest) {
+    const all = this.#store.read.query.selectFrom('webhook_endpoints').selectAll().where('account_id', '=', accountId)
+    const page = await this.#cursors.page(['webhook-endpoints', accountId], request, (after, limit) => {
+      const rows = after === undefined ? all : all.where('id', '<', after)
+      return rows.orderBy('id', 'desc').limit(limit).execute()
+    })
+    return page && { endpoints: page.rows.map((row) => this.#toEndpoint(row)), nextCursor: page.nextCursor }
   }
 
   /** Enabling makes pending deliveries due at once. Returns `undefined` if there is no such endpoint. */

@@ -6,7 +6,7 @@ import { invalidRequest } from '../../contract/problem.ts'
 import type { WebhookDeliveriesTable } from '../../storage/tables/tables.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
-import { notFound, wrongCursor } from '../problems.ts'
+import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
 import type { Workflows } from '../workflows/workflows.ts'
 import { findUrlError } from './send-webhook.ts'
 import type { WebhookDeliveries } from './webhook-deliveries.ts'
@@ -148,7 +148,7 @@ function toResponse({ disabledReason, ...endpoint }: WebhookEndpoint): Schemas['
     enabled: disabledReason === null,
     disabledReason,
     previousSecretExpiresAt: toTimestamp(endpoint.previousSecretExpiresAt),
-    createdAt: new Date(endpoint.createdAt).toISOString(),
+    createdAt: toTimestamp(endpoint.createdAt),
   }
 }
 
@@ -159,7 +159,7 @@ function toDeliveryResponse(row: WebhookDeliveriesTable): Schemas['WebhookDelive
     runId: row.run_id,
     status: row.status as Schemas['WebhookDeliveryStatus'],
     attempts: row.attempts,
-    createdAt: new Date(row.created_at).toISOString(),
+    createdAt: toTimestamp(row.created_at),
     nextAttemptAt: toTimestamp(row.next_attempt_at),
     lastAttemptAt: toTimestamp(row.last_attempt_at),
     latencyMilliseconds: row.latency_ms,
@@ -169,8 +169,4 @@ function toDeliveryResponse(row: WebhookDeliveriesTable): Schemas['WebhookDelive
     responseBody: row.response_body,
     error: row.error,
   }
-}
-
-function toTimestamp(at: number | null): string | null {
-  return at === null ? null : new Date(at).toISOString()
 }
