@@ -31,6 +31,9 @@ export interface DomainOptions<Registry extends WorkflowRegistry> extends Worker
   artifactRetentionDays: number
 }
 
+/** The domain objects of a service. */
+export type Domain = ReturnType<typeof createDomain<WorkflowRegistry>>
+
 export function createDomain<Registry extends WorkflowRegistry>(options: DomainOptions<Registry>) {
   const { config, store, workflows, encryption, log } = options
   const shared = createWorkerDomain(options)

@@ -9,7 +9,6 @@ import { TenantLimits } from '../contract/tenant-limits.ts'
 import { apiKeyRealm, type Principal } from '../domain/api-keys/api-key.ts'
 import type { RateLimit } from '../domain/api-keys/rate-limit.ts'
 import { RunTokens, runTokenScheme } from '../domain/api-keys/run-tokens.ts'
-import type { BrowserContextDependencies } from '../domain/browser-contexts/browser-context-operations.ts'
 import { domainProblemTypes } from '../domain/problems.ts'
 import { browserContextContract, executionContract } from '../openapi/served-documents.ts'
 import type { Encryption } from '../storage/encryption.ts'
@@ -21,7 +20,7 @@ import type { DashboardDomain } from './dashboard/dependencies.ts'
 import { LiveViewHub } from './dashboard/live-view/live-view-hub.ts'
 import { BuiltDocs, docsHandler, isDocsPath, isWorkflowDocsPath } from './docs/docs-handler.ts'
 import { workflowDocsForCallers } from './docs/workflow-pages.ts'
-import { type ExecutionApiDependencies, executionApi } from './execution-api.ts'
+import { executionApi } from './execution-api.ts'
 import { checkHost, isSecure, transportSecurity } from './known-hosts.ts'
 import { type Management, managementAddress, managementApp } from './management/management.ts'
 import type { SurfaceMetrics } from './management/metrics.ts'
@@ -31,7 +30,7 @@ export interface SurfaceDependencies {
   config: Config
   store: Store
   encryption: Encryption
-  domain: Omit<ExecutionApiDependencies, 'executionUrl'> & BrowserContextDependencies & DashboardDomain
+  domain: DashboardDomain
   metrics: SurfaceMetrics
   isTraced: boolean
   rateLimit: RateLimit | undefined
