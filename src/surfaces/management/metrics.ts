@@ -16,7 +16,7 @@ import type { LimitRate } from '../../contract/stages.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import type { LiveWorker, Workers } from '../../domain/queue/workers.ts'
 import type { WaitingFor } from '../../domain/runs/run.ts'
-import type { FailureReason, FinishedRun, RunObserver, RunReason, RunStatus } from '../../domain/runs/run-state.ts'
+import type { FailureReason, RunObserver, RunReason, RunStatus } from '../../domain/runs/run-state.ts'
 import { findNextDue } from '../../domain/schedules/schedules.sql.ts'
 import { type QueueDepth, type QueueLimits, queueDepth } from '../../domain/statistics/queue-depth.ts'
 import type { ObserveWebhook } from '../../domain/webhooks/webhook-dispatcher.ts'
@@ -29,16 +29,44 @@ import type { AttemptEnd, AttemptObserver, ObserveAttempt } from '../../worker/a
 
 type SerializedMetrics = MetricObjectWithValues<MetricValue<string>>[]
 
+/** Defines metrics of a registry, with the prefix that all have in common. */
+function define(registry: Registry) {
+  const common = <Label extends string>(name: string, help: string, labelNames: Label[]) => ({
+    name: `execution_service_${name}`,
+    help,
+    labelNames,
+    registers: [registry],
+  })
+  return {
+    counter: <Label extends string = never>(name: string, help: string, labelNames: Label[] = []) =>
+      new Counter(common(name, help, labelNames)),
+    histogram: <Label extends string = never>(name: string, help: string, buckets: number[], labels: Label[] = []) =>
+      new Histogram({ ...common(name, help, labels), buckets }),
+    gauge: <Label extends string = never>(
+      name: string,
+      help: string,
+      labelNames: Label[],
+      collect?: (gauge: Gauge<Label>) => void | Promise<void>,
+    ) => {
+      const gauge: Gauge<Label> = new Gauge({
+        ...common(name, help, labelNames),
+        ...(collect && { collect: () => collect(gauge) }),
+      })
+      return gauge
+    },
+  }
+}
+
 export class Metrics {
   readonly registry = new Registry()
   readonly runs: RunMetrics
-  #attempts: AttemptMetrics | undefined
+  #attempts: ReturnType<typeof attemptMetrics> | undefined
 
   /** @param process a label of all metrics, because a service also exposes the metrics of its worker. */
   constructor(process: 'service' | 'worker', store: Store) {
     this.registry.setDefaultLabels({ process })
     collectDefaultMetrics({ register: this.registry })
-    this.runs = new RunMetrics(this.registry)
+    this.runs = runMetrics(this.registry)
     store.observe(commitMetrics(this.registry))
   }
 
@@ -52,53 +80,30 @@ export class Metrics {
 
   /** Metrics of each process with a management address. Their sum over processes has no meaning. */
   registerInstallationMetrics({ ready, ...queue }: InstallationMetricsDependencies): void {
-    const registers = [this.registry]
     queueMetrics(this.registry, queue)
-    new Gauge({
-      name: 'execution_service_ready',
-      help: 'Whether the process is ready (1) or not (0), as `/readyz` reports.',
-      registers,
-      async collect() {
-        this.set((await withTimeout(ready().then(() => 1)).catch(() => 0)) ?? 0)
-      },
-    })
+    const { gauge } = define(this.registry)
+    gauge('ready', 'Whether the process is ready (1) or not (0), as `/readyz` reports.', [], async (it) =>
+      it.set((await withTimeout(ready().then(() => 1)).catch(() => 0)) ?? 0),
+    )
     const build = {
       version: packageJson.version,
       execution_document: executionContract.documentHash,
       browser_context_document: browserContextContract.documentHash,
     }
-    const info = new Gauge({
-      name: 'execution_service_build_info',
-      help: 'Always 1. Labels are the version and the hashes of the OpenAPI documents.',
-      labelNames: Object.keys(build),
-      registers,
-    })
-    info.set(build, 1)
+    const help = 'Always 1. Labels are the version and the hashes of the OpenAPI documents.'
+    gauge('build_info', help, Object.keys(build)).set(build, 1)
   }
 
   registerRequestMetrics(followers: () => { run: number; account: number }) {
-    const registers = [this.registry]
-    const requests = new Histogram({
-      name: 'execution_service_request_duration_seconds',
-      help: 'Duration of requests.',
-      labelNames: ['surface', 'operation', 'status'],
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],
-      registers,
-    })
-    const rateLimited = new Counter({
-      name: 'execution_service_rate_limited_requests_total',
-      help: 'Requests refused by the rate limit of their API key.',
-      labelNames: ['surface'],
-      registers,
-    })
-    new Gauge({
-      name: 'execution_service_followers',
-      help: 'Event streams and waiting requests that follow a run or all runs of an account.',
-      labelNames: ['of'],
-      registers,
-      collect() {
-        for (const [of, count] of Object.entries(followers())) this.set({ of }, count)
-      },
+    const { counter, gauge, histogram } = define(this.registry)
+    const requestBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30]
+    const labels = ['surface', 'operation', 'status']
+    const requests = histogram('request_duration_seconds', 'Duration of requests.', requestBuckets, labels)
+    const refused = 'Requests refused by the rate limit of their API key.'
+    const rateLimited = counter('rate_limited_requests_total', refused, ['surface'])
+    const followed = 'Event streams and waiting requests that follow a run or all runs of an account.'
+    gauge('followers', followed, ['of'], (it) => {
+      for (const [of, count] of Object.entries(followers())) it.set({ of }, count)
     })
     return {
       observe: (surface: string) => (operation: string, _method: string, status: number, seconds: number) =>
@@ -119,7 +124,7 @@ export class Metrics {
   }
 
   registerAttemptMetrics(): ObserveAttempt {
-    const attempts = new AttemptMetrics(this.registry)
+    const attempts = attemptMetrics(this.registry)
     this.#attempts = attempts
     return (claim) => attempts.observe(claim)
   }
@@ -144,24 +149,12 @@ interface InstallationMetricsDependencies extends QueueMetricsDependencies {
 export type SurfaceMetrics = ReturnType<Metrics['registerRequestMetrics']>
 
 function commitMetrics(registry: Registry): (commit: Commit) => void {
-  const registers = [registry]
-  const duration = new Histogram({
-    name: 'execution_service_durable_write_seconds',
-    help: 'Duration of transactions until they are durable.',
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
-    registers,
-  })
-  const batchSize = new Histogram({
-    name: 'execution_service_durable_write_batch_size',
-    help: 'Number of writes per transaction.',
-    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
-    registers,
-  })
-  const failures = new Counter({
-    name: 'execution_service_store_unavailable_total',
-    help: 'Transactions that failed because the store was unavailable.',
-    registers,
-  })
+  const { counter, histogram } = define(registry)
+  const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]
+  const duration = histogram('durable_write_seconds', 'Duration of transactions until they are durable.', seconds)
+  const sizes = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+  const batchSize = histogram('durable_write_batch_size', 'Number of writes per transaction.', sizes)
+  const failures = counter('store_unavailable_total', 'Transactions that failed because the store was unavailable.')
   return ({ unavailable, seconds, writes }) => {
     if (unavailable) return failures.inc()
     duration.observe(seconds)
@@ -207,18 +200,12 @@ export function queueMetrics(registry: Registry, dependencies: QueueMetricsDepen
     labelNames: Label[],
     fill: (gauge: Gauge<Label>, snapshot: Snapshot) => void,
   ) =>
-    new Gauge({
-      name: `execution_service_${name}`,
-      help,
-      labelNames,
-      registers: [registry],
-      async collect() {
-        this.reset()
-        const found = await snapshot()
-        if (found) fill(this as Gauge<Label>, found)
-        // prom-client exports 0 for a gauge without labels that was not set, which would be wrong.
-        else if (labelNames.length === 0) this.remove()
-      },
+    define(registry).gauge(name, help, labelNames, async (it) => {
+      it.reset()
+      const found = await snapshot()
+      if (found) fill(it, found)
+      // prom-client exports 0 for a gauge without labels that was not set, which would be wrong.
+      else if (labelNames.length === 0) it.remove()
     })
   gauge('waiting_runs', waitingHelp, ['workflow', 'waiting_for'], (it, { depth }) => {
     for (const workflow of workflowIds()) for (const waiting_for of waitingReasons) it.set({ workflow, waiting_for }, 0)
@@ -328,95 +315,56 @@ const statusByReason: Partial<Record<RunReason | '', RunStatus>> = {
   notStartedInTime: 'expired',
 }
 
-class RunMetrics implements RunObserver {
-  readonly #finished: Counter<'workflow' | 'status' | 'reason'>
-  readonly #durations: Histogram<'workflow' | 'status'>
-  readonly #expiredLeases: Counter
+interface RunMetrics extends RunObserver {
+  initializeWorkflow(workflow: string): void
+}
 
-  constructor(registry: Registry) {
-    const registers = [registry]
-    this.#finished = new Counter({
-      name: 'execution_service_finished_runs_total',
-      help: 'Finished runs. `reason` is empty for successful runs.',
-      labelNames: ['workflow', 'status', 'reason'],
-      registers,
-    })
-    this.#durations = new Histogram({
-      name: 'execution_service_run_duration_seconds',
-      help: 'Duration of runs from the start of the first attempt to the end, including retries and the waits between them.',
-      labelNames: ['workflow', 'status'],
-      buckets: durationBuckets,
-      registers,
-    })
-    this.#expiredLeases = new Counter({
-      name: 'execution_service_expired_leases_total',
-      help: 'Attempts that were lost because their worker stopped sending heartbeats.',
-      registers,
-    })
-  }
-
-  initializeWorkflow(workflow: string): void {
-    for (const [reason, status] of Object.entries(statusByReason)) this.#finished.inc({ workflow, status, reason }, 0)
-  }
-
-  finished({ workflowId: workflow, status, reason, seconds }: FinishedRun): void {
-    this.#finished.inc({ workflow, status, reason: reason ?? '' })
-    if (seconds !== undefined) this.#durations.observe({ workflow, status }, seconds)
-  }
-
-  leasesExpired(count: number): void {
-    this.#expiredLeases.inc(count)
+function runMetrics(registry: Registry): RunMetrics {
+  const { counter, histogram } = define(registry)
+  const labels = ['workflow', 'status', 'reason']
+  const finished = counter('finished_runs_total', 'Finished runs. `reason` is empty for successful runs.', labels)
+  const duration =
+    'Duration of runs from the start of the first attempt to the end, including retries and the waits between them.'
+  const durations = histogram('run_duration_seconds', duration, durationBuckets, ['workflow', 'status'])
+  const lost = 'Attempts that were lost because their worker stopped sending heartbeats.'
+  const expiredLeases = counter('expired_leases_total', lost)
+  return {
+    initializeWorkflow(workflow) {
+      for (const [reason, status] of Object.entries(statusByReason)) finished.inc({ workflow, status, reason }, 0)
+    },
+    finished({ workflowId: workflow, status, reason, seconds }) {
+      finished.inc({ workflow, status, reason: reason ?? '' })
+      if (seconds !== undefined) durations.observe({ workflow, status }, seconds)
+    },
+    leasesExpired: (count) => expiredLeases.inc(count),
   }
 }
 
-class AttemptMetrics {
-  readonly #latencies: Histogram<'workflow'>
-  readonly #started: Counter<'workflow'>
-  readonly #durations: Histogram<'workflow' | 'outcome'>
-
-  constructor(registry: Registry) {
-    const registers = [registry]
-    this.#latencies = new Histogram({
-      name: 'execution_service_start_latency_seconds',
-      help: 'Time from when a run is ready to start until its first attempt starts.',
-      labelNames: ['workflow'],
-      buckets: latencyBuckets,
-      registers,
-    })
-    this.#started = new Counter({
-      name: 'execution_service_started_attempts_total',
-      help: 'Started attempts.',
-      labelNames: ['workflow'],
-      registers,
-    })
-    this.#durations = new Histogram({
-      name: 'execution_service_attempt_duration_seconds',
-      help: 'Duration of attempts.',
-      labelNames: ['workflow', 'outcome'],
-      buckets: durationBuckets,
-      registers,
-    })
-  }
-
-  initializeWorkflow(workflow: string): void {
-    this.#started.inc({ workflow }, 0)
-  }
-
-  observe({ workflowId: workflow, attempt, availableAt }: Claim): AttemptObserver {
-    let startedAt: number | undefined
-    return {
-      started: () => {
-        startedAt = performance.now()
-        this.#started.inc({ workflow })
-        // Never negative, although clocks of machines differ.
-        if (attempt === 1) this.#latencies.observe({ workflow }, Math.max(0, Date.now() - availableAt) / 1000)
-      },
-      ended: (how: AttemptEnd) => {
-        if (startedAt === undefined) return
-        const outcome = how?.kind ?? 'notExecuted'
-        this.#durations.observe({ workflow, outcome }, (performance.now() - startedAt) / 1000)
-      },
-    }
+function attemptMetrics(registry: Registry) {
+  const { counter, histogram } = define(registry)
+  const latency = 'Time from when a run is ready to start until its first attempt starts.'
+  const latencies = histogram('start_latency_seconds', latency, latencyBuckets, ['workflow'])
+  const started = counter('started_attempts_total', 'Started attempts.', ['workflow'])
+  const labels = ['workflow', 'outcome']
+  const durations = histogram('attempt_duration_seconds', 'Duration of attempts.', durationBuckets, labels)
+  return {
+    initializeWorkflow: (workflow: string) => started.inc({ workflow }, 0),
+    observe({ workflowId: workflow, attempt, availableAt }: Claim): AttemptObserver {
+      let startedAt: number | undefined
+      return {
+        started: () => {
+          startedAt = performance.now()
+          started.inc({ workflow })
+          // Never negative, although clocks of machines differ.
+          if (attempt === 1) latencies.observe({ workflow }, Math.max(0, Date.now() - availableAt) / 1000)
+        },
+        ended: (how: AttemptEnd) => {
+          if (startedAt === undefined) return
+          const outcome = how?.kind ?? 'notExecuted'
+          durations.observe({ workflow, outcome }, (performance.now() - startedAt) / 1000)
+        },
+      }
+    },
   }
 }
 
@@ -428,19 +376,11 @@ const outcomes = ['delivered', 'retried', 'failed'] as const
 const buckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 function webhookMetrics(registry: Registry): ObserveWebhook {
-  const registers = [registry]
-  const requests = new Counter({
-    name: 'execution_service_webhook_requests_total',
-    help: 'Webhook requests: `delivered` with a 2xx response, `retried` later, or `failed` for the last time.',
-    labelNames: ['outcome'],
-    registers,
-  })
-  const duration = new Histogram({
-    name: 'execution_service_webhook_request_duration_seconds',
-    help: 'Duration of webhook requests until their response or error.',
-    buckets,
-    registers,
-  })
+  const { counter, histogram } = define(registry)
+  const help = 'Webhook requests: `delivered` with a 2xx response, `retried` later, or `failed` for the last time.'
+  const requests = counter('webhook_requests_total', help, ['outcome'])
+  const untilResponse = 'Duration of webhook requests until their response or error.'
+  const duration = histogram('webhook_request_duration_seconds', untilResponse, buckets)
   for (const outcome of outcomes) requests.inc({ outcome }, 0)
   return (outcome, seconds) => {
     requests.inc({ outcome })
