@@ -398,7 +398,6 @@ export class Steps<Opened extends object = object> {
     return new Steps([...this.#steps, { name, open, closers } as Step])
   }
 
-  /** Names of the steps that close in each phase. */
   get stopOrder(): Record<StopPhase, string[]> {
     const closing = (phase: StopPhase) => this.#steps.filter(({ closers }) => closers[phase]).map(({ name }) => name)
     return Object.fromEntries(stopPhases.map((phase) => [phase, closing(phase)])) as Record<StopPhase, string[]>

@@ -105,7 +105,6 @@ export async function removeSecondFactor(options: AccountOptions & { email: stri
   })
 }
 
-/** @param emailOrId the user's e-mail address or id. */
 async function findUser(users: Users, accountId: string, emailOrId: string): Promise<User> {
   const email = emailOrId.trim().toLowerCase()
   const user = (await users.list(accountId)).find((each) => each.id === emailOrId || each.email === email)

@@ -39,7 +39,6 @@ export interface HandlerResponse {
   text?: string
   events?: AsyncIterable<ServerSentEvent>
   bytes?: Uint8Array
-  /** Media type of `bytes`. */
   mediaType?: string
 }
 
@@ -103,7 +102,6 @@ export class Exchange<P = unknown> {
     observe?.(operationId, method, status, milliseconds / 1000)
   }
 
-  /** Logs an error of the service. */
   logError(message: string, details: object) {
     const operationId = this.served?.operation.id ?? ''
     this.context.log.error({ requestId: this.requestId, operationId, ...details }, message)
@@ -157,7 +155,6 @@ export class HandlerRequest {
     if (!this.hasScope(scope)) throw new ScopeMissing()
   }
 
-  /** Whether the credential has the scope, one of the operation's `x-conditional-scopes`. */
   hasScope(scope: string): boolean {
     const { scopes, served } = this.#exchange
     if (!served?.operation.conditionalScopes.includes(scope)) throw new Error(`The scope ${scope} is not documented.`)

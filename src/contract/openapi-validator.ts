@@ -63,7 +63,6 @@ export async function offer(
   })
 }
 
-/** Sets the parsed query and body where EOV expects them. */
 function prepare(request: Request, query: object, body: Body | undefined) {
   Object.defineProperty(request, 'query', { value: query, writable: true, configurable: true, enumerable: true })
   request.body = body?.value

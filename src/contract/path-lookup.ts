@@ -2,7 +2,6 @@
 import type { Operation } from '../openapi/served-operations.ts'
 
 export interface PathMatch {
-  /** The path's operations by method. */
   operations: Map<string, Operation>
   /** Path parameters in their order, still percent-encoded. */
   values: string[]

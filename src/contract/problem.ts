@@ -88,7 +88,6 @@ export function invalidRequest(errors: ProblemMember[]) {
   return { status: 400 as const, problem: { kind: 'invalid-request' as const, detail, errors } }
 }
 
-/** A 400 for one place in the body. */
 export function invalidBody(pointer: string, detail: string): Problem {
   return new Problem(invalidRequest([{ pointer, detail }]).problem)
 }

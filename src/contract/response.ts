@@ -27,11 +27,9 @@ export const unavailable = problemResponse(
   { 'Retry-After': retryAfterSeconds },
 )
 
-/** What a principal has left of its rate limit after a request. */
 export interface RateLimitStatus {
   /** Name of the policy in the RateLimit headers. */
   policy: string
-  /** Maximum number of requests within the window. */
   requestsMax: number
   windowSeconds: number
   /** Requests that it may still make in the window. */

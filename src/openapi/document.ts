@@ -67,7 +67,6 @@ export interface OperationObject {
   'x-conditional-scopes'?: string[]
 }
 
-/** An operation with its address. */
 export interface DocumentOperation {
   path: string
   /** In lower case, as in the document. */

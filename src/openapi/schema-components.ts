@@ -226,7 +226,6 @@ export function workflowNames(id: string): { operationId: string; component: str
   return { operationId: `queue${component}`, component }
 }
 
-/** Schemas by the name of their component. */
 export type Components = Map<string, Schema>
 
 /** The components of `variableData` in a request; the first describes all variables. @throws {SchemaError} */

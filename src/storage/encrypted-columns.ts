@@ -8,7 +8,6 @@ import type { Tables } from './tables/tables.ts'
 /** A nullable column of encrypted values. */
 export interface EncryptedColumn {
   table: keyof Tables
-  /** The primary key. */
   key: readonly string[]
   column: string
   /** Arguments of `aad`: SQL expressions over the row, such as columns. */

@@ -10,7 +10,6 @@ import { type Surface, surfaces } from './roles.ts'
 /** A year, for this host alone: other subdomains may have other operators. */
 export const transportSecurity = 'max-age=31536000'
 
-/** Whether browsers reach the surface by https. */
 export function isSecure(config: Config, surface: Surface): boolean {
   return config[surfaces[surface].url]?.startsWith('https:') ?? false
 }

@@ -6,7 +6,6 @@ export type Role = (typeof roles)[number]
 
 export type Surface = Exclude<Role, 'worker'>
 
-/** Each surface's title, and the settings of its port and public address. */
 export const surfaces = {
   dashboard: { title: 'Dashboard', port: 'DASHBOARD_PORT', url: 'DASHBOARD_URL' },
   execution: { title: 'Execution API', port: 'EXECUTION_PORT', url: 'EXECUTION_URL' },

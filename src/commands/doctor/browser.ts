@@ -66,7 +66,6 @@ const origins: Readonly<Record<string, string>> = {
   npm: 'installed by npm',
 }
 
-/** @param users the number of workflows that use a browser. */
 export function checkBrowser(started: StartedBrowser, users: number): Finding {
   if ('failure' in started) return users > 0 ? started.failure : { ...started.failure, status: 'warn' }
   const { description, version, sandboxed, seconds } = started

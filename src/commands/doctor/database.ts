@@ -23,7 +23,6 @@ export function checkDatabase(opened: OpenedDatabase): Finding {
 
 const databaseNotChecked = notChecked('the database cannot be queried', 'the database')
 
-/** A check of the server's facts. */
 function factCheck(find: (facts: DatabaseFacts, config: Config) => Finding) {
   return (opened: OpenedDatabase, config: Config): Finding =>
     'error' in opened || !opened.inspection ? databaseNotChecked : find(opened.inspection.facts, config)

@@ -74,7 +74,6 @@ interface Installation {
   now(): number
   embeddedStore(): Promise<Opened<Inspection>>
   database(): Promise<OpenedDatabase>
-  /** The store that the service uses. */
   store(): Promise<Opened>
   /** Those of WORKFLOWS_DIR. */
   workflows(): Promise<LoadedWorkflows>

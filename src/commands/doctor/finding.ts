@@ -41,7 +41,6 @@ export type Opened<Inspection extends StoreInspection = StoreInspection> =
   | { inspection: Inspection | undefined }
   | { error: string }
 
-/** The error's message on one line of at most 300 characters. */
 export function shortMessage(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   const line = text

@@ -48,7 +48,6 @@ export async function compilePackage(sources: readonly PackageSource[], director
   }
 }
 
-/** The text of each file by its path. */
 function compile(compiler: typeof ts, source: PackageSource): Map<string, string> {
   const parsed = compiler.convertCompilerOptionsFromJson(source.compilerOptions, root)
   const files = new Map<string, string>()

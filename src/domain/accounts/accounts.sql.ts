@@ -74,7 +74,6 @@ export async function removeSecondFactor(tx: Transaction, user: User): Promise<U
   return changeCredentials(tx, user, { totp_secret: null })
 }
 
-/** Ends the links of these kinds that sign in as the user. */
 export async function endLinksForUser(
   { query }: Transaction,
   userId: string,

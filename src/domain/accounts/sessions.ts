@@ -117,7 +117,6 @@ export class Sessions {
     await written.catch(ignoreUnavailable)
   }
 
-  /** Ends the session of a cookie. */
   async end(token: string): Promise<void> {
     const hash = hashToken(token)
     await this.#store.write(({ query }) => query.deleteFrom('sessions').where('hash', '=', hash).executeTakeFirst())

@@ -169,7 +169,6 @@ export class StorageUsage {
     return true
   }
 
-  /** Writes what has changed. */
   async #write(sums: ReadonlyMap<string, number>): Promise<void> {
     const known = new Map((await this.#store.read.all(readUsage, [])).map((row) => [row.account_id, row.bytes]))
     const accounts = [...new Set([...known.keys(), ...sums.keys()])].sort()

@@ -39,7 +39,6 @@ export function toUser(row: UserRow): User {
   }
 }
 
-/** The user as an actor in the audit log. */
 export function toActor({ id, name }: User): Actor {
   return { kind: 'user', id, name }
 }

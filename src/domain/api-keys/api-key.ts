@@ -17,7 +17,6 @@ export interface ApiKey {
   prefix: string
   /** The scopes that limit the key; `null` for full access. */
   scopes: string[] | null
-  /** The user who created the key. */
   userId: string
   createdAt: number
   lastUsedAt: number | null

@@ -7,7 +7,6 @@ import type { Logger } from 'pino'
 import { ignoreUnavailable, type Store } from '../../storage/store.ts'
 import { type Action, type NewEntry, recordAudit } from './audit-log.ts'
 
-/** The messages in the log. */
 export type RefusalMessage =
   | 'sign-in refused'
   | 'current password refused'
@@ -40,7 +39,6 @@ interface PendingEntry {
 /** Lines are counted by message and address, entries by action and user or key. */
 interface Window {
   endsAt: number
-  /** Refusals that are not recorded yet. */
   count: number
   /** The first clients of these refusals. */
   clients: Set<string>

@@ -2,7 +2,7 @@
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../../storage/cursors.ts'
-import { eraseRest, boundPage } from '../../storage/purge-target.ts'
+import { boundPage, eraseRest } from '../../storage/purge-target.ts'
 import type { Store } from '../../storage/store.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
@@ -95,7 +95,9 @@ export class BrowserContexts {
         .limit(limit)
         .execute()
     }
-    const page = await this.#cursors.page(['browser-contexts', accountId, name], request, findSizes, { bound: boundPage })
+    const page = await this.#cursors.page(['browser-contexts', accountId, name], request, findSizes, {
+      bound: boundPage,
+    })
     if (!page) return undefined
     const ids = page.rows.map(({ id }) => id)
     const rows = selectContexts(this.#store.read, accountId).where('browser_contexts.id', 'in', ids)

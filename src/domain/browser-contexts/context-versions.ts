@@ -17,7 +17,6 @@ import { type ContextRow, findContext, selectContexts, versionAad } from './brow
 import type { ContextLease } from './context-lease.ts'
 import { emptyState, summarizeState } from './storage-state.ts'
 
-/** The author of a version. */
 type Writer = { runId: string } | { apiKeyId: string } | { userId: string }
 
 interface ReplaceOptions {
@@ -207,7 +206,6 @@ export interface Version {
   runId: string | null
   apiKeyId: string | null
   userId: string | null
-  /** The number of the version that was restored. */
   restoredFrom: number | null
 }
 

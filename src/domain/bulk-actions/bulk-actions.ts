@@ -75,7 +75,6 @@ export function runsPerSecond({ matched, createdAt, finishedAt }: BulkAction, no
 
 const allStatuses = Object.keys(transitions) as RunStatus[]
 
-/** Statuses of runs that the action can change. */
 export function changeableStatuses(kind: BulkActionKind): RunStatus[] {
   return allStatuses.filter((each) => isFinal(each) === (kind === 'rerun'))
 }

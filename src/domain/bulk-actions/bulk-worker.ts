@@ -164,7 +164,6 @@ export class BulkWorker {
 /** Runs of one read of a count: on SQLite, it takes some milliseconds. */
 const countedSize = 2000
 
-/** The number of runs that the action has worked on and that are left. */
 async function countTotal(tx: Transaction, action: BulkActionsTable): Promise<number> {
   let [total, last] = [action.matched, action.last_run_id]
   while (total < runsMax) {
@@ -198,7 +197,6 @@ function fitting(sizes: readonly number[]): number {
 
 type ContextLeases = Awaited<ReturnType<typeof findContextLeases>>
 
-/** The browser contexts of the runs that still exist. */
 function prepareReruns(tx: Transaction, accountId: string, rows: readonly RunsTable[]): Promise<ContextLeases> {
   return findContextLeases(tx, accountId, rows)
 }

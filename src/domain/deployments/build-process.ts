@@ -27,7 +27,6 @@ export interface Loaded {
   workflow: DeployedWorkflow
 }
 
-/** The pipe for messages. */
 export const messageStream = 3
 
 async function load(

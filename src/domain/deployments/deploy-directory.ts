@@ -11,7 +11,6 @@ const startOfService: Actor = { kind: 'operator', id: null, name: 'start of the 
 export interface DirectoryToDeploy {
   path: string
   building: Promise<Snapshot>
-  /** Whether versions that break callers are deployed. */
   allowBreaking: boolean
 }
 

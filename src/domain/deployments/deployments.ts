@@ -96,7 +96,6 @@ export class Deployments implements WorkflowRegistry {
     return this.#currentIds
   }
 
-  /** The workflows that the account sees now. */
   current(accountId: string): Workflows {
     return this.#byAccount.get(accountId) ?? this.#installation
   }
@@ -278,7 +277,6 @@ async function deploySnapshot(
   })
 }
 
-/** Whether the snapshot is what was deployed last. It is not current if it was rolled back. */
 async function isLastDeployed(store: Store, snapshot: Snapshot, accountId: string | null): Promise<boolean> {
   return lastDeployed(await findActivations(store.read, accountId)) === snapshotId(snapshot, accountId)
 }

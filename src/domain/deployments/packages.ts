@@ -21,7 +21,6 @@ interface Manifest {
   peerDependenciesMeta?: Record<string, { optional?: boolean }>
 }
 
-/** A package that another one needs. */
 interface Need {
   name: string
   directory: string

@@ -104,7 +104,6 @@ export function megabytes(bytes: number): number {
   return Math.ceil(bytes / 1024 / 1024)
 }
 
-/** @param largest the largest module, for the message. */
 export function tooLarge(content: SnapshotContent, largest: string): WorkflowError | undefined {
   const size = sizeOfFiles(content)
   if (size <= snapshotBytesMax) return undefined

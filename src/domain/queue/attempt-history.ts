@@ -20,7 +20,6 @@ const attemptBytes = 16 * 1024
 
 type AttemptEnd = [startedAt: number, sequence: number]
 
-/** The outcome of an attempt, by the run's status after it. */
 function attemptOutcome(status: RunStatus, reason: RunReason | null): AttemptOutcome | null {
   if (status === 'running') return null
   if (reason === 'workerStopped' || reason === 'workerLost') return reason

@@ -147,7 +147,6 @@ export class EnqueueBatcher {
   }
 }
 
-/** Decides which runs wait for their browser contexts. */
 async function waitForContexts(tx: Transaction, accountId: string, runs: readonly NewRun[]): Promise<EnqueueResult> {
   if (runs.every((run) => run.browser_context_id === null)) return { kind: 'enqueued', runs }
   const leases = await findContextLeases(tx, accountId, runs)

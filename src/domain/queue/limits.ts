@@ -52,7 +52,6 @@ export class RunningCounts {
     return this.#byWorkflowInAccount.get(inAccount(run)) ?? 0
   }
 
-  /** Whether the run must wait for a limit of its workflow or account. */
   isAtLimit(run: { workflow_id: string; account_id: string }, limits: ConcurrencyLimits): boolean {
     return this.reachedLimit(run, limits) !== undefined
   }

@@ -28,7 +28,6 @@ const refusedMembers = {
   usesNoConcurrencyKey: 'concurrencyKey',
 } as const
 
-/** The errors of a request, by member. */
 export function toErrors(refused: RefusedRun): RequestError[] {
   if (refused.kind === 'variablesInvalid') return refused.errors.map((error) => ({ member: 'variableData', ...error }))
   return [{ member: refusedMembers[refused.kind], pointer: '', detail: refusedDetails[refused.kind] }]

@@ -53,7 +53,6 @@ export function parameterOf(name: OptionName): string {
   return runOptions[name].parameter ?? name
 }
 
-/** Options that may be absent. */
 export type GivenOptions = { [Name in OptionName]?: RunOptions[Name] | undefined }
 
 const parameters = optionNames.map((name) => [name, parameterOf(name)] as const)
@@ -65,7 +64,6 @@ export function fromParameters(query: Readonly<Record<string, unknown>>): GivenO
   return given
 }
 
-/** Query parameters with these options. */
 export function toParameters(given: GivenOptions): Record<string, unknown> {
   return Object.fromEntries(
     parameters.flatMap(([name, parameter]) => (given[name] == null ? [] : [[parameter, given[name]]])),
@@ -82,7 +80,6 @@ export function fromMembers(members: object): GivenOptions {
   return given
 }
 
-/** The options, with defaults for those that are absent. */
 export function withDefaults(given: GivenOptions): RunOptions {
   return { ...defaultOptions, ...(fromMembers(given) as Partial<RunOptions>) }
 }
@@ -94,7 +91,6 @@ export function repeatedOptions(run: { readonly [Name in OptionName]?: RunOption
   return given
 }
 
-/** The scopes that a caller needs for these options. */
 export function scopesOf(given: GivenOptions): string[] {
   return optionNames.flatMap((name) => (given[name] == null ? [] : (runOptions[name].scope ?? [])))
 }

@@ -65,7 +65,6 @@ export class RunArtifacts {
     return found
   }
 
-  /** The artifact with all of its bytes. */
   async read(accountId: string, runId: string, name: string): Promise<ReadArtifact | undefined> {
     return (await this.find(accountId, runId, name))?.read()
   }

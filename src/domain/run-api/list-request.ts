@@ -7,7 +7,6 @@ import { type RunReason, type RunStatus, transitions } from '../runs/run-state.t
 
 export interface ListRequest {
   workflowId?: string | undefined
-  /** Any of these. */
   status?: RunStatus | readonly RunStatus[] | undefined
   /** Any of these, at most 10. */
   tag?: readonly string[] | undefined

@@ -15,7 +15,6 @@ export interface LiveView {
   address: string
 }
 
-/** An attempt of the watched run. */
 export interface WatchedAttempt {
   runId: string
   attempt: number

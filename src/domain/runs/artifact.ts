@@ -43,7 +43,6 @@ export interface NewArtifact {
 export interface Artifact {
   name: string
   kind: ArtifactKind
-  /** Number of the attempt that created it. */
   attempt: number
   mediaType: ArtifactMediaType
   sizeBytes: number

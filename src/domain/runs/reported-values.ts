@@ -62,7 +62,6 @@ export function toRunProgress({ percent, message }: { percent: unknown; message:
   }
 }
 
-/** The data of an event within the limits. */
 export function boundEventData(type: RunEvent['type'], data: Record<string, unknown>): Record<string, unknown> {
   if (type === 'log') {
     const level = isLogLevel(data.level) ? data.level : 'info'

@@ -139,7 +139,6 @@ export interface RunEvent {
   data: Record<string, unknown>
 }
 
-/** An event that an attempt reports. */
 export type Report = Omit<RunEvent, 'sequence'>
 
 export type AttemptOutcome = 'succeeded' | 'failed' | 'timedOut' | 'cancelled' | 'workerStopped' | 'workerLost'

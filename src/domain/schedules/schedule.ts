@@ -14,7 +14,6 @@ export type OverlapPolicy = 'allow' | 'skip' | 'queue' | 'cancelPrevious'
 /** `request`: a caller or user paused it. `error`: its times or secrets cannot be read; the service's log says why. */
 export type PausedReason = 'request' | 'workflowRemoved' | 'runInvalid' | 'browserContextRemoved' | 'error'
 
-/** Why a time got no run. */
 export type SkipReason = 'missed' | 'overlap' | 'queuedRunsLimit' | 'storageQuota'
 
 /** What every run of the schedule is queued with. */
@@ -51,7 +50,6 @@ export interface ScheduleError {
 
 export const nextTimesMax = 5
 
-/** @param statuses of the last runs. */
 export function toSchedule(row: SchedulesTable, statuses: ReadonlyMap<string, string>): Schedule {
   const { last_run_id, last_run_for, last_skipped_for } = row
   return {

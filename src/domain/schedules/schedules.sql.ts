@@ -18,7 +18,6 @@ export async function findSchedule(
 
 const isDue = 'paused_reason IS NULL AND waits_for_run = 0'
 
-/** When the next schedule is due. */
 export const findNextDue = statement<{ at: number | null }, []>(
   `SELECT MIN(next_at) AS at FROM schedules WHERE ${isDue}`,
 )

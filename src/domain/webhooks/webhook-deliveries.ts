@@ -30,7 +30,6 @@ export interface RedeliveryRequest {
 }
 
 export interface DeliverySummary {
-  /** The newest delivery. */
   last: WebhookDeliveriesTable | undefined
   /** At most `countedMax`. */
   pending: number
@@ -72,7 +71,6 @@ export class WebhookDeliveries {
     return rows.where('endpoint_id', '=', endpoint).where('account_id', '=', accountId).executeTakeFirst()
   }
 
-  /** The state of the deliveries of each endpoint of the account. */
   async summaries(accountId: string): Promise<Map<string, DeliverySummary>> {
     const { read } = this.#store
     const counts = await read.all(deliveryCounts, [accountId])

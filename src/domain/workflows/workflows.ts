@@ -168,7 +168,6 @@ class SchemaCompiler {
   }
 }
 
-/** The checks of one workflow. */
 class WorkflowChecks {
   readonly workflow: Workflow
   /** `null` for workflows that no deployment has, in tests. */

@@ -9,7 +9,6 @@ export type Kind = 'breaking' | 'added' | 'deprecated' | 'changed'
 /** Whether a schema constrains requests, which may only become wider, or responses, which may only become narrower. */
 export type Direction = 'request' | 'response'
 
-/** Any part of a document. */
 export type Node = Record<string, unknown>
 
 interface Location {

@@ -216,7 +216,6 @@ export async function findIdByEnd({ all }: Transaction, accountId: string, end: 
 
 // Reads the runs of a list: their sizes, their number, or the runs themselves.
 
-/** A run's id, and its `runBytes`. */
 type RunSize = { id: string; size_bytes: number }
 
 /** Runs of the account, in the order of the filter. */

@@ -114,7 +114,6 @@ const throttleStatements = {
     'INSERT INTO throttle_starts (throttle_id, number, started_at, expires_at) VALUES (?, ?, ?, ?)',
   ),
 
-  /** Deletes the starts up to a number. */
   deleteStarts: statement<object, [throttleId: string, number: number]>(
     'DELETE FROM throttle_starts WHERE throttle_id = ? AND number <= ?',
   ),
@@ -137,7 +136,6 @@ const throttleStatements = {
       AND permits_at <= ? RETURNING id`,
   ),
 
-  /** All throttles at their rate. */
   listThrottles: statement<ThrottlesTable, []>('SELECT * FROM throttles'),
 }
 
@@ -182,14 +180,12 @@ const waitingRunStatements = {
 
   waitForContext: statement<object, [id: string]>("UPDATE runs SET waiting_for = 'browserContext' WHERE id = ?"),
 
-  /** Makes the first run that waits for the context ready. */
   resumeNextForContext: statement<object, [contextId: string]>(
     `UPDATE runs SET waiting_for = '' WHERE id = (SELECT id FROM runs
       WHERE ${waitsForContext} AND browser_context_id = ?
       ORDER BY priority DESC, id LIMIT 1) AND waiting_for = 'browserContext'`,
   ),
 
-  /** Makes all runs that wait for the context ready. */
   resumeAllForContext: statement<object, [contextId: string]>(
     `UPDATE runs SET waiting_for = '' WHERE ${waitsForContext}
       AND browser_context_id = ?`,
@@ -489,7 +485,6 @@ export type ClaimedRun = RunsTable & {
 /** An event without its sequence number, which is the run's next one. */
 export type NewEvent = Omit<RunEventsTable, 'id' | 'sequence'>
 
-/** An attempt that succeeded. */
 interface SucceededAttempt {
   id: string
   attempt: number
@@ -506,7 +501,6 @@ interface SucceededAttempt {
  */
 export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   insertRuns(tx: Transaction, runs: readonly InsertedRun[]): Promise<void>
-  /** Inserts rows of `run_terms` (`termRows`). */
   insertTerms(tx: Transaction, rows: readonly (readonly Value[])[]): Promise<void>
   /** Starts attempts under leases, with their events. Skips runs that another transaction has locked. */
   claimRuns(tx: Transaction, queues: readonly ClaimedQueue[], newLease: NewLease): Promise<ClaimedRun[]>
@@ -530,7 +524,6 @@ export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   appendEvents(tx: Transaction, events: readonly NewEvent[]): Promise<void>
   /** Locks the account, so that no other transaction enqueues runs for it. */
   lockAccount: Statement<{ id: string }, [id: string]>
-  /** Locks and returns the run. */
   lockRun: Statement<RunsTable, [id: string, accountId: string]>
   /** Locks the run and returns whether it can be claimed now. Waits for a transaction that changes it. */
   findClaimable: Statement<

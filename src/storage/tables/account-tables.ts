@@ -35,7 +35,6 @@ export interface UsersTable {
 export interface ApiKeysTable {
   id: string
   account_id: string
-  /** The user who created the key. */
   user_id: string
   name: string
   /** SHA-256 of the key's value, which is not stored. */
@@ -89,7 +88,6 @@ export interface SignInLinksTable {
   account_id: string
   /** The user to sign in; `null` for an invitation, which creates one. */
   user_id: string | null
-  /** Role of the user to create. */
   role: string | null
   /** The creator's description of the recipient. */
   label: string | null

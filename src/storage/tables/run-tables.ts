@@ -62,7 +62,6 @@ export interface RunsTable {
   deployment_problem: Json | null
   /** An array; `null` for a run without tags. */
   tags: Json | null
-  /** The schedule that queued the run. */
   schedule_id: string | null
   /** The time of the schedule that the run is for; `null` for a run that a caller started. */
   scheduled_for: Milliseconds | null

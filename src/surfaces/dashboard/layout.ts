@@ -31,7 +31,6 @@ function currentPage(isCurrent: boolean): Html | '' {
   return isCurrent ? html`aria-current="page"` : nothing
 }
 
-/** A page for a signed-in user. */
 export function renderPage({ user, account }: PageRequest, { title, icon: tone, tab, body }: Page): Html {
   const links = tabs.map(([name, label, path]) => {
     return html`<li><a href="${tabPath(name)}" ${currentPage(name === tab)}>${icon(path)}${label}</a></li>`

@@ -29,7 +29,6 @@ export interface PageRequest {
   /** The user as the audit log records them. */
   actor: Actor
   session: Session
-  /** The client's address. */
   address: string
   /** Starts another session after a change of the user's credentials, which has ended this one. */
   renewSession(user: User, byLink: boolean): Promise<void>

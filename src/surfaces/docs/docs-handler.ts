@@ -8,7 +8,6 @@ import type { Docs, SiteFile } from './site.ts'
 
 const root = '/docs/'
 
-/** Whether the path belongs to the public docs. */
 export function isDocsPath(path: string): boolean {
   return (path === '/docs' || path.startsWith(root)) && !isWorkflowDocsPath(path)
 }

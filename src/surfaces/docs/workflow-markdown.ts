@@ -11,7 +11,6 @@ import type { JsonSchema, Workflow } from '../../domain/workflows/workflow.ts'
 import type { Sample } from './contracts.ts'
 import { cell, code, fence, paragraphs, plain, sentence } from './workflow-texts.ts'
 
-/** Links of a page. */
 interface WorkflowLinks {
   /** Where callers reach the Execution API. */
   executionUrl: string
@@ -108,7 +107,6 @@ function schemaTable(root: JsonSchema, whenEmpty: string): string {
   return ['| name | type | description |', '| --- | --- | --- |', ...lines].join('\n')
 }
 
-/** A schema without a table of members. */
 function single(schema: Members): string {
   return `${typeOf(schema)}. ${describe(schema)}`.trim()
 }

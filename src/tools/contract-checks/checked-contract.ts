@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Document, type DocumentName, documentNames } from '../../openapi/document.ts'
 
-/** A document with its last release. */
 export interface CheckedContract {
   name: DocumentName
   current: Document

@@ -12,7 +12,6 @@ const apiKeyFilter = toPointer(['paths', '/v1/execution/runs', 'get', 'parameter
 
 interface Adjustment {
   because: string
-  /** Disables the rule. */
   off?: true
   /** Applies the rule only to what callers send, and reports components once instead of at every reference. */
   requestsOnly?: true

@@ -21,7 +21,6 @@ export class MockWebhooks {
     this.#log = log
   }
 
-  /** Sends the event of the run when it has ended. */
   async follow(runs: MockRuns, runId: string): Promise<void> {
     const { signal } = this.#stopped
     for await (const _ of runs.events(runId, 0, signal) ?? []) if (signal.aborted) return

@@ -247,7 +247,6 @@ class AttemptSteps {
   /** Steps that have started and not ended, the latest last. */
   #running: string[] = []
 
-  /** @param finished the steps that earlier attempts have finished. */
   constructor(finished: readonly { name: string }[]) {
     this.#finished = new Set(finished.map(({ name }) => name))
   }

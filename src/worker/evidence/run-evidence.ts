@@ -4,7 +4,6 @@ import type { RunBrowser } from '../executors/run-browser.ts'
 import type { RawEvidence } from './recorder.ts'
 
 export interface EvidenceOptions {
-  /** The number of the run's attempt. */
   runAttempt: number
   /** Values of secret variables. */
   secrets: readonly unknown[]

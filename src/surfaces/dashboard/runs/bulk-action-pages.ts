@@ -30,7 +30,6 @@ const formatProgress = (matched: number, total: number | null) =>
 
 const bulkPath = (kind: BulkActionKind, filter: RunFilter) => `/runs/bulk-${kind}?${toRunQuery(filter)}`
 
-/** Links to the previews of what the runs of the filter allow. */
 export function renderBulkLinks(filter: RunFilter): Html[] {
   const kinds = Object.keys(titles) as BulkActionKind[]
   const fits = (kind: BulkActionKind) =>

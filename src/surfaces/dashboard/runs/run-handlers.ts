@@ -133,12 +133,9 @@ interface RunList {
   nextCursor: string | null
   isFirstPage: boolean
   done: string
-  /** Those that are not finished. */
   bulkActions: BulkAction[]
   filter: RunFilter
-  /** Installed workflows, sorted by id. */
   workflows: Workflow[]
-  /** That the search names. */
   named: NamedWorkflow[]
   queuerLabel: QueuerLabel
   executionUrl: string

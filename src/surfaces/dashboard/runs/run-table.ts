@@ -14,7 +14,6 @@ import {
 
 interface RunTable {
   runs: Run[]
-  /** Installed workflows. */
   workflows: Workflow[]
   queuerLabel: QueuerLabel
 }

@@ -90,7 +90,6 @@ export function renderPasswordForm(request: PageRequest, error?: UserError): Htm
 
 type CurrentPasswordName = 'currentPassword' | 'passwordNow'
 
-/** The current password in the form. */
 export function currentPassword({ form }: PageRequest, name: CurrentPasswordName = 'currentPassword'): string {
   return form.get(name) ?? ''
 }

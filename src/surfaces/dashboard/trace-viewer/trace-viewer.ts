@@ -14,7 +14,6 @@ const prefix = '/trace-viewer'
 const directory = fileURLToPath(new URL('lib/vite/traceViewer/', import.meta.resolve('playwright-core/package.json')))
 const serviceWorker = fileURLToPath(new URL('./service-worker.js', import.meta.url))
 
-/** The page that shows a trace. */
 export function traceViewerPath(runId: string, name: string): string {
   return `${prefix}/index.html?trace=${encodeURIComponent(`${prefix}/runs/${runId}/${name}`)}`
 }
@@ -72,7 +71,6 @@ function policy(host: string): string {
   ].join('; ')
 }
 
-/** Sends a trace to the viewer. */
 export const sendTrace: StreamHandler = async ({ account, params, reserve }, { artifacts }, _request, response) => {
   const { id = '', trace = '' } = params
   const found = orNotFound(await artifacts.find(account.id, id, trace))

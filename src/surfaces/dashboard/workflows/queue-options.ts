@@ -114,7 +114,6 @@ const textOptions: Readonly<Record<TextOptionName, TextOption>> = {
 
 export const textOptionNames = Object.keys(textOptions) as TextOptionName[]
 
-/** The options that a form offers. */
 export type FormOptions = { [Name in TextOptionName]?: FormValue }
 
 /** The options of the form of a workflow: a concurrency key needs a limit or rate per key. */
