@@ -7,11 +7,14 @@ import {
   ConfigError,
   directory,
   integer,
+  optional,
   port,
   publicUrl,
   readInteger,
+  readList,
   type Setting,
   secretUrl,
+  splitList,
   text,
 } from './setting-kinds.ts'
 
@@ -19,11 +22,7 @@ const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 export const settings = {
   HOST: text('Address that all ports listen on.', '127.0.0.1'),
-  MANAGEMENT_HOST: {
-    description: 'Address that the management port listens on. By default `HOST`.',
-    default: undefined,
-    read: (text: string): string | undefined => text,
-  },
+  MANAGEMENT_HOST: optional('Address that the management port listens on. By default `HOST`.', (text) => text),
   DASHBOARD_PORT: port('Port of the dashboard.', '3000'),
   EXECUTION_PORT: port('Port of the Execution API.', '3001'),
   BROWSER_CONTEXT_PORT: port('Port of the Browser Context API.', '3002'),
@@ -31,31 +30,18 @@ export const settings = {
   DASHBOARD_URL: publicUrl('dashboard', ' With https, its cookies are secure.'),
   EXECUTION_URL: publicUrl('Execution API'),
   BROWSER_CONTEXT_URL: publicUrl('Browser Context API'),
-  ALLOWED_HOSTS: {
-    description:
-      'Further host names, separated by commas, by which the dashboard, the docs and the management address are reached. Those of the public URLs, IP addresses, `localhost` and names without a dot are always allowed.',
-    default: undefined,
-    read: (text: string, name: string): readonly string[] | undefined => {
-      const hosts = text.split(',').map((host) => host.trim().toLowerCase())
-      const invalid = hosts.find((host) => !/^[a-z0-9._-]*$/.test(host))
-      if (invalid === undefined) return hosts.filter((host) => host !== '')
-      throw new ConfigError(`${name} contains "${invalid}": set it to host names without scheme and port.`)
-    },
-  },
-  CORS_ORIGINS: {
-    description:
-      'Origins, separated by commas, whose pages may call the APIs from a browser, such as `https://app.example.com`.',
-    default: undefined,
-    read: (text: string, name: string): readonly string[] | undefined => {
-      const origins = text.split(',').map((origin) => origin.trim())
+  ALLOWED_HOSTS: optional(
+    'Further host names, separated by commas, by which the dashboard, the docs and the management address are reached. Those of the public URLs, IP addresses, `localhost` and names without a dot are always allowed.',
+    (text, name) =>
+      readList(text.toLowerCase(), name, (host) => /^[a-z0-9._-]+$/.test(host), 'host names without scheme and port'),
+  ),
+  CORS_ORIGINS: optional(
+    'Origins, separated by commas, whose pages may call the APIs from a browser, such as `https://app.example.com`.',
+    (text, name) => {
       const isOrigin = (origin: string) => /^https?:/.test(origin) && URL.parse(origin)?.origin === origin
-      const invalid = origins.find((origin) => origin !== '' && !isOrigin(origin))
-      if (invalid === undefined) return origins.filter((origin) => origin !== '')
-      throw new ConfigError(
-        `${name} contains "${invalid}": set it to origins without a path, such as https://app.example.com.`,
-      )
+      return readList(text, name, isOrigin, 'origins without a path, such as https://app.example.com')
     },
-  },
+  ),
   PROXY_HOPS: integer(
     'Number of proxies in front of the service whose `X-Forwarded-For` is trusted. With 0, all callers behind a proxy appear to have its address.',
     '0',
@@ -69,11 +55,7 @@ export const settings = {
     'such as postgres://user:password@host/database',
   ),
   DATABASE_CONNECTIONS: integer('Maximum connections of a process to `DATABASE_URL`.', '10', 2, 1000),
-  WORKFLOWS_DIR: {
-    description: 'Directory of workflows that a start deploys. By default none.',
-    default: undefined,
-    read: (text: string): string | undefined => resolve(text),
-  },
+  WORKFLOWS_DIR: optional('Directory of workflows that a start deploys. By default none.', (text) => resolve(text)),
   RATE_LIMIT_PER_MINUTE: integer(
     'Maximum requests per API key and minute, over both APIs; 0 for no limit.',
     '6000',
@@ -111,57 +93,46 @@ export const settings = {
     32,
     65536,
   ),
-  EXECUTOR_UID: {
-    description:
-      "Numeric ID of the user that executes workflows; needs a worker that runs as root. By default the worker's own user.",
-    default: undefined,
-    read: (text: string, name: string): number | undefined => readInteger(text, name, 1, 2 ** 32 - 2),
-  },
-  EXECUTOR_UIDS: {
-    description:
-      'Range of numeric IDs of users, such as `64000-64999`, of which each account gets one for its workflows; needs a worker that runs as root. Replaces `EXECUTOR_UID`.',
-    default: undefined,
-    read: (text: string, name: string): { first: number; last: number } | undefined => {
+  EXECUTOR_UID: optional(
+    "Numeric ID of the user that executes workflows; needs a worker that runs as root. By default the worker's own user.",
+    (text, name) => readInteger(text, name, 1, 2 ** 32 - 2),
+  ),
+  EXECUTOR_UIDS: optional(
+    'Range of numeric IDs of users, such as `64000-64999`, of which each account gets one for its workflows; needs a worker that runs as root. Replaces `EXECUTOR_UID`.',
+    (text, name) => {
       const [, first, last] = /^(\d{1,10})-(\d{1,10})$/.exec(text)?.map(Number) ?? []
       if (first && last && first + 1 < last && last < 2 ** 32 - 1) return { first, last }
       throw new ConfigError(
         `${name} is "${text}": set it to the first and the last of at least 3 IDs, such as 64000-64999.`,
       )
     },
-  },
-  EXECUTOR_ENV: {
-    description:
-      "Names of the worker's environment variables that workflows get, separated by commas, such as `SHOP_URL,MAIL_*`, in addition to those of [the environment of workflows](guides/running-in-production.md#the-environment-of-workflows).",
-    default: undefined,
-    read: (text: string, name: string): readonly string[] => {
-      const wrong = readNames(text).find((each) => !/^[A-Za-z_][A-Za-z0-9_]*\*?$/.test(each) || isSecretVariable(each))
-      if (wrong === undefined) return readNames(text)
-      throw new ConfigError(`${name} contains "${wrong}": set it to names of variables, separated by commas.`)
+  ),
+  EXECUTOR_ENV: optional(
+    "Names of the worker's environment variables that workflows get, separated by commas, such as `SHOP_URL,MAIL_*`, in addition to those of [the environment of workflows](guides/running-in-production.md#the-environment-of-workflows).",
+    (text, name) => {
+      const isName = (each: string) => /^[A-Za-z_][A-Za-z0-9_]*\*?$/.test(each) && !isSecretVariable(each)
+      return readList(text, name, isName, 'names of variables, separated by commas')
     },
-  },
-  BROWSER_PATH: {
-    description:
-      'Chrome or Chromium executable for runs. By default an installed browser, otherwise the one that `npm ci` installs.',
-    default: undefined,
-    read: (text: string): string | undefined => resolve(text),
-  },
+  ),
+  BROWSER_PATH: optional(
+    'Chrome or Chromium executable for runs. By default an installed browser, otherwise the one that `npm ci` installs.',
+    (text) => resolve(text),
+  ),
   BROWSER_CDP_URL: secretUrl(
     'URL of a remote Chrome or Chromium for runs, by the DevTools protocol (http, https, ws or wss).',
     /^(https?|wss?):\/\//,
     'that starts with http://, https://, ws:// or wss://',
   ),
-  LIVE_VIEW_ADDRESS: {
-    description:
-      'URL by which workers reach the dashboard process that has this setting, to show the browsers of running runs, such as `http://10.0.0.5:3000`. By default the port that it listens on, which only workers of the same machine reach.',
-    default: undefined,
-    read: (text: string, name: string): string | undefined => {
+  LIVE_VIEW_ADDRESS: optional(
+    'URL by which workers reach the dashboard process that has this setting, to show the browsers of running runs, such as `http://10.0.0.5:3000`. By default the port that it listens on, which only workers of the same machine reach.',
+    (text, name) => {
       const url = URL.parse(text)
       if (url && /^https?:$/.test(url.protocol) && url.pathname === '/' && !url.username) return url.origin
       throw new ConfigError(
         `${name} is "${text}": set it to a URL without path and user name, such as http://10.0.0.5:3000.`,
       )
     },
-  },
+  ),
   LEASE_SECONDS: integer('Seconds without a heartbeat after which a worker loses its runs.', '15', 3, 300),
   ABORT_GRACE_SECONDS: integer("Seconds from a run's abort signal until its process is killed.", '5', 1, 300),
   DRAIN_SECONDS: integer(
@@ -171,22 +142,20 @@ export const settings = {
     300,
   ),
   SHUTDOWN_SECONDS: integer('Seconds that requests and runs have to finish when a process stops.', '10', 1, 3600),
-  ENCRYPTION_KEY: {
-    description: `Key that encrypts stored secrets: ${keyBytes} random bytes in base64. By default generated in \`DATA_DIR\`.`,
-    default: undefined,
+  ENCRYPTION_KEY: optional(
+    `Key that encrypts stored secrets: ${keyBytes} random bytes in base64. By default generated in \`DATA_DIR\`.`,
     // The error does not repeat the text, which may be almost a key.
-    read: (text: string, name: string): Buffer | undefined => {
+    (text, name) => {
       const key = parseKey(text)
       if (key) return key
       throw new ConfigError(
         `${name} is not ${keyBytes} bytes in base64: create a key with \`openssl rand -base64 ${keyBytes}\`.`,
       )
     },
-  },
-  ENCRYPTION_KEY_PREVIOUS: {
-    description: 'Former values of `ENCRYPTION_KEY`, separated by commas, to decrypt data that they encrypted.',
-    default: undefined,
-    read: (text: string, name: string): readonly Buffer[] | undefined =>
+  ),
+  ENCRYPTION_KEY_PREVIOUS: optional(
+    'Former values of `ENCRYPTION_KEY`, separated by commas, to decrypt data that they encrypted.',
+    (text, name) =>
       text.split(',').map((part) => {
         const key = parseKey(part)
         if (key) return key
@@ -194,17 +163,15 @@ export const settings = {
           `${name} contains an invalid key: set it to keys of ${keyBytes} bytes in base64, separated by commas.`,
         )
       }),
-  },
-  WEBHOOK_PRIVATE_ADDRESSES: {
-    description:
-      'Private IP addresses or ranges, separated by commas, that webhooks may reach, also with `http:`, such as `10.1.0.0/16`. By default webhooks reach public addresses only.',
-    default: undefined,
-    read: (text: string, name: string): BlockList | undefined => {
+  ),
+  WEBHOOK_PRIVATE_ADDRESSES: optional(
+    'Private IP addresses or ranges, separated by commas, that webhooks may reach, also with `http:`, such as `10.1.0.0/16`. By default webhooks reach public addresses only.',
+    (text, name) => {
       const ranges = new BlockList()
       for (const range of text.split(',').map((part) => part.trim())) addRange(ranges, range, name)
       return ranges
     },
-  },
+  ),
   OTEL_EXPORTER_OTLP_ENDPOINT: secretUrl(
     'Collector to send traces to, by OTLP over HTTP. By default tracing is off.',
     /^https?:\/\//,
@@ -244,11 +211,6 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   return config
 }
 
-/** Names separated by commas. */
-function readNames(text: string): string[] {
-  return text.split(',').flatMap((name) => name.trim() || [])
-}
-
 const secretVariables = ['BROWSER_CDP_URL', 'DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS']
 
 /** Variables that workflows get without EXECUTOR_ENV: what programs need to find each other, proxies and certificates. */
@@ -260,7 +222,7 @@ const executorVariables = [
 
 /** The environment for processes that run code of workflows. */
 export function executorEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const named = [...executorVariables, ...readNames(environment.EXECUTOR_ENV ?? '')]
+  const named = [...executorVariables, ...splitList(environment.EXECUTOR_ENV ?? '')]
   const isNamed = (name: string) =>
     named.some((each) => (each.endsWith('*') ? name.startsWith(each.slice(0, -1)) : name === each))
   const entries = Object.entries(environment).filter(([name]) => isNamed(name) && !isSecretVariable(name))

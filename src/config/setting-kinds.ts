@@ -14,6 +14,12 @@ export interface Setting<Value> {
   read(text: string, name: string): Value
 }
 
+/** A setting without a default. */
+export const optional = <Value>(
+  description: string,
+  read: (text: string, name: string) => Value,
+): Setting<Value | undefined> => ({ description, default: undefined, read })
+
 export const text = (description: string, value: string) => ({
   description,
   default: value,
@@ -38,24 +44,34 @@ export const directory = (description: string, value: string): Setting<string> =
   read: (text) => resolve(text),
 })
 
-export const publicUrl = (surface: string, more = ''): Setting<string | undefined> => ({
-  description: `Public URL of the ${surface} when it is behind a proxy.${more}`,
-  default: undefined,
-  read: (text, name) => {
+export const publicUrl = (surface: string, more = '') =>
+  optional(`Public URL of the ${surface} when it is behind a proxy.${more}`, (text, name) => {
     if (URL.canParse(text) && /^https?:/.test(text)) return text.replace(/\/$/, '')
     throw new ConfigError(`${name} is "${text}": set it to a URL that starts with http:// or https://.`)
-  },
-})
+  })
 
 /** A URL that may contain a password or token, so that errors do not repeat it. */
-export const secretUrl = (description: string, pattern: RegExp, format: string): Setting<string | undefined> => ({
-  description,
-  default: undefined,
-  read: (text, name) => {
+export const secretUrl = (description: string, pattern: RegExp, format: string) =>
+  optional(description, (text, name) => {
     if (URL.canParse(text) && pattern.test(text)) return text
     throw new ConfigError(`${name} is invalid: set it to a URL ${format}.`)
-  },
-})
+  })
+
+/** The texts between commas. */
+export function splitList(text: string): string[] {
+  return text.split(',').flatMap((item) => item.trim() || [])
+}
+
+export function readList(
+  text: string,
+  name: string,
+  isValid: (item: string) => boolean,
+  advice: string,
+): readonly string[] {
+  const invalid = splitList(text).find((item) => !isValid(item))
+  if (invalid === undefined) return splitList(text)
+  throw new ConfigError(`${name} contains "${invalid}": set it to ${advice}.`)
+}
 
 export function readInteger(text: string, name: string, min: number, max: number): number {
   const value = Number(text)
