@@ -1,6 +1,5 @@
 /** The tab "API Keys": list, create, rename, rotate and delete keys (interface, sections 1 and 5). */
 import { v7 as uuid } from 'uuid'
-import type { Account } from '../../../domain/accounts/accounts.ts'
 import type { User } from '../../../domain/accounts/user.ts'
 import {
   type ApiKey,
@@ -42,14 +41,20 @@ import {
 } from '../page-handler.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
 
-export const listApiKeys: PageHandler = async (request, { apiKeys, users }) => {
-  const { account, user, query } = request
+export const listApiKeys: PageHandler = async ({ account, user, query }, { apiKeys, users }) => {
   const [keys, names, limit] = await Promise.all([
     apiKeys.list(account.id),
     users.names(account.id),
     apiKeys.findLimitError(account.id, user.id),
   ])
-  const body = renderApiKeyList({ user, keys, names, limit, done: query.get('done') ?? '' })
+  const active = keys.filter(({ expired }) => !expired).length
+  const created = keys.filter(({ userId }) => userId === user.id).length
+  const lead = `API keys authenticate your programs. ${active} of ${activeKeysPerAccountMax} keys in use. You have created ${created} of ${keysPerUserMax}.`
+  const isEmpty = keys.length === 0
+  const message = doneMessages.get(query.get('done') ?? '')
+  const body = html`${heading('API Keys', { lead, ...(!limit && !isEmpty && { actions: createButton }) })}
+    ${message ? notice('good', message) : nothing} ${limit ? renderLimit(limit) : nothing}
+    ${isEmpty ? noApiKeys : renderKeyTable(user, keys, names)}`
   return apiKeyPage('API Keys', body)
 }
 
@@ -80,8 +85,19 @@ async function newApiKeyPage(request: PageRequest, { apiKeys }: Dependencies, id
   const { form, account, user } = request
   const isLimit = error?.about === 'userLimit' || error?.about === 'accountLimit'
   const limit = isLimit ? error : await apiKeys.findLimitError(account.id, user.id)
-  const { knownScopes } = apiKeys
-  const body = renderNewApiKey({ form, account, id, limit, error, knownScopes })
+  const options = Object.entries(lifetimes).map(([value, title]) => ({ value, title }))
+  const errorFor = (about: ApiKeyError['about']) => (error?.about === about ? error.message : undefined)
+  const scopesError = errorFor('scopes')
+  const body = html`${backLink('/api-keys', 'API Keys')} ${heading('Create API key')}
+    ${limit ? renderLimit(limit) : nothing}
+    ${/* Scopes were disabled after the form was opened. */ scopesError && !account.scopesEnabled ? notice('bad', scopesError) : nothing}
+    <form method="post" action="/api-keys/new" class="card">
+      <input type="hidden" name="id" value="${id}" />
+      ${inputField({ name: 'name', label: 'Name', value: form.get('name') ?? '', error: errorFor('name'), required: true, maxlength: 100, autofocus: true, hint: 'Describe where the key is used, such as “nightly import”.' })}
+      ${selectField({ name: 'lifetime', label: 'Expiration', value: form.get('lifetime') ?? '', error: errorFor('lifetime'), options })}
+      ${account.scopesEnabled ? renderScopeFields(form, apiKeys.knownScopes, scopesError) : nothing}
+      <div class="buttons"><button>Create API key</button><a href="/api-keys">Cancel</a></div>
+    </form>`
   return apiKeyPage('Create API key', body, error ? (isLimit ? 409 : 400) : 200)
 }
 
@@ -223,31 +239,10 @@ const doneMessages = new Map([
 
 const createButton = html`<a class="button" href="/api-keys/new">Create API key</a>`
 
-interface ApiKeyList {
-  user: User
-  keys: ApiKey[]
-  names: Map<string, string>
-  limit: ApiKeyError | undefined
-  done: string
-}
-
-function renderApiKeyList({ user, keys, names, limit, done }: ApiKeyList): Html {
-  const active = keys.filter(({ expired }) => !expired).length
-  const created = keys.filter(({ userId }) => userId === user.id).length
-  const lead = `API keys authenticate your programs. ${active} of ${activeKeysPerAccountMax} keys in use. You have created ${created} of ${keysPerUserMax}.`
-  const isEmpty = keys.length === 0
-  const message = doneMessages.get(done)
-  return html`${heading('API Keys', { lead, ...(!limit && !isEmpty && { actions: createButton }) })}
-    ${message ? notice('good', message) : nothing} ${limit ? renderLimit(limit) : nothing}
-    ${
-      isEmpty
-        ? emptyState(
-            'No API keys',
-            html`<p>Create an API key so that your programs can queue runs.</p><p>${createButton}</p>`,
-          )
-        : renderKeyTable(user, keys, names)
-    }`
-}
+const noApiKeys = emptyState(
+  'No API keys',
+  html`<p>Create an API key so that your programs can queue runs.</p><p>${createButton}</p>`,
+)
 
 function renderKeyTable(user: User, keys: ApiKey[], names: Map<string, string>): Html {
   const columns = ['Name', 'Key', 'Scopes', 'Created by', 'Created', 'Last used', 'Expires', 'Status', '']
@@ -284,31 +279,6 @@ function renderLimit(limit: ApiKeyError): Html {
       : html`<strong>This account has reached its limit of ${activeKeysPerAccountMax} active API keys.</strong> Delete a key,
           or ask its creator or an owner to delete one.`
   return notice('warning', advice)
-}
-
-interface NewApiKey {
-  form: URLSearchParams
-  account: Account
-  id: string
-  limit: ApiKeyError | undefined
-  error: ApiKeyError | undefined
-  knownScopes: readonly string[]
-}
-
-function renderNewApiKey({ form, account, id, limit, error, knownScopes }: NewApiKey): Html {
-  const options = Object.entries(lifetimes).map(([value, title]) => ({ value, title }))
-  const errorFor = (about: ApiKeyError['about']) => (error?.about === about ? error.message : undefined)
-  const scopesError = errorFor('scopes')
-  return html`${backLink('/api-keys', 'API Keys')} ${heading('Create API key')}
-    ${limit ? renderLimit(limit) : nothing}
-    ${/* Scopes were disabled after the form was opened. */ scopesError && !account.scopesEnabled ? notice('bad', scopesError) : nothing}
-    <form method="post" action="/api-keys/new" class="card">
-      <input type="hidden" name="id" value="${id}" />
-      ${inputField({ name: 'name', label: 'Name', value: form.get('name') ?? '', error: errorFor('name'), required: true, maxlength: 100, autofocus: true, hint: 'Describe where the key is used, such as “nightly import”.' })}
-      ${selectField({ name: 'lifetime', label: 'Expiration', value: form.get('lifetime') ?? '', error: errorFor('lifetime'), options })}
-      ${account.scopesEnabled ? renderScopeFields(form, knownScopes, scopesError) : nothing}
-      <div class="buttons"><button>Create API key</button><a href="/api-keys">Cancel</a></div>
-    </form>`
 }
 
 function renderScopeFields(form: URLSearchParams, knownScopes: readonly string[], error: string | undefined): Html {

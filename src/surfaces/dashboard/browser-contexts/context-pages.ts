@@ -47,8 +47,19 @@ export const listContexts: PageHandler = async ({ account, query }, { browserCon
   const list = await browserContexts.list(account.id, { limit: contextsPerPage, cursor })
   // The cursor is invalid, for example because someone edited the address.
   if (!list) return { location: '/browser-contexts' }
+  const { contexts, nextCursor } = list
   const isFirstPage = cursor === undefined
-  const body = renderContextList({ ...list, isFirstPage, done: query.get('done') ?? '' })
+  const isEmpty = contexts.length === 0 && isFirstPage
+  const lead = 'Saved browser state for your workflows: cookies and site storage. Encrypted at rest.'
+  const newest = html`<a href="/browser-contexts">← Newest</a>`
+  const older =
+    nextCursor && html`<a href="/browser-contexts?${new URLSearchParams({ cursor: nextCursor })}">Older →</a>`
+  const body = html`${heading('Browser Contexts', { lead, ...(!isEmpty && { actions: createButton }) })}
+    ${query.get('done') === 'deleted' ? notice('good', 'Browser context deleted. Its contents were erased.') : nothing}
+    <div id="browser-contexts" data-live="/runs/changes">
+      ${isEmpty ? noContexts : renderContextTable(contexts)}
+      <p class="pages">${isFirstPage ? nothing : newest} ${older ?? nothing}</p>
+    </div>`
   return contextTab('Browser Contexts', body)
 }
 
@@ -63,7 +74,13 @@ export const createContext: PageHandler = async ({ account, form, actor }, { bro
 }
 
 function newContextPage(name: string, error?: string, status = 200): Page {
-  return contextTab('Create browser context', renderNewContext(name, error), status)
+  const hint = 'For example, “shop, signed in”. Leave empty for a generated name.'
+  const body = html`${backLink('/browser-contexts', 'Browser Contexts')} ${heading('Create browser context')}
+    <form method="post" action="/browser-contexts/new" class="card">
+      ${inputField({ name: 'name', label: 'Name', value: name, error, maxlength: nameLengthMax, autofocus: true, hint })}
+      <div class="buttons"><button>Create browser context</button><a href="/browser-contexts">Cancel</a></div>
+    </form>`
+  return contextTab('Create browser context', body, status)
 }
 
 export const showContext: PageHandler = (request, deps) => contextPage(request, deps)
@@ -153,8 +170,21 @@ async function restorePage(request: PageRequest, deps: Dependencies, inUse?: Con
     findOlderVersion(request, deps),
     readQueuerLabels(deps, request.account.id),
   ])
-  const error = inUse && inUseMessage(inUse.heldByRunId)
-  const body = renderRestore({ context, version, queuerLabel, error })
+  const { id, name } = context
+  const { number, createdAt, sizeBytes } = version
+  const body = html`${backLink(`/browser-contexts/${id}`, name)} ${heading(`Restore version ${number}?`)}
+    ${inUse ? notice('bad', inUseMessage(inUse.heldByRunId)) : nothing}
+    <form method="post" class="card">
+      <p>Its state becomes version ${context.version + 1}, which the next run starts with. You can still restore version
+        ${context.version} later.</p>
+      ${facts([
+        ['Saved', time(createdAt, 'exact')],
+        ['Saved by', renderWriter(version, queuerLabel)],
+        ['Size', formatBytes(sizeBytes)],
+        ['Sites', renderSites(version, 10)],
+      ])}
+      <div class="buttons"><button>Restore version ${number}</button><a href="/browser-contexts/${id}">Cancel</a></div>
+    </form>`
   return contextTab('Restore version', body, inUse ? 409 : 200)
 }
 
@@ -184,18 +214,6 @@ function contextTab(title: string, body: Html, status = 200): Page {
   return { title, tab: 'browser-contexts', body, status }
 }
 
-// Templates of the forms that create, rename, delete and restore.
-
-const nameHint = 'For example, “shop, signed in”. Leave empty for a generated name.'
-
-function renderNewContext(name: string, error?: string): Html {
-  return html`${backLink('/browser-contexts', 'Browser Contexts')} ${heading('Create browser context')}
-    <form method="post" action="/browser-contexts/new" class="card">
-      ${inputField({ name: 'name', label: 'Name', value: name, error, maxlength: nameLengthMax, autofocus: true, hint: nameHint })}
-      <div class="buttons"><button>Create browser context</button><a href="/browser-contexts">Cancel</a></div>
-    </form>`
-}
-
 function renderContextDeletion(context: BrowserContext): Html {
   const { id, name, heldByRunId, version, lastUsedAt } = context
   const inUse =
@@ -212,31 +230,6 @@ function renderContextDeletion(context: BrowserContext): Html {
         ['Last used', time(lastUsedAt)],
       ])}
       <div class="buttons"><button class="danger">Delete browser context</button><a href="/browser-contexts/${id}">Cancel</a></div>
-    </form>`
-}
-
-interface Restore {
-  context: BrowserContext
-  version: Version
-  queuerLabel: QueuerLabel
-  error?: Html | undefined
-}
-
-function renderRestore({ context, version, queuerLabel, error }: Restore): Html {
-  const { id, name } = context
-  const { number, createdAt, sizeBytes } = version
-  return html`${backLink(`/browser-contexts/${id}`, name)} ${heading(`Restore version ${number}?`)}
-    ${error ? notice('bad', error) : nothing}
-    <form method="post" class="card">
-      <p>Its state becomes version ${context.version + 1}, which the next run starts with. You can still restore version
-        ${context.version} later.</p>
-      ${facts([
-        ['Saved', time(createdAt, 'exact')],
-        ['Saved by', renderWriter(version, queuerLabel)],
-        ['Size', formatBytes(sizeBytes)],
-        ['Sites', renderSites(version, 10)],
-      ])}
-      <div class="buttons"><button>Restore version ${number}</button><a href="/browser-contexts/${id}">Cancel</a></div>
     </form>`
 }
 
@@ -269,28 +262,7 @@ function toSentence(error: string): string {
 
 // Templates of the list of browser contexts and of one context's page. They never show a stored value.
 
-interface ContextList {
-  contexts: BrowserContext[]
-  nextCursor: string | null
-  isFirstPage: boolean
-  done: string
-}
-
 const createButton = html`<a class="button" href="/browser-contexts/new">Create browser context</a>`
-
-function renderContextList({ contexts, nextCursor, isFirstPage, done }: ContextList): Html {
-  const isEmpty = contexts.length === 0 && isFirstPage
-  const lead = 'Saved browser state for your workflows: cookies and site storage. Encrypted at rest.'
-  const newest = html`<a href="/browser-contexts">← Newest</a>`
-  const older =
-    nextCursor && html`<a href="/browser-contexts?${new URLSearchParams({ cursor: nextCursor })}">Older →</a>`
-  return html`${heading('Browser Contexts', { lead, ...(!isEmpty && { actions: createButton }) })}
-    ${done === 'deleted' ? notice('good', 'Browser context deleted. Its contents were erased.') : nothing}
-    <div id="browser-contexts" data-live="/runs/changes">
-      ${isEmpty ? noContexts : renderContextTable(contexts)}
-      <p class="pages">${isFirstPage ? nothing : newest} ${older ?? nothing}</p>
-    </div>`
-}
 
 const noContexts = emptyState(
   'No browser contexts',

@@ -1,7 +1,5 @@
 /** The tab "Runs": the account's runs, one run in detail, cancelling and deleting it. */
 
-import type { BulkAction } from '../../../domain/bulk-actions/bulk-actions.ts'
-import type { Run } from '../../../domain/runs/run.ts'
 import { isFinal } from '../../../domain/runs/run-state.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
@@ -13,7 +11,7 @@ import { renderBulkLinks, renderBulkSummary } from './bulk-action-pages.ts'
 import { parseAttempts } from './run-attempts.ts'
 import { readBrowserReport } from './run-evidence.ts'
 import { isEmptyFilter, parseRunFilter, type RunFilter, toListRequest, toRunQuery } from './run-filter.ts'
-import { describeStatus, type QueuerLabel, readQueuerLabels, shortId, statusOptions } from './run-labels.ts'
+import { describeStatus, readQueuerLabels, shortId, statusOptions } from './run-labels.ts'
 import { renderRunTable } from './run-table.ts'
 import { renderCancellation, renderRun, renderRunDeletion } from './run-template.ts'
 
@@ -23,8 +21,8 @@ const logLinesMax = 200
 export const listRuns: PageHandler = async ({ account, query }, deps) => {
   const filter = parseRunFilter(query)
   const { search } = filter
-  const found = search === '' ? undefined : await deps.runs.find(account.id, search)
-  if (found) return { location: `/runs/${found.id}` }
+  const byId = search === '' ? undefined : await deps.runs.find(account.id, search)
+  if (byId) return { location: `/runs/${byId.id}` }
   const cursor = query.get('cursor') ?? undefined
   const list = await deps.runs.list(account.id, { ...toListRequest(filter), limit: runsPerPage, cursor })
   // The cursor is invalid, for example because someone edited the address.
@@ -34,17 +32,25 @@ export const listRuns: PageHandler = async ({ account, query }, deps) => {
   if (named[0] && named.length === 1 && list.runs.length === 0) {
     return { location: `/runs?${toRunQuery({ ...filter, search: '', workflow: named[0].id })}` }
   }
-  const body = renderRunList({
-    ...list,
-    filter,
-    isFirstPage: cursor === undefined,
-    done: query.get('done') ?? '',
-    bulkActions: await deps.bulkActions.unfinished(account.id),
-    workflows,
-    named,
-    queuerLabel: await readQueuerLabels(deps, account.id),
-    executionUrl: deps.addresses().executionUrl,
-  })
+  const { runs, nextCursor } = list
+  const isFirstPage = cursor === undefined
+  const bulkActions = await deps.bulkActions.unfinished(account.id)
+  const queuerLabel = await readQueuerLabels(deps, account.id)
+  const isEmpty = runs.length === 0 && isFirstPage && isEmptyFilter(filter)
+  const bulkLinks = runs.length > 0 || !isFirstPage ? renderBulkLinks(filter) : nothing
+  const actions = html`${bulkLinks}<a class="button" href="/workflows">Run a workflow</a>`
+  const newest = html`<a href="/runs?${toRunQuery(filter)}">← Newest runs</a>`
+  const older = nextCursor && html`<a href="/runs?${toRunQuery(filter, nextCursor)}">Older runs →</a>`
+  const found = runs.length === 0 ? noResults : renderRunTable({ runs, workflows, queuerLabel })
+  const body = html`${heading('Runs', isEmpty ? {} : { actions })}
+    ${query.get('done') === 'deleted' ? notice('good', 'Run deleted. Its data was erased.') : nothing}
+    ${isEmpty ? nothing : renderFilters(filter, workflows)}
+    <div id="runs" data-live="/runs/changes">
+      ${bulkActions.map((action) => notice('quiet', renderBulkSummary(action)))}
+      ${renderNamedWorkflows(named, filter)}
+      ${isEmpty ? renderNoRuns(workflows, deps.addresses().executionUrl) : found}
+      <p class="pages">${isFirstPage ? nothing : newest} ${older ?? nothing}</p>
+    </div>`
   return { title: 'Runs', tab: 'runs', body }
 }
 
@@ -76,7 +82,8 @@ export const showRun: PageHandler = async (request, deps) => {
     deps.workers.alive(),
   ])
   const { run, history } = orNotFound(found)
-  const { browserContextId } = run
+  const { browserContextId, cancelledBy } = run
+  const isCancellerKnown = cancelledBy.apiKeyId !== null || cancelledBy.userId !== null
   const workflow = deps.workflows.current(account.id).get(run.workflowId)
   const body = renderRun({
     run,
@@ -86,7 +93,7 @@ export const showRun: PageHandler = async (request, deps) => {
     report: await readBrowserReport(run, request, deps),
     workflow,
     queuer: queuerLabel(run),
-    canceller: isCancelled(run) ? queuerLabel(run.cancelledBy) : undefined,
+    canceller: isCancellerKnown ? queuerLabel(run.cancelledBy) : undefined,
     workers: workers.length,
     userId: user.id,
     executionUrl: deps.addresses().executionUrl,
@@ -94,11 +101,6 @@ export const showRun: PageHandler = async (request, deps) => {
   })
   const { tone, label } = describeStatus(run)
   return { title: `${label} · ${workflow?.title ?? run.workflowId} ${shortId(run.id)}`, icon: tone, tab: 'runs', body }
-}
-
-/** Whether it is known who cancelled the run. */
-function isCancelled({ cancelledBy: { apiKeyId, userId } }: Run): boolean {
-  return apiKeyId !== null || userId !== null
 }
 
 export const confirmCancellation: PageHandler = async ({ account, params }, { runs, workflows }) => {
@@ -128,38 +130,7 @@ export const deleteRun: PageHandler = async ({ account, params, actor }, { runs 
 
 // Template of the list of runs.
 
-interface RunList {
-  runs: Run[]
-  nextCursor: string | null
-  isFirstPage: boolean
-  done: string
-  bulkActions: BulkAction[]
-  filter: RunFilter
-  workflows: Workflow[]
-  named: NamedWorkflow[]
-  queuerLabel: QueuerLabel
-  executionUrl: string
-}
-
-function renderRunList(list: RunList): Html {
-  const { runs, filter, isFirstPage, workflows, nextCursor, done, bulkActions } = list
-  const isEmpty = runs.length === 0 && isFirstPage && isEmptyFilter(filter)
-  const bulkLinks = runs.length > 0 || !isFirstPage ? renderBulkLinks(filter) : nothing
-  const actions = html`${bulkLinks}<a class="button" href="/workflows">Run a workflow</a>`
-  const newest = html`<a href="/runs?${toRunQuery(filter)}">← Newest runs</a>`
-  const older = nextCursor && html`<a href="/runs?${toRunQuery(filter, nextCursor)}">Older runs →</a>`
-  return html`${heading('Runs', isEmpty ? {} : { actions })}
-    ${done === 'deleted' ? notice('good', 'Run deleted. Its data was erased.') : nothing}
-    ${isEmpty ? nothing : renderFilters(filter, workflows)}
-    <div id="runs" data-live="/runs/changes">
-      ${bulkActions.map((action) => notice('quiet', renderBulkSummary(action)))}
-      ${renderNamedWorkflows(list)}
-      ${isEmpty ? renderNoRuns(list) : runs.length === 0 ? noResults : renderRunTable(list)}
-      <p class="pages">${isFirstPage ? nothing : newest} ${older ?? nothing}</p>
-    </div>`
-}
-
-function renderNamedWorkflows({ named, filter }: RunList): Html | '' {
+function renderNamedWorkflows(named: readonly NamedWorkflow[], filter: RunFilter): Html | '' {
   if (named.length === 0) return nothing
   const links = named.map(
     ({ id, title }) => html`<a href="/runs?${toRunQuery({ ...filter, search: '', workflow: id })}">${title}</a> `,
@@ -169,8 +140,7 @@ function renderNamedWorkflows({ named, filter }: RunList): Html | '' {
 
 const noResults = emptyState('No results', html`<p>No runs match these filters. <a href="/runs">Clear filters</a></p>`)
 
-function renderNoRuns({ workflows, executionUrl }: RunList): Html {
-  const [workflow] = workflows
+function renderNoRuns([workflow]: readonly Workflow[], executionUrl: string): Html {
   if (!workflow) {
     return emptyState('No runs yet', html`<p>No workflows are deployed. <a href="/workflows">Add a workflow</a></p>`)
   }

@@ -11,14 +11,12 @@ import type { Page, PageHandler, PageRequest } from '../page-handler.ts'
 export const showAccount: PageHandler = async (request, deps) => {
   const { account, user } = request
   if (user.role === 'owner') return accountForm(request, deps, account)
-  const scopes = account.scopesEnabled ? 'API keys can be limited to scopes' : 'off'
-  const secondFactor = account.secondFactorRequired ? 'required' : 'optional'
-  const settings: Fact[] = [
+  const content = facts([
     ['Account', account.name],
-    ['Scopes', scopes],
-    ['Two-factor authentication', secondFactor],
-  ]
-  const content = facts([...settings, ...readOnlyFacts(request, deps.retention)])
+    ['Scopes', account.scopesEnabled ? 'API keys can be limited to scopes' : 'off'],
+    ['Two-factor authentication', account.secondFactorRequired ? 'required' : 'optional'],
+    ...readOnlyFacts(request, deps.retention),
+  ])
   return settingsPage(request, '/settings', content)
 }
 

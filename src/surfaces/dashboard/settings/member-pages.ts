@@ -28,16 +28,28 @@ export const listMembers: PageHandler = (request, deps) => membersPage(request, 
 async function membersPage(request: PageRequest, { users, links }: Dependencies, error?: UserError): Promise<Page> {
   const { account, user, query } = request
   const [members, invitations] = await Promise.all([users.list(account.id), links.listInvitations(account.id)])
-  const list = { user, members, invitations, done: query.get('done') ?? '', error: error?.message }
+  const isOwner = user.role === 'owner'
+  const message = doneMessages.get(query.get('done') ?? '')
+  const content = html`${message ? notice('good', message) : nothing} ${error ? notice('bad', error.message) : nothing}
+    ${isOwner ? html`<p class="actions"><a class="button" href="${path}/invite">Invite member</a></p>` : nothing}
+    ${renderMemberTable(user, members)} ${isOwner && invitations.length > 0 ? renderInvitations(invitations) : nothing}`
   // An error about no field is a conflict with the account's state.
   const status = error ? (error.member ? 400 : 409) : 200
-  return settingsPage(request, path, renderMembers(list), status)
+  return settingsPage(request, path, content, status)
 }
 
 export const showInvite: PageHandler = async ({ form }) => invitePage(form)
 
 function invitePage(form: URLSearchParams, error?: UserError): Page {
-  const body = renderInvite(form, formId(form), error)
+  const errorFor = (member: 'name' | 'role') => (error?.member === member ? error.message : undefined)
+  const options = roles.map((role) => ({ value: role, title: roleTitles[role] }))
+  const body = html`${backLink(path, 'Members')} ${heading('Invite member')}
+    <form method="post" action="${path}/invite" class="card">
+      <input type="hidden" name="id" value="${formId(form)}" />
+      ${inputField({ name: 'label', label: 'For', value: form.get('label') ?? '', error: errorFor('name'), required: true, maxlength: 100, autofocus: true, hint: 'Name or email, to recognize the invitation. No email is sent: you share the link yourself.' })}
+      ${selectField({ name: 'role', label: 'Role', value: form.get('role') ?? 'member', error: errorFor('role'), options, hint: 'Owners also manage settings and members.' })}
+      <div class="buttons"><button>Create invitation</button><a href="${path}">Cancel</a></div>
+    </form>`
   return { title: 'Invite member', tab: 'settings', body, status: error ? 400 : 200 }
 }
 
@@ -80,7 +92,11 @@ export const createSignInLink: PageHandler = async (request, deps) => {
 
 function linkPage({ addresses }: Dependencies, title: string, lead: string, token: string): Page {
   const url = `${addresses().dashboardUrl}/links/${token}`
-  return { title, tab: 'settings', body: renderLink(title, lead, url) }
+  const body = html`${backLink(path, 'Members')} ${heading(title, { lead })}
+    ${notice('warning', html`<strong>Copy this link now.</strong> You won’t be able to see it again. Share it over a private channel.`)}
+    <section class="card">${copyable('link', url, { once: true, label: 'Copy link' })}</section>
+    <p><a class="button secondary" href="${path}">Done</a></p>`
+  return { title, tab: 'settings', body }
 }
 
 export const confirmRemoval: PageHandler = (request, deps) => removalPage(request, deps)
@@ -88,7 +104,17 @@ export const confirmRemoval: PageHandler = (request, deps) => removalPage(reques
 async function removalPage(request: PageRequest, deps: Dependencies, error?: UserError): Promise<Page> {
   const member = await findMember(request, deps)
   const keys = (await deps.apiKeys.list(request.account.id)).filter(({ userId }) => userId === member.id)
-  const body = renderRemoval(member, keys, error?.message)
+  const { name } = member
+  const body = html`${backLink(path, 'Members')} ${heading(`Remove ${name}?`)}
+    ${error ? notice('bad', error.message) : nothing}
+    <form method="post" class="card">
+      <p>
+        ${name} is signed out everywhere and can no longer sign in. Unused links that they created stop working.
+        This cannot be undone.
+      </p>
+      ${keys.length === 0 ? html`<p>${name} has no API keys.</p>` : renderDeletedKeys(keys)}
+      <div class="buttons"><button class="danger">Remove ${name}</button><a href="${path}">Cancel</a></div>
+    </form>`
   return { title: 'Remove member', tab: 'settings', body, status: error ? 409 : 200 }
 }
 
@@ -117,8 +143,6 @@ function parseRole(form: URLSearchParams): Role {
 
 // Templates of the pages of members.
 
-const membersPath = '/settings/members'
-
 const doneMessages = new Map([
   ['role', 'Role changed.'],
   ['removed', 'Member removed. Their sessions and API keys no longer work.'],
@@ -127,22 +151,6 @@ const doneMessages = new Map([
 ])
 
 const roleTitles: Record<Role, string> = { owner: 'Owner', member: 'Member' }
-
-interface MemberList {
-  user: User
-  members: User[]
-  invitations: SignInLink[]
-  done: string
-  error: string | undefined
-}
-
-function renderMembers({ user, members, invitations, done, error }: MemberList): Html {
-  const isOwner = user.role === 'owner'
-  const message = doneMessages.get(done)
-  return html`${message ? notice('good', message) : nothing} ${error ? notice('bad', error) : nothing}
-    ${isOwner ? html`<p class="actions"><a class="button" href="${membersPath}/invite">Invite member</a></p>` : nothing}
-    ${renderMemberTable(user, members)} ${isOwner && invitations.length > 0 ? renderInvitations(invitations) : nothing}`
-}
 
 function renderMemberTable(user: User, members: User[]): Html {
   const isOwner = user.role === 'owner'
@@ -171,11 +179,11 @@ function renderMemberTable(user: User, members: User[]): Html {
 
 function renderMemberActions({ id, name, role }: User, isSelf: boolean, isOnlyOwner: boolean): Html {
   const other: Role = role === 'owner' ? 'member' : 'owner'
-  const forOthers = html`<form method="post" action="${membersPath}/${id}/sign-in-link">
+  const forOthers = html`<form method="post" action="${path}/${id}/sign-in-link">
       <button class="link" aria-label="Create sign-in link for ${name}">Create sign-in link</button>
     </form>
-    <a class="danger" href="${membersPath}/${id}/remove" aria-label="Remove ${name}">Remove</a>`
-  const roleForm = html`<form method="post" action="${membersPath}/${id}/role">
+    <a class="danger" href="${path}/${id}/remove" aria-label="Remove ${name}">Remove</a>`
+  const roleForm = html`<form method="post" action="${path}/${id}/role">
       <button class="link" name="role" value="${other}" aria-label="Make ${other}: ${name}">Make ${other}</button>
     </form>`
   return html`<span class="row-actions">
@@ -189,44 +197,12 @@ function renderInvitations(invitations: SignInLink[]): Html {
     role ? roleTitles[role] : '',
     time(createdAt),
     time(expiresAt),
-    html`<form method="post" action="${membersPath}/invitations/${id}/withdraw">
+    html`<form method="post" action="${path}/invitations/${id}/withdraw">
       <button class="link danger" aria-label="Revoke the invitation for ${label}">Revoke</button>
     </form>`,
   ])
   return html`<h2>Pending invitations</h2>
     ${table(['For', 'Role', 'Created', 'Expires', ''], rows, 'Pending invitations')}`
-}
-
-function renderInvite(form: URLSearchParams, id: string, error: UserError | undefined): Html {
-  const errorFor = (member: 'name' | 'role') => (error?.member === member ? error.message : undefined)
-  const options = roles.map((role) => ({ value: role, title: roleTitles[role] }))
-  return html`${backLink(membersPath, 'Members')} ${heading('Invite member')}
-    <form method="post" action="${membersPath}/invite" class="card">
-      <input type="hidden" name="id" value="${id}" />
-      ${inputField({ name: 'label', label: 'For', value: form.get('label') ?? '', error: errorFor('name'), required: true, maxlength: 100, autofocus: true, hint: 'Name or email, to recognize the invitation. No email is sent: you share the link yourself.' })}
-      ${selectField({ name: 'role', label: 'Role', value: form.get('role') ?? 'member', error: errorFor('role'), options, hint: 'Owners also manage settings and members.' })}
-      <div class="buttons"><button>Create invitation</button><a href="${membersPath}">Cancel</a></div>
-    </form>`
-}
-
-function renderLink(title: string, lead: string, url: string): Html {
-  return html`${backLink(membersPath, 'Members')} ${heading(title, { lead })}
-    ${notice('warning', html`<strong>Copy this link now.</strong> You won’t be able to see it again. Share it over a private channel.`)}
-    <section class="card">${copyable('link', url, { once: true, label: 'Copy link' })}</section>
-    <p><a class="button secondary" href="${membersPath}">Done</a></p>`
-}
-
-function renderRemoval(member: User, keys: ApiKey[], error: string | undefined): Html {
-  return html`${backLink(membersPath, 'Members')} ${heading(`Remove ${member.name}?`)}
-    ${error ? notice('bad', error) : nothing}
-    <form method="post" class="card">
-      <p>
-        ${member.name} is signed out everywhere and can no longer sign in. Unused links that they created stop working.
-        This cannot be undone.
-      </p>
-      ${keys.length === 0 ? html`<p>${member.name} has no API keys.</p>` : renderDeletedKeys(keys)}
-      <div class="buttons"><button class="danger">Remove ${member.name}</button><a href="${membersPath}">Cancel</a></div>
-    </form>`
 }
 
 function renderDeletedKeys(keys: ApiKey[]): Html {

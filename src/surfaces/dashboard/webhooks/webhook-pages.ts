@@ -50,7 +50,16 @@ export const listEndpoints: PageHandler = async ({ account, query }, { webhookEn
     webhookDeliveries.summaries(account.id),
   ])
   const endpoints = page?.endpoints ?? []
-  return webhookTab('Webhooks', renderEndpointList({ endpoints, summaries, done: query.get('done') ?? '' }))
+  const isEmpty = endpoints.length === 0
+  const lead = `Addresses of yours that get a signed request for each run that ends. ${endpoints.length} of ${endpointsMax} in use.`
+  const isFull = endpoints.length >= endpointsMax
+  const message = listMessages.get(query.get('done') ?? '')
+  const body = html`${heading('Webhooks', { lead, ...(!isEmpty && !isFull && { actions: createButton }) })}
+    ${message ? notice('good', message) : nothing}
+    <div id="webhooks" data-live="/runs/changes">
+      ${isEmpty ? noEndpoints : renderEndpointTable(endpoints, summaries)}
+    </div>`
+  return webhookTab('Webhooks', body)
 }
 
 export const showNewEndpoint: PageHandler = async ({ account }, { webhookEndpoints }) => {
@@ -145,20 +154,18 @@ function endpointMessage(endpoint: WebhookEndpoint, query: URLSearchParams): Htm
 }
 
 export const showDelivery: PageHandler = async (request, deps) => {
-  const [endpoint, delivery] = await Promise.all([findEndpoint(request, deps), findDelivery(request, deps)])
-  const message = request.query.has('sent') ? 'The event was queued to be sent.' : undefined
-  return webhookTab(
-    delivery.event,
-    renderDelivery(endpoint, delivery, delivery.status === 'pending' ? message : undefined),
-  )
+  const { account, params, query } = request
+  const [endpoint, found] = await Promise.all([
+    findEndpoint(request, deps),
+    deps.webhookDeliveries.get(account.id, params.id ?? '', params.delivery ?? ''),
+  ])
+  const delivery = orNotFound(found)
+  const isSent = query.has('sent') && delivery.status === 'pending'
+  return webhookTab(delivery.event, renderDelivery(endpoint, delivery, isSent))
 }
 
 export async function findEndpoint({ account, params }: PageRequest, { webhookEndpoints }: Dependencies) {
   return orNotFound(await webhookEndpoints.get(account.id, params.id ?? ''))
-}
-
-async function findDelivery({ account, params }: PageRequest, { webhookDeliveries }: Dependencies) {
-  return orNotFound(await webhookDeliveries.get(account.id, params.id ?? '', params.delivery ?? ''))
 }
 
 export function redirectTo(endpoint: Pick<WebhookEndpoint, 'id'>, done: string): { location: string } {
@@ -171,30 +178,12 @@ export function webhookTab(title: string, body: Html, status = 200): Page {
 
 // Templates of the list of webhook endpoints and of one endpoint's page.
 
-interface EndpointList {
-  endpoints: WebhookEndpoint[]
-  summaries: Map<string, DeliverySummary>
-  done: string
-}
-
 const createButton = html`<a class="button" href="/webhooks/new">Create webhook endpoint</a>`
 
 const listMessages = new Map([
   ['deleted', 'Webhook endpoint deleted, with its deliveries.'],
   ['repeated', 'This endpoint was already created. Its secret is shown only once: if you did not save it, rotate it.'],
 ])
-
-function renderEndpointList({ endpoints, summaries, done }: EndpointList): Html {
-  const isEmpty = endpoints.length === 0
-  const lead = `Addresses of yours that get a signed request for each run that ends. ${endpoints.length} of ${endpointsMax} in use.`
-  const isFull = endpoints.length >= endpointsMax
-  const message = listMessages.get(done)
-  return html`${heading('Webhooks', { lead, ...(!isEmpty && !isFull && { actions: createButton }) })}
-    ${message ? notice('good', message) : nothing}
-    <div id="webhooks" data-live="/runs/changes">
-      ${isEmpty ? noEndpoints : renderEndpointTable(endpoints, summaries)}
-    </div>`
-}
 
 const noEndpoints = emptyState(
   'No webhook endpoints',
@@ -323,11 +312,11 @@ function describeResponse({ response_status, error }: WebhookDeliveriesTable): H
 
 // Template of the page of a delivery: its last request and response, as they are kept.
 
-function renderDelivery(endpoint: WebhookEndpoint, row: WebhookDeliveriesTable, message?: string): Html {
+function renderDelivery(endpoint: WebhookEndpoint, row: WebhookDeliveriesTable, isSent: boolean): Html {
   const lead = copyableId('delivery-id', row.id, 'Copy webhook-id')
   const none = html`<span class="muted">–</span>`
   return html`${backLink(endpointPath(endpoint), shortUrl(endpoint))}
-    ${message ? notice('good', message) : nothing}
+    ${isSent ? notice('good', 'The event was queued to be sent.') : nothing}
     <div id="delivery">
       ${deliveryBadge(row)} ${heading(row.event, { lead, actions: renderRedeliver(endpoint, row) })}
       ${row.error === null ? nothing : notice('warning', row.error)}
@@ -356,10 +345,11 @@ function renderRedeliver(endpoint: WebhookEndpoint, { id, status }: WebhookDeliv
 }
 
 function renderRequest({ request_url, request_body }: WebhookDeliveriesTable): Html {
+  const body = JSON.stringify(JSON.parse(request_body ?? '{}'), null, 2)
   const content =
     request_url === null || request_body === null
       ? html`<p class="muted">Not sent yet.</p>`
-      : html`<p><code>POST ${request_url}</code></p>${copyable('request-body', formatJson(request_body), { label: 'Copy request' })}`
+      : html`<p><code>POST ${request_url}</code></p>${copyable('request-body', body, { label: 'Copy request' })}`
   return html`<section class="card"><h2>Last request</h2>${content}</section>`
 }
 
@@ -374,9 +364,4 @@ function renderResponse({ response_status, response_body, last_attempt_at }: Web
       ? html`<p class="muted">${none}</p>`
       : html`<p>Status <strong>${response_status}</strong>. The first 1,024 characters of the body are kept.</p>${body}`
   return html`<section class="card"><h2>Last response</h2>${content}</section>`
-}
-
-/** The request's body is JSON that the service wrote. */
-function formatJson(text: string): string {
-  return JSON.stringify(JSON.parse(text), null, 2)
 }

@@ -29,11 +29,12 @@ import {
 import { renderQueueForm } from './queue-form-template.ts'
 import { initialStart, readStart, toContextQuery, withRefusal } from './queue-options.ts'
 
-export const listWorkflows: PageHandler = async ({ account }, { workflows }) => ({
-  title: 'Workflows',
-  tab: 'workflows',
-  body: renderWorkflowList(workflows.current(account.id).list()),
-})
+export const listWorkflows: PageHandler = async ({ account }, deps) => {
+  const workflows = deps.workflows.current(account.id).list()
+  const lead = html`The workflows that this account can run, as they were deployed.`
+  const list = workflows.length === 0 ? noWorkflows : renderWorkflowTable(workflows)
+  return { title: 'Workflows', tab: 'workflows', body: html`${heading('Workflows', { lead })} ${list}` }
+}
 
 export const showWorkflow: PageHandler = async (request, deps) => {
   const { account, params, query } = request
@@ -74,24 +75,16 @@ export const queueRun: PageHandler = async (request, deps) => {
     case 'variablesInvalid':
       return refuse(withErrors(form, from ? queued.errors.map(explainMask) : queued.errors))
     case 'idempotencyConflict':
+    case 'runDeleted': {
+      const earlier = queued.kind === 'runDeleted' ? 'a run, which was deleted' : 'a run with other values'
+      const error = `This form already queued ${earlier}. Submit it again to queue another run.`
       // The user went back to a submitted form and changed it. The new key lets them submit it.
-      return refuse(
-        { ...form, key: newQueueForm(workflow, from, false).key },
-        409,
-        'This form already queued a run with other values. Submit it again to queue another run.',
-      )
-    case 'runDeleted':
-      return refuse(
-        { ...form, key: newQueueForm(workflow, from, false).key },
-        409,
-        'This form already queued a run, which was deleted. Submit it again to queue another run.',
-      )
-    case 'tooManyQueuedRuns':
-      return refuse(
-        form,
-        429,
-        `The run was not queued: this account has reached its limit of ${queued.queuedMax} queued runs. Try again when some have started, or cancel some.`,
-      )
+      return refuse({ ...form, key: newQueueForm(workflow, from, false).key }, 409, error)
+    }
+    case 'tooManyQueuedRuns': {
+      const limit = `this account has reached its limit of ${queued.queuedMax} queued runs`
+      return refuse(form, 429, `The run was not queued: ${limit}. Try again when some have started, or cancel some.`)
+    }
     case 'expiresTooSoon':
     case 'noSuchBrowserContext':
       // The form's field reports the error itself.
@@ -128,9 +121,34 @@ async function workflowPage(
   const { workflow, context } = form
   const contexts = workflow.usesBrowser ? await listSelectableContexts(request, deps, context.contextId) : []
   const deploymentId = deps.workflows.current(request.account.id).deploymentOf(workflow.id)
-  const { executionUrl } = deps.addresses()
-  const body = renderWorkflow({ form, error, contexts, executionUrl, deploymentId })
-  return { title: workflow.title, tab: 'workflows', body, status }
+  const { id, title, description } = workflow
+  const actions = html`<a class="button secondary" href="/docs/workflows/${id}">Docs</a>
+    <a class="button secondary" href="/runs?workflow=${id}">View runs</a>`
+  const browserContext = toContextQuery(context, contexts)
+  const variables = exampleVariables(workflow.variables)
+  const command = queueCommand(deps.addresses().executionUrl, id, variables, { browserContext })
+  const contextHint = html`<p class="muted">The run starts with an empty browser. To start with a
+    <a href="/browser-contexts">browser context</a>, copy the command from its page.</p>`
+  const body = html`${backLink('/workflows', 'Workflows')}
+    ${heading(title, { ...(description !== null && { lead: description }), actions })}
+    <section class="card">${facts(workflowFacts(workflow, deploymentId))}</section>
+    <div class="columns">
+      <div>${renderQueueForm(form, error, contexts)}</div>
+      <div>
+        <section class="card">
+          <h2>Run from a program</h2>
+          ${copyable('command', command, { label: 'Copy command' })}
+          <p class="muted">Replace <code>&lt;API_KEY&gt;</code> with an <a href="/api-keys">API key</a>.</p>
+          ${workflow.usesBrowser && !browserContext ? contextHint : nothing}
+        </section>
+        <section class="card">
+          <h2>Schemas</h2>
+          <details><summary>Output</summary>${copyable('output-schema', formatJson(workflow.output))}</details>
+          <details><summary>Variables</summary>${copyable('variables-schema', formatJson(workflow.variables))}</details>
+        </section>
+      </div>
+    </div>`
+  return { title, tab: 'workflows', body, status }
 }
 
 const selectableContextsMax = 100
@@ -148,11 +166,6 @@ export async function listSelectableContexts(
 }
 
 // Templates of the list of workflows and of one workflow's page.
-
-function renderWorkflowList(workflows: Workflow[]): Html {
-  const lead = html`The workflows that this account can run, as they were deployed.`
-  return html`${heading('Workflows', { lead })} ${workflows.length === 0 ? noWorkflows : renderWorkflowTable(workflows)}`
-}
 
 const noWorkflows = emptyState(
   'No workflows',
@@ -174,44 +187,6 @@ function renderWorkflowTable(workflows: Workflow[]): Html {
     </span>`,
   ])
   return table(['Workflow', 'ID', 'Version', ''], rows, 'Workflows')
-}
-
-interface WorkflowPage {
-  deploymentId: string | null
-  form: QueueForm
-  error: string
-  contexts: readonly BrowserContext[]
-  executionUrl: string
-}
-
-function renderWorkflow({ form, error, contexts, executionUrl, deploymentId }: WorkflowPage): Html {
-  const { workflow } = form
-  const { id, title, description } = workflow
-  const actions = html`<a class="button secondary" href="/docs/workflows/${id}">Docs</a>
-    <a class="button secondary" href="/runs?workflow=${id}">View runs</a>`
-  const browserContext = toContextQuery(form.context, contexts)
-  const command = queueCommand(executionUrl, id, exampleVariables(workflow.variables), { browserContext })
-  const contextHint = html`<p class="muted">The run starts with an empty browser. To start with a
-    <a href="/browser-contexts">browser context</a>, copy the command from its page.</p>`
-  return html`${backLink('/workflows', 'Workflows')}
-    ${heading(title, { ...(description !== null && { lead: description }), actions })}
-    <section class="card">${facts(workflowFacts(workflow, deploymentId))}</section>
-    <div class="columns">
-      <div>${renderQueueForm(form, error, contexts)}</div>
-      <div>
-        <section class="card">
-          <h2>Run from a program</h2>
-          ${copyable('command', command, { label: 'Copy command' })}
-          <p class="muted">Replace <code>&lt;API_KEY&gt;</code> with an <a href="/api-keys">API key</a>.</p>
-          ${workflow.usesBrowser && !browserContext ? contextHint : nothing}
-        </section>
-        <section class="card">
-          <h2>Schemas</h2>
-          <details><summary>Output</summary>${copyable('output-schema', formatJson(workflow.output))}</details>
-          <details><summary>Variables</summary>${copyable('variables-schema', formatJson(workflow.variables))}</details>
-        </section>
-      </div>
-    </div>`
 }
 
 function workflowFacts(workflow: Workflow, deploymentId: string | null): Fact[] {
