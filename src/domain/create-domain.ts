@@ -57,7 +57,7 @@ export function createDomain<Registry extends WorkflowRegistry>(options: DomainO
     auditLog: new AuditLog(store),
     refusals,
     apiKeys,
-    runTokens: new RunTokens(encryption, apiKeys),
+    runTokens: new RunTokens(encryption, apiKeys, now),
     runs,
     schedules: new Schedules({ store, encryption, cursors, workflows, runs, schedulesMax: config.SCHEDULES_MAX }, now),
     scheduler: new Scheduler({ ...queueing, log, now }),

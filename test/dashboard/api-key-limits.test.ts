@@ -2,16 +2,27 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
 import { sendRaw } from '../operations/raw-http.ts'
-import { type DashboardService, type SignedInUser, signIn, startDashboardService } from '../support/dashboard.ts'
+import {
+  type DashboardService,
+  type SignedInUser,
+  signIn,
+  startDashboardService,
+  stopClock,
+} from '../support/dashboard.ts'
 import { copied, find, inputValue, type Markup, pageText } from '../support/html.ts'
 
 let dashboard: DashboardService
+let clock: ReturnType<typeof stopClock>
 
 beforeAll(async () => {
+  clock = stopClock({ daysAgo: 14 })
   dashboard = await startDashboardService()
 })
 
-afterAll(() => dashboard.stop())
+afterAll(async () => {
+  await dashboard.stop()
+  clock.restore()
+})
 
 function create({ visitor }: SignedInUser, fields: Record<string, string | string[]> = {}) {
   return visitor.post('/api-keys/new', { id: crypto.randomUUID(), name: 'import', lifetime: '', ...fields })
@@ -28,13 +39,9 @@ describe('the limit of five keys', () => {
     const ada = await signIn(dashboard)
     for (let count = 0; count < 5; count += 1) await create(ada, { lifetime: count === 0 ? '7' : '' })
     const [expired] = await list(ada)
-    await dashboard.domain.store.write(({ query }) =>
-      query
-        .updateTable('api_keys')
-        .set({ expires_at: Date.now() })
-        .where('id', '=', expired?.id ?? '')
-        .execute(),
-    )
+    clock.advance(7 * 86_400_000)
+    // The session has expired too.
+    await ada.visitor.post('/sign-in', { email: ada.email, password: ada.password })
     const refused = await create(ada, { name: 'the "sixth"' })
     expect(refused.status).toBe(409)
     expect(inputValue(refused, 'name')).toBe('the "sixth"')

@@ -1,29 +1,28 @@
 /** Two-factor authentication over HTTP: setting it up, signing in with it, and accounts that require it. */
 import { Secret, TOTP } from 'otpauth'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import {
   type DashboardService,
   type SignedInUser,
   signIn,
   startDashboardService,
+  stopClock,
   Visitor,
 } from '../support/dashboard.ts'
 import { control, copied, fieldError, find, inputValue, type Markup, pageText } from '../support/html.ts'
 
 let dashboard: DashboardService
+let clock: ReturnType<typeof stopClock>
 
 beforeAll(async () => {
-  // In the middle of a time step, so that the step does not end during a test. In the past, since the ids of this process
-  // never have an earlier time than those before them.
-  const hourAgo = Date.now() - 60 * 60_000
-  vi.useFakeTimers({ toFake: ['Date'], now: Math.floor(hourAgo / 30_000) * 30_000 + 15_000 })
+  clock = stopClock({ daysAgo: 1 })
   dashboard = await startDashboardService({ PROXY_HOPS: '1' })
 })
 
 afterAll(async () => {
   await dashboard.stop()
-  vi.useRealTimers()
+  clock.restore()
 })
 
 let address = 0
@@ -32,7 +31,7 @@ function newBrowser(): Visitor {
   return new Visitor(dashboard.url, { 'X-Forwarded-For': `10.2.0.${address}` })
 }
 
-const nextStep = () => vi.setSystemTime(Date.now() + 30_000)
+const nextStep = () => clock.advance(30_000)
 const codeNow = (secret: string) => new TOTP({ secret: Secret.fromBase32(secret) }).generate()
 const setUpPath = '/profile/two-factor/set-up'
 
@@ -133,7 +132,7 @@ test('a sign-in link asks for the code too', async () => {
       'The current password is incorrect.',
     ])
   // For a quarter of an hour, the link stands for a password that was forgotten.
-  vi.setSystemTime(Date.now() + 15 * 60_000)
+  clock.advance(15 * 60_000)
   const late = await visitor.post('/profile/password', { password: 'another engine' })
   expect(fieldError(late, 'currentPassword')).toBe('The current password is incorrect.')
 })
@@ -159,7 +158,7 @@ test('a code without a valid challenge is refused, also after ten minutes or a c
   const change = { currentPassword: ada.password, password: 'another engine' }
   expect((await ada.visitor.post('/profile/password', change)).status).toBe(303)
   const late = await passFirstFactor(visitor, { ...ada, password: change.password })
-  vi.setSystemTime(Date.now() + 10 * 60_000)
+  clock.advance(10 * 60_000)
   for (const challenge of ['', 'forged', form.challenge, late.challenge]) {
     const refused = await visitor.post('/sign-in/code', { challenge, code: codeNow(secret) })
     expect([refused.status, pageText(refused)]).toEqual([401, expect.stringContaining('Sign in again')])

@@ -402,7 +402,7 @@ const accounts = [
   ),
   ...of(
     'domain/api-keys/run-tokens.ts',
-    ['operations/createRunToken'],
+    ['domain/api-keys/run-tokens'],
     [['boundary', '* 1000 <= this.#now()', '* 1000 < this.#now()']],
   ),
   ...of(

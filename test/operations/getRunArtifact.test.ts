@@ -155,17 +155,6 @@ describeOperation(
         const path = request.path.replace(artifactName, name)
         expectProblem(subject.operation, await subject.send({ ...request, path }), notFound)
       })
-
-      test('an expired artifact is neither found nor listed', async () => {
-        const { account, request } = await subject.caller()
-        const [, runId = ''] = /runs\/([^/]+)/.exec(request.path) ?? []
-        const kept = 30 * 24 * 60 * 60 * 1000
-        const age = 'UPDATE artifacts SET created_at = ? WHERE run_id = ?'
-        await subject.service.change(age, Date.now() - kept, runId)
-        expectProblem(subject.operation, await subject.send(request), notFound)
-        const { body } = await send(subject.service, 'getRun', account.key, { path: { runId } })
-        expect(body.artifacts).toEqual([])
-      })
     },
     406: testNotAcceptable,
     416(subject) {

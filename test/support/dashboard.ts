@@ -1,6 +1,7 @@
 /** The dashboard over plain HTTP: pages, forms, cookies and signed-in users. */
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
+import { vi } from 'vitest'
 import { type Service, startService } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
 import type { Role } from '../../src/domain/accounts/user.ts'
@@ -51,6 +52,18 @@ export async function startDashboardService(settings: Environment = {}): Promise
       await domain.close()
       await newStore?.remove()
     },
+  }
+}
+
+/**
+ * Stops the clock of this process until `restore`, for a service that is started after it. It shows a time in the past, since
+ * the ids of this process never have an earlier time than those before them.
+ */
+export function stopClock({ daysAgo }: { daysAgo: number }) {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - daysAgo * 24 * 3_600_000 })
+  return {
+    advance: (milliseconds: number) => void vi.setSystemTime(Date.now() + milliseconds),
+    restore: () => void vi.useRealTimers(),
   }
 }
 
