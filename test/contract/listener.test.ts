@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import express from 'express'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { ListenError, listen } from '../../src/contract/listener.ts'
 import { until } from '../support/service.ts'
 import { jsonType, key, serve } from './served.ts'
@@ -122,6 +122,7 @@ describe('a client is cut off', () => {
     })
     const { port } = await serve({ handlers: { readBook }, limits: { timeout: 100 } })
     const socket = connect(port, '127.0.0.1').on('error', () => {})
+    onTestFinished(() => void socket.destroy())
     socket.pause().write(`GET /books/a/pages HTTP/1.1\r\n${host}\r\n${good}\r\n\r\n`)
     await cut.promise
   })

@@ -1,18 +1,18 @@
 /** Two-factor authentication and sessions in a browser, with and without JavaScript. */
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { browserErrors } from '../support/browser.ts'
 import { type Dashboard, owner, signIn, startDashboard } from '../support/dashboard-browser.ts'
 import { codeOf, enterPassword, setUpTwoFactor } from '../support/dashboard-pages.ts'
+import type { Test } from '../support/domain.ts'
 
-let dashboard: Dashboard
-
-beforeAll(async () => {
-  dashboard = await startDashboard()
+/** A service whose owner signs in with a password alone. Each test has one, since it changes how the owner signs in. */
+async function openDashboard(test: Test): Promise<Dashboard> {
+  const dashboard = await startDashboard()
+  test.onTestFinished(dashboard.stop)
   await dashboard.createOwner()
-})
-
-afterAll(() => dashboard.stop())
+  return dashboard
+}
 
 async function enterCode(page: Page, label: 'Code' | 'Recovery code', code: string): Promise<void> {
   if (label === 'Recovery code') await page.getByText('Use a recovery code').click()
@@ -25,6 +25,7 @@ const overview = (page: Page) => page.getByRole('heading', { name: 'Overview' })
 test.for([true, false])(
   'a user sets it up, signs in with it, and removes it (JavaScript: %s)',
   async (javaScriptEnabled, test) => {
+    const dashboard = await openDashboard(test)
     const [page, other] = [await dashboard.open(test, { javaScriptEnabled }), await dashboard.open(test)]
     for (const each of [page, other]) await signIn(each)
     await page.goto('/profile')
@@ -61,6 +62,7 @@ test.for([true, false])(
 )
 
 test('a user ends another session, and then all of them', async (test) => {
+  const dashboard = await openDashboard(test)
   const [page, other] = [await dashboard.open(test), await dashboard.open(test)]
   for (const each of [page, other]) await signIn(each)
   await page.goto('/profile')
@@ -81,6 +83,7 @@ test('a user ends another session, and then all of them', async (test) => {
 })
 
 test('an account that requires it leads its users to set it up, and the operator removes a lost one', async (test) => {
+  const dashboard = await openDashboard(test)
   const page = await dashboard.open(test)
   await signIn(page)
   await page.goto('/settings')
