@@ -4,11 +4,13 @@
  */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
-import { fastTemporaryDirectory } from './test/support/memory-directory.ts'
+import { chooseDirectories, fastTemporaryDirectory } from './test/support/temporary-directories.ts'
 import { waitLimits } from './test/support/timeouts.ts'
 
 // Tests start many processes; a shared compile cache saves a tenth of the time.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/node', import.meta.url))
+
+chooseDirectories()
 
 type TestSet = 'quick' | 'slow' | 'all' | 'reliability'
 const testSet = (process.env.TEST_SET ?? 'quick') as TestSet
@@ -47,8 +49,12 @@ export default defineConfig({
   test: {
     // More workers than cores: many tests wait for processes and clocks.
     maxWorkers: 4,
-    // One PostgreSQL for all projects, started when the first test asks for a database; the table of fault tests' figures.
-    globalSetup: ['test/support/postgres-databases.ts', 'test/faults/print-figures.ts'],
+    // The temporary directories of the run; one PostgreSQL for all projects, started when the first test asks for a database; the table of fault tests' figures.
+    globalSetup: [
+      'test/support/temporary-directories.ts',
+      'test/support/postgres-databases.ts',
+      'test/faults/print-figures.ts',
+    ],
     projects: [
       {
         test: {

@@ -1,6 +1,5 @@
-/** Temporary directories of a process: of a browser's profile, builds, files of deployments, and traces. */
+/** Temporary directories of processes. Each is locked by its process, and removed by a later one if that was killed. */
 import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -8,15 +7,17 @@ import { DatabaseSync } from 'node:sqlite'
 export interface TemporaryDirectory {
   path: string
   /** @throws when something cannot be removed; the next call of `createTemporaryDirectory` tries again. */
-  remove(): Promise<void>
+  remove(): void
 }
 
 /** How the names of these directories begin. */
 export const directoryPrefixes = {
   browser: 'execution-service-browser-',
   build: 'execution-service-build-',
+  demo: 'execution-service-demo-',
   deployments: 'execution-service-deployments-',
-  trace: 'execution-service-trace-',
+  docs: 'execution-service-docs-',
+  project: 'execution-service-project-',
 } as const
 const lockName = 'lock'
 
@@ -47,16 +48,17 @@ export function rootOf(use: DirectoryUse): string {
  * @param owner the next part of the directory's name; at most `ownerLengthMax` characters.
  * @throws when the directory cannot be created.
  */
-export function createTemporaryDirectory(use: DirectoryUse, owner: string): TemporaryDirectory {
+export function createTemporaryDirectory(use: DirectoryUse, owner = String(process.pid)): TemporaryDirectory {
   const root = rootOf(use)
-  for (const each of new Set([root, tmpdir()])) removeStale(each)
+  for (const each of new Set([root, tmpdir()])) removeLeftDirectories(each)
   const path = mkdtempSync(join(root, `${directoryPrefixes[use]}${owner}-`))
   const lock = lockFile(join(path, lockName), 0)
   return {
     path,
-    async remove() {
+    remove() {
       lock?.release()
-      await rm(path, { recursive: true, force: true, maxRetries: 5 })
+      // Not `rm`, which a process that may write there can lead out of it by a link that it creates meanwhile.
+      rmSync(path, { recursive: true, force: true, maxRetries: 5 })
     },
   }
 }
@@ -67,7 +69,12 @@ export function removeOwnDirectory(path: string | undefined): void {
     rmSync(path, { recursive: true, force: true, maxRetries: 5 })
 }
 
-function removeStale(root: string): void {
+/**
+ * Removes the directories of processes that have ended.
+ *
+ * @param ageMilliseconds of those that are removed: a new one may not have its lock yet.
+ */
+export function removeLeftDirectories(root: string, ageMilliseconds = 60_000): void {
   const isOwn = (name: string) => Object.values(directoryPrefixes).some((prefix) => name.startsWith(prefix))
   for (const name of readdirSync(root).filter(isOwn)) {
     const path = join(root, name)
@@ -75,8 +82,7 @@ function removeStale(root: string): void {
       // Any user may create a symbolic link of this name: the lock must not be written to its target.
       const found = lstatSync(path)
       if (!found.isDirectory() || found.uid !== process.getuid?.()) continue
-      // A new directory may not have its lock yet.
-      if (found.mtimeMs > Date.now() - 60_000) continue
+      if (found.mtimeMs > Date.now() - ageMilliseconds) continue
       const lock = lockFile(join(path, lockName), 0)
       if (!lock) continue
       lock.release()

@@ -4,10 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, styleText } from 'node:util'
 import { startSite } from '../../examples/site/site.ts'
@@ -16,6 +13,7 @@ import { openAdministration, startService } from '../app.ts'
 import { parseEvents } from '../client/event-stream.ts'
 import { readConfig } from '../config/config.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
+import { createTemporaryDirectory } from '../storage/temporary-directory.ts'
 import { openLog } from '../telemetry/log.ts'
 
 type Run = components['schemas']['Run']
@@ -47,8 +45,8 @@ const ignoredVariables = [
 async function demo(staysUp: boolean, signal: AbortSignal): Promise<void> {
   const cleanUp: (() => Promise<unknown>)[] = []
   try {
-    const dataDirectory = await mkdtemp(join(tmpdir(), 'execution-service-demo-'))
-    cleanUp.push(() => rm(dataDirectory, { recursive: true, maxRetries: 3 }))
+    const { path: dataDirectory, remove } = createTemporaryDirectory('demo')
+    cleanUp.push(async () => remove())
     const site = await startSite({ token: siteToken, password: randomUUID() })
     cleanUp.push(() => site.stop())
     const { service, administration, apiKey, accountId } = await start(dataDirectory, new URL(site.url).host, cleanUp)

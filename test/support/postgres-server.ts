@@ -5,8 +5,8 @@ import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from './free-port.ts'
-import { fastTemporaryDirectory, memoryDirectory } from './memory-directory.ts'
 import { findBinaries, serverUser, type User } from './postgres-binaries.ts'
+import { fastTemporaryDirectory } from './temporary-directories.ts'
 
 export interface ServerOptions {
   /** Whether commits are durable, as by PostgreSQL's defaults; default false. */
@@ -55,7 +55,7 @@ const removal = { recursive: true, force: true, maxRetries: 10 }
 
 /** Removes directories of processes that were killed together with their server and its keeper. */
 function removeLeftovers(): void {
-  for (const path of globSync(`{${tmpdir()},${memoryDirectory}}/${prefix}*`)) {
+  for (const path of globSync(`{${tmpdir()},${fastTemporaryDirectory()}}/${prefix}*`)) {
     const [, pid] = /-(\d+)-[^-]+$/.exec(path) ?? []
     if (pid && isGone(Number(pid))) rmSync(path, removal)
   }

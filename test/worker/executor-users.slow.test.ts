@@ -1,7 +1,7 @@
 /** A user for each account (`EXECUTOR_UIDS`): what the runs of one can reach of another's. Needs root. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -90,5 +90,16 @@ describe.runIf(process.getuid?.() === 0)('users of accounts', () => {
     expect(next?.uid).toBe(uid)
     await waitForProcessEnd(left.pid ?? 0)
     expect([existsSync(file), existsSync(directory)]).toEqual([false, false])
+  })
+
+  test('what a killed worker has left is removed at the start of a worker, unless another one leases the user', (test) => {
+    const range = { first: 61340, last: 61343 }
+    const running = new ExecutorUsers(range)
+    test.onTestFinished(() => running.close())
+    const leased = running.user('a', () => true)?.directory ?? ''
+    const left = mkdtempSync(join(tmpdir(), 'left-'))
+    chownSync(left, 61343, 61343)
+    new ExecutorUsers(range).close()
+    expect([existsSync(left), existsSync(leased)]).toEqual([false, true])
   })
 })

@@ -1,10 +1,13 @@
 /** Worker processes that are killed, frozen or stopped: each run completes once, and no process is left. */
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/domain/queue/runs.sql.ts'
 import { queueRun } from '../support/domain.ts'
 import { waitForProcessEnd } from '../support/processes.ts'
+import { writtenSnapshot } from '../support/snapshots.ts'
+import { sqlite } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
 import {
   describeEvents,
@@ -39,6 +42,28 @@ describe.concurrent('a worker process', () => {
       ])
     },
   )
+
+  test('gives each executor its own temporary directory, and removes it when the executor has ended', async (test) => {
+    const module = `import { writeFileSync } from 'node:fs'
+      import { tmpdir } from 'node:os'
+      export default { async run({ log, variables }) {
+        writeFileSync(tmpdir() + '/left', '')
+        log(tmpdir())
+        if (variables.exits) process.exit()
+        return tmpdir()
+      } }`
+    const { domain, principal } = await openInstallation(test, sqlite, writtenSnapshot({ leave: { module } }))
+    await startWorker(test, domain)
+    const runs = await Promise.all(
+      [true, false].map((exits) => queueRun(domain, principal, { workflowId: 'leave', variables: { exits } })),
+    )
+    for (const run of runs) await waitForRun(domain, run)
+    const logged = await Promise.all(runs.map((run) => describeEvents(domain, run)))
+    const [ended = '', idle = ''] = logged.map((events) => /^info: (.+)/m.exec(events.join('\n'))?.[1])
+    expect(dirname(ended)).toBe(dirname(idle))
+    await vi.waitUntil(() => !existsSync(ended), waitLimits)
+    expect(existsSync(join(idle, 'left'))).toBe(true)
+  })
 
   test('that is frozen beyond its lease changes nothing about a run that another worker has completed', async (test) => {
     const { domain, principal, file } = await openInstallation(test)

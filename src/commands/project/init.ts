@@ -1,8 +1,8 @@
 /** `workflows init DIR`: makes a project for workflows outside this repository, with everything that it needs in it. */
-import { cp, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { cp, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { basename, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { createTemporaryDirectory } from '../../storage/temporary-directory.ts'
 import { CommandError, print } from '../output.ts'
 import { buildWorkflowPackage, packPackage, readManifest } from './workflow-package.ts'
 
@@ -12,14 +12,16 @@ const template = fileURLToPath(new URL('./template', import.meta.url))
 export async function initProject(path: string): Promise<void> {
   const directory = resolve(path)
   await requireEmpty(directory, path)
-  const built = await mkdtemp(join(tmpdir(), 'execution-service-'))
+  const built = createTemporaryDirectory('project')
   try {
-    await buildWorkflowPackage(built)
+    const packageDirectory = join(built.path, 'package')
+    await mkdir(packageDirectory)
+    await buildWorkflowPackage(packageDirectory)
     // npm installs from a file, because no registry has the package. In the project, it moves with it.
-    const packageFile = await packPackage(built, directory)
+    const packageFile = await packPackage(packageDirectory, directory)
     await writeProject(directory, packageFile)
   } finally {
-    await rm(built, { recursive: true, force: true })
+    built.remove()
   }
   const near = relative('', directory)
   const shown = near.startsWith('..') ? directory : near || '.'

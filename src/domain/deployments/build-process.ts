@@ -1,6 +1,8 @@
 /** What the processes do that build a snapshot. Each reports to its parent on a pipe. */
+import { mkdirSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
@@ -34,6 +36,7 @@ async function load(
   modules: readonly BundledModule[],
   report: (message: Message) => void,
 ): Promise<Message> {
+  mkdirSync(tmpdir(), { recursive: true, mode: 0o700 })
   // Bundles must not get into the compile cache: their directory is temporary.
   flushCompileCache()
   process.setSourceMapsEnabled(true)

@@ -14,7 +14,7 @@ import { type Mark, ProcessReaper } from '../workflows/process-reaper.ts'
 import { loadSecondsMax as defaultLoadSecondsMax, parseWorkflow, WorkflowError } from '../workflows/workflow.ts'
 import { type Loaded, type Message, messageStream, type Step } from './build-process.ts'
 import { type BundledModule, displayPath, NoWorkflows } from './bundle.ts'
-import { DeploymentFiles, DeploymentUnavailable } from './deployment-files.ts'
+import { DeploymentFiles, DeploymentUnavailable, temporaryParentOf } from './deployment-files.ts'
 import {
   checkContent,
   type DeployedWorkflow,
@@ -51,7 +51,7 @@ export async function buildSnapshot(directory: string, options: BuildOptions = {
   const files = new DeploymentFiles(options.identity, 'build')
   try {
     const target = await files.write('snapshot', content, [source])
-    return { ...content, workflows: await check(await load(target, modules, options)) }
+    return { ...content, workflows: await check(await load(files, target, modules, options)) }
   } catch (error) {
     if (error instanceof DeploymentUnavailable) throw new WorkflowError(`Nothing was built. ${error.message}`)
     throw error
@@ -92,16 +92,22 @@ function isLine([, line]: [string, unknown]): boolean {
 
 /** Loads the files as an executor does. @returns the definitions, parsed again. */
 async function load(
+  { filesPrefix }: DeploymentFiles,
   target: string,
   modules: readonly BundledModule[],
   { identity, loadSecondsMax = defaultLoadSecondsMax }: BuildOptions,
 ): Promise<Loaded[]> {
   // Modules may start processes, which must not outlive the build.
-  const reaper = new ProcessReaper({ graceSeconds: 0, identity })
+  const reaper = new ProcessReaper({ graceSeconds: 0, identity, filesPrefix: () => filesPrefix })
   let loading = modules[0]?.file
   try {
     const message = await runStep('load', [target], {
-      ...{ identity, mark: reaper.mark(), input: JSON.stringify(modules), seconds: loadSecondsMax },
+      ...{
+        identity,
+        mark: reaper.mark(temporaryParentOf(target)),
+        input: JSON.stringify(modules),
+        seconds: loadSecondsMax,
+      },
       onLoading(index) {
         loading = modules[index]?.file ?? loading
       },

@@ -2,7 +2,7 @@
  * Writes the files of deployments for executors, in a directory that only the worker and they can read, and that only the
  * worker can change.
  */
-import { chmodSync, chownSync, realpathSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, realpathSync } from 'node:fs'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
 import { createTemporaryDirectory, type TemporaryDirectory } from '../../storage/temporary-directory.ts'
@@ -19,6 +19,9 @@ export class DeploymentUnavailable extends Error {
 const [rootMode, directoryMode, fileMode] = [0o710, 0o750, 0o640]
 /** With a group for each deployment. */
 const sharedRootMode = 0o711
+
+/** Where processes that execute the files of a directory have their `TMPDIR`, if their user has no place of its own. */
+export const temporaryParentOf = (directory: string) => join(dirname(directory), 'tmp')
 
 export class DeploymentFiles {
   readonly #identity: Identity
@@ -70,13 +73,23 @@ export class DeploymentFiles {
   }
 
   async close(): Promise<void> {
-    await this.#root?.remove()
+    this.#root?.remove()
+  }
+
+  /** For the reaper of the processes: what their user may remove, of these files and of its own. */
+  get filesPrefix(): string {
+    const root = this.#open()
+    return this.#identity ? join(root, 'tmp/') : root
   }
 
   #open(): string {
     if (!this.#root) {
-      this.#root = createTemporaryDirectory(this.#use, String(process.pid))
-      this.#grant(this.#root.path, this.#users ? sharedRootMode : rootMode)
+      this.#root = createTemporaryDirectory(this.#use)
+      const { path } = this.#root
+      this.#grant(path, this.#users ? sharedRootMode : rootMode)
+      const parent = temporaryParentOf(join(path, 'any'))
+      mkdirSync(parent, { mode: 0o700 })
+      if (this.#identity) chownSync(parent, this.#identity.uid, this.#identity.gid)
     }
     return this.#root.path
   }

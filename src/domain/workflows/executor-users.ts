@@ -22,7 +22,7 @@ export interface UserRange {
 
 export interface ExecutorUser {
   uid: number
-  /** `TMPDIR` of its processes, which only they can read. */
+  /** Has the `TMPDIR` of each of its processes. Only they can read it. */
   directory: string
   reaper: ProcessReaper
 }
@@ -48,6 +48,7 @@ export class ExecutorUsers {
         `EXECUTOR_UIDS is set, and ${locksDirectory} cannot be created: ${(error as Error).message}.`,
       )
     }
+    this.#removeLeft()
   }
 
   /**
@@ -99,7 +100,8 @@ export class ExecutorUsers {
     removeAllOf(uid)
     const directory = mkdtempSync(join(tmpdir(), 'execution-service-account-'))
     chownSync(directory, uid, uid)
-    const reaper = new ProcessReaper({ graceSeconds: 0, identity: { uid, gid: uid } })
+    const filesPrefix = () => directory
+    const reaper = new ProcessReaper({ graceSeconds: 0, identity: { uid, gid: uid }, filesPrefix })
     const release = () => {
       reaper.close()
       removeAllOf(uid)
@@ -108,27 +110,44 @@ export class ExecutorUsers {
     return { id: uid, uid, directory, reaper, release }
   }
 
-  #lease(kind: 'user' | 'group'): Lease | undefined {
+  /** What workers have left that were killed, of users without a lease. */
+  #removeLeft(): void {
+    const { first, last } = this.#range
+    for (const uid of new Set(temporaryFiles().map((file) => file.uid ?? first))) {
+      const lock = uid > first && uid <= last ? lockOf('user', uid) : undefined
+      if (lock) removeAllOf(uid)
+      lock?.release()
+    }
+  }
+
+  #lease(kind: LeaseKind): Lease | undefined {
     const own = new Set([...(kind === 'user' ? this.#users : this.#groups).values()].map(({ id }) => id))
     for (let id = this.#range.first + 1; id <= this.#range.last; id += 1) {
-      const lock = own.has(id) ? undefined : lockFile(join(locksDirectory, `${kind}-${id}`), 0)
+      const lock = own.has(id) ? undefined : lockOf(kind, id)
       if (lock) return { id, ...lock }
     }
     return undefined
   }
 }
 
+type LeaseKind = 'user' | 'group'
+
+/** @returns undefined when a worker has it. */
+const lockOf = (kind: LeaseKind, id: number) => lockFile(join(locksDirectory, `${kind}-${id}`), 0)
+
 const roundsMax = 20
 
 /** Kills the user's processes, also those that fork meanwhile, and removes its temporary files. */
 function removeAllOf(uid: number): void {
   for (let round = 0; round < roundsMax && killAllOf(uid); round += 1);
-  for (const root of new Set([tmpdir(), '/tmp', '/var/tmp', '/dev/shm'])) {
-    for (const name of namesIn(root)) {
-      const path = join(root, name)
-      if (lstatSync(path, { throwIfNoEntry: false })?.uid === uid) rmSync(path, { recursive: true, force: true })
-    }
-  }
+  for (const file of temporaryFiles()) if (file.uid === uid) rmSync(file.path, { recursive: true, force: true })
+}
+
+/** With the user of each. */
+function temporaryFiles(): { path: string; uid: number | undefined }[] {
+  const roots = [...new Set([tmpdir(), '/tmp', '/var/tmp', '/dev/shm'])]
+  const paths = roots.flatMap((root) => namesIn(root).map((name) => join(root, name)))
+  return paths.map((path) => ({ path, uid: lstatSync(path, { throwIfNoEntry: false })?.uid }))
 }
 
 /** @returns whether there were any. */

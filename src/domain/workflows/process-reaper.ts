@@ -4,9 +4,11 @@
  * finds them by a variable that they inherit, which `/proc` shows.
  *
  * The search runs in a shell that outlives the worker and notices its end when their pipe closes. It uses 1 MB of memory.
+ * It also removes files of the processes, with no more rights than they have.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
 import { ownerLengthMax } from '../../storage/temporary-directory.ts'
 import type { Identity } from './executor-identity.ts'
 
@@ -31,8 +33,12 @@ sweep() {
   done 2>/dev/null
 }
 grace=$2
-while read -r mark; do
-  if [ "$mark" = close ]; then grace=0; else sweep "$mark"; fi
+while read -r command value; do
+  case $command in
+    kill) sweep "$value" ;;
+    remove) rm -rf "$value" ;;
+    close) grace=0 ;;
+  esac
 done
 sleep $grace
 sweep "$1"
@@ -51,15 +57,22 @@ export class ProcessReaper {
     this.#options = options
   }
 
-  /** A mark for one process and its descendants, to be set in its environment. */
-  mark(): Mark {
+  /**
+   * A mark for one process and its descendants, to be set in its environment.
+   *
+   * @param parent where the process has its own `TMPDIR`, which it creates; the process's user must own this directory.
+   */
+  mark(parent?: string): Mark {
     this.#startShell()
     this.#count += 1
     const value = `${this.#id}.${this.#count}.`
-    const kill = () => {
-      if (!this.#closed) this.#startShell().stdin?.write(`${variable}=${value}\n`)
+    const directory = parent === undefined ? undefined : join(parent, String(this.#count))
+    return {
+      reaperId: this.#id,
+      environment: { [variable]: value, ...(directory !== undefined && { TMPDIR: directory }) },
+      kill: () => this.#write(`kill ${variable}=${value}`),
+      removeFiles: () => this.#write(`remove ${directory}`),
     }
-    return { reaperId: this.#id, environment: { [variable]: value }, kill }
   }
 
   /** Kills all processes that are left. */
@@ -68,10 +81,14 @@ export class ProcessReaper {
     this.#shell?.stdin?.end('close\n')
   }
 
+  #write(line: string): void {
+    if (!this.#closed) this.#startShell().stdin?.write(`${line}\n`)
+  }
+
   #startShell(): ChildProcess {
     if (this.#shell) return this.#shell
     const { graceSeconds, identity, filesPrefix } = this.#options
-    const files = filesPrefix ? filesPrefix + this.#id : ''
+    const files = filesPrefix?.(this.#id) ?? ''
     const marks = `${variable}=${this.#id}.`
     const shell = spawn('/bin/sh', ['-c', script, 'sh', marks, String(graceSeconds), files], {
       ...identity,
@@ -98,8 +115,8 @@ interface ReaperOptions {
   graceSeconds: number
   /** That of the processes: without further capabilities, even root cannot read other users' environments. */
   identity?: Identity
-  /** Files whose paths begin with this and the reaper's id are removed with the processes. */
-  filesPrefix?: string
+  /** How paths of files begin that are removed after all processes; called with the first mark. */
+  filesPrefix?: (reaperId: string) => string
 }
 
 export interface Mark {
@@ -107,6 +124,8 @@ export interface Mark {
   environment: NodeJS.ProcessEnv
   /** Kills all processes that have inherited the mark. */
   kill(): void
+  /** Removes the `TMPDIR` of the process, after what `kill` has begun. */
+  removeFiles(): void
 }
 
 // Names how the process of an attempt ended: an exit, a signal, or V8's heap limit.

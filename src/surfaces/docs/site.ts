@@ -6,13 +6,14 @@
 import { execFile } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { stringify } from 'yaml'
 import { type Document, type MediaTypeObject, resolve, type Schema, walk } from '../../openapi/document.ts'
+import { createTemporaryDirectory } from '../../storage/temporary-directory.ts'
 import { type Addresses, type Contract, readContracts, samplesFor, withAddresses } from './contracts.ts'
 import { type Guide, readGuides } from './guides.ts'
 import { guidePage, notFoundPage, referenceTemplate, workflowPageTemplate } from './page-layout.ts'
@@ -177,7 +178,7 @@ const offline = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'tru
  */
 async function renderReference(contract: Contract, template: string): Promise<string> {
   // A directory without a redocly.yaml, whose settings would apply here too.
-  const directory = await mkdtemp(join(tmpdir(), 'reference-'))
+  const { path: directory, remove } = createTemporaryDirectory('docs')
   const file = (name: string) => join(directory, name)
   try {
     await writeFile(file('document.json'), JSON.stringify(documentForReaders(contract)))
@@ -187,7 +188,7 @@ async function renderReference(contract: Contract, template: string): Promise<st
     await promisify(execFile)(process.execPath, [redocly, ...args], { cwd: directory, env: environment })
     return await readFile(file('page.html'), 'utf8')
   } finally {
-    await rm(directory, { recursive: true })
+    remove()
   }
 }
 

@@ -50,7 +50,7 @@ export class BrowserHost {
   /** After the worker's death, the host process ends the browser and removes its files, which takes up to 2 s. */
   readonly #reaper = new ProcessReaper({
     graceSeconds: 5,
-    filesPrefix: join(rootOf('browser'), directoryPrefixes.browser),
+    filesPrefix: (id) => join(rootOf('browser'), directoryPrefixes.browser + id),
   })
   #users = 0
   #starting: Promise<Running> | undefined

@@ -1,5 +1,6 @@
 /** Records an attempt's browser, in the executor: a Playwright trace in parts, and the pages as they are at the end. */
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { BrowserContext, Locator, Page, Request, Response } from 'playwright-core'
@@ -155,17 +156,15 @@ export class EvidenceRecorder {
   async #endPart(): Promise<void> {
     if (!this.#isRecording) return
     this.#isRecording = false
-    // Loaded here: few attempts need it.
-    const { createTemporaryDirectory } = await import('../../storage/temporary-directory.ts')
-    const directory = createTemporaryDirectory('trace', String(process.pid))
+    const directory = await mkdtemp(join(tmpdir(), 'trace-'))
     try {
-      const path = join(directory.path, 'trace.zip')
+      const path = join(directory, 'trace.zip')
       await this.#stop({ path })
       const file = await open(path)
       this.#parts.push({ file, bytes: (await file.stat()).size })
     } finally {
-      // The open file remains readable. When this process is killed before, the next directory's creation removes this one.
-      await directory.remove()
+      // The open file remains readable.
+      await rm(directory, { recursive: true })
     }
     const sum = () => this.#parts.reduce((total, { bytes }) => total + bytes, 0)
     while (this.#parts.length > 1 && sum() > traceBytesMax) await this.#parts.shift()?.file.close()

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex, Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { executorEnvironment } from '../../config/config.ts'
+import { temporaryParentOf } from '../../domain/deployments/deployment-files.ts'
 import { readLines } from '../../domain/workflows/bounded-lines.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
 import type { ExecutorUsers } from '../../domain/workflows/executor-users.ts'
@@ -51,8 +52,8 @@ export interface ExecutorOptions {
   identity?: Identity
   /** If each account has its own user. There is no spare process then: a process cannot change its user. */
   users?: ExecutorUsers | undefined
-  /** Variables in addition to those that all executors have. */
-  environment?: NodeJS.ProcessEnv
+  /** Where executors have their `TMPDIR`, if not beside their deployment. */
+  temporaryParent?: string
 }
 
 const memoryCheckMilliseconds = 500
@@ -83,14 +84,14 @@ export class ExecutorProcess {
   #endedAt = 0
 
   constructor(options: ExecutorOptions, { directory, modules, usesBrowser }: ModulesToLoad, reaper: ProcessReaper) {
-    const { memoryMegabytesMax, loadSecondsMax, identity, environment } = options
+    const { memoryMegabytesMax, loadSecondsMax, identity, temporaryParent = temporaryParentOf(directory) } = options
     const module = fileURLToPath(new URL('./executor.ts', import.meta.url))
-    this.#mark = reaper.mark()
+    this.#mark = reaper.mark(temporaryParent)
     this.#memoryMegabytesMax = memoryMegabytesMax
     const parameters = usesBrowser ? [module, directory, 'browser'] : [module, directory]
     this.#child = spawn(process.execPath, [`--max-old-space-size=${memoryMegabytesMax}`, ...parameters], {
       ...identity,
-      env: { ...executorEnvironment(process.env), ...environment, ...this.#mark.environment },
+      env: { ...executorEnvironment(process.env), ...this.#mark.environment },
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       detached: true,
     })
@@ -206,6 +207,7 @@ export class ExecutorProcess {
       this.#child.once('error', reject)
       this.#child.once('exit', () => {
         this.#killDescendants()
+        this.#mark.removeFiles()
         this.#hasEnded = true
         this.#endedAt = performance.now()
         const destroyStreams = () => {

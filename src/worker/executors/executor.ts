@@ -1,8 +1,9 @@
 /** The executor process: loads workflows of one deployment and executes one attempt at a time, isolated from the worker. */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { flushCompileCache, SourceMap } from 'node:module'
 import { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -127,6 +128,7 @@ async function main(): Promise<void> {
   logConsole()
   // Node opens these lazily. Opened by an attempt, they would count as resources that it leaked.
   void [process.stdout, process.stderr]
+  mkdirSync(tmpdir(), { recursive: true, mode: 0o700 })
   mapStacks(directory)
   // Node writes its compile cache at a normal exit, which this process never has. Before it has compiled modules of the
   // deployment, whose directory is another one after each start of the worker: their entries would accumulate.

@@ -77,7 +77,11 @@ export class Executors {
     this.#options = options
     this.#size = size
     this.#log = log
-    this.#reaper = new ProcessReaper({ graceSeconds: 0, identity: options.identity })
+    this.#reaper = new ProcessReaper({
+      graceSeconds: 0,
+      identity: options.identity,
+      filesPrefix: () => deployments.filesPrefix,
+    })
   }
 
   /** Resolves when executors of what is current are being started. @param onChange called when that changes. */
@@ -248,7 +252,7 @@ export class Executors {
     const user = users.user(accountId, hasProcesses)
     if (!user) throw new DeploymentUnavailable("All users of EXECUTOR_UIDS on the worker's machine are in use.")
     const identity = { uid: user.uid, gid: statSync(directory).gid }
-    const options = { ...this.#options, identity, environment: { TMPDIR: user.directory } }
+    const options = { ...this.#options, identity, temporaryParent: user.directory }
     return { options, reaper: user.reaper, accountId }
   }
 

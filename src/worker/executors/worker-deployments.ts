@@ -67,6 +67,10 @@ export class WorkerDeployments {
     return this.#options.deployments.currentIds[0]
   }
 
+  get filesPrefix(): string {
+    return this.#files.filesPrefix
+  }
+
   /** Stops following what is current. */
   drain(): void {
     this.#unsubscribe()

@@ -1,10 +1,10 @@
 /** Bundles the module of a workflow as a deployment does, and loads the bundle into the process of the test. */
-import { rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { bundleDirectory } from '../../domain/deployments/bundle.ts'
 import { DeploymentFiles } from '../../domain/deployments/deployment-files.ts'
 import type { WorkflowDefinition } from '../../domain/workflows/define-workflow.ts'
+import { ProcessReaper } from '../../domain/workflows/process-reaper.ts'
 
 type Definition = WorkflowDefinition<object, object, true>
 
@@ -12,8 +12,8 @@ type Definition = WorkflowDefinition<object, object, true>
 const loaded = new Map<string, Promise<Definition>>()
 
 const files = new DeploymentFiles(undefined, 'build')
-/** The directory of all bundles. */
-let root: string | undefined
+/** Files stay until the end of this process: packages that the deployment carries may read theirs at any time. */
+const reaper = new ProcessReaper({ graceSeconds: 0, filesPrefix: () => files.filesPrefix })
 
 /** @throws {WorkflowError} as a deployment does. */
 export function loadBundle(module: string | URL): Promise<Definition> {
@@ -29,9 +29,8 @@ async function bundleAndLoad(path: string): Promise<Definition> {
   })
   const { content, modules } = await bundleDirectory(dirname(path), [path])
   const directory = await files.write('bundle', content, [dirname(path)])
-  if (root === undefined) process.once('exit', () => rmSync(dirname(directory), { recursive: true, force: true }))
-  // Until the end: packages that the deployment carries may read their files at any time.
-  root = dirname(directory)
+  // Starts the shell that removes the files after this process.
+  reaper.mark()
   const url = pathToFileURL(join(directory, modules[0]?.path ?? '')).href
   return (await import(/* @vite-ignore */ url)).default
 }

@@ -1,7 +1,7 @@
 /** Runs each workflow of a snapshot once, with its first example, before the snapshot is deployed. */
 import { fileURLToPath } from 'node:url'
 import { runStep } from '../../domain/deployments/build-snapshot.ts'
-import { DeploymentFiles } from '../../domain/deployments/deployment-files.ts'
+import { DeploymentFiles, temporaryParentOf } from '../../domain/deployments/deployment-files.ts'
 import type { DeployedWorkflow, Snapshot } from '../../domain/deployments/snapshot.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
 import { type Mark, ProcessReaper } from '../../domain/workflows/process-reaper.ts'
@@ -22,11 +22,11 @@ const overheadSeconds = 60
  */
 export async function* tryExamples(snapshot: Snapshot, directory: string, identity: Identity): AsyncGenerator<Trial> {
   const files = new DeploymentFiles(identity, 'build')
-  const reaper = new ProcessReaper({ graceSeconds: 0, identity })
+  const reaper = new ProcessReaper({ graceSeconds: 0, identity, filesPrefix: () => files.filesPrefix })
   try {
     const target = await files.write('snapshot', snapshot, [directory])
     for (const workflow of snapshot.workflows) {
-      yield { workflow, failure: await findFailure(workflow, target, identity, reaper.mark()) }
+      yield { workflow, failure: await findFailure(workflow, target, identity, reaper.mark(temporaryParentOf(target))) }
     }
   } finally {
     reaper.close()

@@ -1,5 +1,7 @@
 /** The process that runs a workflow of a snapshot once. Arguments: the step, the directory and the module. */
+import { mkdirSync } from 'node:fs'
 import { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
@@ -7,6 +9,8 @@ import { type Message, messageStream } from '../../domain/deployments/build-proc
 import { runWorkflow } from './run-workflow.ts'
 
 const [, directory = '', module = ''] = process.argv.slice(2)
+
+mkdirSync(tmpdir(), { recursive: true, mode: 0o700 })
 
 async function findFailure(): Promise<string | null> {
   const variables = JSON.parse(await text(process.stdin))
