@@ -5,6 +5,7 @@ import { type BenchOptions, options, parseOptions } from './bench-options.ts'
 import { browser } from './browser.ts'
 import { deploying } from './deploying.ts'
 import { print } from './figures.ts'
+import { idle } from './idle.ts'
 import { comparePeers } from './peers.ts'
 import { queueing } from './queueing.ts'
 import { reading } from './reading.ts'
@@ -30,6 +31,7 @@ const defaultBenchmarks: Record<string, Benchmark> = {
 }
 /** These take up to half an hour, and gigabytes of disk or packages of their own, so they run only when named. */
 const longBenchmarks: Record<string, Benchmark> = {
+  idle,
   peers: comparePeers,
   reading,
   scaling,

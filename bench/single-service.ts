@@ -64,9 +64,14 @@ export interface Memory {
   proportionalKilobytes: number
 }
 
-/** Returns the memory of the process and its descendants after five idle seconds. Resident memory includes shared memory each time. */
+/** Returns the memory of the process and its descendants after five idle seconds. */
 export async function measureIdleMemory(root: number): Promise<Memory[]> {
   await delay(5000)
+  return measureMemory(root)
+}
+
+/** Returns the memory of the process and its descendants. Resident memory includes shared memory each time. */
+export function measureMemory(root: number): Memory[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   const parents = new Map(pids.map((pid) => [Number(pid), findParent(pid)]))
   const isIncluded = (pid: number): boolean => pid === root || (parents.has(pid) && isIncluded(parents.get(pid) ?? 0))
