@@ -179,6 +179,15 @@ describe('a form', () => {
     })
   })
 
+  test('keeps the exact value of a field that was left as it is, also as browsers shorten it', () => {
+    const at = '2024-01-01T01:00:00+01:00'
+    const fields = variableFields(object({ at: { type: 'string', format: 'date-time' } }))
+    const sent = (text: string) => toVariables(fields, readFormValues(fields, formOf({ at: text })), { at })
+    expect(sent('2024-01-01T00:00:00')).toEqual({ at })
+    expect(sent('2024-01-01T00:00')).toEqual({ at })
+    expect(sent('2024-01-01T01:00')).toEqual({ at: '2024-01-01T01:00:00Z' })
+  })
+
   test('uses the kept value for an empty field only', () => {
     const fields = variableFields(object({ token: { type: 'string', writeOnly: true } }, { required: ['token'] }))
     const sent = (text: string) => toVariables(fields, readFormValues(fields, formOf({ token: text })), { token: mask })

@@ -2,7 +2,7 @@
 import { v7 as uuid } from 'uuid'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type DashboardService, type SignedInUser, signIn, startDashboardService } from '../support/dashboard.ts'
-import { fieldError, find, inputValue, type Markup, pageText } from '../support/html.ts'
+import { control, fieldError, find, inputValue, linkPaths, type Markup, pageText } from '../support/html.ts'
 
 let dashboard: DashboardService
 
@@ -192,4 +192,71 @@ test('a variable left at its default is not stored, so that each run gets the de
   expect(await stored(inputValue(shown, 'variable-how') ?? '')).toMatch(/Variables \{\}/)
   expect(inputValue(shown, 'variable-how')).toBe('"throw"')
   expect(await stored('"deep"')).toMatch(/"how": "deep"/)
+})
+
+/** Submits the edit form as a browser without scripts does, with some fields changed. */
+async function edit({ visitor }: SignedInUser, path: string, changes: Record<string, string> = {}, query = '') {
+  const button = find(await visitor.get(`${path}/edit${query}`)).getByRole<HTMLButtonElement>('button', {
+    name: 'Save changes',
+  })
+  const fields = new (button.ownerDocument.defaultView as typeof globalThis).FormData(button.form ?? undefined)
+  for (const [name, value] of Object.entries(changes)) {
+    expect(fields.has(name)).toBe(true)
+    fields.set(name, value)
+  }
+  return visitor.post(`${path}/edit`, Object.fromEntries(fields) as Record<string, string>)
+}
+
+const shownVariables = async (user: SignedInUser, path: string) => {
+  const text = find(await user.visitor.get(path)).getByLabelText('Variables').textContent
+  return JSON.parse(text ?? '')
+}
+
+test('the edit form has a field for each variable, filled in, and one for all of them on request', async () => {
+  const ada = await signIn(dashboard)
+  const stored = { name: 'Ada', times: 2, tags: ['a', 'b'], address: { city: 'Bern' } }
+  const { path } = await create(ada, { variables: JSON.stringify(stored) })
+  const form = await ada.visitor.get(`${path}/edit`)
+  const [required, folded] = [control(form, 'variable-name'), control(form, 'variable-times')]
+  expect([required?.value, folded?.value, inputValue(form, 'variable-tags')]).toEqual(['Ada', '2', 'a\nb'])
+  expect([required?.closest('details'), folded?.closest('details')?.open]).toEqual([null, true])
+  expect(linkPaths(form, 'Edit as JSON')).toEqual([`${path}/edit?as=json`])
+  const json = await ada.visitor.get(`${path}/edit?as=json`)
+  expect(JSON.parse(inputValue(json, 'variables') ?? '')).toEqual(stored)
+  expect(linkPaths(json, 'Edit as fields')).toEqual([`${path}/edit`])
+  expect((await edit(ada, path, { 'variable-name': 'Eve', 'variable-times': '' })).status).toBe(303)
+  const { times: _, ...others } = stored
+  expect(await shownVariables(ada, path)).toEqual({ ...others, name: 'Eve' })
+  expect((await edit(ada, path, { variables: '{"name": "Lin"}' }, '?as=json')).status).toBe(303)
+  expect(await shownVariables(ada, path)).toEqual({ name: 'Lin' })
+})
+
+test('an edited schedule keeps its secrets, unless other variables change: then they are entered again', async () => {
+  const ada = await signIn(dashboard)
+  const { path } = await create(ada, { variables: '{"name": "Ada", "token": "canary-4711"}' })
+  const stored = { name: 'Ada', token: '********' }
+  for (const query of ['', '?as=json']) {
+    expect((await edit(ada, path, { name: `Renamed${query}` }, query)).status).toBe(303)
+    expect(await shownVariables(ada, path)).toEqual(stored)
+  }
+  const refused = await edit(ada, path, { 'variable-name': 'Eve' })
+  expect(refused.status).toBe(400)
+  expect(fieldError(refused, 'variable-token')).toMatch(/entered again, because other variables have changed/)
+  expect(inputValue(refused, 'variable-name')).toBe('Eve')
+  const invalid = await edit(ada, path, { 'variable-token': 'canary-1138', cron: '0 25 * * *' })
+  expect(invalid.text).not.toContain('canary')
+  expect(fieldError(invalid, 'variable-token')).toMatch(/^Enter secrets again/)
+  expect((await edit(ada, path, { 'variable-name': 'Eve', 'variable-token': 'canary-1138' })).status).toBe(303)
+  expect(await shownVariables(ada, path)).toEqual({ ...stored, name: 'Eve' })
+})
+
+test('a default that the schedule does not have is shown in its edit form, and not stored', async () => {
+  const ada = await signIn(dashboard)
+  const { path } = await create(ada, { workflowId: 'misreport', variables: '{}' })
+  expect(inputValue(await ada.visitor.get(`${path}/edit`), 'variable-how')).toBe('"throw"')
+  expect((await edit(ada, path)).status).toBe(303)
+  expect(await shownVariables(ada, path)).toEqual({})
+  const explicit = await create(ada, { workflowId: 'misreport', variables: '{"how": "throw"}' })
+  expect((await edit(ada, explicit.path)).status).toBe(303)
+  expect(await shownVariables(ada, explicit.path)).toEqual({ how: 'throw' })
 })

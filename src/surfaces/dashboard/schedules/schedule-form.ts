@@ -5,10 +5,8 @@ import type { OverlapPolicy, Schedule, ScheduleError, ScheduleOptions } from '..
 import type { ScheduleChange } from '../../../domain/schedules/schedule-request.ts'
 import type { MissedPolicy } from '../../../domain/schedules/schedule-times.ts'
 import type { GivenTiming } from '../../../domain/schedules/schedules.ts'
-import { isObject } from '../../../domain/workflows/example-values.ts'
 import { type Document, resolve } from '../../../openapi/document.ts'
 import { executionContract } from '../../../openapi/served-documents.ts'
-import { parseVariables } from '../workflows/json-input.ts'
 import {
   isPersistContext,
   parseOptions as parseTexts,
@@ -25,7 +23,6 @@ export const textOptions = textOptionNames.filter((name) => name !== 'delaySecon
 export interface ScheduleForm extends Record<(typeof textOptions)[number], string> {
   name: string
   workflowId: string
-  variables: string
   cron: string
   timeZone: string
   intervalSeconds: string
@@ -59,7 +56,6 @@ export const overlapPolicies = schema<PolicySchema<OverlapPolicy>>('OverlapPolic
 export const emptyForm: ScheduleForm = {
   name: '',
   workflowId: '',
-  variables: '{}',
   cron: '',
   timeZone: 'UTC',
   intervalSeconds: '',
@@ -74,7 +70,6 @@ export function toForm(schedule: Schedule): ScheduleForm {
   return {
     name: schedule.name ?? '',
     workflowId: schedule.workflowId,
-    variables: JSON.stringify(schedule.variables, null, 2),
     cron: schedule.cron ?? '',
     timeZone: schedule.timeZone ?? 'UTC',
     intervalSeconds: schedule.intervalSeconds === null ? '' : String(schedule.intervalSeconds),
@@ -135,13 +130,8 @@ export function parseTiming(form: TimingForm): { given: GivenTiming } | { errors
   return { errors: { intervalSeconds: `Enter a whole number from ${minimum} to ${maximum}.` } }
 }
 
-type Parsed = { given: ScheduleChange & { variables: Record<string, unknown> } } | { errors: FormErrors }
-
-export function parseForm(form: ScheduleForm): Parsed {
+export function parseForm(form: ScheduleForm): { given: ScheduleChange } | { errors: FormErrors } {
   const errors: FormErrors = {}
-  const variables = parseVariables(form.variables)
-  if ('errors' in variables) errors.variables = describe(variables.errors)
-  else if (!isObject(variables.value)) errors.variables = 'Enter a JSON object.'
   if (form.name !== '' && !isText(form.name, nameSchema))
     errors.name = `Enter at most ${nameSchema.maxLength} characters.`
   const timing = parseTiming(form)
@@ -151,21 +141,19 @@ export function parseForm(form: ScheduleForm): Parsed {
   if (!missed) errors.missed = 'Choose one of the listed values.'
   if (!overlap) errors.overlap = 'Choose one of the listed values.'
   const options = parseOptions(form, errors)
-  if (Object.keys(errors).length > 0 || 'errors' in variables || 'errors' in timing) return { errors }
-  const values = variables.value as Record<string, unknown>
-  return { given: { ...timing.given, name: form.name || null, variables: values, missed, overlap, ...options } }
+  if (Object.keys(errors).length > 0 || 'errors' in timing) return { errors }
+  return { given: { ...timing.given, name: form.name || null, missed, overlap, ...options } }
 }
 
 /** Shows each error of the domain at its field. */
 export function toFormErrors(errors: readonly ScheduleError[]): FormErrors {
   const result: FormErrors = {}
   for (const [member, ofMember] of Map.groupBy(errors, ({ pointer }) => pointer.split('/')[1] ?? '')) {
-    const field = member === 'variableData' ? 'variables' : member
-    const isField = Object.hasOwn(emptyForm, field)
+    const isField = Object.hasOwn(emptyForm, member)
     const shown = isField
       ? ofMember.map(({ pointer, detail }) => ({ pointer: pointer.slice(member.length + 1), detail }))
       : ofMember
-    result[isField ? (field as keyof ScheduleForm) : 'form'] = describe(shown)
+    result[isField ? (member as keyof ScheduleForm) : 'form'] = describe(shown)
   }
   return result
 }

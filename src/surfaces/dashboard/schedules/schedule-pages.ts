@@ -11,7 +11,9 @@ import type {
   ScheduleError,
   SkipReason,
 } from '../../../domain/schedules/schedule.ts'
+import type { ScheduleChange } from '../../../domain/schedules/schedule-request.ts'
 import type { MissedPolicy } from '../../../domain/schedules/schedule-times.ts'
+import type { Members } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { parseId } from '../../../storage/statement-values.ts'
 import type { Dependencies } from '../dependencies.ts'
@@ -27,20 +29,24 @@ import {
   heading,
   html,
   inputField,
-  labelledField,
   nothing,
   notice,
   selectField,
   table,
-  textArea,
 } from '../html.ts'
 import { formId, orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
 import { type QueuerLabel, readQueuerLabels, runLink } from '../runs/run-labels.ts'
 import { renderRunTable } from '../runs/run-table.ts'
-import { toVariables } from '../workflows/form-values.ts'
-import { findSecretPlaces, hiddenSecret, hideSecrets } from '../workflows/json-input.ts'
-import { newQueueForm, type QueueForm, readQueueForm, withErrors, withoutSecrets } from '../workflows/queue-form.ts'
-import { renderFields } from '../workflows/queue-form-template.ts'
+import { formatErrors } from '../workflows/form-values.ts'
+import {
+  newVariablesForm,
+  parseForm as parseVariablesForm,
+  readVariablesForm,
+  type VariablesForm,
+  withErrors,
+  withoutSecrets,
+} from '../workflows/queue-form.ts'
+import { renderVariables } from '../workflows/queue-form-template.ts'
 import {
   isPersistContext,
   optionFacts,
@@ -80,9 +86,8 @@ export const showNewSchedule: PageHandler = async (request, deps) => {
   const { account, query } = request
   const current = deps.workflows.current(account.id)
   const workflow = current.get(query.get('workflowId') ?? '') ?? current.list()[0]
-  const entered = workflow && newQueueForm(workflow, undefined, query.get('as') === 'json')
-  const form = { ...emptyForm, workflowId: workflow?.id ?? '', variables: entered?.json.text ?? emptyForm.variables }
-  return formPage(request, deps, { id: uuid(), form, entered, errors: {} })
+  const entered = newVariables(workflow, undefined, query.get('as') === 'json')
+  return formPage(request, deps, { id: uuid(), form: { ...emptyForm, workflowId: workflow?.id ?? '' }, entered })
 }
 
 export const createSchedule: PageHandler = async (request, deps) => {
@@ -90,70 +95,90 @@ export const createSchedule: PageHandler = async (request, deps) => {
   const given = formId(fields)
   // Other versions of UUIDs are not found again.
   const id = parseId(given) ?? uuid()
-  const { form, entered } = readNewSchedule(request, deps)
-  const parsed = parseForm(form)
-  const isInvalid = [...(entered?.values.values() ?? [])].some(({ error }) => error !== undefined)
-  if ('errors' in parsed || isInvalid) {
-    return formPage(request, deps, { id, form, entered, errors: 'errors' in parsed ? parsed.errors : {} }, 400)
-  }
-  const wanted = { ...parsed.given, workflowId: form.workflowId }
-  const created = await deps.schedules.create(account.id, wanted, actor, id)
+  const { given: wanted, ...submitted } = readForm(request, deps)
+  if (!wanted) return formPage(request, deps, { id, ...submitted }, 400)
+  const { workflowId } = submitted.form
+  const created = await deps.schedules.create(account.id, { ...wanted, workflowId }, actor, id)
   switch (created.kind) {
     case 'created':
       return { location: `${schedulePath(created.schedule)}?done=created` }
-    case 'invalid': {
-      const { refused, errors } = assignVariableErrors(entered, created.errors)
-      return formPage(request, deps, { id, form, entered: refused, errors: toFormErrors(errors) }, 400)
-    }
+    case 'invalid':
+      return formPage(request, deps, { id, ...withRefusal(submitted, created.errors) }, 400)
     case 'tooManySchedules': {
       const text = `This account has ${created.schedulesMax} schedules. Delete one to create another.`
-      return formPage(request, deps, { id, form, entered, errors: { form: text } }, 409)
+      return formPage(request, deps, { id, ...submitted, errors: { form: text } }, 409)
     }
   }
-}
-
-/** The variables are entered in one field each, unless the form sends them as JSON. */
-function readNewSchedule({ account, form: fields }: PageRequest, { workflows }: Dependencies) {
-  const form = submittedForm(fields)
-  const workflow = workflows.current(account.id).get(form.workflowId)
-  if (!workflow) return { form, entered: undefined }
-  if (fields.has('variables')) return { form, entered: readQueueForm(workflow, undefined, 'json', fields) }
-  const entered = readQueueForm(workflow, undefined, 'fields', fields)
-  const variables = toVariables(entered.fields, entered.values, {})
-  // Each run is to get the default of its deployment.
-  for (const { name, default: value } of entered.fields) {
-    if (value !== undefined && JSON.stringify(variables[name]) === JSON.stringify(value)) delete variables[name]
-  }
-  return { form: { ...form, variables: JSON.stringify(variables) }, entered }
-}
-
-/** Assigns errors of variables to their fields; returns the others. */
-function assignVariableErrors(entered: QueueForm | undefined, all: readonly ScheduleError[]) {
-  if (entered?.mode !== 'fields') return { refused: entered, errors: all }
-  const isOfField = ({ pointer }: ScheduleError) => pointer.startsWith('/variableData/')
-  const ofFields = all
-    .filter(isOfField)
-    .map((error) => ({ ...error, pointer: error.pointer.slice('/variableData'.length) }))
-  const refused = withErrors(entered, ofFields)
-  const rest = refused.errors.map((error) => ({ ...error, pointer: `/variableData${error.pointer}` }))
-  return { refused, errors: [...all.filter((error) => !isOfField(error)), ...rest] }
 }
 
 export const showScheduleChange: PageHandler = async (request, deps) => {
   const schedule = await findSchedule(request, deps)
-  return formPage(request, deps, { schedule, form: toForm(schedule), errors: {} })
+  const workflow = deps.workflows.current(request.account.id).get(schedule.workflowId)
+  const entered = newVariables(workflow, schedule, request.query.get('as') === 'json')
+  return formPage(request, deps, { schedule, form: toForm(schedule), entered })
 }
 
 export const changeSchedule: PageHandler = async (request, deps) => {
   const schedule = await findSchedule(request, deps)
-  const form = { ...submittedForm(request.form), workflowId: schedule.workflowId }
-  const parsed = parseForm(form)
-  if ('errors' in parsed) return formPage(request, deps, { schedule, form, errors: parsed.errors }, 400)
-  const updated = orNotFound(await deps.schedules.update(request.account.id, schedule.id, parsed.given, request.actor))
+  const { given, ...submitted } = readForm(request, deps, schedule)
+  if (!given) return formPage(request, deps, { schedule, ...submitted }, 400)
+  const updated = orNotFound(await deps.schedules.update(request.account.id, schedule.id, given, request.actor))
   if ('errors' in updated) {
-    return formPage(request, deps, { schedule, form, errors: toFormErrors(updated.errors) }, 400)
+    return formPage(request, deps, { schedule, ...withRefusal(submitted, updated.errors) }, 400)
   }
   return { location: `${schedulePath(schedule)}?done=changed` }
+}
+
+interface EnteredForm {
+  form: ScheduleForm
+  entered: VariablesForm
+  errors?: FormErrors
+}
+
+/** The variables of a schedule whose workflow is no longer deployed are shown as JSON: without a schema. */
+function newVariables(workflow: Workflow | undefined, schedule: Schedule | undefined, wantsJson: boolean) {
+  const earlier = schedule && ({ variables: schedule.variables, owner: 'schedule' } as const)
+  return newVariablesForm(workflow?.variables ?? {}, wantsJson, earlier)
+}
+
+/** The submitted form, and what it asks for unless a field is invalid. */
+function readForm(
+  { account, form: fields }: PageRequest,
+  { workflows }: Dependencies,
+  schedule?: Schedule,
+): EnteredForm & { given?: GivenSchedule } {
+  const submitted = submittedForm(fields)
+  const form = schedule ? { ...submitted, workflowId: schedule.workflowId } : submitted
+  const workflow = workflows.current(account.id).get(form.workflowId)
+  const fresh = newVariables(workflow, schedule, false)
+  const entered = readVariablesForm(fresh, fields.has('variables') ? 'json' : 'fields', fields)
+  const variables = parseVariablesForm(entered)
+  const others = parseForm(form)
+  const errors = 'errors' in others ? others.errors : {}
+  // Without a schema, any text may be a secret: the stored variables are shown again.
+  const shown = workflow ? withoutSecrets('invalid' in variables ? variables.invalid : entered) : fresh
+  if ('errors' in others || 'invalid' in variables) return { form, entered: shown, errors }
+  if (entered.mode === 'fields') removeDefaults(variables.value, entered)
+  return { form, entered: shown, given: { ...others.given, variables: variables.value } }
+}
+
+type GivenSchedule = ScheduleChange & { variables: Members }
+
+/** Each run is to get the default of its deployment, unless the schedule was given the same value. */
+function removeDefaults(variables: Members, { fields, earlier }: VariablesForm): void {
+  for (const { name, default: value } of fields) {
+    if (value === undefined || Object.hasOwn(earlier?.variables ?? {}, name)) continue
+    if (JSON.stringify(variables[name]) === JSON.stringify(value)) delete variables[name]
+  }
+}
+
+/** Shows errors of variables at their fields. */
+function withRefusal({ form, entered }: EnteredForm, refused: readonly ScheduleError[]): EnteredForm {
+  const { variables = [], others = [] } = Object.groupBy(refused, ({ pointer }) =>
+    pointer.startsWith('/variableData') ? 'variables' : 'others',
+  )
+  const errors = variables.map(({ pointer, detail }) => ({ pointer: pointer.slice('/variableData'.length), detail }))
+  return { form, entered: withErrors(entered, errors), errors: toFormErrors(others) }
 }
 
 export const setPaused: PageHandler = async (request, deps) => {
@@ -223,31 +248,19 @@ export const deleteSchedule: PageHandler = async ({ account, params, actor }, { 
   return { location: '/schedules?done=deleted' }
 }
 
-interface ShownForm {
+/** @property id of a new schedule, so that submitting its form twice creates one. */
+interface ShownForm extends EnteredForm {
   schedule?: Schedule
   id?: string
-  form: ScheduleForm
-  /** The variables of a new schedule. */
-  entered?: QueueForm | undefined
-  errors: FormErrors
 }
 
 async function formPage(request: PageRequest, deps: Dependencies, shown: ShownForm, status = 200): Promise<Page> {
-  const current = deps.workflows.current(request.account.id)
-  const workflow = current.get(shown.form.workflowId)
-  // Secrets that were entered are not shown again.
-  const stored = shown.schedule ? toForm(shown.schedule).variables : emptyForm.variables
-  const variables = workflow ? hideSecrets(shown.form.variables, findSecretPlaces(workflow.variables)) : stored
-  const isHidden = variables === undefined || variables.includes(hiddenSecret)
-  const form = { ...shown.form, variables: variables ?? '' }
-  const errors = { ...shown.errors }
-  if (isHidden && shown.entered?.mode !== 'fields' && !errors.variables) errors.variables = 'Enter the secrets again.'
-  const title = shown.schedule ? 'Edit schedule' : 'Create schedule'
+  const { form, schedule } = shown
+  const workflows = deps.workflows.current(request.account.id).list()
   const contexts = await listSelectableContexts(request, deps, form.browserContextId)
-  const times = renderNextTimes(form, deps, shown.schedule)
-  const entered = shown.entered && withoutSecrets(shown.entered)
-  const page = { ...shown, entered, workflows: current.list(), contexts, form, errors, times }
-  return scheduleTab(title, renderScheduleForm(page), status)
+  const times = renderNextTimes(form, deps, schedule)
+  const title = schedule ? 'Edit schedule' : 'Create schedule'
+  return scheduleTab(title, renderScheduleForm({ ...shown, workflows, contexts, times }), status)
 }
 
 async function findSchedule({ account, params }: PageRequest, { schedules }: Dependencies): Promise<Schedule> {
@@ -373,35 +386,31 @@ function renderActions(schedule: Schedule): Html {
 
 // Templates of the forms of schedules.
 
-interface ScheduleFormPage {
-  /** `undefined` for a new schedule. */
-  schedule?: Schedule | undefined
-  /** The id of a new schedule, so that submitting the form twice creates one. */
-  id?: string
+interface ScheduleFormPage extends ShownForm {
   workflows: Workflow[]
   /** Browser contexts to choose from. */
   contexts: readonly BrowserContext[]
-  form: ScheduleForm
-  entered?: QueueForm | undefined
-  errors: FormErrors
   /** The field with the next times. */
   times: Html
 }
 
 function renderScheduleForm(page: ScheduleFormPage): Html {
-  const { schedule, id = '', contexts, form, errors, times } = page
+  const { schedule, id = '', contexts, form, entered, errors = {}, times } = page
+  const general = [...(errors.form ? [errors.form] : []), ...entered.errors.map((error) => formatErrors([error]))]
   const back = schedule ? schedulePath(schedule) : '/schedules'
   const title = schedule ? 'Edit schedule' : 'Create schedule'
   const workflow = schedule
     ? html`<p>Workflow: <code>${schedule.workflowId}</code></p>`
     : html`<input type="hidden" name="id" value="${id}" /><input type="hidden" name="workflowId" value="${form.workflowId}" />`
   return html`${backLink(back, schedule ? scheduleTitle(schedule) : 'Schedules')} ${heading(title)}
-    ${errors.form ? notice('bad', errors.form) : nothing}
+    ${general.length > 0 ? notice('bad', general.join(' ')) : nothing}
     ${schedule ? nothing : renderWorkflowChoice(page)}
     <form method="post" ${schedule ? nothing : html`action="/schedules/new"`} class="card">
       ${workflow}
       ${inputField({ name: 'name', label: 'Name', value: form.name, error: errors.name, maxlength: 100, hint: 'Optional.' })}
-      ${renderVariables(page)}
+      <div class="form-head"><h2>Variables</h2>${renderModeLink(page)}</div>
+      ${renderVariables(entered)}
+      <h2>Times</h2>
       ${inputField({ name: 'cron', label: 'Cron expression', value: form.cron, error: errors.cron, maxlength: 256, hint: 'Minute, hour, day of the month, month, day of the week, such as 0 7 * * MON-FRI.' })}
       ${inputField({ name: 'timeZone', label: 'Time zone', value: form.timeZone, error: errors.timeZone, maxlength: 64, hint: 'Of the cron expression, such as Europe/Berlin.' })}
       ${inputField({ name: 'intervalSeconds', label: 'Or an interval, in seconds', value: form.intervalSeconds, error: errors.intervalSeconds, inputmode: 'numeric' })}
@@ -414,7 +423,7 @@ function renderScheduleForm(page: ScheduleFormPage): Html {
 }
 
 /** Another workflow has other variables: its form is another page. */
-function renderWorkflowChoice({ workflows, form, errors }: ScheduleFormPage): Html {
+function renderWorkflowChoice({ workflows, form, errors = {} }: ScheduleFormPage): Html {
   const options = workflows.map((workflow) => ({ value: workflow.id, title: workflow.title ?? workflow.id }))
   return html`<form method="get" action="/schedules/new" class="card" data-submit-on-change>
     ${selectField({ name: 'workflowId', label: 'Workflow', value: form.workflowId, options, error: errors.workflowId })}
@@ -422,20 +431,13 @@ function renderWorkflowChoice({ workflows, form, errors }: ScheduleFormPage): Ht
   </form>`
 }
 
-function renderVariables({ schedule, entered, form, errors }: ScheduleFormPage): Html {
-  const isFields = entered?.mode === 'fields'
-  const query = new URLSearchParams({ workflowId: form.workflowId, ...(isFields && { as: 'json' }) })
-  const link = html`<p><a href="/schedules/new?${query}">${isFields ? 'Edit as JSON' : 'Edit as fields'}</a></p>`
-  const modeLink = entered && !entered.jsonOnly ? link : nothing
-  if (isFields)
-    return html`${errors.variables ? notice('bad', errors.variables) : nothing} ${renderFields(entered)} ${modeLink}`
-  const field = {
-    name: 'variables',
-    label: 'Variables, as JSON',
-    hint: schedule ? 'Secrets are kept if you change nothing here. Otherwise enter them again.' : undefined,
-    error: errors.variables,
-  }
-  return html`${labelledField(field, (common) => textArea(common, form.variables, 6))} ${modeLink}`
+/** Switches between fields and JSON. What was entered is lost. */
+function renderModeLink({ schedule, form: { workflowId }, entered: { mode, jsonOnly } }: ScheduleFormPage): Html | '' {
+  if (jsonOnly) return nothing
+  const query = new URLSearchParams({ ...(!schedule && { workflowId }), ...(mode === 'fields' && { as: 'json' }) })
+  const path = schedule ? `${schedulePath(schedule)}/edit` : '/schedules/new'
+  const href = query.size > 0 ? `${path}?${query}` : path
+  return html`<a href="${href}">${mode === 'json' ? 'Edit as fields' : 'Edit as JSON'}</a>`
 }
 
 function renderRunOptions(form: ScheduleForm, errors: FormErrors, contexts: readonly BrowserContext[]): Html {

@@ -90,12 +90,16 @@ export function readFormValues(fields: readonly VariableField[], form: URLSearch
   )
 }
 
-/** @param kept values for empty fields, such as an earlier run's secrets. */
-export function toVariables(fields: readonly VariableField[], values: FormValues, kept: Members): Members {
+/** @param earlier the variables that filled the fields. A field that was left as it is keeps its exact value. */
+export function toVariables(fields: readonly VariableField[], values: FormValues, earlier: Members): Members {
   const members = fields.flatMap((field): [string, unknown][] => {
-    const parsed = parseText(field, values.get(field.name)?.text ?? '')
+    const text = values.get(field.name)?.text ?? ''
+    if (Object.hasOwn(earlier, field.name)) {
+      const value = earlier[field.name]
+      if (parsesTo(field, text, value) || fieldText(field, value) === text) return [[field.name, value]]
+    }
+    const parsed = parseText(field, text)
     if ('value' in parsed) return [[field.name, parsed.value]]
-    if (Object.hasOwn(kept, field.name)) return [[field.name, kept[field.name]]]
     return field.whenEmpty ? [[field.name, field.whenEmpty.value]] : []
   })
   // Not by assignment, which would set the prototype for a member named `__proto__`.
@@ -155,11 +159,6 @@ export function assignErrors(values: FormValues, errors: readonly VariableError[
     value.error = value.error === undefined ? message : `${value.error} ${message}`
     return false
   })
-}
-
-export function maskedSecrets(fields: readonly VariableField[], variables: Members): Members {
-  const secrets = fields.filter(({ isSecret, name }) => isSecret && Object.hasOwn(variables, name))
-  return Object.fromEntries(secrets.map(({ name }) => [name, variables[name]]))
 }
 
 /** Removes submitted secrets before the form is shown again. */

@@ -1,4 +1,4 @@
-/** Template of the form that queues a run. */
+/** Templates of the form that queues a run, and of the variables in it and in the form of a schedule. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import { mask } from '../../../domain/workflows/secrets.ts'
 import { time } from '../format.ts'
@@ -6,7 +6,7 @@ import { attribute, type Html, html, labelledField, nothing, notice, textArea } 
 import { runLink } from '../runs/run-labels.ts'
 import { defaultFormValues, type FormValue, formatErrors } from './form-values.ts'
 import { hiddenSecret } from './json-input.ts'
-import type { QueueForm } from './queue-form.ts'
+import type { QueueForm, VariablesForm } from './queue-form.ts'
 import { renderContextChoice, renderOptions, renderStartChoice } from './queue-options.ts'
 import { type FieldKind, inputName, type VariableField } from './variable-fields.ts'
 
@@ -21,7 +21,7 @@ export function renderQueueForm(form: QueueForm, error: string, contexts: readon
       <input type="hidden" name="key" value="${key}" />
       ${from ? html`<input type="hidden" name="from" value="${from.id}" />` : nothing}
       ${form.start ? renderStartChoice(form.start) : nothing}
-      ${mode === 'json' ? renderJson(form) : renderFields(form)}
+      ${renderVariables(form)}
       ${workflow.usesBrowser ? renderContextChoice(context, contexts) : nothing}
       ${renderOptions(form.options)}
       <div class="buttons"><button>Queue run</button></div>
@@ -40,16 +40,20 @@ function renderModeLink({ workflow, mode, jsonOnly, from, context: { contextId }
   return html`<a href="${path}">${mode === 'json' ? 'Edit as fields' : 'Edit as JSON'}</a>`
 }
 
+export function renderVariables(form: VariablesForm): Html {
+  return form.mode === 'json' ? renderJson(form) : renderFields(form)
+}
+
 /** More fields than fit on a screen. */
 const foldedMin = 7
 
 /** Of many fields, those that must be filled in come first, and the others are folded unless one has a value to see. */
-export function renderFields({ fields, values, from }: Pick<QueueForm, 'fields' | 'values' | 'from'>): Html {
+function renderFields({ fields, values, earlier }: VariablesForm): Html {
   if (fields.length === 0) return html`<p>This workflow takes no variables.</p>`
   const entered = (field: VariableField) => values.get(field.name) ?? { text: '' }
   const render = (field: VariableField) => {
-    const keepsSecret = field.isSecret && from !== undefined && Object.hasOwn(from.variables, field.name)
-    return renderVariableField(field, entered(field), keepsSecret)
+    const keepsSecret = field.isSecret && earlier !== undefined && Object.hasOwn(earlier.variables, field.name)
+    return renderVariableField(field, entered(field), keepsSecret ? keptHints[earlier.owner] : undefined)
   }
   const [required = [], optional = []] = [true, false].map((is) => fields.filter((field) => field.required === is))
   if (fields.length < foldedMin || optional.length < 2) return html`${fields.map(render)}`
@@ -62,10 +66,20 @@ export function renderFields({ fields, values, from }: Pick<QueueForm, 'fields' 
     <details ${attribute('open', isOpen)}><summary>${optional.length} optional variables</summary>${optional.map(render)}</details>`
 }
 
-function renderJson({ json, jsonOnly, from }: QueueForm): Html {
+const keptHints = {
+  run: 'Leave empty to use the value of the earlier run.',
+  schedule: 'Leave empty to keep it. With other variables, enter it again.',
+}
+
+const maskHints = {
+  run: `${mask} stands for the secret of the earlier run.`,
+  schedule: `${mask} stands for a secret of the schedule. If you change anything here, enter its secrets again.`,
+}
+
+function renderJson({ json, jsonOnly, earlier }: VariablesForm): Html {
   const hints = [
-    jsonOnly === 'noFieldForRun' && 'Shown as JSON because the form has no fields for some of the variables.',
-    from && `${mask} stands for the secret of the earlier run.`,
+    jsonOnly === 'noFieldForValue' && 'Shown as JSON because the form has no fields for some of the variables.',
+    earlier && json.text.includes(mask) && maskHints[earlier.owner],
     json.isHidden && `Secrets are never sent back to the browser: replace ${hiddenSecret} with their values.`,
   ]
   const rows = Math.min(24, Math.max(8, json.text.split('\n').length + 1))
@@ -77,8 +91,8 @@ function renderJson({ json, jsonOnly, from }: QueueForm): Html {
 
 // Template of one variable's field in the queue form.
 
-/** @param keepsSecret whether an empty field keeps the secret of the run that is run again. */
-function renderVariableField(field: VariableField, value: FormValue, keepsSecret: boolean): Html {
+/** @param kept set if the empty field keeps an earlier secret. */
+function renderVariableField(field: VariableField, value: FormValue, kept: string | undefined): Html {
   const { name, title, required, kind } = field
   const mark = required && kind.type !== 'checkbox' ? html` <span class="mark">required</span>` : nothing
   const label = html`${title}${title === name ? nothing : html` <code>${name}</code>`}${mark}`
@@ -88,11 +102,11 @@ function renderVariableField(field: VariableField, value: FormValue, keepsSecret
     {
       name: inputName(name),
       label,
-      hint: fieldHints(field, value, keepsSecret).join(' ') || undefined,
+      hint: fieldHints(field, value, kept).join(' ') || undefined,
       error: [error, hiddenError].filter(Boolean).join(' ') || undefined,
     },
     (common) => {
-      const isRequired = attribute('required', mustBeEntered(field, value, keepsSecret))
+      const isRequired = attribute('required', mustBeEntered(field, value, kept !== undefined))
       return renderControl(field, value.text, html`${common} ${isRequired}`)
     },
   )
@@ -112,11 +126,11 @@ const kindHints: { [Type in FieldKind['type']]?: string } = {
   json: 'As JSON.',
 }
 
-function fieldHints({ description, isSecret, kind }: VariableField, { isHidden }: FormValue, keepsSecret: boolean) {
+function fieldHints({ description, isSecret, kind }: VariableField, { isHidden }: FormValue, kept: string | undefined) {
   return [
     description,
     isSecret && 'Secret: encrypted and never shown.',
-    keepsSecret && !isHidden && 'Leave empty to use the value of the earlier run.',
+    !isHidden && kept,
     kindHints[kind.type],
   ].filter(Boolean)
 }

@@ -4,7 +4,6 @@ import type { Run } from '../../../domain/runs/run.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import type { Throttle } from '../../../domain/workflows/workflow-limits.ts'
-import { maskedSecretDetail, type VariableError } from '../../../domain/workflows/workflows.ts'
 import { sendWorkflowDocs } from '../../docs/workflow-pages.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { formatDuration } from '../format.ts'
@@ -73,7 +72,7 @@ export const queueRun: PageHandler = async (request, deps) => {
     case 'queued':
       return { location: `/runs/${queued.run.id}` }
     case 'variablesInvalid':
-      return refuse(withErrors(form, from ? queued.errors.map(explainMask) : queued.errors))
+      return refuse(withErrors(form, queued.errors))
     case 'idempotencyConflict':
     case 'runDeleted': {
       const earlier = queued.kind === 'runDeleted' ? 'a run, which was deleted' : 'a run with other values'
@@ -96,13 +95,6 @@ export const queueRun: PageHandler = async (request, deps) => {
     case 'noSuchWorkflow':
       throw new PageNotFound()
   }
-}
-
-/** A masked secret is resolved only for unchanged variables, or for the user who queued the earlier run. */
-function explainMask({ pointer, detail }: VariableError): VariableError {
-  const explanation =
-    'is a secret that must be entered again, because only its own user can reuse it with other variables'
-  return { pointer, detail: detail === maskedSecretDetail ? explanation : detail }
 }
 
 /** The run to run again. @throws {PageNotFound} unless it is a run of this account and workflow. */
