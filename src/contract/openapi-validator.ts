@@ -131,7 +131,8 @@ function documentFor(document: Document, path: string): object {
   const adapt = ({ requestBody, responses, parameters, ...rest }: OperationMembers) => ({
     ...rest,
     ...(parameters && { parameters: parameters.map((it) => adaptParameter(document, it)) }),
-    ...(requestBody && { requestBody: withDefaults(resolve(document, requestBody)) }),
+    // EOV refuses an absent body unless OpenAPI's default is written out.
+    ...(requestBody && { requestBody: { required: false, ...resolve<object>(document, requestBody) } }),
     // Responses are validated by response-validation.ts.
     ...(responses ? { responses: {} } : {}),
   })
@@ -145,11 +146,6 @@ function documentFor(document: Document, path: string): object {
 /** `discriminator` is a hint next to `oneOf`; EOV's own use of it throws for the body `null`. */
 function withoutDiscriminator(key: string, value: unknown): unknown {
   return key === 'discriminator' && Object.hasOwn(Object(value), 'propertyName') ? undefined : value
-}
-
-/** EOV refuses an absent body unless OpenAPI's default is written out. */
-function withDefaults(body: object): object {
-  return { required: false, ...body }
 }
 
 /**

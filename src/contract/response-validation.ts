@@ -92,9 +92,8 @@ export const formats = {
    * RFC 3339, section 5.6, as far as `Date` can represent it. ajv-formats also accepts the offset `+01` and the second
    * 60, which `Date` turns into NaN, and in its fast mode February 31st, which `Date` turns into March.
    */
-  'date-time': (text: string) => momentPattern.test(text) && isDay(text.slice(0, 10)),
-}
-
-function isDay(date: string): boolean {
-  return date.slice(8) <= '28' || new Date(date).getUTCDate() === Number(date.slice(8))
+  'date-time'(text: string) {
+    const day = text.slice(8, 10)
+    return momentPattern.test(text) && (day <= '28' || new Date(text.slice(0, 10)).getUTCDate() === Number(day))
+  },
 }

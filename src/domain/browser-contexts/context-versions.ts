@@ -264,15 +264,14 @@ async function listVersions(
 ): Promise<VersionPage | 'wrongCursor'> {
   const find = async (after = String(Number.POSITIVE_INFINITY), limit: number) => {
     const following = (await findVersions(tx, context)).filter(({ number }) => number < Number(after))
-    return following.slice(0, limit).map((version) => ({ ...version, size_bytes: sizeOf(version) }))
+    return following.slice(0, limit).map((version) => {
+      const size_bytes = version.cookieDomains.reduce((bytes, domain) => bytes + Buffer.byteLength(domain), 0)
+      return { ...version, size_bytes }
+    })
   }
   const list = ['browser-context-versions', context.account_id, context.id]
   const page = await cursors.page(list, request, find, { bound: boundPage, positionOf: ({ number }) => String(number) })
   return page ? { versions: page.rows, nextCursor: page.nextCursor } : 'wrongCursor'
-}
-
-function sizeOf({ cookieDomains }: Version): number {
-  return cookieDomains.reduce((bytes, domain) => bytes + Buffer.byteLength(domain), 0)
 }
 
 // Commits a stored version of a browser context: numbers it, makes it current, and records who wrote it.

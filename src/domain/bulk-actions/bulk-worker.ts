@@ -137,7 +137,7 @@ export class BulkWorker {
     }
     // Before anything is written, because this may lock the account.
     let capacity = await this.#limit.reserve(tx, action.account_id, finished.length)
-    const contexts = await prepareReruns(tx, action.account_id, finished)
+    const contexts = await findContextLeases(tx, action.account_id, finished)
     for (const row of rows) {
       if (!isFinal(row.status as RunStatus)) {
         count(action, row.id, 'skipped')
@@ -196,10 +196,6 @@ function fitting(sizes: readonly number[]): number {
 // The new runs of a bulk action that repeats finished ones.
 
 type ContextLeases = Awaited<ReturnType<typeof findContextLeases>>
-
-function prepareReruns(tx: Transaction, accountId: string, rows: readonly RunsTable[]): Promise<ContextLeases> {
-  return findContextLeases(tx, accountId, rows)
-}
 
 /**
  * The run that repeats a finished one, with its variables and secrets: because the variables do not change, every caller

@@ -82,12 +82,12 @@ async function bundle(
   function toModule(value: unknown): BundledModule {
     const { file, path, lines } = Object(value)
     if (typeof file !== 'string' || !paths.has(path) || Object(lines) !== lines) throw invalidReport()
-    return { file: toText(file), path, lines: Object.fromEntries(Object.entries<number>(lines).filter(isLine)) }
+    return {
+      file: toText(file),
+      path,
+      lines: Object.fromEntries(Object.entries<number>(lines).filter(([, line]) => Number.isInteger(line))),
+    }
   }
-}
-
-function isLine([, line]: [string, unknown]): boolean {
-  return Number.isInteger(line)
 }
 
 /** Loads the files as an executor does. @returns the definitions, parsed again. */

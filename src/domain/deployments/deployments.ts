@@ -387,7 +387,8 @@ class ClaimableWorkflows {
       // The run is gone: it says nothing about others of the workflow.
       if (!pinned.has(id)) continue
       const found = pinned.get(id)
-      const workflow = found === 'missing' ? unavailable(workflow_id) : (found ?? null)
+      // If the deployment is not in the store, the worker says so on the run.
+      const workflow = found === 'missing' ? { id: workflow_id, usesBrowser: true } : (found ?? null)
       this.#removed.set(keyOf(account_id, workflow_id), workflow)
     }
   }
@@ -395,11 +396,6 @@ class ClaimableWorkflows {
 
 function hasLimit(workflow: Claimable): boolean {
   return workflow.concurrency !== undefined
-}
-
-/** For a run whose deployment is not in the store: its worker then says so on the run. */
-function unavailable(id: string): Claimable {
-  return { id, usesBrowser: true }
 }
 
 function keyOf(accountId: string, workflowId: string): string {

@@ -128,7 +128,10 @@ export class EnqueueBatcher {
     const [first] = runs as [NewRun, ...NewRun[]]
     const accountId = first.account_id
     const earlier = idempotencyKey && (await claimIdempotencyKey(tx, first, idempotencyKey, this.#now()))
-    if (earlier) return { kind: 'keyInUse', runIds: runIdsOf(earlier), fingerprint: earlier.fingerprint }
+    if (earlier) {
+      const { run_id, run_ids, fingerprint } = earlier
+      return { kind: 'keyInUse', runIds: run_ids === null ? [run_id] : JSON.parse(run_ids), fingerprint }
+    }
     const capacity = capacities.get(accountId) ?? 0
     const result: EnqueueResult =
       capacity < runs.length
@@ -187,10 +190,6 @@ interface KeyUse {
   fingerprint: Uint8Array
   run_id: string
   run_ids: string | null
-}
-
-function runIdsOf({ run_id, run_ids }: KeyUse): string[] {
-  return run_ids === null ? [run_id] : JSON.parse(run_ids)
 }
 
 /** Returns the unexpired earlier use of the key, or stores this one. */

@@ -148,7 +148,7 @@ export class Enqueuer {
     const [first] = runs
     if (!first) return { kind: 'queued', runs: [] }
     const { account_id: accountId } = first
-    const ofSteps = runs.reduce((sum, run) => sum + stepBytes(run), 0)
+    const ofSteps = runs.flatMap(({ steps = [] }) => steps).reduce((sum, { bytes }) => sum + bytes, 0)
     const bytes = runs.reduce((sum, { variables }) => sum + rowBytes + variables.length, ofSteps)
     // A single run may exceed the quota by its variables, which have at most 1 MiB.
     const needed = runs.length === 1 ? ofSteps : bytes
@@ -186,10 +186,6 @@ export class Enqueuer {
     if (!mayReuse({ apiKeyId, userId }, variables, earlier)) return {}
     return JSON.parse(encryption.decrypt(row.secrets, secretsAad(accountId, row.id)))
   }
-}
-
-function stepBytes({ steps = [] }: NewRun): number {
-  return steps.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
 function spanOf(runs: readonly NewRun[]) {

@@ -21,7 +21,8 @@ import { bundle } from './bundle.ts'
 type Writer = (document: Document, name: DocumentName) => string | Promise<string>
 
 const writers: Record<string, Writer> = {
-  'document.json': stringifyDocument,
+  /** As it is served and hashed. */
+  'document.json': (document) => `${JSON.stringify(document, null, 2)}\n`,
   'types.ts': writeTypes,
   'server.ts': writeServer,
   'client.ts': writeClient,
@@ -83,11 +84,6 @@ async function listFiles(folder: string): Promise<string[]> {
 }
 
 // Writes the TypeScript files of a document: its types, the interface of a server, and the description for the client.
-
-/** The document as it is written to generated/, served and hashed. */
-function stringifyDocument(document: Document): string {
-  return `${JSON.stringify(document, null, 2)}\n`
-}
 
 async function writeTypes(document: Document): Promise<string> {
   return COMMENT_HEADER + astToString(await openapiTypescript(inlineHeaders(document) as unknown as OpenAPI3))

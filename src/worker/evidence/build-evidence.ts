@@ -26,7 +26,7 @@ export function* buildEvidence(raw: RawEvidence, known: KnownSecrets, attempt: n
   const trace = raw.stored && maskTrace(raw, known)
   // Without the stored values, they cannot be found in titles and addresses either.
   const shown = ({ url, title }: { url: string; title: string }) =>
-    trace ? trace.redact({ url, title }) : { url: withoutQuery(url), title: mask }
+    trace ? trace.redact({ url, title }) : { url: url.replace(/[?#].*$/s, ''), title: mask }
   const pages = raw.pages.map((page, index) => ({ ...shown(page), screenshot: screenshots[index]?.name ?? null }))
   const summary = {
     pages,
@@ -49,10 +49,6 @@ function maskTrace(
   const texts = new Set([...storedStateTexts(state), ...storedTexts(sessions), ...storedStateTexts(before)])
   const createFrom = (found: ReadonlySet<string>) => createRedactor({ secrets: [...texts, ...found], variables })
   return new MaskedTrace(trace, createFrom, requests, collectedAt)
-}
-
-function withoutQuery(url: string): string {
-  return url.replace(/[?#].*$/s, '')
 }
 
 // Finds the secrets in what sites have stored: cookies, local storage and IndexedDB.

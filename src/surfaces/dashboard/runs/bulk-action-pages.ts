@@ -45,18 +45,6 @@ export function renderBulkSummary({ id, kind, matched, total }: BulkAction): Htm
   return html`${doing}: ${formatProgress(matched, total)}. <a href="/runs/bulk-actions/${id}">See progress</a>`
 }
 
-interface Preview {
-  kind: BulkActionKind
-  filter: RunFilter
-  /** Title of the workflow; empty for all. */
-  workflow: string
-  /** Up to one more than `countedMax`; `undefined` if the filter cannot be used. */
-  count: number | undefined
-  /** Of the form. */
-  id: string
-  error: string
-}
-
 const texts: Record<BulkActionKind, { question: string; consequence: string; button: string; none: string }> = {
   cancel: {
     question: 'Cancel these runs?',
@@ -71,35 +59,6 @@ const texts: Record<BulkActionKind, { question: string; consequence: string; but
     button: 'Run again:',
     none: 'No runs to run again',
   },
-}
-
-function renderPreview({ kind, filter, workflow, count, id, error }: Preview): Html {
-  const { question, consequence, button, none } = texts[kind]
-  const list = `/runs?${toRunQuery(filter)}`
-  const top = html`${backLink(list, 'Runs')} ${heading(question)} ${error ? notice('bad', error) : nothing}`
-  if (filter.search !== '') {
-    const link = bulkPath(kind, { ...filter, search: '' })
-    return html`${top} ${emptyState('Not with a search', html`<p>Bulk actions use the workflow, the status and the period. <a href="${link}">Continue without the search</a></p>`)}`
-  }
-  if (!count) return html`${top} ${emptyState(none, html`<p><a href="${list}">Back to the runs</a></p>`)}`
-  const isMore = count > countedMax
-  const number = `${format(Math.min(count, countedMax))}${isMore ? ' or more' : ''} ${count === 1 ? 'run' : 'runs'}`
-  const chosen = filter.statuses.length === 0 ? changeableStatuses(kind) : filter.statuses
-  const statuses = chosen.filter((status) => changeableStatuses(kind).includes(status))
-  return html`${top}
-    <form method="post" class="card">
-      <p>${consequence} Runs that are queued later are not affected.</p>
-      ${facts([
-        ['Runs', html`<strong>${number}</strong>${isMore ? ` At most ${format(runsMax)} are changed.` : nothing}`],
-        ['Workflow', workflow || 'All workflows'],
-        ['Status', statusTitles(statuses)],
-        ...periodFacts(filter),
-      ])}
-      <input type="hidden" name="id" value="${id}" />
-      <div class="buttons">
-        <button class="${kind === 'cancel' ? 'danger' : ''}">${button} ${number}</button><a href="${list}">Back to the runs</a>
-      </div>
-    </form>`
 }
 
 function statusTitles(statuses: readonly RunStatus[]): string {
@@ -173,7 +132,36 @@ async function preview(
   const given = toBulkFilter(kind, filter)
   const count = given && (await bulkActions.count(account.id, kind, given, countedMax + 1))
   const workflow = workflows.current(account.id).get(filter.workflow)?.title ?? filter.workflow
-  return { title: titles[kind], tab: 'runs', body: renderPreview({ kind, filter, workflow, count, id, error }), status }
+  const { question, consequence, button, none } = texts[kind]
+  const list = `/runs?${toRunQuery(filter)}`
+  const top = html`${backLink(list, 'Runs')} ${heading(question)} ${error ? notice('bad', error) : nothing}`
+  const page = (body: Html): Page => ({ title: titles[kind], tab: 'runs', body, status })
+  if (filter.search !== '') {
+    const link = bulkPath(kind, { ...filter, search: '' })
+    return page(
+      html`${top} ${emptyState('Not with a search', html`<p>Bulk actions use the workflow, the status and the period. <a href="${link}">Continue without the search</a></p>`)}`,
+    )
+  }
+  // Also when the filter cannot be used.
+  if (!count) return page(html`${top} ${emptyState(none, html`<p><a href="${list}">Back to the runs</a></p>`)}`)
+  const isMore = count > countedMax
+  const number = `${format(Math.min(count, countedMax))}${isMore ? ' or more' : ''} ${count === 1 ? 'run' : 'runs'}`
+  const chosen = filter.statuses.length === 0 ? changeableStatuses(kind) : filter.statuses
+  const statuses = chosen.filter((status) => changeableStatuses(kind).includes(status))
+  return page(html`${top}
+    <form method="post" class="card">
+      <p>${consequence} Runs that are queued later are not affected.</p>
+      ${facts([
+        ['Runs', html`<strong>${number}</strong>${isMore ? ` At most ${format(runsMax)} are changed.` : nothing}`],
+        ['Workflow', workflow || 'All workflows'],
+        ['Status', statusTitles(statuses)],
+        ...periodFacts(filter),
+      ])}
+      <input type="hidden" name="id" value="${id}" />
+      <div class="buttons">
+        <button class="${kind === 'cancel' ? 'danger' : ''}">${button} ${number}</button><a href="${list}">Back to the runs</a>
+      </div>
+    </form>`)
 }
 
 /** The filter is in the form's address, so that what is started is what the preview has shown. */
