@@ -22,7 +22,7 @@ import {
   checkFreeSpace,
   statFileSystem,
 } from '../../src/commands/doctor/embedded-store.ts'
-import { examine, openEmbeddedStore } from '../../src/commands/doctor/examine.ts'
+import { examine, openEmbeddedStore } from '../../src/commands/doctor/doctor.ts'
 import { checkPort, checkService, checkWorkers, findService } from '../../src/commands/doctor/service.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { listen } from '../../src/contract/listener.ts'

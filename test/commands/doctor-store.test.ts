@@ -25,7 +25,7 @@ import {
   evaluateStoreSize,
 } from '../../src/commands/doctor/embedded-store.ts'
 import { checkEncryptionKey } from '../../src/commands/doctor/encryption-key.ts'
-import { checkClock, openEmbeddedStore } from '../../src/commands/doctor/examine.ts'
+import { checkClock, openEmbeddedStore } from '../../src/commands/doctor/doctor.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { connect } from '../../src/storage/sqlite/sqlite-connection.ts'

@@ -182,7 +182,7 @@ const deployments = [
     [['filter', "    .where('account_id', accountId === null ? 'is' : '=', accountId)\n", '']],
   ),
   ...of(
-    'domain/deployments/superseded-deployments.ts',
+    'domain/deployments/deployments.sql.ts',
     ['domain/deployments/deployments'],
     [['fence', 'if (!pinned) return id', 'return id']],
   ),

@@ -6,7 +6,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { Encryption } from '../../storage/encryption.ts'
 import { findRuns, listRunSizes } from '../../storage/runs/run-list.ts'
 import { rowBytes } from '../../storage/runs/run-maintenance.ts'
-import type { Store, Transaction } from '../../storage/store.ts'
+import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { BulkActionsTable } from '../../storage/tables/tables.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
@@ -14,6 +14,7 @@ import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { cancelRuns, toFinishedRuns } from '../queue/cancellation.ts'
 import { insertRuns, type NewRun, QueuedRunsLimit, withContextLease } from '../queue/enqueue-batcher.ts'
+import type { EnqueuerDependencies } from '../queue/enqueue-runs.ts'
 import { describeRefusedRepeat } from '../queue/queue-problems.ts'
 import { createRun } from '../queue/queue-request.ts'
 import { repeatedOptions } from '../queue/run-options.ts'
@@ -22,11 +23,7 @@ import { type FinishedRun, isFinal, type RunObserver, type RunStatus } from '../
 import type { Secrets } from '../workflows/secrets.ts'
 import { remainingRuns } from './bulk-actions.ts'
 
-interface BulkWorkerDependencies {
-  store: Store
-  encryption: Encryption
-  workflows: WorkflowRegistry
-  /** How many queued runs an account may have; 0 for no limit. */
+interface BulkWorkerDependencies extends EnqueuerDependencies {
   queuedRunsMax: number
   usage: StorageUsage
   observer?: RunObserver

@@ -217,12 +217,17 @@ export async function completeAttempt(
   }
   // Later attempts read the steps, and runs that repeat this one from a step.
   if (next.status === 'succeeded') await tx.all(tx.statements.deleteSteps, [row.id])
+  await resumeOthers(tx, row)
+  const failed = error && { runId: row.id, workflowId: row.workflow_id, attempt: row.attempts, errorName: error.name }
+  return { finished: isRetried ? undefined : toFinishedRun(row, next, at), failed: failed ?? undefined }
+}
+
+/** Releases the run's browser context, and resumes the next runs that wait for it and for its group. */
+async function resumeOthers(tx: Transaction, row: RunsTable): Promise<void> {
   if (row.browser_context_id !== null && (await releaseContextLease(tx, row.browser_context_id, row.id))) {
     await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id])
   }
   if (row.concurrency_group !== null) await tx.all(tx.statements.resumeNextOfGroup, [row.concurrency_group])
-  const failed = error && { runId: row.id, workflowId: row.workflow_id, attempt: row.attempts, errorName: error.name }
-  return { finished: isRetried ? undefined : toFinishedRun(row, next, at), failed: failed ?? undefined }
 }
 
 /** Resumes the next run of each context that is free, and every run that waits for a deleted context. */
@@ -288,10 +293,7 @@ export async function handBack(tx: Transaction, row: RunsTable, message: string,
     row.id,
   ])
   await appendStatus(tx, { ...row, attempts: row.attempts - 1 }, 'queued', null, at)
-  if (row.browser_context_id !== null && (await releaseContextLease(tx, row.browser_context_id, row.id))) {
-    await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id])
-  }
-  if (row.concurrency_group !== null) await tx.all(tx.statements.resumeNextOfGroup, [row.concurrency_group])
+  await resumeOthers(tx, row)
 }
 
 // Stores the files of an attempt.

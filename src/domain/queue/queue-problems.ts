@@ -68,34 +68,26 @@ export function describeRefusedRepeat(refused: RefusedRun): string {
   }
 }
 
-export const idempotencyConflict = {
-  status: 409,
-  problem: {
-    kind: 'idempotency-conflict',
-    detail: 'This Idempotency-Key was used with another request in the last 24 hours. Nothing was stored.',
-    errors: [{ header: 'Idempotency-Key', detail: 'was used with another request' }],
-  },
-} as const
+/** A 409 about an Idempotency-Key that was used in the last 24 hours. */
+function keyConflict(detail: string, error: string) {
+  const errors = [{ header: 'Idempotency-Key', detail: error }]
+  return { status: 409, problem: { kind: 'idempotency-conflict', detail, errors } } as const
+}
 
-export const runDeleted = {
-  status: 409,
-  problem: {
-    kind: 'idempotency-conflict',
-    detail:
-      'This Idempotency-Key was used in the last 24 hours for a run that has been deleted. Use another key to queue another run. Nothing was stored.',
-    errors: [{ header: 'Idempotency-Key', detail: 'was used for a run that has been deleted' }],
-  },
-} as const
+export const idempotencyConflict = keyConflict(
+  'This Idempotency-Key was used with another request in the last 24 hours. Nothing was stored.',
+  'was used with another request',
+)
 
-export const batchRunDeleted = {
-  status: 409,
-  problem: {
-    kind: 'idempotency-conflict',
-    detail:
-      'This Idempotency-Key was used in the last 24 hours for a batch of which a run has been deleted. Use another key to queue another batch. Nothing was stored.',
-    errors: [{ header: 'Idempotency-Key', detail: 'was used for a batch of which a run has been deleted' }],
-  },
-} as const
+export const runDeleted = keyConflict(
+  'This Idempotency-Key was used in the last 24 hours for a run that has been deleted. Use another key to queue another run. Nothing was stored.',
+  'was used for a run that has been deleted',
+)
+
+export const batchRunDeleted = keyConflict(
+  'This Idempotency-Key was used in the last 24 hours for a batch of which a run has been deleted. Use another key to queue another batch. Nothing was stored.',
+  'was used for a batch of which a run has been deleted',
+)
 
 /** Seconds. An estimate: runs start when workers are free. */
 const retryAfterSeconds = '5'
