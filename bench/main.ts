@@ -6,6 +6,7 @@ import { browser } from './browser.ts'
 import { deploying } from './deploying.ts'
 import { print } from './figures.ts'
 import { idle } from './idle.ts'
+import { largeSchemas } from './large-schemas.ts'
 import { comparePeers } from './peers.ts'
 import { queueing } from './queueing.ts'
 import { reading } from './reading.ts'
@@ -28,6 +29,7 @@ const defaultBenchmarks: Record<string, Benchmark> = {
   reloading,
   deploying,
   document: measureWorkflowsDocument,
+  'large-schemas': largeSchemas,
 }
 /** These take up to half an hour, and gigabytes of disk or packages of their own, so they run only when named. */
 const longBenchmarks: Record<string, Benchmark> = {

@@ -1,11 +1,10 @@
 /** Listens for HTTP on one port, cuts off slow and malformed clients, and stops without losing a request. */
 
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Express } from 'express'
-import { expressMessages } from './express-messages.ts'
 import { type HttpProblemKind, httpProblemTypes, problemBody } from './problem.ts'
 
 export interface ListenOptions {
@@ -251,4 +250,25 @@ const clientErrors: Record<string, ClientError> = {
   CONNECT: { kind: 'method-not-allowed', detail: 'This service is not a proxy.', headers: ['Allow: '] },
   ERR_HTTP_REQUEST_TIMEOUT: { kind: 'request-timeout', detail: 'The request did not arrive in time.' },
   HPE_HEADER_OVERFLOW: { kind: 'header-fields-too-large', detail: "The request's headers are larger than 16 KiB." },
+}
+
+// Requests and responses that have Express's prototypes from the start. Express sets the prototypes of both at each request,
+// after which V8 accesses their members more slowly: 3 µs of CPU per request. Setting the prototype that an object has
+// changes nothing (ECMA-262, OrdinarySetPrototypeOf). The options of `createServer` for other classes are documented.
+
+type Messages = typeof IncomingMessage | typeof ServerResponse
+
+/** Options of `createServer`. */
+function expressMessages(app: Express) {
+  return {
+    IncomingMessage: withPrototype(IncomingMessage, app.request),
+    ServerResponse: withPrototype(ServerResponse, app.response),
+  }
+}
+
+function withPrototype<Message extends Messages>(base: Message, prototype: object): Message {
+  const derived = function (this: object, ...values: unknown[]) {
+    return Reflect.construct(base, values, derived)
+  } as unknown as Message
+  return Object.defineProperty(derived, 'prototype', { value: prototype })
 }

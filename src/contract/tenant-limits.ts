@@ -97,13 +97,14 @@ export class TenantRequest {
    * counts: a request with a large body may have a response of about the same size.
    */
   readonly reserve: Reserve = (bytes) => {
-    if (this.#bytes > 0 || bytes < largeBytesMin) return undefined
+    if (!this.#counts(bytes)) return undefined
     const reserved = this.reserveBytes(bytes)
     return reserved ? reserved.then(() => this.lockProcessing()) : this.lockProcessing()
   }
 
-  /** Waits until the tenant may have these bytes in memory. They are released when the request ends. */
+  /** Waits until the tenant may have these bytes in memory. They are released when the request ends. The first call counts. */
   reserveBytes(bytes: number): Granted {
+    if (!this.#counts(bytes)) return undefined
     const tenant = this.#tenant
     const take = () => {
       tenant.bytes += bytes
@@ -112,6 +113,10 @@ export class TenantRequest {
     if (this.#isOver || tenant.waiting.length > 0 || !this.#fits(bytes)) return this.#wait(tenant.waiting, bytes, take)
     take()
     return undefined
+  }
+
+  #counts(bytes: number): boolean {
+    return this.#bytes === 0 && bytes >= largeBytesMin
   }
 
   /** Large bodies and responses are processed one at a time, until `unlockProcessing` or the end of the request. */

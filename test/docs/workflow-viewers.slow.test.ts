@@ -3,6 +3,7 @@ import MiniSearch from 'minisearch'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { Deployments } from '../../src/domain/deployments/deployments.ts'
+import { representations } from '../../src/domain/workflows/workflows-document.ts'
 import { sendRaw } from '../operations/raw-http.ts'
 import { type DashboardService, type SignedInUser, signIn, startDashboardService } from '../support/dashboard.ts'
 import { until } from '../support/service.ts'
@@ -36,9 +37,13 @@ beforeAll(async () => {
 
 afterAll(() => service.stop())
 
-async function readerByKey({ accountId, id }: SignedInUser) {
+function newKey({ accountId, id }: SignedInUser) {
   const key = { accountId, userId: id, name: `key ${crypto.randomUUID()}`, scopes: null, expiresAt: null }
-  const { value } = await service.domain.apiKeys.create(key, operator)
+  return service.domain.apiKeys.create(key, operator)
+}
+
+async function readerByKey(user: SignedInUser) {
+  const { value } = await newKey(user)
   const headers = ['Authorization', `Bearer ${value}`]
   return (path: string) => sendRaw(service.executionUrl, { method: 'GET', path, headers })
 }
@@ -100,6 +105,28 @@ test('the document is the one that the Execution API returns, and the list links
   expect(text).toBe((await byKey('/v1/execution/openapi.json')).text)
   expect(JSON.parse(text).paths).toHaveProperty(['/v1/execution/queue-remote/send.invoices'])
   expect((await own.visitor.get('/docs/workflows/')).text).toContain('href="../workflows.json"')
+})
+
+test('a page is made once, for users and keys, and sent compressed to clients that accept it', async () => {
+  const user = await signIn(service)
+  const { value } = await newKey(user)
+  const byKey = (name: string, coding: string) => {
+    const headers = { Authorization: `Bearer ${value}`, 'Accept-Encoding': coding }
+    return fetch(`${service.executionUrl}/docs/${name}`, { headers })
+  }
+  for (const name of ['workflows/', 'workflows/single', 'workflows/single.md', 'workflows.js']) {
+    const { text } = await user.visitor.get(`/docs/${name}`)
+    const compressed = await byKey(name, 'gzip')
+    expect([await compressed.text(), compressed.headers.get('vary')]).toEqual([text, 'Accept-Encoding'])
+    expect(compressed.headers.get('content-encoding')).toBe(text.length < 1024 ? null : 'gzip')
+    const { bytes } = representations
+    expect(await (await byKey(name, 'identity')).text()).toBe(text)
+    expect(representations.bytes).toBe(bytes)
+  }
+  // Pages that do not exist are not kept: callers choose their names.
+  const { bytes } = representations
+  expect((await byKey('workflows/unknown', 'identity')).status).toBe(404)
+  expect(representations.bytes).toBe(bytes)
 })
 
 test('the search of these pages finds workflows by title, id and variable', async () => {

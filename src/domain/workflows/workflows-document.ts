@@ -1,6 +1,6 @@
 /** The document of the Execution API with an operation for each workflow, as `getWorkflowsDocument` returns it. */
-import { hash } from 'node:crypto'
 import { JsonText, stringify } from '../../contract/i-json.ts'
+import { type Representation, Representations } from '../../contract/representations.ts'
 import type { Document, MediaTypeObject, OperationObject, ResponseObject, Schema } from '../../openapi/document.ts'
 import {
   type Components,
@@ -15,27 +15,19 @@ import { mask } from './secrets.ts'
 import { type Workflow, type WorkflowExamples, WorkflowSchemaError } from './workflow.ts'
 import type { Workflows } from './workflows.ts'
 
-export interface WorkflowsDocument {
-  /** JSON in UTF-8. */
-  bytes: Uint8Array
-  /** An entity tag (RFC 9110, section 8.8.3). */
-  etag: string
-}
-
 const queuePath = '/v1/execution/queue-remote/'
 const template = `${queuePath}{workflowId}`
 
-/** Documents of workflows that are no longer current are not kept. */
-const documents = new WeakMap<Workflows, WorkflowsDocument & { url: string }>()
+/** The document, the pages and the tools of workflows, for all accounts that see the same ones. */
+export const representations = new Representations<Workflows>()
 
-/** @param url where callers reach the service. */
-export function workflowsDocument(workflows: Workflows, url: string): WorkflowsDocument {
-  const known = documents.get(workflows)
-  if (known?.url === url) return known
-  const bytes = Buffer.from(stringify(createDocument(workflows, url)))
-  const created = { bytes, etag: `"${hash('sha256', bytes, 'hex').slice(0, 16)}"`, url }
-  documents.set(workflows, created)
-  return created
+/** JSON. @param url where callers reach the service. */
+export function workflowsDocument(workflows: Workflows, url: string): Representation {
+  const name = `document ${url}`
+  return (
+    representations.find(workflows, name) ??
+    representations.add(workflows, name, stringify(createDocument(workflows, url)))
+  )
 }
 
 /** @throws {WorkflowError} if OpenAPI cannot express a schema of the workflow. */

@@ -26,6 +26,8 @@ export const maskedSecretDetail = 'is the mask of a secret, not its value'
 export class Workflows {
   /** Sorted by ID. */
   readonly #checks: ReadonlyMap<string, WorkflowChecks>
+  /** By the others. The same list is returned again, since representations are kept by list. */
+  readonly #unions = new WeakMap<Workflows, Workflows>()
 
   /**
    * The schemas are compiled at their first use.
@@ -48,7 +50,9 @@ export class Workflows {
 
   /** These workflows and others, which win over those of the same ID. */
   with(others: Workflows): Workflows {
-    return new Workflows(new Map([...this.#checks, ...others.#checks]))
+    const union = this.#unions.get(others) ?? new Workflows(new Map([...this.#checks, ...others.#checks]))
+    this.#unions.set(others, union)
+    return union
   }
 
   /** Compiles what is not yet compiled, with pauses, so that the first requests find it. */

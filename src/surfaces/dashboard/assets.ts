@@ -1,12 +1,8 @@
-/**
- * Style sheets and scripts, read at start and served under a path that contains their hash, so that browsers cache them;
- * and how they and the pages are compressed.
- */
+/** Style sheets and scripts, read at start and served under a path that contains their hash, so that browsers cache them. */
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { promisify } from 'node:util'
-import { gzip, type ZlibOptions } from 'node:zlib'
-import { type Response, Router } from 'express'
+import { Router } from 'express'
+import { compress, compresses } from '../../contract/representations.ts'
 import type { Tone } from './html.ts'
 
 /** Concatenated in this order: later style sheets override earlier ones. */
@@ -63,16 +59,6 @@ const version = hash('sha256', Buffer.concat([...contents.values()]), 'base64url
 
 export function assetPath(name: keyof typeof files | `icon-${Tone}.svg`): string {
   return `/assets/${version}/${name}`
-}
-
-export const compress = promisify<string | Buffer, ZlibOptions, Buffer>(gzip)
-
-/** Whether a response of this size is to be compressed. If so, sets its headers. */
-export function compresses(response: Response, bytes: number): boolean {
-  response.vary('Accept-Encoding')
-  if (bytes < 1024 || response.req.acceptsEncodings('gzip', 'identity') !== 'gzip') return false
-  response.set('Content-Encoding', 'gzip')
-  return true
 }
 
 export function assetRouter(): Router {

@@ -1,7 +1,7 @@
 /** What the handlers of pages receive and return. */
 import type { Request, Response } from 'express'
 import { v7 as uuid, validate } from 'uuid'
-import type { Reserve } from '../../contract/tenant-limits.ts'
+import type { Reserve, TenantRequest } from '../../contract/tenant-limits.ts'
 import type { Account } from '../../domain/accounts/accounts.ts'
 import type { Session } from '../../domain/accounts/sessions.ts'
 import type { User } from '../../domain/accounts/user.ts'
@@ -39,6 +39,7 @@ export interface PageRequest {
   file: UploadedFile
   /** Bounds the files that the account's requests have in memory: await it before reading one. */
   reserve: Reserve
+  tenant: TenantRequest | undefined
 }
 
 export interface Page {

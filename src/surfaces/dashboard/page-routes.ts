@@ -3,9 +3,8 @@ import { randomUUID } from 'node:crypto'
 import type { Express, Request, RequestHandler, Response } from 'express'
 import type { SessionData } from 'express-session'
 import helmet from 'helmet'
-import { largeBytesMin } from '../../contract/body.ts'
+import { compress, compresses } from '../../contract/representations.ts'
 import { toActor } from '../../domain/accounts/user.ts'
-import { compress, compresses } from './assets.ts'
 import type { Dependencies } from './dependencies.ts'
 import { readFormFields, readFormFile, submittedFile, submittedForm } from './form-body.ts'
 import type { Html } from './html.ts'
@@ -104,10 +103,8 @@ function redirectToSignIn(deps: Dependencies): RequestHandler {
       if (isUserActivity(request)) await deps.sessions.recordUse(page.session, clientOf(request))
       if (needsSetUp(page) && !isForSetUp(page, request.path)) return redirect(response, setUpPath)
       const tenant = deps.tenantLimits.begin(page.account.id, response)
-      const reserve = (size: number) => (size >= largeBytesMin ? tenant.reserveBytes(size) : undefined)
-      response.locals.page = { ...page, reserve }
-      const bytes = bodyBytes(request)
-      if (bytes >= largeBytesMin) await tenant.reserveBytes(bytes)
+      response.locals.page = { ...page, tenant, reserve: (size: number) => tenant.reserveBytes(size) }
+      await tenant.reserveBytes(bodyBytes(request))
       return next()
     }
     const isPage = request.method === 'GET' && request.accepts('html') === 'html'
@@ -162,6 +159,7 @@ export async function authenticate(
     file: 'none',
     // Replaced once the request counts towards the account's limits.
     reserve: () => undefined,
+    tenant: undefined,
   }
 }
 

@@ -2,11 +2,14 @@
 import { readFileSync } from 'node:fs'
 import type { RequestHandler, Response } from 'express'
 import { html } from 'hono/html'
+import type { Exchange } from '../../contract/exchange.ts'
 import { Problem } from '../../contract/problem.ts'
+import { sendRepresentation } from '../../contract/representations.ts'
+import type { TenantRequest } from '../../contract/tenant-limits.ts'
 import type { WorkflowRegistry } from '../../domain/deployments/deployments.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
-import { workflowsDocument } from '../../domain/workflows/workflows-document.ts'
+import { representations, workflowsDocument } from '../../domain/workflows/workflows-document.ts'
 import { admitCaller, type CallerDependencies, refuse } from '../api-caller.ts'
 import type { Contract } from './contracts.ts'
 import { type BuiltDocs, setDocsHeaders } from './docs-handler.ts'
@@ -34,6 +37,7 @@ interface WorkflowDocs {
   /** Those that the viewer's account sees. */
   workflows: Workflows
   executionUrl: string
+  tenant: TenantRequest | undefined
 }
 
 /**
@@ -42,27 +46,39 @@ interface WorkflowDocs {
  *
  * @param page the path after `/docs/workflows`.
  */
-export async function sendWorkflowDocs(response: Response, page: string, docs: WorkflowDocs): Promise<void> {
+export async function sendWorkflowDocs(
+  response: Response,
+  page: string,
+  { docs, workflows, executionUrl, tenant }: WorkflowDocs,
+): Promise<void> {
   setDocsHeaders(response)
   // Other origins could otherwise load the search index as a script, with the cookies of a user.
   response.set({ 'Cache-Control': 'no-store', 'Cross-Origin-Resource-Policy': 'same-origin' })
   // Relative, because a proxy may serve the host under a prefix.
   if (page === '') return void response.redirect(308, 'workflows/')
-  const list = docs.workflows.list()
-  if (page === '.js') return void response.type('js').send(workflowSearchScript(list))
-  if (page === '.json') {
-    const { bytes } = workflowsDocument(docs.workflows, docs.executionUrl)
-    return void response.type('json').end(bytes)
+  const list = workflows.list()
+  /** @param name of a page that exists: others must not be kept. */
+  const send = async (type: string, name: string, make: () => string | Promise<string>) => {
+    const made = await representations.get(workflows, `${type} ${name} ${executionUrl}`, tenant, make)
+    await sendRepresentation(response.type(type), made, tenant)
   }
-  const found = findPage(page.slice(1), list, docs.executionUrl)
-  const status = found ? 200 : 404
-  const { markdown, name } = found ?? { markdown: notFound, name: undefined }
-  if (page.endsWith('.md') && name !== page.slice(1)) {
-    return void response.status(status).type('text/markdown').send(markdown)
+  if (page === '.js') return send('js', '', () => workflowSearchScript(list))
+  if (page === '.json')
+    return sendRepresentation(response.type('json'), workflowsDocument(workflows, executionUrl), tenant)
+  const found = findPage(page.slice(1), workflows)
+  const name = found === 'list' ? 'index' : found?.id
+  const { workflowPageTemplate } = await docs.get()
+  const render = (markdown: string) => renderPage(workflowPageTemplate, name, renderWorkflowPage(markdown), list)
+  const isMarkdown = page.endsWith('.md') && name !== page.slice(1)
+  if (!found) {
+    response.status(404).type(isMarkdown ? 'text/markdown' : 'html')
+    return void response.send(isMarkdown ? notFound : await render(notFound))
   }
-  const { workflowPageTemplate } = await docs.docs.get()
-  response.status(status).type('html')
-  response.send(await renderPage(workflowPageTemplate, name, renderWorkflowPage(markdown), list))
+  const markdown = () =>
+    found === 'list' ? listMarkdown(list, executionUrl) : workflowMarkdown(found, { executionUrl, root: '../' })
+  const key = found === 'list' ? '' : found.id
+  if (isMarkdown) await send('text/markdown', key, markdown)
+  else await send('html', key, () => render(markdown()))
 }
 
 const notFound = `# Workflow not found
@@ -71,15 +87,10 @@ This account has no workflow with this id, or it was removed by a deployment. Se
 `
 
 /** The id of a workflow may itself end with `.md`. */
-function findPage(
-  name: string,
-  workflows: readonly Workflow[],
-  executionUrl: string,
-): { markdown: string; name: string } | undefined {
+function findPage(name: string, workflows: Workflows): Workflow | 'list' | undefined {
   const base = name.replace(/\.md$/, '')
-  if (base === '' || name === 'index.md') return { markdown: listMarkdown(workflows, executionUrl), name: 'index' }
-  const workflow = workflows.find(({ id }) => id === name) ?? workflows.find(({ id }) => id === base)
-  return workflow && { markdown: workflowMarkdown(workflow, { executionUrl, root: '../' }), name: workflow.id }
+  if (base === '' || name === 'index.md') return 'list'
+  return workflows.get(name) ?? workflows.get(base)
 }
 
 function listMarkdown(workflows: readonly Workflow[], executionUrl: string): string {
@@ -152,7 +163,8 @@ export function workflowDocsForCallers(dependencies: Dependencies): RequestHandl
     if (!caller) return
     if (!caller.hasScopes(['workflows:read'])) return refuse(response, 403)
     const visible = workflows.current(caller.principal.accountId)
-    await sendWorkflowDocs(response, path.slice(root.length), { docs, workflows: visible, executionUrl })
+    const { tenant } = response.locals.exchange as Exchange
+    await sendWorkflowDocs(response, path.slice(root.length), { docs, workflows: visible, executionUrl, tenant })
   }
   return (request, response, next) =>
     checkHost(request, response, (error?: unknown) =>

@@ -43,11 +43,12 @@ export const showWorkflow: PageHandler = async (request, deps) => {
   return workflowPage(request, deps, { ...form, start: await initialStart(deps.runs, from) })
 }
 
-export const showWorkflowDocs: StreamHandler = async ({ account }, deps, request, response) => {
+export const showWorkflowDocs: StreamHandler = async ({ account, tenant }, deps, request, response) => {
   await sendWorkflowDocs(response, request.path.slice('/docs/workflows'.length), {
     docs: deps.builtDocs,
     workflows: deps.workflows.current(account.id),
     executionUrl: deps.addresses().executionUrl,
+    tenant,
   })
 }
 
