@@ -58,9 +58,15 @@ type Change = (schema: Schema, path: Path) => Schema
  * The components by name. The first, of the given name, describes the whole value.
  *
  * @param change is applied to every schema, those within it first.
+ * @param place where references find the components.
  * @throws {SchemaError}
  */
-export function toComponents(root: Schema, name: string, change: Change = (schema) => schema): Map<string, Schema> {
+export function toComponents(
+  root: Schema,
+  name: string,
+  change: Change = (schema) => schema,
+  place = '#/components/schemas/',
+): Map<string, Schema> {
   const index = indexSchemas(root)
   const names = new Map<unknown, string>([[root, name]])
   const components = new Map<string, Schema>()
@@ -87,7 +93,7 @@ export function toComponents(root: Schema, name: string, change: Change = (schem
     }
     if (nullable === true && others.type !== undefined) others.type = [others.type, 'null'].flat()
     if (typeof $ref !== 'string') return change(others, path)
-    const reference = { $ref: `#/components/schemas/${nameOf(resolveReference(index, value, $ref, path))}` }
+    const reference = { $ref: `${place}${nameOf(resolveReference(index, value, $ref, path))}` }
     const isRestricted = Object.keys(others).some((keyword) => !annotations.includes(keyword))
     // Tools ignore what stands next to a `$ref`.
     if (!isRestricted) return change({ ...others, ...reference }, path)
@@ -101,8 +107,8 @@ export function toComponents(root: Schema, name: string, change: Change = (schem
   return components
 }
 
-/** A schema of a component must be an object. */
-function booleanSchema(value: unknown): Schema {
+/** The schema as an object, where a boolean is not allowed. */
+export function booleanSchema(value: unknown): Schema {
   return value === false ? { not: {} } : {}
 }
 

@@ -5,7 +5,9 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { representations } from '../../src/domain/workflows/workflows-document.ts'
 import { send } from '../operations/requests.ts'
 import {
   removeDirectory,
@@ -67,6 +69,28 @@ test('each workflow is a tool with its schemas', async () => {
   }
 })
 
+test('the tools are made once for all accounts with the same deployment', async () => {
+  const [first, second] = [await service.createAccount(), await service.createAccount()]
+  const list = async (account: TestAccount, id: number | string) => {
+    const response = await post(withKey(account), { jsonrpc: '2.0', id, method: 'tools/list' })
+    expect(response.headers.get('content-type')).toMatch('application/json')
+    const { result, ...others } = (await response.json()) as { result: object; id: unknown }
+    expect(others).toEqual({ jsonrpc: '2.0', id })
+    return result
+  }
+  const result = await list(first, 1)
+  const { bytes } = representations
+  expect(await list(second, 'a "quoted" é')).toEqual(result)
+  expect(representations.bytes).toBe(bytes)
+})
+
+test('a list of tools for another version of the protocol, or that the client does not accept, is refused', async () => {
+  const key = withKey(await service.createAccount())
+  expect((await post({ ...key, 'MCP-Protocol-Version': '1999-01-01' })).status).toBe(400)
+  expect((await post({ ...key, 'MCP-Protocol-Version': '2025-06-18' })).status).toBe(200)
+  expect((await post({ ...key, Accept: 'text/event-stream' })).status).toBe(406)
+})
+
 test('a workflow with a member `constructor` leaves the list of tools readable for the official client', async () => {
   const directory = temporaryDirectory()
   onTestFinished(() => removeDirectory(directory))
@@ -89,6 +113,76 @@ test('a workflow with a member `constructor` leaves the list of tools readable f
     expect(Object.keys(listed?.properties ?? {})).toEqual(['name', 'model'])
   const result = await call(client, 'cars', { constructor: 'Ada' })
   expect(result.structuredContent).toEqual({ constructor: 'Ada' })
+})
+
+/** Schemas that the official client could not read, or with which it refused what the service accepts. */
+const outputs: Record<string, { schema: object; value: unknown }> = {
+  'closed-tuple': {
+    schema: { type: 'array', prefixItems: [{ type: 'string' }, { type: 'number' }], items: false, minItems: 2 },
+    value: ['a', 1],
+  },
+  'open-tuple': {
+    schema: { type: 'array', prefixItems: [{ type: 'string' }], items: { type: 'number' } },
+    value: ['a', 1, 2],
+  },
+  'nested-tuple': {
+    schema: {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: { pair: { prefixItems: [{ type: 'string' }, {}], items: false, maxItems: 5 } },
+    },
+    value: { pair: ['a', null] },
+  },
+  identified: { schema: { $id: 'https://example.com/item', type: 'string' }, value: 'a' },
+  definition: {
+    schema: { type: 'array', items: { $ref: '#/$defs/part' }, $defs: { part: { type: 'number' } } },
+    value: [1],
+  },
+  recursive: {
+    schema: { type: 'array', items: { $ref: '#' } },
+    value: [[], [[]]],
+  },
+  'recursive-object': {
+    schema: { type: 'object', properties: { child: { $ref: '#' } }, additionalProperties: false },
+    value: { child: { child: {} } },
+  },
+  'boolean-members': {
+    schema: { type: 'object', properties: { any: true, none: false } },
+    value: { any: [1] },
+  },
+  'constructor-reference': {
+    schema: {
+      type: 'object',
+      properties: { constructor: { type: 'string' }, other: { $ref: '#/properties/constructor' } },
+    },
+    value: { constructor: 'a', other: 'b' },
+  },
+}
+
+test('the official client reads outputs of every kind of schema, and refuses none', { timeout: 60_000 }, async () => {
+  const directory = temporaryDirectory()
+  onTestFinished(() => removeDirectory(directory))
+  for (const [id, { schema, value }] of Object.entries(outputs)) {
+    const source = JSON.stringify({ id, version: '1.0.0', title: id, output: schema })
+    const variables = JSON.stringify({ type: 'object', properties: { anything: true } })
+    const text = `import { defineWorkflow } from 'execution-service/workflow'
+      export default defineWorkflow({ ...${source}, variables: ${variables}, run: () => (${JSON.stringify(value)}) } as never)`
+    writeFileSync(join(directory, `${id}.ts`), text)
+  }
+  const other = await startTestService({ settings: { WORKFLOWS_DIR: directory } })
+  onTestFinished(() => other.stop())
+  const client = await connect((await other.createAccount()).key, new URL('/mcp', other.executionUrl))
+  const { tools } = await client.listTools()
+  expect(tools.map(({ name }) => name)).toEqual(Object.keys(outputs).sort())
+  const ajv = new Ajv2020({ strict: false })
+  for (const { name, outputSchema } of tools) {
+    const { value } = outputs[name] as { value: unknown }
+    const { structuredContent } = await call(client, name, {})
+    expect([name, structuredContent]).toEqual([name, outputSchema?.properties?.result ? { result: value } : value])
+    expect([name, ajv.validate(outputSchema as object, structuredContent)]).toEqual([name, true])
+  }
+  const closed = tools.find(({ name }) => name === 'closed-tuple')?.outputSchema as object
+  expect(ajv.validate(closed, { result: ['a', 1, 2] })).toBe(false)
 })
 
 test('a response names the document, and closes the connection when the client asks for it', async () => {
@@ -227,7 +321,8 @@ test('other methods, origins, media types, sizes and several messages are refuse
   }
   expect((await post({ ...key, Origin: 'https://site.example.com' })).status).toBe(403)
   expect((await post({ ...key, 'Content-Type': 'text/plain' })).status).toBe(415)
-  expect((await post({ ...key, Accept: 'application/json' })).status).toBe(406)
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'greet', arguments: { name: 'Ada' } } }
+  expect((await post({ ...key, Accept: 'application/json' }, call)).status).toBe(406)
   expect((await post(key, `"${'x'.repeat(1024 * 1024)}"`)).status).toBe(413)
   for (const body of ['{', '', [{ jsonrpc: '2.0', id: 1, method: 'tools/list' }], { id: 1 }])
     expect((await post(key, body)).status).toBe(400)

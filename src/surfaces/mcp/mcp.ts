@@ -1,4 +1,7 @@
-/** An MCP server for one request: the caller's workflows as tools. A call queues a run and follows it to its end. */
+/**
+ * An MCP server for one request: the caller's workflows as tools. A call queues a run and follows it to its end. The list
+ * of tools is written without the SDK, which would make it again for each request.
+ */
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
@@ -8,8 +11,11 @@ import {
   CallToolRequestSchema,
   type CallToolResult,
   ErrorCode,
+  isJSONRPCRequest,
   ListToolsRequestSchema,
   McpError,
+  type RequestId,
+  SUPPORTED_PROTOCOL_VERSIONS,
   type Tool,
 } from '@modelcontextprotocol/sdk/types.js'
 import type { Request, RequestHandler, Response } from 'express'
@@ -25,6 +31,9 @@ import type { Run, RunEvent } from '../../domain/runs/run.ts'
 import { isFinal } from '../../domain/runs/run-state.ts'
 import { readSized } from '../../domain/sized.ts'
 import type { JsonSchema, Workflow } from '../../domain/workflows/workflow.ts'
+import type { Workflows } from '../../domain/workflows/workflows.ts'
+import { representations } from '../../domain/workflows/workflows-document.ts'
+import { booleanSchema, toComponents } from '../../openapi/schema-components.ts'
 import { executionContract } from '../../openapi/served-documents.ts'
 import { bodyBytesMax, type Operation } from '../../openapi/served-operations.ts'
 import type { Cursors } from '../../storage/cursors.ts'
@@ -58,16 +67,6 @@ function createToolServer(dependencies: ToolDependencies, caller: ToolCaller): S
   const server = new Server({ name: 'execution-service', version }, { capabilities: { tools: {} } })
   const visible = dependencies.workflows.current(caller.principal.accountId)
 
-  server.setRequestHandler(ListToolsRequestSchema, async ({ params }) => {
-    const { cursor } = params ?? {}
-    const after = cursor === undefined ? '' : dependencies.cursors.read(listName, cursor)
-    if (after === undefined) throw new McpError(ErrorCode.InvalidParams, 'cursor is not a cursor of this list')
-    const rest = visible.list().filter(({ id }) => id > after)
-    const page = rest.slice(0, toolsPerPage)
-    const last = rest.length > page.length ? page.at(-1) : undefined
-    return { tools: page.map(toTool), ...(last && { nextCursor: dependencies.cursors.write(listName, last.id) }) }
-  })
-
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal, _meta, sendNotification }) => {
     const token = _meta?.progressToken
     let percent = 0
@@ -96,30 +95,28 @@ function createToolServer(dependencies: ToolDependencies, caller: ToolCaller): S
   return server
 }
 
+/** A page of the tools as JSON. */
+function listTools(cursors: Cursors, workflows: Workflows, after: string): string {
+  const rest = workflows.list().filter(({ id }) => id > after)
+  const page = rest.slice(0, toolsPerPage)
+  const last = rest.length > page.length ? page.at(-1) : undefined
+  return JSON.stringify({ tools: page.map(toTool), ...(last && { nextCursor: cursors.write(listName, last.id) }) })
+}
+
 /** MCP has objects only: another output is the member `result` of one. */
 function toTool({ id, title, description, variables, output, deprecated }: Workflow): Tool {
   const notes = [description ?? title, ...(deprecated ? ['Deprecated.'] : [])]
+  const { root, $defs } = toToolSchema(output)
+  const outputSchema = isObject(output)
+    ? { ...root, ...$defs }
+    : { type: 'object', properties: { result: root }, required: ['result'], ...$defs }
+  const arguments_ = toToolSchema(variables)
   return {
     name: id,
     title,
     description: notes.join('\n\n'),
-    inputSchema: toToolSchema({ ...variables, type: 'object' } as JsonSchema) as Tool['inputSchema'],
-    outputSchema: toToolSchema(isObject(output) ? output : wrapped(output)) as NonNullable<Tool['outputSchema']>,
-  }
-}
-
-const names = ['constructor', '__proto__', 'prototype']
-
-/** With earlier versions of Zod, the SDK's clients refuse the list of tools when `properties` of one has such a member. */
-function toToolSchema(schema: JsonSchema): JsonSchema {
-  const properties = Object.entries(Object(schema.properties) as Record<string, JsonSchema>)
-  const refused = properties.filter(([name]) => names.includes(name))
-  if (refused.length === 0) return schema
-  const patterns = Object.fromEntries(refused.map(([name, member]) => [`^${name}$`, member]))
-  return {
-    ...schema,
-    properties: Object.fromEntries(properties.filter(([name]) => !names.includes(name))),
-    patternProperties: { ...Object(schema.patternProperties), ...patterns },
+    inputSchema: { ...arguments_.root, ...arguments_.$defs, type: 'object' } as Tool['inputSchema'],
+    outputSchema: outputSchema as NonNullable<Tool['outputSchema']>,
   }
 }
 
@@ -127,10 +124,52 @@ function isObject({ type }: JsonSchema): boolean {
   return type === 'object'
 }
 
-/** Definitions stay at the root, to which references lead. */
-function wrapped({ $schema: _, $defs, definitions, ...output }: JsonSchema): JsonSchema {
-  const kept = { ...($defs !== undefined && { $defs }), ...(definitions !== undefined && { definitions }) }
-  return { type: 'object', properties: { result: output }, required: ['result'], ...kept }
+const rootName = 'Value'
+const definitions = '#/$defs/'
+
+/**
+ * The schema with all that it refers to in `$defs`: the SDK's clients compile the outputs of all tools together, where two
+ * equal `$id`, as of the installation's workflow and the account's, make the whole list unreadable.
+ */
+function toToolSchema(schema: JsonSchema): { root: JsonSchema; $defs: { $defs?: JsonSchema } } {
+  const components = toComponents(schema, rootName, withOpenTuples, definitions)
+  const root = withReadableNames(components.get(rootName) as JsonSchema)
+  // Only a recursive schema refers to its root.
+  if (!JSON.stringify([...components.values()]).includes(`"${definitions}${rootName}"`)) components.delete(rootName)
+  return { root, $defs: components.size === 0 ? {} : { $defs: Object.fromEntries(components) } }
+}
+
+/** The SDK's clients read schemas as draft-07, in which `items` is about each item of a tuple. */
+function withOpenTuples(schema: JsonSchema): JsonSchema {
+  const { items, ...others } = schema
+  const { prefixItems, maxItems } = others
+  if (!Array.isArray(prefixItems) || items === undefined || items === true) return schema
+  if (items !== false) return { ...others, items: { anyOf: [...prefixItems, items] } }
+  return { ...others, maxItems: Math.min(Number(maxItems ?? prefixItems.length), prefixItems.length) }
+}
+
+const names = ['constructor', '__proto__', 'prototype']
+
+/**
+ * The SDK's clients refuse the whole list when a member of a tool's `properties` is a boolean or, with earlier versions of
+ * Zod, has one of these names.
+ */
+function withReadableNames(schema: JsonSchema): JsonSchema {
+  const properties = Object.entries(Object(schema.properties) as JsonSchema)
+  if (properties.length === 0) return schema
+  const members = properties.map(([name, member]) => [
+    name,
+    typeof member === 'boolean' ? booleanSchema(member) : member,
+  ])
+  const [refused, readable] = [true, false].map((isRefused) =>
+    members.filter(([name]) => names.includes(String(name)) === isRefused),
+  ) as [typeof members, typeof members]
+  const patterns = Object.fromEntries(refused.map(([name, member]) => [`^${name}$`, member]))
+  return {
+    ...schema,
+    properties: Object.fromEntries(readable),
+    ...(refused.length > 0 && { patternProperties: { ...Object(schema.patternProperties), ...patterns } }),
+  }
 }
 
 /** Follows the run until it ends, the client disconnects, or the service stops. */
@@ -233,14 +272,25 @@ async function serve(dependencies: McpDependencies, request: Request, response: 
   if (!caller.hasScopes(needed)) return refuse(response, 403)
   const stillAuthenticated = async () => (await dependencies.apiKeys.authenticate(credential)) !== undefined
   const logError = (err: unknown) => exchange.logError('tool call failed', { err })
-  const schema = schemasByMethod[String(method)]
-  const checked = schema?.safeParse(body?.value)
-  const { id } = Object(body?.value) as { id?: unknown }
-  if (checked && !checked.success && (typeof id === 'string' || typeof id === 'number')) {
-    const [{ path, message: reason } = { path: [], message: 'is invalid' }] = checked.error.issues
-    const error = { code: ErrorCode.InvalidParams, message: `${path.join('.') || 'The message'}: ${reason}` }
-    response.json({ jsonrpc: '2.0', id, error })
-    return
+  if (isJSONRPCRequest(body?.value)) {
+    const { id } = body.value
+    const invalid = (message: string) => {
+      response.json({ jsonrpc: '2.0', id, error: { code: ErrorCode.InvalidParams, message } })
+    }
+    const checked = schemasByMethod[body.value.method]?.safeParse(body.value)
+    if (checked && !checked.success) {
+      const [{ path, message: reason } = { path: [], message: 'is invalid' }] = checked.error.issues
+      return invalid(`${path.join('.') || 'The message'}: ${reason}`)
+    }
+    if (checked?.data.method === 'tools/list') {
+      const { cursor } = checked.data.params ?? {}
+      const after = cursor === undefined ? '' : dependencies.cursors.read(listName, cursor)
+      if (after === undefined) return invalid('cursor is not a cursor of this list')
+      const visible = dependencies.workflows.current(principal.accountId)
+      const make = () => listTools(dependencies.cursors, visible, after)
+      const { bytes } = await representations.get(visible, `tools ${after}`, exchange.tenant, make)
+      return sendResult(exchange, id, bytes)
+    }
   }
   // Memory stays reserved until the client has read the result; other accounts do not wait for that.
   const unlockProcessing = () => exchange.tenant?.unlockProcessing()
@@ -261,6 +311,23 @@ async function serve(dependencies: McpDependencies, request: Request, response: 
 const schemasByMethod: Record<string, typeof CallToolRequestSchema | typeof ListToolsRequestSchema> = {
   'tools/list': ListToolsRequestSchema,
   'tools/call': CallToolRequestSchema,
+}
+
+/** Checks the headers as the SDK's transport does. @param result JSON. */
+async function sendResult({ request, response, tenant }: Exchange, id: RequestId, result: Uint8Array): Promise<void> {
+  const version = request.headers['mcp-protocol-version']
+  if (version !== undefined && !SUPPORTED_PROTOCOL_VERSIONS.includes(String(version))) {
+    const supported = SUPPORTED_PROTOCOL_VERSIONS.join(', ')
+    throw new Problem({ kind: 'invalid-request', detail: `MCP-Protocol-Version must be one of ${supported}.` })
+  }
+  if (!request.accepts('json'))
+    throw new Problem({ kind: 'not-acceptable', detail: 'The list of tools is application/json.' })
+  await tenant?.reserveBytes(result.length)
+  const start = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`
+  response.type('json').set('Content-Length', String(Buffer.byteLength(start) + result.length + 1))
+  response.write(start)
+  response.write(result)
+  response.end('}')
 }
 
 /** A result has the output as structured content and as text, and is itself written as JSON. */
