@@ -135,7 +135,7 @@ const schedules = [
       ['notification', "store.notify('cancellations')", ''],
       ['notification', "store.notify('runs')", ''],
       ['order', 'const rows = await findBatch(tx, now)', 'const rows = await findBatch(store.read, now)'],
-      ['boundary', 'time < successor.time', 'time <= successor.time'],
+      ['order', 'successor && time < successor.time', 'successor'],
       ['boundary', 'next_at > last_run_for', 'next_at >= last_run_for'],
     ],
   ),
@@ -275,11 +275,6 @@ const queue = [
   ),
   ...of(
     'domain/queue/attempts.ts',
-    ['domain/queue/attempts', 'domain/queue/queue'],
-    [['fence', 'other.lease.attempt < success.lease.attempt', 'other.lease.attempt > success.lease.attempt']],
-  ),
-  ...of(
-    'domain/queue/attempts.ts',
     ['domain/queue/concurrency', 'domain/browser-contexts/browser-contexts-waiting'],
     [
       ['notification', 'if (contextId !== null) await tx.all(tx.statements.resumeNextForContext, [contextId])', ''],
@@ -393,16 +388,11 @@ const accounts = [
       ['filter', `.where('id', '=', userId)${ofAccount}`, ".where('id', '=', userId)"],
       ['filter', `.selectAll()${ofAccount}`, '.selectAll()'],
       ['filter', `    ${ofAccount}\n    .where('expired_at'`, "    .where('expired_at'"],
-      [
-        'fence',
-        ".where('id', '=', id).where('deleted_at', 'is', null).executeTakeFirst()\n  return result",
-        ".where('id', '=', id).executeTakeFirst()\n  return result",
-      ],
     ],
   ),
   ...of(
     'domain/api-keys/run-tokens.ts',
-    ['domain/api-keys/run-tokens'],
+    ['domain/api-keys/run-tokens', 'operations/createRunToken'],
     [['boundary', '* 1000 <= this.#now()', '* 1000 < this.#now()']],
   ),
   ...of(

@@ -123,15 +123,14 @@ export async function findLifetime({ query }: Transaction, id: string): Promise<
   return key.expires_at === null ? null : key.expires_at - key.created_at
 }
 
-/** Shortens the key's lifetime. Returns false if another transaction has deleted the key. */
+/** Shortens the key's lifetime. */
 export async function shorten(
   { query }: Transaction,
   id: string,
   { expiresAt, lifetime }: { expiresAt: number; lifetime: number | null },
-): Promise<boolean> {
+): Promise<void> {
   const key = query.updateTable('api_keys').set({ expires_at: expiresAt, lifetime: lifetime ?? 0 })
-  const result = await key.where('id', '=', id).where('deleted_at', 'is', null).executeTakeFirst()
-  return result.numUpdatedRows > 0n
+  await key.where('id', '=', id).execute()
 }
 
 export async function rename({ query }: Transaction, id: string, name: string): Promise<void> {

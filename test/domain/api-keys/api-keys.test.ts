@@ -2,6 +2,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { ApiKeyError } from '../../../src/domain/api-keys/api-key.ts'
 import type { NewApiKey } from '../../../src/domain/api-keys/api-keys.ts'
+import { RunTokens } from '../../../src/domain/api-keys/run-tokens.ts'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
 import { knownScopes } from '../../../src/openapi/served-documents.ts'
 import { StoreUnavailable } from '../../../src/storage/store.ts'
@@ -83,6 +84,25 @@ describe.each(stores)('API keys ($name)', (kind) => {
     expect(await domain.apiKeys.delete(other.accountId, created.id, operator)).toBe(false)
     expect(await domain.apiKeys.authenticate(created.value)).toBeDefined()
     expect((await domain.apiKeys.list(other.accountId)).map(({ id }) => id)).toEqual([other.key.id])
+  })
+
+  test('no account creates a key for a user of another account', async (test) => {
+    const { domain, accountId, key } = await openAccount(test, kind)
+    const userId = await newUser(domain, (await newAccount(domain)).accountId)
+    await expect(domain.apiKeys.create({ ...key, userId }, operator)).rejects.toThrow('has been removed')
+    expect(await domain.apiKeys.list(accountId)).toEqual([])
+  })
+
+  test('a run token ends in the millisecond in which it expires', async (test) => {
+    let time = 0
+    const { domain, accountId, key } = await openAccount(test, kind)
+    const { id: apiKeyId } = await domain.apiKeys.create(key, operator)
+    const tokens = new RunTokens(domain.encryption, domain.apiKeys, () => time)
+    const { token, expiresAt } = tokens.create({ accountId, apiKeyId }, crypto.randomUUID(), 60)
+    time = expiresAt - 1
+    expect(await tokens.authenticate(token)).toBeDefined()
+    time = expiresAt
+    expect(await tokens.authenticate(token)).toBeUndefined()
   })
 
   test('a key shows when it was last used', async (test) => {

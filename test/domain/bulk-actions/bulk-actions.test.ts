@@ -50,8 +50,11 @@ describe.each(stores)('bulk actions ($name)', (kind) => {
     const counts = [1000, 100].map((limit) => domain.bulkActions.count(accountId, 'cancel', { tag: ['a'] }, limit))
     expect(await Promise.all(counts)).toEqual([count, 100])
     expect(await domain.bulkActions.count(accountId, 'rerun', {}, 1000)).toBe(0)
-    const id = await create({ kind: 'cancel', filter: { tag: ['a'] } })
+    // Runs that are queued before this time, and after the action, are not its concern.
+    const createdBefore = new Date(Date.now() + 60_000).toISOString()
+    const id = await create({ kind: 'cancel', filter: { tag: ['a'], createdBefore } })
     expect((await domain.bulkActions.unfinished(accountId)).map((action) => action.id)).toEqual([id])
+    expect(await domain.bulkActions.unfinished((await newAccount(domain)).accountId)).toEqual([])
     const later = await queueRun(domain, principal, { tags: ['a'] })
     await work()
     expect(await get(id)).toMatchObject({ status: 'finished', matched: count, done: count, skipped: 0, failed: 0 })
@@ -144,6 +147,26 @@ describe.each(stores)('bulk actions ($name)', (kind) => {
     beforeNextWrite(domain.store, () => second.bulkWorker.once())
     await domain.bulkWorker.once()
     expect(await get(id)).toMatchObject({ done: 200, skipped: 0 })
+  })
+
+  test('work on each run once although a batch begins before the one before it is committed', async (test) => {
+    const { domain, create, get, rows, finishAll } = await openWithRuns(test, kind)
+    await finishAll()
+    const id = await create({ kind: 'rerun' })
+    await Promise.all([domain.bulkWorker.once(), domain.bulkWorker.once()])
+    expect(await get(id)).toMatchObject({ done: 200 })
+    const repeated = (await rows()).flatMap(({ rerun_of }) => rerun_of ?? [])
+    expect(new Set(repeated).size).toBe(repeated.length)
+  })
+
+  test('do not change who has cancelled a run that is still running', async (test) => {
+    const { domain, principal, accountId, create, get, rows, work } = await openWithRuns(test, kind)
+    const { runId } = await claimOne(domain)
+    await domain.runs.cancel(accountId, runId, { apiKeyId: principal.apiKeyId })
+    const id = await create({ kind: 'cancel', apiKeyId: null })
+    await work()
+    expect(await get(id)).toMatchObject({ matched: count, done: count - 1, skipped: 1 })
+    expect((await rows()).find((row) => row.id === runId)?.cancelled_by_key_id).toBe(principal.apiKeyId)
   })
 
   test('start the next run of a group whose first one they cancel', async (test) => {

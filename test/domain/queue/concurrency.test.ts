@@ -141,7 +141,7 @@ describe.each(stores)('concurrency ($name)', (kind) => {
       const claims = await claimAll(domain.queue, domain)
       expect(await claimAll(domain.queue, domain)).toEqual([])
       await end(domain, claims[0])
-      clock.advance(6)
+      clock.set((await get(next))?.expiresAt ?? clock.now())
       if (status === 'cancelled') await domain.runs.cancel(accountId, next)
       await domain.maintenance.once()
       expect(await get(next)).toMatchObject({ status })
@@ -178,6 +178,34 @@ describe.each(stores)('concurrency ($name)', (kind) => {
     await end(domain, running[0])
     expect(idsOf(await claimAll(domain.queue, domain))).toEqual([last])
     expect(await domain.runs.get(accountId, onSameContext)).toMatchObject({ waitingFor: 'browserContext' })
+  })
+
+  test('a run that waits for its key holds up no other run of its browser context', async (test) => {
+    const { domain, accountId, queue } = await open(test, kind, [
+      workflow({ usesBrowser: true, concurrency: { limit: 1, per: 'key' } }),
+    ])
+    const context = await domain.browserContexts.create(accountId, undefined)
+    const onContext = { browserContextId: context?.id ?? '' }
+    const claim = async () => [...(await claimAll(domain.queue, domain)), ...(await claimAll(domain.queue, domain))]
+    const [holder, ofKey] = [await queue('a', onContext), await queue('b')]
+    const running = await claim()
+    expect(idsOf(running).sort()).toEqual([holder, ofKey].sort())
+    const onBoth = await queue('b', onContext)
+    const last = await queue('c', onContext)
+    expect(await claim()).toEqual([])
+    // The run waits for its context after its key, and another run of the key starts meanwhile.
+    const next = await queue('b')
+    await end(
+      domain,
+      running.find(({ runId }) => runId === ofKey),
+    )
+    expect(idsOf(await claim())).toEqual([next])
+    await end(
+      domain,
+      running.find(({ runId }) => runId === holder),
+    )
+    expect(idsOf(await claim())).toEqual([last])
+    expect(await domain.runs.get(accountId, onBoth)).toMatchObject({ status: 'queued' })
   })
 
   test('after a deployment that raises the limit, waiting runs start up to it', async (test) => {

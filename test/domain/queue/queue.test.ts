@@ -88,6 +88,17 @@ describe.each(stores)('the queue ($name)', (kind) => {
     expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ attempts: 2, startedAt })
   })
 
+  test('does not start a run in the millisecond in which it expires', async (test) => {
+    const clock = createManualClock()
+    const domain = await openDomain(test, { kind, now: clock.now })
+    const { principal } = await newAccount(domain)
+    const { expiresAt } = await queueRun(domain, principal, { expiresInSeconds: 10 })
+    clock.set(expiresAt)
+    expect(await claimAll(domain.queue, domain)).toEqual([])
+    clock.set(Number(expiresAt) - 1)
+    expect(await claimAll(domain.queue, domain)).toHaveLength(1)
+  })
+
   describe('a concurrency limit', () => {
     test('is never exceeded by many workers in two processes', async (test) => {
       const limit = 3
@@ -171,6 +182,7 @@ describe.each(stores)('the queue ($name)', (kind) => {
       await domain.queue.complete(first, { kind: 'workerStopped' }, noRetry)
       const second = await claimOne(domain)
       expect(await domain.queue.complete(first, failedAttempt, noRetry)).toBe(false)
+      expect(await domain.queue.complete(first, { kind: 'succeeded', output: null }, noRetry)).toBe(false)
       expect(await domain.queue.complete({ ...second, workerId: 'impostor' }, failedAttempt, noRetry)).toBe(false)
       expect(await domain.queue.complete(second, { kind: 'succeeded', output: null }, noRetry)).toBe(true)
     })

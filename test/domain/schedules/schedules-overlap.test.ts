@@ -29,6 +29,7 @@ describe.each(stores)('schedules ($name)', (kind) => {
       expect(await finish()).toBe(1)
       await domain.scheduler.once()
       expect(await minutes()).toEqual(expected)
+      if (expected.length === 2) expect(await domain.scheduler.nextDue()).toBe(null)
     }
     await finish()
     await pass(minute)
@@ -62,6 +63,15 @@ describe.each(stores)('schedules ($name)', (kind) => {
     await pass(minute)
     expect((await get()).lastSkipped).toEqual({ scheduledFor: now(), reason: 'queuedRunsLimit' })
     expect([await minutes(['queued']), await minutes(['cancelled'])]).toEqual([[1], []])
+  })
+
+  test('do not cancel the run of a later time when the clock is set back', async (test) => {
+    const { pass, setClock, now, minutes, update } = await openWithSchedule(test, kind, { overlap: 'cancelPrevious' })
+    await pass(2 * minute)
+    setClock(now() - 2 * minute)
+    await update({ timeZone: 'Europe/Berlin' })
+    await pass(minute)
+    expect(await minutes(['queued'])).toEqual([1, 2])
   })
 
   test('do not cancel the run that another process has queued for the same time', async (test) => {

@@ -218,6 +218,27 @@ describe.each(stores)('schedules ($name)', (kind) => {
     expect((await domain.schedules.get(accountId, otherId))?.pausedReason).toBe('workflowRemoved')
   })
 
+  test('queue no run once they are paused, although the pause is not committed yet', async (test) => {
+    const { domain, pass, update, minutes, get } = await openWithSchedule(test, kind)
+    let paused: Promise<unknown> = Promise.resolve()
+    beforeNextWrite(domain.store, async () => {
+      paused = update({ paused: true })
+      // SQLite commits both writes together.
+      if (kind.name !== 'sqlite') await paused
+    })
+    await pass(minute)
+    await paused
+    expect(await minutes()).toEqual([])
+    expect((await get()).pausedReason).toBe('request')
+  })
+
+  test('are listed for their own account', async (test) => {
+    const { domain, accountId, id } = await openWithSchedule(test, kind)
+    const list = async (ofAccount: string) => (await domain.schedules.list(ofAccount, { limit: 10 }))?.schedules
+    expect((await list(accountId))?.map((schedule) => schedule.id)).toEqual([id])
+    expect(await list((await newAccount(domain)).accountId)).toEqual([])
+  })
+
   test('list their runs', async (test) => {
     const { domain, principal, accountId, id, pass } = await openWithSchedule(test, kind)
     await queueRun(domain, principal)
