@@ -24,7 +24,7 @@ export interface DocsFolder {
 
 /** Writes the docs to a temporary folder, as `npm run docs` does to `dist/docs`. */
 export async function docsFolder(): Promise<DocsFolder> {
-  const directory = mkdtempSync(join(tmpdir(), 'execution-service-docs-'))
+  const directory = mkdtempSync(join(tmpdir(), 'docs-'))
   for (const [name, { content }] of await docsSite()) writeFileSync(join(directory, name), content)
   return { url: `${pathToFileURL(directory)}/`, remove: () => removeDirectory(directory) }
 }
