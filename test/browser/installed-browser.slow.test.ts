@@ -1,30 +1,17 @@
 /** Browsers that are installed on the system, whose sockets have longer paths than those of the Chromium from npm. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pino } from 'pino'
 import { expect, type TestContext, test, vi } from 'vitest'
 import { BrowserHost } from '../../src/worker/browser/browser-host.ts'
 import { openBrowser } from '../../src/worker/browser/connection.ts'
-import { findBrowser, findBundled } from '../../src/worker/browser/find-browser.ts'
+import { findBrowser } from '../../src/worker/browser/find-browser.ts'
+import { installedChromium } from '../support/browsing.ts'
 import { newDirectory } from '../support/domain.ts'
 
-/** What Chromium 156 does at its start: it creates this socket, and ends if its path is too long for one. */
-const socketCheck = 'socket="$TMPDIR/org.chromium.Chromium.XXXXXX/SingletonSocket"'
-
-/** Puts a Chromium on the PATH that needs its socket, and starts the one from npm. */
+/** Puts a Chromium on the PATH. */
 async function installChromium(test: TestContext): Promise<void> {
-  const { executable, environment } = await findBundled(process.env)
-  const directory = await newDirectory(test)
-  const variables = Object.entries(environment).map(([name, value]) => `${name}='${value}'`)
-  const script = `#!/bin/sh
-if [ "$1" != --version ]; then
-  ${socketCheck}
-  if [ \${#socket} -gt 107 ]; then echo "Socket path too long: $socket" >&2; exit 1; fi
-fi
-${variables.join(' ')} exec '${executable}' "$@"
-`
-  writeFileSync(join(directory, 'chromium'), script, { mode: 0o755 })
-  vi.stubEnv('PATH', `${directory}:/usr/bin:/bin`)
+  vi.stubEnv('PATH', `${await installedChromium(test)}:/usr/bin:/bin`)
   test.onTestFinished(() => void vi.unstubAllEnvs())
 }
 

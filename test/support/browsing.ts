@@ -1,10 +1,12 @@
 /** Tests of runs with a browser: a site that sets cookies, an installation, and runs that visit the site. */
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import type { PersistContext, Run } from '../../src/domain/runs/run.ts'
-import { queueRun, type Test } from './domain.ts'
+import { findBundled } from '../../src/worker/browser/find-browser.ts'
+import { newDirectory, queueRun, type Test } from './domain.ts'
 import { openInstallation, waitForRun } from './worker.ts'
 
 export interface Site {
@@ -108,4 +110,23 @@ export function findDescendants(pid: number): { pid: number; command: string }[]
   }
   const below = [...parents.keys()].filter(isBelow)
   return below.map((each) => ({ pid: each, command: read(`/proc/${each}/cmdline`).replaceAll('\0', ' ') }))
+}
+
+/** What Chromium 156 does at its start: it creates this socket, and ends if its path is too long for one. */
+const socketCheck = 'socket="$TMPDIR/org.chromium.Chromium.XXXXXX/SingletonSocket"'
+
+/** Returns a directory for the PATH with a Chromium that needs its socket, and starts the one from npm. */
+export async function installedChromium(test: Test): Promise<string> {
+  const { executable, environment } = await findBundled(process.env)
+  const directory = await newDirectory(test)
+  const variables = Object.entries(environment).map(([name, value]) => `${name}='${value}'`)
+  const script = `#!/bin/sh
+if [ "$1" != --version ]; then
+  ${socketCheck}
+  if [ \${#socket} -gt 107 ]; then echo "Socket path too long: $socket" >&2; exit 1; fi
+fi
+${variables.join(' ')} exec '${executable}' "$@"
+`
+  writeFileSync(join(directory, 'chromium'), script, { mode: 0o755 })
+  return directory
 }
