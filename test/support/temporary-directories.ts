@@ -63,8 +63,11 @@ function removeOfKilledRuns(root: string): void {
   }
 }
 
-/** Node keeps its compile cache there, for processes without NODE_COMPILE_CACHE. */
-const cache = 'node-compile-cache'
+/**
+ * Node's compile cache, of processes without NODE_COMPILE_CACHE, and files of SQLite, which deletes them when it has opened
+ * them, unless it is killed in between.
+ */
+const ignored = /^(node-compile-cache|etilqs_.*)$/
 const removalMillisecondsMax = 15_000
 const pollMilliseconds = 50
 
@@ -74,7 +77,7 @@ function waitForRemoval(directory: string): string[] {
   for (let waited = 0; ; waited += pollMilliseconds) {
     if (!existsSync(directory)) return []
     removeLeftDirectories(directory, 0)
-    const left = readdirSync(directory).filter((name) => name !== cache)
+    const left = readdirSync(directory).filter((name) => !ignored.test(name))
     if (left.length === 0 || waited >= removalMillisecondsMax)
       return left.map((name) => describe(join(directory, name)))
     Atomics.wait(clock, 0, 0, pollMilliseconds)

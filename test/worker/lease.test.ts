@@ -8,9 +8,10 @@ import type { Claim } from '../../src/domain/queue/attempts.ts'
 import { Workers } from '../../src/domain/queue/workers.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
-import { queueRun } from '../support/domain.ts'
+import { newDirectory, queueRun } from '../support/domain.ts'
 import { waitForProcessEnd } from '../support/processes.ts'
 import { sqlText } from '../support/run-rows.ts'
+import { writtenSnapshot } from '../support/snapshots.ts'
 import { sqlite } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
 import { describeEvents, openInstallation, startWorker, waitForRun, waitForStart } from '../support/worker.ts'
@@ -45,6 +46,22 @@ describe.concurrent('a worker', () => {
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'running', attempts: 2 })
       expect(await describeEvents(domain, run)).toHaveLength(3)
     })
+  })
+
+  test('interrupts a run that is cancelled while its module is loaded', async (test) => {
+    const gate = join(await newDirectory(test), 'gate')
+    const module = `import { existsSync } from 'node:fs'
+      while (!existsSync(${JSON.stringify(gate)})) await new Promise((resolve) => setTimeout(resolve, 5))
+      export default { run: () => new Promise(() => setInterval(() => {}, 1000)) }`
+    const { domain, principal } = await openInstallation(test, sqlite, writtenSnapshot({ slow: { module } }))
+    // The worker would read cancellations again when it renews its leases, after 100 seconds.
+    await startWorker(test, domain, { leaseSeconds: 300 })
+    const { accountId } = principal
+    const run = await queueRun(domain, principal, { workflowId: 'slow' })
+    await vi.waitUntil(async () => (await domain.runs.get(accountId, run.id))?.status === 'running', waitLimits)
+    await domain.runs.cancel(accountId, run.id, {})
+    writeFileSync(gate, '')
+    expect(await waitForRun(domain, run)).toMatchObject({ status: 'cancelled' })
   })
 
   test('leaves a run to others if its claim was committed but seemed to fail', async (test) => {
