@@ -15,9 +15,10 @@ const code = new Map(
     .map((file) => [file, withoutComments(readFileSync(join(source, file), 'utf8'))]),
 )
 
-// By option: files and folders that act on its value, or use its name for something else. Left out are browser
-// contexts, which are a resource with pages and operations, and the delay, which retries have too.
-const others: { [Name in OptionName]?: string[] } = {
+// By option: files and folders that act on its value, or use its name for something else, such as the delay of a retry.
+// Of a browser context, the id also names a resource with pages and operations, so its files are not counted.
+const others: { [Name in Exclude<OptionName, 'browserContextId'>]: string[] } = {
+  delaySeconds: ['domain/queue/attempts.ts', 'domain/runs/run-state.ts', 'worker/testing/run-workflow.ts'],
   expiresInSeconds: [],
   priority: ['domain/queue/claim.ts', 'domain/queue/waiting.ts', 'storage/runs/sqlite-run-statements.ts'],
   tags: [
@@ -30,6 +31,11 @@ const others: { [Name in OptionName]?: string[] } = {
     'surfaces/docs/contracts.ts',
     'tools/generate/',
     'tools/mock/mock-webhooks.ts',
+  ],
+  persistContext: [
+    'domain/queue/attempts.ts',
+    'surfaces/dashboard/browser-contexts/context-pages.ts',
+    'worker/attempt/',
   ],
   concurrencyKey: ['surfaces/docs/workflow-markdown.ts'],
 }

@@ -48,6 +48,12 @@ export const defaultOptions = Object.fromEntries(
   optionNames.map((name) => [name, runOptions[name].default]),
 ) as unknown as RunOptions
 
+const { delaySeconds: _, ...scheduleDefaults } = defaultOptions
+
+/** The options of a schedule, which has its own times. */
+export type ScheduleOptions = typeof scheduleDefaults
+export const defaultScheduleOptions: Readonly<ScheduleOptions> = scheduleDefaults
+
 /** The name of the option as a query parameter. */
 export function parameterOf(name: OptionName): string {
   return runOptions[name].parameter ?? name

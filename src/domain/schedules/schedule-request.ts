@@ -6,9 +6,9 @@ import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { toMemberErrors } from '../queue/queue-problems.ts'
 import { canonicalJson, createRun, type RefusedRun } from '../queue/queue-request.ts'
-import { defaultOptions } from '../queue/run-options.ts'
+import { defaultScheduleOptions, type ScheduleOptions } from '../queue/run-options.ts'
 import { extractSecrets } from '../workflows/secrets.ts'
-import { type OverlapPolicy, type ScheduleError, type ScheduleOptions, timingOf, toQueueRequest } from './schedule.ts'
+import { type OverlapPolicy, type ScheduleError, timingOf, toQueueRequest } from './schedule.ts'
 import { findTimingError, type MissedPolicy, nextTimeOf } from './schedule-times.ts'
 import { secretsAad } from './schedules.sql.ts'
 
@@ -33,8 +33,6 @@ export interface ScheduleRequest {
 }
 
 type Changed = { row: SchedulesTable } | { errors: ScheduleError[] }
-
-const { delaySeconds: _, ...defaultScheduleOptions } = defaultOptions
 
 /** A schedule before its first change, which gives it variables and times. */
 export function emptySchedule(id: string, accountId: string, workflowId: string, now: number): SchedulesTable {

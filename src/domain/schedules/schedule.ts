@@ -3,7 +3,7 @@ import type { Encryption } from '../../storage/encryption.ts'
 import type { SchedulesTable } from '../../storage/tables/tables.ts'
 import { toMemberErrors } from '../queue/queue-problems.ts'
 import type { QueueRequest, RefusedRun } from '../queue/queue-request.ts'
-import type { RunOptions } from '../queue/run-options.ts'
+import type { ScheduleOptions } from '../queue/run-options.ts'
 import type { RunStatus } from '../runs/run-state.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import { type MissedPolicy, nextTimeOf, nextTimes, type Timing } from './schedule-times.ts'
@@ -15,9 +15,6 @@ export type OverlapPolicy = 'allow' | 'skip' | 'queue' | 'cancelPrevious'
 export type PausedReason = 'request' | 'workflowRemoved' | 'runInvalid' | 'browserContextRemoved' | 'error'
 
 export type SkipReason = 'missed' | 'overlap' | 'queuedRunsLimit' | 'storageQuota'
-
-/** What every run of the schedule is queued with. */
-export type ScheduleOptions = Omit<RunOptions, 'delaySeconds'>
 
 /** Times are milliseconds since 1970. */
 export interface Schedule extends ScheduleOptions {

@@ -16,16 +16,9 @@ import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { cancelRuns, toFinishedRuns } from '../queue/cancellation.ts'
 import { insertRuns, type NewRun, QueuedRunsLimit, withContextLease } from '../queue/enqueue-batcher.ts'
 import { createRun } from '../queue/queue-request.ts'
+import type { ScheduleOptions } from '../queue/run-options.ts'
 import type { RunObserver } from '../runs/run-state.ts'
-import {
-  type OverlapPolicy,
-  type ScheduleOptions,
-  type SkipReason,
-  timingOf,
-  toPause,
-  toQueueRequest,
-  unreadable,
-} from './schedule.ts'
+import { type OverlapPolicy, type SkipReason, timingOf, toPause, toQueueRequest, unreadable } from './schedule.ts'
 import { findRefusal } from './schedule-request.ts'
 import { type DueTimes, divideDueTimes, type MissedPolicy, nextTimeOf } from './schedule-times.ts'
 import { findDue, findNextDue, findResumable, updateDecided } from './schedules.sql.ts'

@@ -208,7 +208,7 @@ interface RerunBody {
   fromStep?: string
 }
 
-interface FinishedRun extends Omit<RunOptions, 'delaySeconds' | 'expiresInSeconds'> {
+interface FinishedRun extends Partial<RunOptions> {
   id: string
   workflowId: string
   status: string

@@ -23,21 +23,21 @@ export function isChosen(prefer: string | undefined, by?: string): boolean {
 
 /**
  * @param examples names of the documented examples, by status.
- * @param delaySeconds how long a queued run is delayed.
+ * @param startsAfterSeconds how long a queued run is delayed.
  * @throws {Problem} if the document lacks the preferred status or example.
  */
 export function chooseResponse(
   operation: Operation,
   examples: Map<number, string[]>,
   prefer: string | undefined,
-  delaySeconds = 0,
+  startsAfterSeconds = 0,
 ): Choice {
   // The first of several preferences of the same name counts.
   const preferences = new Map(parsePreferences(prefer).reverse())
   const [code, example, dynamic] = selecting.map((name) => preferences.get(name))
   const seed = preferences.get('seed')
   const statuses = [...operation.responses.keys()]
-  const isAwaited = (preferredWait(prefer, waitSecondsMax) ?? 0) > delaySeconds
+  const isAwaited = (preferredWait(prefer, waitSecondsMax) ?? 0) > startsAfterSeconds
   // The lowest success, like Prism; but 202 for a run that is queued, unless the caller waits for it.
   const fallback = statuses.includes(202) && !isAwaited ? 202 : Math.min(...statuses.filter((status) => status < 300))
   if (code !== undefined && !statuses.map(String).includes(code)) throw unknownPreference('code', code, statuses)

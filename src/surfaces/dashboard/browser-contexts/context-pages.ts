@@ -395,9 +395,9 @@ const workflowsMax = 5
 
 function renderUsage({ context, workflows, addresses }: ContextPage): Html {
   const [first] = workflows
-  const browserContext = { browserContextId: context.id, persistContext: 'onSuccess' } as const
+  const options = { browserContextId: context.id, persistContext: 'onSuccess' } as const
   const variables = first ? exampleVariables(first.variables) : {}
-  const command = queueCommand(addresses.executionUrl, first?.id ?? '<WORKFLOW_ID>', variables, { browserContext })
+  const command = queueCommand(addresses.executionUrl, first?.id ?? '<WORKFLOW_ID>', variables, { options })
   const links = workflows.slice(0, workflowsMax).map(({ id, title }) => {
     const query = new URLSearchParams({ browserContextId: context.id })
     return html`<li><a href="/workflows/${id}?${query}#queue">${title}</a></li>`

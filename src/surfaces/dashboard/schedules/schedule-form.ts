@@ -1,7 +1,7 @@
 /** The form of a schedule, within the limits of the Execution API. */
 
-import { withDefaults } from '../../../domain/queue/run-options.ts'
-import type { OverlapPolicy, Schedule, ScheduleError, ScheduleOptions } from '../../../domain/schedules/schedule.ts'
+import { defaultScheduleOptions, type ScheduleOptions, withDefaults } from '../../../domain/queue/run-options.ts'
+import type { OverlapPolicy, Schedule, ScheduleError } from '../../../domain/schedules/schedule.ts'
 import type { ScheduleChange } from '../../../domain/schedules/schedule-request.ts'
 import type { MissedPolicy } from '../../../domain/schedules/schedule-times.ts'
 import type { GivenTiming } from '../../../domain/schedules/schedules.ts'
@@ -16,8 +16,9 @@ import {
   toTexts,
 } from '../workflows/queue-options.ts'
 
-/** A schedule has its own times. */
-export const textOptions = textOptionNames.filter((name) => name !== 'delaySeconds')
+export const textOptions = textOptionNames.filter(
+  (name): name is keyof ScheduleOptions & typeof name => name in defaultScheduleOptions,
+)
 
 /** What the user entered, as text. */
 export interface ScheduleForm extends Record<(typeof textOptions)[number], string> {

@@ -1,22 +1,17 @@
 /** curl commands that do over the APIs what a page does. */
-import type { PersistContext } from '../../../domain/runs/run.ts'
+import { type GivenOptions, toParameters } from '../../../domain/queue/run-options.ts'
 
 const keyPlaceholder = '<API_KEY>'
-
-export interface ContextQuery {
-  browserContextId: string
-  persistContext: PersistContext
-}
 
 export function queueCommand(
   executionUrl: string,
   workflowId: string,
   variables: Record<string, unknown>,
-  { key = keyPlaceholder, browserContext }: { key?: string; browserContext?: ContextQuery | undefined } = {},
+  { key = keyPlaceholder, options = {} }: { key?: string; options?: GivenOptions } = {},
 ): string {
-  const query = browserContext ? `?${new URLSearchParams({ ...browserContext })}` : ''
+  const query = new URLSearchParams(toParameters(options) as Record<string, string>)
   return [
-    `curl -X PUT ${shellQuote(`${executionUrl}/v1/execution/queue-remote/${workflowId}${query}`)} \\`,
+    `curl -X PUT ${shellQuote(`${executionUrl}/v1/execution/queue-remote/${workflowId}${query.size > 0 ? `?${query}` : ''}`)} \\`,
     `  ${authorization(key)} \\`,
     `  -H 'Content-Type: application/json' \\`,
     `  -d ${shellQuote(JSON.stringify({ variableData: variables }, null, 2))}`,

@@ -21,6 +21,7 @@ import {
 import { findSecretPlaces, parseVariables } from './json-input.ts'
 import {
   type ContextChoice,
+  contextOptions,
   type FormOptions,
   initialChoice,
   offeredOptions,
@@ -141,9 +142,7 @@ export function toQueueRequest(form: QueueForm): { request: QueueRequest } | { i
   const parsed = parseForm(form)
   if ('invalid' in parsed) return { invalid: { ...form, ...parsed.invalid } }
   if (!options || context.error !== undefined) return { invalid: form }
-  const { contextId: id, persist } = context
-  const browserContext = id === '' ? {} : { browserContextId: id, persistContext: persist }
-  const chosen = { ...options, ...browserContext }
+  const chosen = { ...options, ...contextOptions(context) }
   const request = { workflowId: workflow.id, variables: parsed.value, idempotencyKey: key, ...chosen }
   return { request: from ? { ...request, secretsFrom: from.id, rerunOf: from.id } : request }
 }

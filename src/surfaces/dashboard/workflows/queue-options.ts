@@ -15,7 +15,6 @@ import { persistLabels } from '../browser-contexts/context-pages.ts'
 import { formatDuration } from '../format.ts'
 import { attribute, type Fact, type Html, html, labelledField, nothing, selectField } from '../html.ts'
 import { toRunQuery } from '../runs/run-filter.ts'
-import type { ContextQuery } from './curl-commands.ts'
 import type { FormValue } from './form-values.ts'
 
 export type TextOptionName = Exclude<OptionName, 'browserContextId' | 'persistContext'>
@@ -256,10 +255,9 @@ export function readChoice(form: URLSearchParams): ContextChoice {
   return { contextId, persist: persistDefault, error: 'Choose when to save the browser state.' }
 }
 
-/** `undefined` for none, or when the chosen context is not among `contexts`. */
-export function toContextQuery({ contextId, persist }: ContextChoice, contexts: readonly BrowserContext[]) {
-  if (!contexts.some(({ id }) => id === contextId)) return undefined
-  return { browserContextId: contextId, persistContext: persist } satisfies ContextQuery
+/** The options of a run with this choice. */
+export function contextOptions({ contextId, persist }: Omit<ContextChoice, 'error'>): GivenOptions {
+  return contextId === '' ? {} : { browserContextId: contextId, persistContext: persist }
 }
 
 const statusNotes = { empty: ' (empty)', ready: '', inUse: ' (in use)' }

@@ -26,7 +26,7 @@ import {
   withoutSecrets,
 } from './queue-form.ts'
 import { renderQueueForm } from './queue-form-template.ts'
-import { initialStart, readStart, toContextQuery, withRefusal } from './queue-options.ts'
+import { contextOptions, initialStart, readStart, withRefusal } from './queue-options.ts'
 
 export const listWorkflows: PageHandler = async ({ account }, deps) => {
   const workflows = deps.workflows.current(account.id).list()
@@ -117,9 +117,9 @@ async function workflowPage(
   const { id, title, description } = workflow
   const actions = html`<a class="button secondary" href="/docs/workflows/${id}">Docs</a>
     <a class="button secondary" href="/runs?workflow=${id}">View runs</a>`
-  const browserContext = toContextQuery(context, contexts)
+  const hasContext = contexts.some(({ id: contextId }) => contextId === context.contextId)
   const variables = exampleVariables(workflow.variables)
-  const command = queueCommand(deps.addresses().executionUrl, id, variables, { browserContext })
+  const command = queueCommand(deps.addresses().executionUrl, id, variables, { options: hasContext ? contextOptions(context) : {} })
   const contextHint = html`<p class="muted">The run starts with an empty browser. To start with a
     <a href="/browser-contexts">browser context</a>, copy the command from its page.</p>`
   const body = html`${backLink('/workflows', 'Workflows')}
@@ -132,7 +132,7 @@ async function workflowPage(
           <h2>Run from a program</h2>
           ${copyable('command', command, { label: 'Copy command' })}
           <p class="muted">Replace <code>&lt;API_KEY&gt;</code> with an <a href="/api-keys">API key</a>.</p>
-          ${workflow.usesBrowser && !browserContext ? contextHint : nothing}
+          ${workflow.usesBrowser && !hasContext ? contextHint : nothing}
         </section>
         <section class="card">
           <h2>Schemas</h2>
