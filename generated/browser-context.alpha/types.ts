@@ -367,7 +367,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description A run has the lease of the browser context and may change it. Nothing was stored. */
+        /** @description A run uses the browser context and may change it. Nothing was stored. */
         BrowserContextInUse: {
             headers: {
                 /**
@@ -403,7 +403,7 @@ export interface components {
                  *       "type": "/docs/errors#browser-context-in-use",
                  *       "title": "Browser context in use",
                  *       "status": 409,
-                 *       "detail": "Run 0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07 holds the browser context. Wait for its end, or cancel it. Nothing was stored.",
+                 *       "detail": "Run 0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07 uses the browser context. Wait for its end, or cancel it. Nothing was stored.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */

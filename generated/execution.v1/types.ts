@@ -40,8 +40,8 @@ export interface paths {
         /**
          * Queue up to 1000 runs, all or none
          * @description Queues a run for each entry of `runs`, of any workflows, in one durable write: all are stored, or none is. The
-         *     response has the runs in the order of the entries. Every entry that cannot be queued is an error of the response
-         *     400, of which the first 20 are reported. The body may have 5 MiB, and the `variableData` of an entry 1 MiB as JSON.
+         *     response has the runs in the order of the entries. The response 400 has an error for each entry
+         *     that cannot be queued, up to 20 of them. The body may have 5 MiB, and the `variableData` of an entry 1 MiB as JSON.
          *
          *     Repeating an `Idempotency-Key` returns the runs of the first call in their current state, but with `output`
          *     `null`, since the outputs may be large: read them with `getRun`. A key with scopes needs
@@ -2800,8 +2800,8 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             /**
-             * @description The `Idempotency-Key` was used with another request, or for a batch of which a run has been deleted. Nothing was
-             *     stored.
+             * @description The `Idempotency-Key` was used with another request, or for a batch with a run that has been deleted. Nothing
+             *     was stored.
              */
             409: {
                 headers: {

@@ -62,10 +62,10 @@ export async function restore(
 }
 
 interface Keys {
-  /** Those that the service will use; `undefined` if there are none. */
+  /** The keys that the service will use; `undefined` if there are none. */
   ring: KeyRing | undefined
   place: string
-  /** Those that the installation already has. */
+  /** The keys that the installation already has. */
   present: KeyRing | undefined
 }
 

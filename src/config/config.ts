@@ -31,7 +31,7 @@ export const settings = {
   EXECUTION_URL: publicUrl('Execution API'),
   BROWSER_CONTEXT_URL: publicUrl('Browser Context API'),
   ALLOWED_HOSTS: optional(
-    'Further host names, separated by commas, by which the dashboard, the docs and the management address are reached. Those of the public URLs, IP addresses, `localhost` and names without a dot are always allowed.',
+    'Further host names, separated by commas, by which the dashboard, the docs and the management address are reached. The hosts of the public URLs, IP addresses, `localhost` and names without a dot are always allowed.',
     (text, name) =>
       readList(text.toLowerCase(), name, (host) => /^[a-z0-9._-]+$/.test(host), 'host names without scheme and port'),
   ),
@@ -98,7 +98,7 @@ export const settings = {
     (text, name) => readInteger(text, name, 1, 2 ** 32 - 2),
   ),
   EXECUTOR_UIDS: optional(
-    'Range of numeric IDs of users, such as `64000-64999`, of which each account gets one for its workflows; needs a worker that runs as root. Replaces `EXECUTOR_UID`.',
+    'Range of numeric user IDs, such as `64000-64999`. The workflows of each account run with one of them; needs a worker that runs as root. Replaces `EXECUTOR_UID`.',
     (text, name) => {
       const [, first, last] = /^(\d{1,10})-(\d{1,10})$/.exec(text)?.map(Number) ?? []
       if (first && last && first + 1 < last && last < 2 ** 32 - 1) return { first, last }

@@ -4,7 +4,7 @@
  */
 import type { Document, Schema } from '../openapi/document.ts'
 
-/** Keywords whose schemas describe nested values, each of which is closed separately. */
+/** Keywords whose schemas describe nested values. Each of these schemas is closed separately. */
 const below = ['items', 'contains', 'additionalProperties', 'unevaluatedItems', 'contentSchema']
 const belowInList = ['prefixItems']
 const belowInMap = ['properties', 'patternProperties']

@@ -72,7 +72,7 @@ export interface DocumentOperation {
   /** In lower case, as in the document. */
   method: string
   operation: OperationObject
-  /** Those of the path and of the operation, resolved. */
+  /** The parameters of the path and of the operation, resolved. */
   parameters: ParameterObject[]
 }
 

@@ -1,6 +1,6 @@
 /**
  * Turns a JSON Schema (2020-12) into components of an OpenAPI document. Tools for OpenAPI know neither `$id` nor anchors,
- * and write `$defs` as members; so each target of a `$ref` becomes a component of its own.
+ * and write `$defs` as members; so each target of a `$ref` becomes a component.
  */
 
 import { hash } from 'node:crypto'

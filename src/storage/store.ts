@@ -18,7 +18,7 @@ export function statement<Row extends object = object, Values extends readonly V
   return { sql }
 }
 
-/** Statements in one transaction. Those of `Store.read` each see the last committed state. */
+/** Statements in one transaction. Each statement of `Store.read` sees the last committed state. */
 export interface Transaction {
   /** Builds statements that are not performance-critical. */
   query: Kysely<Tables>

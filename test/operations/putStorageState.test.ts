@@ -138,7 +138,7 @@ describeOperation(
           kind: 'browser-context-in-use',
           title: 'Browser context in use',
           status: 409,
-          detail: `Run ${runId} holds the browser context. Wait for its end, or cancel it. Nothing was stored.`,
+          detail: `Run ${runId} uses the browser context. Wait for its end, or cancel it. Nothing was stored.`,
         })
         const versions = 'SELECT id FROM browser_context_versions WHERE browser_context_id = ?'
         expect(await subject.service.rows(versions, browserContextId)).toEqual([])

@@ -189,7 +189,7 @@ describeOperation(
         expect(await idsOf(subject, key)).toHaveLength(1)
       })
 
-      test('refuses the Idempotency-Key of a batch of which a run was deleted', async () => {
+      test('refuses the Idempotency-Key of a batch with a deleted run', async () => {
         const { key } = await subject.service.createAccount()
         const filled = { ...bodyOf(entry, entry), headers: { 'Idempotency-Key': 'once' } }
         const { body } = await send(subject.service, 'queueRemoteRunBatch', key, filled).expect(202)
@@ -200,7 +200,7 @@ describeOperation(
           kind: 'idempotency-conflict',
           title: 'Idempotency key reused',
           status: 409,
-          errors: [{ header: 'Idempotency-Key', detail: 'was used for a batch of which a run has been deleted' }],
+          errors: [{ header: 'Idempotency-Key', detail: 'was used for a batch with a run that has been deleted' }],
         })
       })
     },

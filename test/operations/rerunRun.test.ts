@@ -135,7 +135,7 @@ describeOperation(
       test('names fromStep if the new run cannot start from it', async () => {
         const account = await subject.service.createAccount()
         const path = { runId: await cancelledRun(subject.service, account) }
-        const unknown = 'is not a step that the run has started, of which'
+        const unknown = 'is not a step that the run has started:'
         await expectRefusedStep(account.key, path, {}, `${unknown} it has none`)
         await insertSteps(subject.service, path.runId, ['write', 'fetch'])
         await expectRefusedStep(account.key, path, {}, `${unknown} the first are write, fetch`)

@@ -99,7 +99,7 @@ describeOperation(
           kind: 'browser-context-in-use',
           title: 'Browser context in use',
           status: 409,
-          detail: `Run ${runId} holds the browser context. Wait for its end, or cancel it. Nothing was stored.`,
+          detail: `Run ${runId} uses the browser context. Wait for its end, or cancel it. Nothing was stored.`,
         })
         expect((await read()).body).toEqual(second)
       })

@@ -41,9 +41,9 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
   ],
   ['ends its process', { 'a.mjs': 'process.exit(3)' }, 'DIR/a.mjs ended its process while loading (exit code 3).'],
   [
-    'awaits a promise that never settles',
+    'awaits a promise that never resolves',
     { 'a.mjs': 'await new Promise(() => {})' },
-    'DIR/a.mjs did not load: its top-level await never settles.',
+    'DIR/a.mjs did not load: its top-level await never completes.',
   ],
   [
     'is in a loop',

@@ -65,7 +65,7 @@ export async function readDeployedWorkflows(opened: Opened): Promise<Workflow[]>
   }
 }
 
-/** Those of WORKFLOWS_DIR. */
+/** Loads the workflows of WORKFLOWS_DIR. */
 export async function loadWorkflows(config: Config): Promise<LoadedWorkflows> {
   const { WORKFLOWS_DIR: directory } = config
   if (directory === undefined) return { workflows: [] }

@@ -112,7 +112,7 @@ interface Installation {
   embeddedStore(): Promise<Opened<Inspection>>
   database(): Promise<OpenedDatabase>
   store(): Promise<Opened>
-  /** Those of WORKFLOWS_DIR. */
+  /** The workflows of WORKFLOWS_DIR. */
   workflows(): Promise<LoadedWorkflows>
   deployed(): Promise<Workflow[]>
   service(): Promise<ServiceState>

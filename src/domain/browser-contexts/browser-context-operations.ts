@@ -124,7 +124,7 @@ function versionChanged({ currentVersionId }: VersionChanged) {
 }
 
 function inUse({ heldByRunId }: ContextInUse) {
-  const detail = `Run ${heldByRunId} holds the browser context. Wait for its end, or cancel it. Nothing was stored.`
+  const detail = `Run ${heldByRunId} uses the browser context. Wait for its end, or cancel it. Nothing was stored.`
   return { status: 409, problem: { kind: 'browser-context-in-use', detail } } as const
 }
 

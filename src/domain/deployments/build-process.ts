@@ -109,7 +109,7 @@ async function run(step: string | undefined, path: string, report: (message: Mes
 if (import.meta.main) {
   const [step, path = ''] = process.argv.slice(2)
   const pipe = new Socket({ fd: messageStream, readable: false, writable: true })
-  // When the parent has ended, there is nobody to report to.
+  // The parent has ended, so no process reads the report.
   pipe.on('error', () => process.exit())
   const report = (message: Message) => void pipe.write(`${JSON.stringify(message)}\n`)
   try {

@@ -168,7 +168,7 @@ interface StepOptions {
 
 const processModule = fileURLToPath(new URL('./build-process.ts', import.meta.url))
 
-/** Runs a step in a process of its own; returns its last message. */
+/** Runs a step in a separate process; returns its last message. */
 export async function runStep(step: Step, paths: string[], options: StepOptions): Promise<Message> {
   const { identity, mark, input, seconds, onLoading, onTimeout = invalidReport, onEnd = invalidReport } = options
   const { module = processModule, environment } = options
@@ -240,11 +240,11 @@ function toText(text: string): string {
   return stripVTControlCharacters(text).slice(0, refusalLengthMax)
 }
 
-/** The exit code of Node.js when nothing is left that could settle a top-level await. */
-const unsettledCode = 13
+/** The exit code of Node.js when a top-level await can never complete. */
+const pendingAwaitCode = 13
 
 function exitError(file: string | undefined, code: number | null, signal: NodeJS.Signals | null): WorkflowError {
-  if (code === unsettledCode) return new WorkflowError(`${file} did not load: its top-level await never settles.`)
+  if (code === pendingAwaitCode) return new WorkflowError(`${file} did not load: its top-level await never completes.`)
   return new WorkflowError(`${file} ended its process while loading (${signal ?? `exit code ${code}`}).`)
 }
 

@@ -29,7 +29,7 @@ export interface BundledModule {
   file: string
   /** The path of the bundled module in the content. */
   path: string
-  /** The lines of the definition's options in the source, by JSON Pointers to them. Those that were found. */
+  /** The lines of the definition's options in the source, by JSON Pointers to them, if they were found. */
   lines: Record<string, number>
 }
 
@@ -254,7 +254,7 @@ function describeLog(log: RolldownLog, directory: string): string {
       return `${place} imports ${quoted(reason)}, which was not found: ${missingAdvice(quoted(reason))}.`
     case 'CIRCULAR_DEPENDENCY': {
       const cycle = (log.ids ?? []).map((id) => relative(directory, isAbsolute(id) ? id : join(directory, id)))
-      return `Modules import each other in a cycle (${cycle.join(' → ')}): move what they share into a module of its own.`
+      return `Modules import each other in a cycle (${cycle.join(' → ')}): move the shared code into another module.`
     }
     default:
       return `${place} cannot be bundled: ${reason}.`

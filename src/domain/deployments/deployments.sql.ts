@@ -117,9 +117,9 @@ export async function activate({ query }: Transaction, activation: Activation): 
 // Deletes deployments that have not been current for RUN_RETENTION_DAYS and that no unfinished run needs.
 
 /**
- * The time at which each deployment was superseded: that of the activation after its last one in its account. None for
- * those that are current. Not those that were deployed last: after a rollback, a service that starts with the same content
- * must find them to know that it was rolled back.
+ * The time at which each deployment was superseded: the time of the next activation in its account. Leaves out
+ * current deployments, and the last deployed ones: after a rollback, a service that starts with the same content
+ * must find the latter to know that it was rolled back.
  */
 const findSuperseded = statement<{ id: string; superseded_at: number }, []>(
   `SELECT deployment_id AS id, superseded_at FROM (

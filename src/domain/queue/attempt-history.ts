@@ -1,7 +1,7 @@
 /**
  * The attempts of a run, and why they did not succeed. The event that ends an attempt has its error; the run's row lists
- * those events, so that reading them needs no scan. An attempt that is not listed follows from the row: a run whose first
- * attempt succeeds writes nothing for its history.
+ * those events, so that reading them needs no scan. The row itself describes an attempt that is not listed, so a run
+ * whose first attempt succeeds writes nothing for its history.
  */
 
 import { errorTerm, termRows } from '../../storage/runs/run-statements.ts'

@@ -103,7 +103,7 @@ export async function startSingly(
   }
   const lease = await leaseContext(tx, run, at)
   if (lease === 'wait') {
-    // It may have been resumed for its group, of which another run can start now.
+    // It may have been resumed for its group; another run of the group can start now.
     if (group !== null) await tx.all(tx.statements.resumeNextOfGroup, [group])
     return undefined
   }

@@ -37,7 +37,7 @@ export async function cancelRuns(
 
 const isCancelled = ({ status }: CancelledRun) => status === 'cancelled'
 
-/** Those of the runs that have ended by being cancelled. */
+/** Keeps the runs that were cancelled at once: a running one ends later. */
 export function toFinishedRuns(cancelled: readonly CancelledRun[], at: number): FinishedRun[] {
   const state = { status: 'cancelled', reason: 'cancelRequested' } as const
   return cancelled.filter(isCancelled).map((row) => toFinishedRun(row, state, at))

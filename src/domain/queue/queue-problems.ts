@@ -85,8 +85,8 @@ export const runDeleted = keyConflict(
 )
 
 export const batchRunDeleted = keyConflict(
-  'This Idempotency-Key was used in the last 24 hours for a batch of which a run has been deleted. Use another key to queue another batch. Nothing was stored.',
-  'was used for a batch of which a run has been deleted',
+  'This Idempotency-Key was used in the last 24 hours for a batch with a run that has been deleted. Use another key to queue another batch. Nothing was stored.',
+  'was used for a batch with a run that has been deleted',
 )
 
 /** Seconds. An estimate: runs start when workers are free. */
@@ -116,7 +116,7 @@ export function describeRefusedStart(refusal: RefusedStart): string {
       return `needs results of version ${refusal.finished} of the workflow, which now has version ${refusal.current}`
     case 'noSuchStep': {
       const known = refusal.steps.length === 0 ? 'it has none' : `the first are ${refusal.steps.join(', ')}`
-      return `is not a step that the run has started, of which ${known}`
+      return `is not a step that the run has started: ${known}`
     }
   }
 }

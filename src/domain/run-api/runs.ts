@@ -152,7 +152,7 @@ class RunReader {
   }
 }
 
-/** `runDeleted`: the idempotency key belongs to a request of which a run was deleted. */
+/** `runDeleted`: the idempotency key belongs to a request whose run, or one of whose runs, was deleted. */
 type Queued<Result> = Exclude<Result, { kind: 'queued' | 'repeated' }> | { kind: 'runDeleted' }
 
 export type QueueResult = Queued<EnqueuedRun> | { kind: 'queued'; run: Run; replayed: boolean }

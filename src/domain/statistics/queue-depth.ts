@@ -13,7 +13,7 @@ export interface QueueDepth {
 
 /** What queued runs are compared with. */
 export interface QueueLimits extends ConcurrencyLimits {
-  /** Those of the current workflows. */
+  /** The rate of the run's current workflow. */
   throttleOf?(run: { workflow_id: string; account_id: string }): Throttle | undefined
   /** Whether runs that wait for their group wait for a concurrency limit, and not for a rate alone. */
   isLimitedPerKey?(workflowId: string): boolean

@@ -196,7 +196,7 @@ function isAllowed(address: string, allowed: BlockList | undefined): boolean {
   return allowed?.check(address, isIPv6(address) ? 'ipv6' : 'ipv4') ?? false
 }
 
-/** Special-purpose ranges within 2000::/3 (IANA's registry, RFC 6890) of which ipaddr.js knows some only. */
+/** Special-purpose ranges within 2000::/3 (IANA's registry, RFC 6890); ipaddr.js knows only some of them. */
 const specialRanges = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'].map((range) =>
   ipaddr.IPv6.parseCIDR(range),
 )

@@ -113,7 +113,7 @@ export class ProcessReaper {
 interface ReaperOptions {
   /** How long processes may take to end by themselves after the worker's death. */
   graceSeconds: number
-  /** That of the processes: without further capabilities, even root cannot read other users' environments. */
+  /** The user of the processes: without further capabilities, even root cannot read other users' environments. */
   identity?: Identity
   /** How paths of files begin that are removed after all processes; called with the first mark. */
   filesPrefix?: (reaperId: string) => string

@@ -66,7 +66,7 @@ function createDocument(workflows: Workflows, url: string): Document {
   return document
 }
 
-/** Each workflow has one response of its own for these statuses. */
+/** Each workflow has its own response for these statuses. */
 const typedStatuses = ['200', '202']
 
 /** Moves all other responses of the template to the components, so that every workflow refers to them. */

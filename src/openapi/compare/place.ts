@@ -75,7 +75,7 @@ export class Place {
     return new Place(this.before, this.after, this.changes, { ...this.location, ...location }, this.#sameTargets)
   }
 
-  /** The same place, with a list of changes of its own. */
+  /** The same place, with a separate list of changes. */
   probe(): Place {
     return new Place(this.before, this.after, [], this.location, this.#sameTargets)
   }

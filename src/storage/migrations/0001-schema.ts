@@ -171,8 +171,8 @@ CREATE TABLE live_views (
   };
 `
 
-// A run has terms only if it was queued with tags, or has failed. Each term has two rows, of which `scope` is '' or the
-// workflow, so that one index has the order of both lists. The trigger covers each statement that changes a status.
+// A run has terms only if it was queued with tags, or has failed. Each term has two rows, with `scope` '' and with the
+// workflow as `scope`, so that one index has the order of both lists. The trigger covers each statement that changes a status.
 const terms = ({ text, inPostgres, inSqlite }: ColumnTypes) => `
 CREATE TABLE run_terms (
   account_id ${text} NOT NULL, term ${text} NOT NULL, scope ${text} NOT NULL, status ${text} NOT NULL,

@@ -1,5 +1,5 @@
 /**
- * Receives a copy of another store. The tables are in a schema of their own until the copy is complete, so that no
+ * Receives a copy of another store. The tables are in a separate schema until the copy is complete, so that no
  * service starts with half of it; the name of that schema also says that an interrupted copy can be resumed.
  */
 import { type Client, DatabaseError as PostgresError } from 'pg'

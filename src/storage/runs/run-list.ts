@@ -103,7 +103,7 @@ function queryOf(status: string, { by, byWorkflow }: Shape): StatusQuery {
 }
 
 /**
- * Each status has a query of its own, since no index orders several statuses by id. A parameter switches it off: with a
+ * Each status has its own query, since no index orders several statuses by id. A parameter switches it off: with a
  * text for each combination of statuses, preparing the statement would take longer than executing it. Only the runs of
  * the page are read from the table.
  */
@@ -244,8 +244,8 @@ export async function countRuns({ all }: Transaction, accountId: string, filter:
 type RunOfPage = RunSize & { row?: RunToRead }
 
 /**
- * Rows of at most this size are read with the list, in the same round trip. Those of the longest page take less than a
- * page may have.
+ * Rows of at most this size are read with the list, in the same round trip. 100 rows of this size, the longest page,
+ * have fewer bytes than a page may have.
  */
 const smallBytesMax = 8 * 1024
 

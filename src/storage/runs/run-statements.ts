@@ -505,7 +505,7 @@ export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   /** Starts attempts under leases, with their events. Skips runs that another transaction has locked. */
   claimRuns(tx: Transaction, queues: readonly ClaimedQueue[], newLease: NewLease): Promise<ClaimedRun[]>
   /**
-   * Finishes attempts and writes their events, the last of which is the change of status. Leaves out attempts whose
+   * Finishes attempts and writes their events; the last event is the change of status. Leaves out attempts whose
    * lease was lost, which are cancelled, or which have a browser context or a concurrency group. Returns the others' runs.
    */
   finishRuns(

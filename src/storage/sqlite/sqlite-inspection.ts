@@ -108,7 +108,7 @@ interface SchemaObject {
 }
 
 /**
- * Compares the schema with that of a new store with the same migrations. A trigger that somebody has added, for example,
+ * Compares the schema with that of a new store with the same migrations. A trigger that was added by hand, for example,
  * would act in every transaction of the service.
  *
  * @returns a description of each object that differs.

@@ -17,7 +17,7 @@ export function isWorkflowDocsPath(path: string): boolean {
   return /^\/docs\/workflows(?:\.js|\.json|\/.*)?$/s.test(path)
 }
 
-/** Only pages of the reference have scripts of their own. */
+/** Only pages of the reference have their own scripts. */
 function contentSecurityPolicy(scriptHashes: readonly string[]): string {
   // Redoc writes styles into the page, embeds a font, and highlights code in workers from blobs.
   const forRedoc = ["style-src 'self' 'unsafe-inline'", 'worker-src blob:', "img-src 'self' data:", 'font-src data:']

@@ -70,7 +70,7 @@ ${fence('sh', `API_KEY=… npx execution-service-client types --url ${executionU
 function browserSection(root: string): string {
   return `## Browser
 
-The run has a browser of its own. The query parameter \`browserContextId\` starts it with the cookies and storage of a
+The run has its own browser. The query parameter \`browserContextId\` starts it with the cookies and storage of a
 [browser context](${root}browser-contexts.md).
 
 `

@@ -34,7 +34,7 @@ export function readExamples([execution]: readonly Contract[]): Guide[] {
 
 interface WorkflowDocs {
   docs: BuiltDocs
-  /** Those that the viewer's account sees. */
+  /** The workflows of the viewer's account and of the installation. */
   workflows: Workflows
   executionUrl: string
   tenant: TenantRequest | undefined

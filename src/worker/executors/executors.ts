@@ -278,7 +278,7 @@ export class Executors {
     this.#idle = this.#idle.filter(({ process }) => process.alive)
   }
 
-  /** If one module has ended a process that has loaded all of them, each gets a process of its own from now on. */
+  /** If one module has ended a process that has loaded all of them, each gets a separate process from now on. */
   #learnFrom({ process, deploymentId, workflowId }: Pooled): void {
     if (workflowId === undefined && process.endedEarly) this.#loadSeparately.add(deploymentId)
   }

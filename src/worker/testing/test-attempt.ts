@@ -222,7 +222,7 @@ function resultOf(fake: unknown): unknown {
   return typeof fake === 'function' ? fake() : fake
 }
 
-// The browser of a workflow under test: a Chromium of its own, or what the test gives in its place.
+// The browser of a workflow under test: a new Chromium, or the replacement that the test gives.
 
 const noTestBrowser =
   "The workflow asks for a browser, and its test gives none: set the option `browser` of runWorkflow to 'chromium' or to a browser context."

@@ -36,7 +36,7 @@ export async function* tryExamples(snapshot: Snapshot, directory: string, identi
 
 const processModule = fileURLToPath(new URL('./try-process.ts', import.meta.url))
 
-/** In a process of its own, which the code of the workflow can end. */
+/** Runs in a separate process, which the code of the workflow can end. */
 async function findFailure(workflow: DeployedWorkflow, target: string, identity: Identity, mark: Mark) {
   const example = workflow.examples?.variables[0]
   if (example === undefined) return undefined

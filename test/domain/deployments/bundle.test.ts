@@ -55,7 +55,7 @@ const refused: [string, Record<string, string>, string][] = [
       'lib/b.ts': 'import { c } from "./c.ts"\nexport const b = () => c',
       'lib/c.ts': 'import { b } from "./b.ts"\nexport const c = () => b',
     },
-    'Modules import each other in a cycle (lib/b.ts → lib/c.ts → lib/b.ts): move what they share into a module of its own.',
+    'Modules import each other in a cycle (lib/b.ts → lib/c.ts → lib/b.ts): move the shared code into another module.',
   ],
   [
     'no module',

@@ -30,7 +30,7 @@ const idsOf = (claims: readonly Claim[]) => claims.map(({ runId }) => runId).sor
 const end = ({ queue }: Domain, claim: Claim | undefined) => queue.complete(claim as Claim, succeeded, noRetry)
 
 describe.each(stores)('throttles ($name)', (kind) => {
-  test('runs of a key above its rate wait until its period permits them, and hold up no other key', async (test) => {
+  test('runs of a key above its rate wait until its period permits them, and delay no other key', async (test) => {
     const { clock, domain, queue, get, claim } = await open(test, kind)
     const a = [await queue('a'), await queue('a'), await queue('a'), await queue('a'), await queue('a')]
     const b = await queue('b')

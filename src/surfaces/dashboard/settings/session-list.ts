@@ -1,4 +1,4 @@
-/** The user's sessions, each of which they can end. */
+/** Lists the user's sessions, with a button to end each. */
 import type { Session } from '../../../domain/accounts/sessions.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { time } from '../format.ts'
