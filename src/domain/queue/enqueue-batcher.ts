@@ -4,7 +4,7 @@
  */
 
 import { context, ROOT_CONTEXT } from '@opentelemetry/api'
-import type { InsertedRun } from '../../storage/runs/run-statements.ts'
+import { countQueuedRuns, type InsertedRun } from '../../storage/runs/run-statements.ts'
 import { type Store, StoreUnavailable, type Transaction, type WriteOptions } from '../../storage/store.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 
@@ -86,16 +86,14 @@ export class EnqueueBatcher {
    * their account is near its limit.
    */
   async #insertPlain(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<(EnqueueResult | undefined)[]> {
-    const plain = new Set<EnqueueRequest>()
-    for (const [accountId, ofAccount] of Map.groupBy(requests, accountOf)) {
-      if (!(await this.#limit.reserveFarFrom(tx, accountId, ofAccount.length))) continue
-      for (const request of ofAccount) plain.add(request)
-    }
+    const wanted = new Map([...Map.groupBy(requests, accountOf)].map(([id, ofAccount]) => [id, ofAccount.length]))
+    const reserved = await this.#limit.reserveFarFrom(tx, wanted)
+    const isPlain = (request: EnqueueRequest) => reserved.has(accountOf(request))
     await insertRuns(
       tx,
-      [...plain].flatMap(({ runs }) => runs),
+      requests.filter(isPlain).flatMap(({ runs }) => runs),
     )
-    return requests.map((request) => (plain.has(request) ? { kind: 'enqueued', runs: request.runs } : undefined))
+    return requests.map((request) => (isPlain(request) ? { kind: 'enqueued', runs: request.runs } : undefined))
   }
 
   async #enqueueAll(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<EnqueueResult[]> {
@@ -227,7 +225,7 @@ const batchMax = 256
 /** The next batch does not wait longer for this one, whose connection to the database may have died. */
 const lateMilliseconds = 1000
 
-async function waitAtMost(promise: Promise<unknown>, milliseconds: number): Promise<void> {
+export async function waitAtMost(promise: Promise<unknown>, milliseconds: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise((resolve) => {
     timer = setTimeout(resolve, milliseconds)
@@ -328,32 +326,46 @@ export class QueuedRunsLimit {
    * once for each account, in the order of their ids: near the limit it locks the account.
    */
   async reserve(tx: Transaction, accountId: string, wanted: number): Promise<number> {
-    if (await this.reserveFarFrom(tx, accountId, wanted)) return wanted
+    if ((await this.reserveFarFrom(tx, new Map([[accountId, wanted]]))).has(accountId)) return wanted
     await tx.all(tx.statements.lockAccount, [accountId])
-    const count = await this.#count(tx, accountId)
+    await this.#count(tx, [accountId])
+    const count = this.#counts.get(accountId) ?? { queued: 0 }
     const reserved = Math.min(wanted, Math.max(0, this.max - count.queued))
     count.queued += reserved
     return reserved
   }
 
-  /** Like `reserve`, but reserves all or none: none if the limit is near. Writes and locks nothing. */
-  async reserveFarFrom(tx: Transaction, accountId: string, wanted: number): Promise<boolean> {
-    if (this.max === 0) return true
-    const near = this.max - this.#distance - wanted
-    const known = this.#counts.get(accountId)
-    if (near < 0 || (known?.queued ?? 0) > near) return false
-    const isRecent = known && performance.now() - known.countedAt < this.#distance / runsPerMillisecond
-    const count = isRecent ? known : await this.#count(tx, accountId)
-    if (count.queued > near) return false
-    count.queued += wanted
-    return true
+  /**
+   * Like `reserve`, but reserves all or none of an account's runs: none if its limit is near. Writes and locks nothing.
+   *
+   * @param wanted runs by account.
+   * @returns the accounts whose runs are reserved.
+   */
+  async reserveFarFrom(tx: Transaction, wanted: ReadonlyMap<string, number>): Promise<Set<string>> {
+    if (this.max === 0) return new Set(wanted.keys())
+    const isFar = (id: string) => {
+      const near = this.max - this.#distance - (wanted.get(id) ?? 0)
+      return near >= 0 && (this.#counts.get(id)?.queued ?? 0) <= near
+    }
+    const oldest = performance.now() - this.#distance / runsPerMillisecond
+    const isRecent = (id: string) => (this.#counts.get(id)?.countedAt ?? Number.NEGATIVE_INFINITY) > oldest
+    const candidates = [...wanted.keys()].filter(isFar)
+    await this.#count(
+      tx,
+      candidates.filter((id) => !isRecent(id)),
+    )
+    const reserved = candidates.filter(isFar)
+    for (const id of reserved) {
+      const count = this.#counts.get(id)
+      if (count) count.queued += wanted.get(id) ?? 0
+    }
+    return new Set(reserved)
   }
 
-  async #count(tx: Transaction, accountId: string) {
+  async #count(tx: Transaction, accountIds: readonly string[]): Promise<void> {
+    if (accountIds.length === 0) return
     const countedAt = performance.now()
-    const [row] = await tx.all(tx.statements.countQueuedRuns, [accountId, this.max])
-    const count = { queued: row?.count ?? 0, countedAt }
-    this.#counts.set(accountId, count)
-    return count
+    for (const { account_id, count } of await countQueuedRuns(tx, accountIds, this.max))
+      this.#counts.set(account_id, { queued: count, countedAt })
   }
 }

@@ -308,6 +308,15 @@ export const insertedRunColumns = [
   'rerun_of',
 ] as const satisfies (keyof RunsTable)[]
 
+/** Counts the queued runs of each account, up to the limit. From runs_queued: 10,000 rows take 0.5 to 1 ms. */
+export function countQueuedRuns(tx: Transaction, accountIds: readonly string[], limit: number) {
+  const { marks, values } = inList(accountIds)
+  const sql = `SELECT id AS account_id, (SELECT COUNT(*) FROM (SELECT id FROM runs
+      WHERE account_id = accounts.id AND status = 'queued' ORDER BY account_id, id LIMIT ?) AS queued_runs) AS count
+    FROM accounts WHERE id IN (${marks})`
+  return tx.all<{ account_id: string; count: number }>(sql, [limit, ...values])
+}
+
 export const startedAttempt = "status = 'running', reason = NULL, attempts = attempts + 1"
 
 /**
@@ -336,12 +345,6 @@ export const sharedRunStatements = {
   ...throttleStatements,
 
   // Enqueueing
-
-  /** Counts the account's queued runs, up to the limit. From runs_queued: 10,000 rows take 0.5 to 1 ms. */
-  countQueuedRuns: statement<{ count: number }, [accountId: string, limit: number]>(
-    `SELECT COUNT(*) AS count FROM (SELECT id FROM runs WHERE account_id = ? AND status = 'queued'
-      ORDER BY account_id, id LIMIT ?) AS queued_runs`,
-  ),
 
   /**
    * Stores the key, in place of one that has expired. Returns no row when the key is in use. Waits for a transaction

@@ -41,6 +41,24 @@ describe.each(stores)('API keys ($name)', (kind) => {
     expect(await domain.apiKeys.authenticate(created.id)).toBeUndefined()
   })
 
+  test('one statement looks up all keys of calls that arrive together, and the next those that arrive meanwhile', async (test) => {
+    const { domain, key } = await openAccount(test, kind)
+    const keys = [await domain.apiKeys.create(key, operator), await domain.apiKeys.create(key, operator)]
+    const all = vi.spyOn(domain.store.read, 'all')
+    test.onTestFinished(() => all.mockRestore())
+    const meanwhile: Promise<unknown>[] = []
+    all.mockImplementationOnce(async (...query) => {
+      for (const { value } of keys)
+        meanwhile.push(domain.apiKeys.authenticate(value), domain.apiKeys.authenticate(value))
+      return domain.store.read.all(...query)
+    })
+    const callers = await Promise.all(keys.map(({ value }) => domain.apiKeys.authenticate(value)))
+    expect(callers.map((caller) => caller?.principal.apiKeyId)).toEqual(keys.map(({ id }) => id))
+    expect(await Promise.all(meanwhile)).toEqual(callers.flatMap((caller) => [caller, caller]))
+    // The first look-up, its repetition by this test, and the second look-up.
+    expect(all).toHaveBeenCalledTimes(3)
+  })
+
   test('a stop does not fail when the store cannot take the time of the last call', async (test) => {
     const { domain, key } = await openAccount(test, kind)
     const { value } = await domain.apiKeys.create(key, operator)
