@@ -11,8 +11,8 @@ import {
   checkDatabaseStore,
   evaluateCommit,
 } from '../../src/commands/doctor/database.ts'
-import { checkEncryptionKey } from '../../src/commands/doctor/encryption-key.ts'
 import { checkClock, examine, openDatabase } from '../../src/commands/doctor/doctor.ts'
+import { checkEncryptionKey } from '../../src/commands/doctor/encryption-key.ts'
 import { checkWorkers } from '../../src/commands/doctor/service.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'

@@ -16,13 +16,13 @@ import {
   loadWorkflows,
   readConfiguration,
 } from '../../src/commands/doctor/configuration.ts'
+import { examine, openEmbeddedStore } from '../../src/commands/doctor/doctor.ts'
 import {
   checkDataDirectory,
   checkFileSystem,
   checkFreeSpace,
   statFileSystem,
 } from '../../src/commands/doctor/embedded-store.ts'
-import { examine, openEmbeddedStore } from '../../src/commands/doctor/doctor.ts'
 import { checkPort, checkService, checkWorkers, findService } from '../../src/commands/doctor/service.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { listen } from '../../src/contract/listener.ts'

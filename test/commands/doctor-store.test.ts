@@ -15,6 +15,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Migrator } from 'kysely/migration'
 import { describe, expect, test } from 'vitest'
+import { checkClock, openEmbeddedStore } from '../../src/commands/doctor/doctor.ts'
 import {
   checkDisk,
   checkDurability,
@@ -25,7 +26,6 @@ import {
   evaluateStoreSize,
 } from '../../src/commands/doctor/embedded-store.ts'
 import { checkEncryptionKey } from '../../src/commands/doctor/encryption-key.ts'
-import { checkClock, openEmbeddedStore } from '../../src/commands/doctor/doctor.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { connect } from '../../src/storage/sqlite/sqlite-connection.ts'
