@@ -77,7 +77,7 @@ describe.each(sites)('%s', (_place, at) => {
     await search(page, 'cancel a run')
     expect(await results(page).first().innerText()).toContain('POST /v1/execution/runs/{runId}/cancel')
     await page.keyboard.press('Enter')
-    await page.waitForURL('**/execution.html#/runs/cancelrun')
+    await page.waitForURL('**/execution-runs.html#/runs/cancelrun')
     await page.locator('#redoc h2').first().waitFor()
     await search(page, 'name-taken')
     await page.keyboard.press('Enter')
@@ -87,17 +87,34 @@ describe.each(sites)('%s', (_place, at) => {
     await page.getByRole('combobox').waitFor({ state: 'hidden' })
   })
 
+  test('an address in the reference of one page, which it was, leads to the page of its tag', async (context) => {
+    const page = await browser.newPage(context)
+    const moved = {
+      '/runs/cancelrun': 'execution-runs.html#/runs/cancelrun',
+      '/schedules/createschedule/request': 'execution-schedules.html#/schedules/createschedule',
+      'operation/rotateWebhookSecret': 'execution-webhooks.html#/webhooks/rotatewebhooksecret',
+      'tag/Runs': 'execution-runs.html#/runs/queueremoterun',
+    }
+    for (const [hash, to] of Object.entries(moved)) {
+      await page.goto('about:blank')
+      await page.goto(`${at()}execution.html#${hash}`)
+      await page.waitForURL(`**/${to}`)
+    }
+    await page.goto(`${at()}browser-context.html#tag/Storage-state`)
+    await page.waitForURL('**/browser-context-storage-state.html#/storage-state/getstoragestate')
+  })
+
   test('the colour scheme is the system’s until one is chosen, which then applies to guides and reference', async (context) => {
     const page = await openPage(context, `${at()}index.html`, { dark: true })
     expect(await themeOf(page)).toEqual(['dark', 'dark'])
-    await openDocs(page, `${at()}execution.html`)
+    await openDocs(page, `${at()}execution-schedules.html`)
     expect(await themeOf(page)).toEqual(['dark', 'dark'])
     await page.getByRole('button', { name: 'Dark colours', pressed: true }).click()
     await page.getByRole('button', { name: 'Dark colours', pressed: false }).waitFor()
     await openDocs(page, `${at()}errors.html`)
     expect(await themeOf(page)).toEqual(['light', 'light'])
     await page.getByRole('button', { name: 'Dark colours' }).click()
-    await openDocs(page, `${at()}browser-context.html`)
+    await openDocs(page, `${at()}browser-context-storage-state.html`)
     expect(await themeOf(page)).toEqual(['dark', 'dark'])
   })
 
@@ -115,7 +132,7 @@ describe.each(sites)('%s', (_place, at) => {
     await page.getByRole('heading', { level: 1, name: 'Limits' }).waitFor()
   })
 
-  test('without JavaScript all guides can be read, and the reference links to the document', async (context) => {
+  test('without JavaScript all guides and overviews of the reference can be read', async (context) => {
     const page = await browser.newPage(context, { javaScriptEnabled: false })
     await page.goto(`${at()}index.html`)
     await page.getByRole('link', { name: 'Run life cycle' }).first().click()

@@ -66,7 +66,7 @@ async function search(query: string): Promise<string[]> {
 }
 
 test('the search finds every operation by its id and every problem type', async () => {
-  for (const { id, anchor } of operations) expect((await search(id)).join()).toContain(anchor)
+  for (const { id, href } of operations) expect((await search(id)).join()).toContain(href)
   for (const kind of Object.keys(problemTypes)) expect((await search(kind)).join()).toContain(`errors.html#${kind}`)
 })
 
@@ -99,7 +99,7 @@ test.each([
 })
 
 test('the reference contains the samples of every operation', async () => {
-  for (const { page, operations } of contracts) {
+  for (const { page, operations } of contracts.flatMap(({ tags }) => tags)) {
     const reference = await siteText(`${page}.html`)
     for (const { id } of operations) {
       const samples = samplesFor(id)
@@ -112,7 +112,7 @@ test('the reference contains the samples of every operation', async () => {
 })
 
 test('the reference shows the members of each type of event, with an example of each', async () => {
-  const reference = await siteText('execution.html')
+  const reference = await siteText('execution-runs.html')
   const [, stream = ''] = /"text\/event-stream":(\{"schema":.+?"204")/s.exec(reference) ?? []
   for (const type of ['status', 'log', 'progress', 'step', 'artifact']) {
     const name = `Run${type.charAt(0).toUpperCase()}${type.slice(1)}Event`
@@ -122,5 +122,7 @@ test('the reference shows the members of each type of event, with an example of 
 })
 
 test('reasons of decisions appear on the page of decisions only', async () => {
-  for (const { page } of contracts) expect(await siteText(`${page}.html`)).not.toContain('Decided here')
+  for (const { page } of contracts.flatMap(({ tags }) => tags)) {
+    expect(await siteText(`${page}.html`)).not.toContain('Decided here')
+  }
 })

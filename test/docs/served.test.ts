@@ -70,9 +70,10 @@ describe.each(hosts)('at %s', (host) => {
 test("guides, reference, samples and documents have the service's own addresses", async () => {
   const guide = await (await get('/docs/quick-start')).text()
   expect(guide).toContain(`${service.executionUrl}/v1/execution/queue-remote/count-words`)
-  const reference = await (await get('/docs/browser-context')).text()
+  const overview = await (await get('/docs/browser-context')).text()
+  const reference = await (await get('/docs/browser-context-browser-contexts')).text()
   expect(reference).toContain(`${service.browserContextUrl}/alpha/browser-contexts`)
-  for (const text of [guide, reference]) expect(text).not.toMatch(/127\.0\.0\.1:300[12]\b/)
+  for (const text of [guide, overview, reference]) expect(text).not.toMatch(/127\.0\.0\.1:300[12]\b/)
   const { servers, ...document } = await (await get('/docs/execution.v1.json')).json()
   expect(servers).toEqual([{ url: service.executionUrl, description: 'This service.' }])
   expect(document).toEqual({ ...executionContract.document, servers: undefined })
@@ -106,7 +107,7 @@ test('large files are compressed for clients that accept gzip, with another ETag
 })
 
 test('pages load nothing from another host, run no unknown script, and cannot be framed', async () => {
-  for (const path of ['/docs/', '/docs/execution.html']) {
+  for (const path of ['/docs/', '/docs/execution.html', '/docs/execution-runs.html']) {
     const { headers } = await get(path)
     const policy = headers.get('content-security-policy') ?? ''
     expect(policy).toContain("default-src 'none'")

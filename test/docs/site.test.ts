@@ -7,13 +7,14 @@ import { docsSite, type Site } from '../../src/surfaces/docs/site.ts'
 import { addresses, elementIds, pageNames, site, siteText } from './site.ts'
 
 const contracts = readContracts()
+const tags = contracts.flatMap((contract) => contract.tags)
 const operatorDocs = ['configuration', 'operating', 'observability', 'backup-and-retention', 'reliability']
 const guides = [...readdirSync('docs/guides').map((file) => file.replace(/\.md$/, '')), ...operatorDocs]
 
 /** Redoc creates the anchors of a reference in the browser; docs-in-browser.slow.test.ts compares them with these. */
 async function anchorsIn(name: string): Promise<string[]> {
-  const contract = contracts.find(({ page }) => name === `${page}.html`)
-  return contract ? contract.operations.map(({ anchor }) => anchor) : elementIds(await siteText(name))
+  const tag = tags.find(({ page }) => name === `${page}.html`)
+  return tag ? tag.operations.map(({ href }) => href.split('#')[1] ?? '') : elementIds(await siteText(name))
 }
 
 async function brokenLinks(name: string): Promise<string[]> {
@@ -30,7 +31,7 @@ async function brokenLinks(name: string): Promise<string[]> {
 }
 
 test('every link of every page leads to an existing file, section or operation', async () => {
-  const pages = (await pageNames()).filter((name) => !contracts.some(({ page }) => name === `${page}.html`))
+  const pages = (await pageNames()).filter((name) => !tags.some(({ page }) => name === `${page}.html`))
   const broken = await Promise.all(pages.map(brokenLinks))
   expect(broken.flat()).toEqual([])
 })
@@ -61,6 +62,25 @@ test('a link to a file of the repository that the docs do not serve becomes text
   expect(source).toContain('[`compose.yaml`](../compose.yaml)')
   expect(await siteText('operating.md')).toContain('\n`compose.yaml` runs PostgreSQL')
   expect(await siteText('operating.md')).toContain('[configuration](configuration.md#the-encryption-key)')
+})
+
+test('the reference has an overview of each document and a page for each tag, which share the script of Redoc', async () => {
+  const files = await site()
+  const scripts = [...files.keys()].filter((name) => /^redoc\..+\.js$/.test(name))
+  expect(scripts).toHaveLength(1)
+  for (const { page, operations, tags } of contracts) {
+    const overview = await siteText(`${page}.html`)
+    for (const { href } of operations) expect(overview).toContain(`href="${href}"`)
+    expect(tags.flatMap((tag) => tag.operations)).toHaveLength(operations.length)
+    for (const tag of tags) {
+      const [text, index] = [await siteText(`${tag.page}.html`), await siteText('index.html')]
+      for (const html of [overview, index]) expect(html).toContain(`href="${tag.page}.html"`)
+      expect(text).toContain(`<script src="${scripts[0]}"></script>`)
+      const shown = operations.filter(({ id }) => text.includes(`"operationId":"${id}"`))
+      expect(shown).toEqual(tag.operations)
+      expect(text.length).toBeLessThan(600_000)
+    }
+  }
 })
 
 test('without other addresses, each document is byte for byte as generated, and as YAML with the same content', async () => {

@@ -12,9 +12,11 @@ import { removeDirectory } from './service.ts'
 const guideNames = readdirSync('docs/guides').map((file) => file.replace(/\.md$/, ''))
 
 /** The address of each operation in the reference. */
-export const operationPages = readContracts().flatMap(({ page, operations }) =>
-  operations.map(({ id, anchor, summary }) => ({ id, summary, path: `${page}.html#${anchor}` })),
+export const operationPages = readContracts().flatMap(({ operations }) =>
+  operations.map(({ id, href, summary }) => ({ id, summary, path: href })),
 )
+
+const referencePages = readContracts().flatMap(({ tags }) => tags.map(({ page }) => `${page}.html`))
 
 export interface DocsFolder {
   /** Ends with a slash. */
@@ -32,18 +34,19 @@ export async function docsFolder(): Promise<DocsFolder> {
 /** Opens a page and waits until it is drawn. */
 export async function openDocs(page: Page, url: string): Promise<void> {
   await page.goto(url)
-  if (/(execution|browser-context)\.html/.test(url)) {
+  if (referencePages.some((name) => url.includes(`/${name}`))) {
     await page.locator('#redoc h1, #redoc h2').first().waitFor()
   }
 }
 
-/** Every guide and reference, and one operation. */
+/** Every guide and page of the reference, and one operation. */
 export function docsPages(url: string): ShownPage[] {
   const [first] = operationPages
   const names = [
     ...guideNames.map((name) => `${name}.html`),
     'execution.html',
     'browser-context.html',
+    ...referencePages,
     first?.path ?? '',
   ]
   return names.map((name) => ({ name, open: (page: Page) => openDocs(page, `${url}${name}`) }))

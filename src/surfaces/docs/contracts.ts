@@ -7,7 +7,7 @@ import { readContract } from '../../openapi/served-documents.ts'
 export interface Contract {
   /** Base name of its documents: `execution.v1`. */
   file: string
-  /** Base name of its reference page: `execution`. */
+  /** Base name of the overview of its reference: `execution`. */
   page: string
   title: string
   version: string
@@ -19,6 +19,16 @@ export interface Contract {
   /** The document as it is served, with the shown URL. */
   document: Document
   operations: ContractOperation[]
+  tags: ContractTag[]
+}
+
+/** Operations that have a page of the reference. */
+export interface ContractTag {
+  name: string
+  description: string
+  /** Base name of the page: `execution-runs`. */
+  page: string
+  operations: ContractOperation[]
 }
 
 export interface ContractOperation {
@@ -28,8 +38,8 @@ export interface ContractOperation {
   summary: string
   description: string
   parameterNames: string[]
-  /** Fragment of the operation in the reference. */
-  anchor: string
+  /** Its address in the reference: `execution-runs.html#/runs/cancelrun`. */
+  href: string
   operation: OperationObject
 }
 
@@ -48,8 +58,12 @@ export function readContracts(addresses: Addresses = {}): Contract[] {
     const documentedUrl = document.servers[0]?.url ?? ''
     const shownUrl = addresses[page] ?? documentedUrl
     if (shownUrl !== documentedUrl) document.servers = [{ url: shownUrl, description: 'This service.' }]
-    const operations = readOperations(document)
-    return { file, page, title, version, summary, documentedUrl, shownUrl, document, operations }
+    const operations = readOperations(document, page)
+    const tags = document.tags.map(({ name, description }) => {
+      const ofTag = operations.filter(({ operation }) => operation.tags[0] === name)
+      return { name, description, page: `${page}-${slug(name)}`, operations: ofTag }
+    })
+    return { file, page, title, version, summary, documentedUrl, shownUrl, document, operations, tags }
   })
 }
 
@@ -58,13 +72,18 @@ export function withAddresses(text: string, contracts: readonly Contract[]): str
   return contracts.reduce((shown, { documentedUrl, shownUrl }) => shown.replaceAll(documentedUrl, shownUrl), text)
 }
 
-function readOperations(document: Document): ContractOperation[] {
+/** As Redoc builds it. */
+function slug(tag: string): string {
+  return tag.toLowerCase().replaceAll(' ', '-')
+}
+
+function readOperations(document: Document, page: string): ContractOperation[] {
   return listOperations(document).map(({ path, method, operation, parameters }) => {
     const { operationId: id, summary, description, tags } = operation
-    // The anchor as Redoc builds it.
-    const anchor = `/${(tags[0] ?? '').toLowerCase().replaceAll(' ', '-')}/${id.toLowerCase()}`
+    const tag = slug(tags[0] ?? '')
+    const href = `${page}-${tag}.html#/${tag}/${id.toLowerCase()}`
     const parameterNames = parameters.map(({ name }) => name)
-    return { id, method, path, summary, description, parameterNames, anchor, operation }
+    return { id, method, path, summary, description, parameterNames, href, operation }
   })
 }
 

@@ -45,7 +45,7 @@ export function setDocsHeaders(response: Response): void {
 export interface Build {
   /** Module of a worker thread that posts the site. */
   thread: URL
-  /** A build takes about a second on an idle machine. */
+  /** A build takes three seconds on an idle machine. */
   timeoutSeconds: number
 }
 

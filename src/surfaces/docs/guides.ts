@@ -51,11 +51,7 @@ const operatorDirectory = 'docs'
 const guideDirectory = 'docs/guides'
 
 export function readGuides(contracts: readonly Contract[]): Guide[] {
-  const links = new Map(
-    contracts.flatMap(({ page, operations }) =>
-      operations.map(({ id, anchor }) => [id, `${page}.html#${anchor}`] as const),
-    ),
-  )
+  const links = operationLinks(contracts)
   const inserts: Record<string, string> = {
     transitions: transitionTable(contracts),
     decisions: contracts.map(decisionTable).join('\n\n'),
@@ -70,6 +66,26 @@ export function readGuides(contracts: readonly Contract[]): Guide[] {
     )
     return { ...renderGuide(markdown, links), name, group, markdown }
   })
+}
+
+/** The overview of the reference of each document, with a list of its operations. */
+export function readOverviews(contracts: readonly Contract[]): Guide[] {
+  return contracts.map(({ page, file, title, summary, document, tags }) => {
+    const sections = tags.map(({ name, description, page, operations }) => {
+      const items = operations.map(({ id, href, method, path, summary }) => {
+        return `- [${summary}](${href}): \`${method.toUpperCase()} ${path}\`, \`${id}\``
+      })
+      return [`## ${name}`, `${description} [Reference of the operations](${page}.html)`, items.join('\n')].join('\n\n')
+    })
+    const documents = `The document: [JSON](${file}.json), [YAML](${file}.yaml).`
+    const markdown = [`# ${title}`, summary, documents, ...sections, '## For all operations', document.info.description]
+    const text = withAddresses(`${markdown.join('\n\n')}\n`, contracts)
+    return { ...renderGuide(text, operationLinks(contracts)), name: page, group: 'Reference', markdown: text }
+  })
+}
+
+function operationLinks(contracts: readonly Contract[]): Map<string, string> {
+  return new Map(contracts.flatMap(({ operations }) => operations.map(({ id, href }) => [id, href] as const)))
 }
 
 /** @returns with the path of each source in the repository. */

@@ -1,6 +1,6 @@
 /** The layout of every page: the top bar, the list of guides, the table of contents, and links to the next guide. */
 import { html, raw } from 'hono/html'
-import type { Contract } from './contracts.ts'
+import type { Contract, ContractTag } from './contracts.ts'
 import type { Guide } from './guides.ts'
 import type { Assets } from './site.ts'
 
@@ -82,7 +82,7 @@ export function guidePage(layout: Layout, guide: Guide): Promise<string> {
   const { assets, guides, contracts } = layout
   const { title, summary, name } = guide
   const index = guides.indexOf(guide)
-  const [previous, next] = [guides[index - 1], guides[index + 1]]
+  const [previous, next] = index < 0 ? [] : [guides[index - 1], guides[index + 1]]
   const versions = contracts.map(({ title, version }) => `${title} ${version}`)
   const body = html`<div class="columns">
       <div class="guides">${guideList(layout, guide)}</div>
@@ -106,12 +106,15 @@ function guideList({ guides, contracts, workflowsUrl }: Layout, current?: Guide)
       <ul>${members.map((each) => listItem(`${each.name}.html`, each.title, each === current))}</ul>`,
   )
   const reference = html`<p>Reference</p>
-      <ul>${contracts.map(({ page, title }) => listItem(`${page}.html`, title))}${workflowsUrl ? listItem(workflowsUrl, 'Your workflows') : ''}</ul>`
+      <ul>${contracts.map(({ page, title, tags }) => {
+        const pages = html`<ul>${tags.map((tag) => listItem(`${tag.page}.html`, tag.name))}</ul>`
+        return listItem(`${page}.html`, title, page === current?.name, pages)
+      })}${workflowsUrl ? listItem(workflowsUrl, 'Your workflows') : ''}</ul>`
   return sidebar(html`${groups}${reference}`, current?.title ?? '')
 }
 
-function listItem(href: string, title: string, isCurrent = false): Html {
-  return html`<li><a href="${href}"${isCurrent ? html` aria-current="page"` : ''}>${title}</a></li>`
+function listItem(href: string, title: string, isCurrent = false, nested: Html | '' = ''): Html {
+  return html`<li><a href="${href}"${isCurrent ? html` aria-current="page"` : ''}>${title}</a>${nested}</li>`
 }
 
 function sidebar(list: Html, current: string | Html): Html {
@@ -164,21 +167,20 @@ export function tableOfContents({ sections }: Pick<Guide, 'sections'>): Html | '
 }
 
 /**
- * The page around an API reference, as the Handlebars template that `redocly build-docs` takes. Redoc requests its logo
- * from a CDN; the policy in the page blocks that, also where the page is opened as a file.
+ * The page around the reference of a tag, as the Handlebars template that `redocly build-docs` takes. Redoc requests its
+ * logo from a CDN; the policy in the page blocks that, also where the page is opened as a file.
  */
-export function referenceTemplate(layout: Layout, { file, page, title, summary }: Contract): Promise<string> {
+export function referenceTemplate(layout: Layout, contract: Contract, tag: ContractTag): Promise<string> {
   const policy = "img-src 'self' file: data:; connect-src 'none'"
   return render(layout, {
-    title,
-    summary,
+    title: `${tag.name} · ${contract.title}`,
+    summary: tag.description,
     styles: [layout.assets.reference],
-    current: page,
+    current: contract.page,
     head: html`<meta http-equiv="Content-Security-Policy" content="${raw(policy)}" />
     {{{redocHead}}}`,
-    heading: `${title} reference`,
-    body: html`<noscript>The operations are shown with JavaScript only. The document is also available as
-      <a href="${file}.json">JSON</a> and <a href="${file}.yaml">YAML</a>.</noscript>
+    heading: `${tag.name}: ${contract.title} reference`,
+    body: html`<noscript>The operations are shown with JavaScript only. See the <a href="${contract.page}.html">overview</a>.</noscript>
     <div id="main" class="reference" tabindex="-1">{{{redocHTML}}}</div>`,
   })
 }

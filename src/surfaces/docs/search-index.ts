@@ -85,12 +85,12 @@ function settingEntries({ name, title, markdown }: Guide): NewEntry[] {
   }))
 }
 
-function operationEntries({ page, title, operations }: Contract): NewEntry[] {
+function operationEntries({ title, operations }: Contract): NewEntry[] {
   return operations.map((each) => ({
     title: each.summary,
     name: `${each.id} ${each.id.replace(/[A-Z]/g, ' $&')}`,
     place: `${title} · ${each.method.toUpperCase()} ${each.path}`,
-    href: `${page}.html#${each.anchor}`,
+    href: each.href,
     excerpt: plainText(each.description).slice(0, excerptLength),
     keywords: '',
     text: `${each.description} ${each.parameterNames.join(' ')}`,

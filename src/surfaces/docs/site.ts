@@ -14,9 +14,16 @@ import { promisify } from 'node:util'
 import { stringify } from 'yaml'
 import { type Document, type MediaTypeObject, resolve, type Schema, walk } from '../../openapi/document.ts'
 import { createTemporaryDirectory } from '../../storage/temporary-directory.ts'
-import { type Addresses, type Contract, readContracts, samplesFor, withAddresses } from './contracts.ts'
-import { type Guide, readGuides } from './guides.ts'
-import { guidePage, notFoundPage, referenceTemplate, workflowPageTemplate } from './page-layout.ts'
+import {
+  type Addresses,
+  type Contract,
+  type ContractTag,
+  readContracts,
+  samplesFor,
+  withAddresses,
+} from './contracts.ts'
+import { type Guide, readGuides, readOverviews } from './guides.ts'
+import { guidePage, type Layout, notFoundPage, referenceTemplate, workflowPageTemplate } from './page-layout.ts'
 import { searchScript } from './search-index.ts'
 import { readExamples } from './workflow-pages.ts'
 
@@ -49,11 +56,9 @@ export async function buildDocs(addresses: Addresses = {}): Promise<Docs> {
   const workflowsUrl = addresses.dashboard && `${addresses.dashboard}/docs/workflows/`
   const layout = { assets, guides, contracts, workflowsUrl, dashboardUrl: addresses.dashboard }
   const add = (name: string, content: string | Buffer) => site.set(name, siteFile(name, content))
-  // Redocly runs in child processes while the guides are rendered here.
-  const references = Promise.all(
-    contracts.map(async (contract) => renderReference(contract, await referenceTemplate(layout, contract))),
-  )
-  for (const guide of guides) {
+  // Redocly runs in child processes while the guides are rendered here: one per document, because each takes 150 MB.
+  const references = Promise.all(contracts.map((contract) => renderReferences(layout, contract)))
+  for (const guide of [...guides, ...readOverviews(contracts)]) {
     add(`${guide.name}.html`, await guidePage(layout, guide))
     add(`${guide.name}.md`, guide.markdown)
   }
@@ -64,8 +69,10 @@ export async function buildDocs(addresses: Addresses = {}): Promise<Docs> {
   add('llms.txt', llmsText(guides, contracts))
   add('llms-full.txt', guides.map(({ markdown }) => markdown.trim()).join('\n\n'))
   add('404.html', await notFoundPage(layout))
-  for (const [index, html] of (await references).entries()) {
-    const name = `${contracts[index]?.page}.html`
+  const pages = (await references).flat()
+  const script = addImmutable(site, 'redoc.js', await globalScript(pages[0]?.redoc ?? ''))
+  for (const { name, head, rest } of pages) {
+    const html = `${head}<script src="${script}"></script>\n${moduleTag}const { hydrate } = redoc\n${rest}`
     site.set(name, { ...siteFile(name, html), scriptHashes: inlineScriptHashes(html) })
   }
   return { site, workflowPageTemplate: await workflowPageTemplate(layout) }
@@ -171,17 +178,31 @@ const redocOptions = [
 /** Also turns off telemetry in the page. */
 const offline = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' }
 
+/** Redocly's decorators, by which a page has the operations of one tag and the components that they need. */
+const configuration = (tag: string) => ({
+  decorators: { 'filter-in': { property: 'tags', value: [tag] }, 'remove-unused-components': 'on' },
+})
+
+async function renderReferences(layout: Layout, contract: Contract): Promise<SplitPage[]> {
+  const pages: SplitPage[] = []
+  for (const tag of contract.tags) {
+    const html = await renderReference(contract, tag, await referenceTemplate(layout, contract, tag))
+    pages.push(splitPage(`${tag.page}.html`, html))
+  }
+  return pages
+}
+
 /**
  * Returns the page's HTML.
  *
  * @param template the page around the reference, as a Handlebars template with `redocHead` and `redocHTML`.
  */
-async function renderReference(contract: Contract, template: string): Promise<string> {
-  // A directory without a redocly.yaml, whose settings would apply here too.
+async function renderReference(contract: Contract, tag: ContractTag, template: string): Promise<string> {
   const { path: directory, remove } = createTemporaryDirectory('docs')
   const file = (name: string) => join(directory, name)
   try {
-    await writeFile(file('document.json'), JSON.stringify(documentForReaders(contract)))
+    await writeFile(file('document.json'), JSON.stringify(documentForReaders(contract, tag)))
+    await writeFile(file('redocly.yaml'), stringify(configuration(tag.name)))
     await writeFile(file('page.hbs'), template)
     const args = ['build-docs', 'document.json', '--inlineBundle', '-t', 'page.hbs', '-o', 'page.html', ...redocOptions]
     const environment = { PATH: process.env.PATH, TMPDIR: tmpdir(), ...offline }
@@ -192,12 +213,44 @@ async function renderReference(contract: Contract, template: string): Promise<st
   }
 }
 
-/** The document with the members of events, and the code samples of each operation. */
-function documentForReaders(contract: Contract): Document {
-  const { document, operations } = contract
+const moduleTag = '<script type="module">'
+
+interface SplitPage {
+  name: string
+  head: string
+  /** Redoc as a module, the same for all pages. */
+  redoc: string
+  /** Begins with the document, and passes it to Redoc's `hydrate`. */
+  rest: string
+}
+
+/** Redocly writes Redoc's 2.3 MB into each page, as a module that goes on with the page's document. */
+function splitPage(name: string, html: string): SplitPage {
+  const start = html.indexOf(moduleTag)
+  const end = html.indexOf('const __redoc_definition', start)
+  if (start < 0 || end < 0) throw new Error(`${name} does not contain Redoc as pages of earlier versions do.`)
+  return { name, head: html.slice(0, start), redoc: html.slice(start + moduleTag.length, end), rest: html.slice(end) }
+}
+
+/** The module as a classic script with the global `redoc`: a page that is opened as a file may not import a module. */
+async function globalScript(module: string): Promise<string> {
+  const plugin = { name: 'redoc', resolveId: (id: string) => id, load: () => module }
+  const { rolldown } = await import('rolldown')
+  await using build = await rolldown({ input: 'redoc.js', plugins: [plugin], treeshake: false, logLevel: 'silent' })
+  const { output } = await build.generate({ format: 'iife', name: 'redoc', minify: { compress: false, mangle: false } })
+  return output[0].code
+}
+
+/** The document of a tag's page, with the members of events, and the code samples of each operation. */
+function documentForReaders(contract: Contract, tag: ContractTag): Document {
+  const { document, page, title } = contract
   const copy = structuredClone(document)
+  const others = contract.tags.filter((each) => each !== tag).map((each) => `[${each.name}](${each.page}.html)`)
+  const links = `See also the [overview](${page}.html), ${others.join(', ')}.`
+  Object.assign(copy.info, { title: `${title}: ${tag.name}`, summary: tag.description, description: links })
+  copy.tags = copy.tags.filter(({ name }) => name === tag.name)
   for (const { value } of walk(copy.paths)) showEvents(copy, value)
-  for (const { id, path, method } of operations) {
+  for (const { id, path, method } of tag.operations) {
     const samples = samplesFor(id).map(({ lang, source }) => ({
       // Redoc highlights by `lang` and shows `label`.
       lang: lang === 'curl' ? 'Shell' : lang,

@@ -1,4 +1,4 @@
-// Search, copy buttons, the colour switch, and a landmark for Redoc's menu. Every page works without this script.
+// Search, copy buttons, the colour switch, a landmark for Redoc's menu, and addresses that moved. Every page works without this script.
 ;(() => {
   const root = document.documentElement
 
@@ -173,7 +173,22 @@
     )
   }
 
+  /** The reference of a document was one page: leads the address of an operation there to the page of its tag. */
+  function openMovedOperation() {
+    const [, kind, name = ''] = /^#(\/|operation\/|tag\/)(.*)$/.exec(decodeURI(location.hash).toLowerCase()) ?? []
+    if (!kind) return
+    const isMeant = ({ hash }) => {
+      if (kind === '/') return `/${name}/`.startsWith(`${hash.slice(1)}/`)
+      return kind === 'tag/'
+        ? hash.startsWith(`#/${name.replaceAll('%20', '-').replaceAll(' ', '-')}/`)
+        : hash.endsWith(`/${name}`)
+    }
+    const link = [...document.querySelectorAll('article a[href*="#/"]')].find(isMeant)
+    if (link) location.replace(link.href)
+  }
+
   enableThemeButton()
+  openMovedOperation()
   addCopyButtons()
   labelReferenceMenu()
   enableSearch()
