@@ -38,7 +38,7 @@ export interface ContractOperation {
   summary: string
   description: string
   parameterNames: string[]
-  /** Its address in the reference: `execution-runs.html#/runs/cancelrun`. */
+  /** Its address in the reference: `execution-webhooks.html#/webhooks/…`. */
   href: string
   operation: OperationObject
 }
