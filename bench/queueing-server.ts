@@ -28,7 +28,7 @@ import { createKeyFile, KeyFile, keyFilePath } from '../src/storage/key-file.ts'
 import { openSqliteStore } from '../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from '../src/storage/store.ts'
 import { executionApi } from '../src/surfaces/execution-api.ts'
-import { logOutput } from '../src/telemetry/log.ts'
+import { openLogOutput } from '../src/telemetry/log.ts'
 
 const [kind = '', directory = ''] = process.argv.slice(2)
 const store = await openSqliteStore(directory)
@@ -119,7 +119,7 @@ async function service(document: Document, more: object): Promise<RequestListene
   const snapshot = await buildSnapshot(new URL('./workflows', import.meta.url).pathname)
   const served = new Workflows(snapshot.workflows, snapshotId(snapshot, null))
   const workflows = { current: () => served }
-  const log = pino({ level: 'info' }, pino.destination({ ...logOutput, dest: '/dev/null' }))
+  const log = pino({ level: 'info' }, openLogOutput('/dev/null'))
   const config = { ...readConfig({}), QUEUED_RUNS_MAX: 0, SCHEDULES_MAX: 0, ACCOUNT_CONCURRENCY: 0 }
   const domain = createDomain({ config, store, workflows, encryption, artifactRetentionDays: 30, log })
   return mountDocument({

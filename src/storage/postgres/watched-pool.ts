@@ -9,6 +9,7 @@ import { Client, type ClientConfig, Pool, type PoolClient, type QueryResult } fr
 /** Statements take milliseconds, and wait for locks for 5 s at most. */
 const silentMillisecondsMax = 3000
 const intervalMilliseconds = 1000
+const idleMillisecondsMax = 60_000
 
 /** Whether the server executes the connection's statement, or waits for a lock to do so. */
 const findExecuting = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1) AND state IN ('active', 'fastpath function call')`
@@ -52,6 +53,8 @@ export class WatchedPool extends Pool {
     super({
       ...config,
       max: connectionsMax,
+      // An idle process makes a statement every few seconds, and opening a connection costs several.
+      idleTimeoutMillis: idleMillisecondsMax,
       Client: WatchedClient,
       onConnect: async (client) => {
         await client.query(settings)
