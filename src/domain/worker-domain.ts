@@ -45,6 +45,7 @@ function withFailureLog(log: Logger, observer: RunObserver | undefined): RunObse
   return {
     finished: (run) => observer?.finished(run),
     leasesExpired: (count) => observer?.leasesExpired(count),
+    maintains: (isOwner) => observer?.maintains?.(isOwner),
     attemptFailed(attempt) {
       log.warn(attempt, 'attempt failed')
       observer?.attemptFailed?.(attempt)

@@ -9,13 +9,12 @@ import { completeAttempt, resumeForFreeContexts } from '../domain/queue/attempts
 import {
   expiredStarts,
   findStartableGroups,
-  nextPermit,
   resumeGroups,
   resumeNextOfGroups,
   resumePermitted,
 } from '../domain/queue/limits.ts'
 import { appendStatus } from '../domain/queue/runs.sql.ts'
-import { hasDeadWorkers, removeDeadWorkers } from '../domain/queue/workers.ts'
+import { deadWorkerMilliseconds, removeDeadWorkers } from '../domain/queue/workers.ts'
 import { RunArtifacts } from '../domain/run-api/artifacts.ts'
 import {
   type FailedAttempt,
@@ -29,52 +28,61 @@ import { RunRollups } from '../domain/statistics/run-rollups.ts'
 import { expiredDeliveries } from '../domain/webhooks/webhook-deliveries.ts'
 import type { Workflow } from '../domain/workflows/workflow.ts'
 import type { PurgeTarget } from '../storage/purge-target.ts'
-import {
-  endDelays,
-  expireRun,
-  findExpiringRuns,
-  findLostRun,
-  findNextDelayEnd,
-} from '../storage/runs/run-maintenance.ts'
+import { type DueTimes, endDelays, expireRun, findDueTimes, findExpiringRuns } from '../storage/runs/run-maintenance.ts'
 import { type Store, statement, type Transaction } from '../storage/store.ts'
+import { MaintenanceLease } from './maintenance-lease.ts'
 import { expiredAuditLogEntries, expiredRuns, type Retention } from './retention.ts'
-
-const findExpiredKey = statement<{ run_id: string }, [now: number]>(
-  'SELECT run_id FROM idempotency_keys WHERE expires_at <= ? LIMIT 1',
-)
 
 const deleteExpiredKeys = statement<object, [now: number]>('DELETE FROM idempotency_keys WHERE expires_at <= ?')
 
 /** The current workflows of an account, whose limits and rates apply to runs that wait. */
 interface CurrentWorkflows {
   current(accountId: string): { get(workflowId: string): Workflow | undefined }
+  /** Of deployments, which another process may change. */
+  readonly currentIds?: readonly string[]
+  refresh?(): Promise<void>
 }
 
-/** The longest time between two checks. Ends of delays and times of schedules and throttles are checked on time. */
-const intervalMilliseconds = 1000
+/** Between two checks without a notification, for changes whose notification was lost. */
+const quietMilliseconds = 5000
+/** Between two checks while there is something to check for, and from a notification until the check. */
+const busyMilliseconds = { interval: 1000, delay: 500 }
+/** Between two looks for something to purge, and two measurements of storage while nothing changes. */
+const idleWorkMilliseconds = 60_000
+/** A measurement that began after the last change includes it. */
+const measuredMilliseconds = 20_000
+/** The clock was set by more than this. */
+const clockStepMilliseconds = 500
 
 interface MaintenanceOptions {
   store: Store
   retention: Retention
-  log: Pick<Logger, 'warn'>
+  log: Pick<Logger, 'warn'> & Partial<Pick<Logger, 'info'>>
   now?: () => number
   observer?: RunObserver
   usage?: StorageUsage
   workflows?: CurrentWorkflows
-  scheduler?: Pick<Scheduler, 'once' | 'nextDue'>
+  /** Only processes with these two do all of the maintenance; they take its lease from others. */
+  scheduler?: Pick<Scheduler, 'once'>
   bulkWorker?: Pick<BulkWorker, 'once'>
 }
 
-/** Safe to run in any number of processes on one store. */
+/** Correct in any number of processes on one store; a lease lets one of them do the work. */
 export class Maintenance {
   readonly #options: MaintenanceOptions
   readonly #store: Store
   readonly #purges: readonly Purge[]
   readonly #rollups: RunRollups
   readonly #now: () => number
+  readonly #lease: MaintenanceLease
   /** The last concurrency group that was examined. */
   #lastGroup = ''
+  /** By a clock that cannot be set: of the last check, notification, look for something to purge, and measurement. */
+  readonly #last = { check: 0, change: 0, purge: 0, measurement: 0 }
+  #plannedAt = Number.POSITIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
+  #clock: NodeJS.Timeout | undefined
+  #unsubscribe: (() => void)[] = []
   #running: Promise<void> | undefined
   #stopped = false
 
@@ -96,10 +104,12 @@ export class Maintenance {
     ]
     this.#purges = targets.map((target) => new Purge(store, target))
     this.#rollups = new RunRollups(store, now)
+    this.#lease = new MaintenanceLease(store, options.scheduler ? 1 : 0, now)
   }
 
-  /** Runs now and repeatedly until it is stopped. */
+  /** Runs until it is stopped: when something is due or has changed, if this process has the lease. */
   start(): void {
+    this.#unsubscribe = [this.#store.listen('maintenance', () => this.#onChange())]
     this.#running = this.#runAndSchedule()
   }
 
@@ -107,7 +117,10 @@ export class Maintenance {
     this.#stopped = true
     clearTimeout(this.#timer)
     await this.#running
+    this.#work(false)
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
     await this.#options.usage?.stop().catch((error: unknown) => this.#warn(error))
+    await this.#lease.release().catch((error: unknown) => this.#warn(error))
   }
 
   #warn(err: unknown): void {
@@ -115,59 +128,148 @@ export class Maintenance {
   }
 
   async #runAndSchedule(): Promise<void> {
-    const milliseconds = await this.once().catch((error: unknown) => {
+    this.#plannedAt = Number.POSITIVE_INFINITY
+    this.#last.check = performance.now()
+    const milliseconds = await this.#check().catch((error: unknown) => {
       this.#warn(error)
-      return intervalMilliseconds
+      return busyMilliseconds.interval
     })
-    if (!this.#stopped) this.#timer = setTimeout(() => this.start(), milliseconds)
+    // A notification during the check may have planned an earlier one.
+    this.#plan(performance.now() + milliseconds)
+  }
+
+  async #check(): Promise<number> {
+    const untilNextCheck = await this.#lease.check()
+    this.#work(this.#lease.fence !== undefined)
+    if (this.#lease.fence !== undefined) return Math.min(untilNextCheck, await this.#checkAsOwner())
+    await this.#options.usage?.read()
+    return untilNextCheck
+  }
+
+  #plan(at: number): void {
+    if (this.#stopped || at >= this.#plannedAt) return
+    this.#plannedAt = at
+    clearTimeout(this.#timer)
+    const start = () => {
+      // The check that is under way plans the next one; what has changed during it must not wait longer.
+      this.#running = (this.#running ?? Promise.resolve()).then(() => this.#runAndSchedule())
+    }
+    this.#timer = setTimeout(start, Math.max(0, at - performance.now()))
+  }
+
+  readonly #onChange = (): void => {
+    this.#last.change = performance.now()
+    const { check, change } = this.#last
+    this.#plan(Math.max(check + busyMilliseconds.interval, change + busyMilliseconds.delay))
+  }
+
+  /** Follows changes while this process has the lease. */
+  #work(isOwner: boolean): void {
+    if (isOwner === (this.#clock !== undefined)) return
+    const { log, observer } = this.#options
+    observer?.maintains?.(isOwner)
+    clearInterval(this.#clock)
+    this.#clock = undefined
+    for (const unsubscribe of this.#unsubscribe.splice(1)) unsubscribe()
+    if (!isOwner) return
+    log.info?.({ fence: this.#lease.fence }, 'this process does the maintenance')
+    for (const topic of ['queue', 'runs', 'deployments'] as const) {
+      this.#unsubscribe.push(this.#store.listen(topic, this.#onChange))
+    }
+    const offset = () => this.#now() - performance.now()
+    let last = offset()
+    const checkClock = () => {
+      if (Math.abs(offset() - last) > clockStepMilliseconds) this.#onChange()
+      last = offset()
+    }
+    this.#clock = setInterval(checkClock, busyMilliseconds.interval).unref()
+    this.#last.purge = Number.NEGATIVE_INFINITY
+  }
+
+  async #checkAsOwner(): Promise<number> {
+    const at = performance.now()
+    const isQuiet = at - this.#last.change > quietMilliseconds / 2
+    if (isQuiet) await this.#notifyChangedDeployments()
+    const isPurging = at - this.#last.purge >= idleWorkMilliseconds
+    const hasChanged = at - this.#last.change < measuredMilliseconds
+    const isMeasuring = hasChanged || at - this.#last.measurement >= idleWorkMilliseconds
+    const milliseconds = await this.once({ isPurging, isMeasuring, notifies: isQuiet })
+    return Math.min(milliseconds, quietMilliseconds)
+  }
+
+  /** Best effort: the process that has changed them may have died before its notification. */
+  async #notifyChangedDeployments(): Promise<void> {
+    const { workflows } = this.#options
+    const before = workflows?.currentIds
+    await workflows?.refresh?.()
+    if (workflows?.currentIds !== before) this.#store.notify('deployments')
   }
 
   /**
-   * Applies the changes that are due; returns the milliseconds until the next run. Writes only when a change is due.
+   * Applies the changes that are due; returns the milliseconds until the next call. Writes only when a change is due.
+   *
+   * @param options without `isPurging`, the purges that are not under way are left out; without `isMeasuring`, the same for
+   * measurements of storage. With `notifies`, workers and dispatchers are notified of what waits for them.
    */
-  async once(): Promise<number> {
-    const { observer, scheduler, usage } = this.#options
+  async once({ isPurging = true, isMeasuring = true, notifies = false } = {}): Promise<number> {
+    const { scheduler, usage, bulkWorker } = this.#options
     const now = this.#now()
-    const groups = await this.#findStartableGroups()
-    if (groups.length > 0 || (await this.#isAnythingDue(now))) {
-      const options = { concurrent: true, exclusive: 'maintenance' } as const
-      const { finished, failed, leasesExpired } = await this.#store.write((tx) => this.#run(tx, now, groups), options)
-      for (const attempt of failed) observer?.attemptFailed?.(attempt)
-      for (const run of finished) observer?.finished(run)
-      if (leasesExpired > 0) observer?.leasesExpired(leasesExpired)
-      this.#store.notify('queue')
-      this.#store.notify('runs')
-    }
+    const due = await this.#readDue()
+    const isDue = (at: number | null) => at !== null && at <= now
+    const groups = due.waitsForGroup ? await this.#findStartableGroups() : []
+    let hasMore = this.#lastGroup !== ''
+    let hasChanged = await this.#applyDue(due, groups, now)
+    if (notifies && due.hasReady) this.#store.notify('queue')
+    if (isDue(due.delivery)) this.#store.notify('runs')
     // Before work without a deadline.
-    await scheduler?.once()
-    await usage?.maintain()
-    const interval = await this.#workThroughBatches()
-    const scheduled = await scheduler?.nextDue()
-    const next = Math.min(...[await this.#nextDelayEnd(), scheduled].map((at) => at ?? Number.POSITIVE_INFINITY))
-    return Math.min(interval, Math.max(1, next - this.#now()))
-  }
-
-  /**
-   * Purges a batch of each target, adds a batch to the rollups, and works on a batch of a bulk action. If rows remain, the
-   * next call follows after a pause as long as this one took.
-   */
-  async #workThroughBatches(): Promise<number> {
-    const startedAt = performance.now()
-    let hasMore = await this.#rollups.once()
-    if (await this.#options.bulkWorker?.once()) hasMore = true
-    for (const purge of this.#purges) if (await purge.once()) hasMore = true
-    return hasMore ? Math.min(intervalMilliseconds - 1, Math.ceil(performance.now() - startedAt)) : intervalMilliseconds
-  }
-
-  async #isAnythingDue(now: number): Promise<boolean> {
-    const { read } = this.#store
-    const delayEnd = await this.#nextDelayEnd()
-    if (delayEnd !== null && delayEnd <= now) return true
-    for (const due of [findExpiringRuns, findLostRun, findExpiredKey]) {
-      if ((await read.all<object, [number]>(due, [now])).length > 0) return true
+    if (scheduler && (isDue(due.schedule) || due.scheduleWaits)) {
+      await scheduler.once()
+      hasChanged = true
     }
-    if ((await read.all(read.statements.freeContexts, [])).length > 0) return true
-    return hasDeadWorkers(read, now)
+    if (isMeasuring || usage?.isMeasuring) {
+      this.#last.measurement = performance.now()
+      await usage?.maintain()
+      if (usage?.isMeasuring) hasMore = true
+    } else await usage?.read()
+    const startedAt = performance.now()
+    let hasBatches = await this.#rollups.once()
+    if (bulkWorker && isDue(due.bulkAction)) {
+      if (await bulkWorker.once()) hasBatches = true
+      hasChanged = true
+    }
+    if (isPurging) this.#last.purge = startedAt
+    for (const purge of this.#purges) if ((isPurging || purge.hasMore) && (await purge.once())) hasBatches = true
+    if (hasBatches) return Math.min(busyMilliseconds.interval - 1, Math.ceil(performance.now() - startedAt))
+    const next = nextTime(hasChanged ? await this.#readDue() : due, this.#now(), this.#options)
+    return Math.min(hasMore ? busyMilliseconds.interval : quietMilliseconds, Math.max(1, next - this.#now()))
+  }
+
+  async #readDue(): Promise<DueTimes> {
+    const [due] = await this.#store.read.all(findDueTimes, [])
+    if (!due) throw new Error('A statement without FROM has returned no row.')
+    return due
+  }
+
+  /** Returns whether anything was due. */
+  async #applyDue(due: DueTimes, groups: readonly string[], now: number): Promise<boolean> {
+    const times = [due.delay, due.permit, due.expiry, due.lease, due.idempotencyKey]
+    const deadSince = now - deadWorkerMilliseconds
+    const { read } = this.#store
+    const isDue =
+      groups.length > 0 ||
+      times.some((at) => at !== null && at <= now) ||
+      (due.worker !== null && due.worker <= deadSince) ||
+      (due.waitsForContext !== null && (await read.all(read.statements.freeContexts, [])).length > 0)
+    if (!isDue) return false
+    const { observer } = this.#options
+    const options = { concurrent: true, exclusive: 'maintenance' } as const
+    const { finished, failed, leasesExpired } = await this.#store.write((tx) => this.#run(tx, now, groups), options)
+    for (const attempt of failed) observer?.attemptFailed?.(attempt)
+    for (const run of finished) observer?.finished(run)
+    if (leasesExpired > 0) observer?.leasesExpired(leasesExpired)
+    this.#store.notify('queue')
+    this.#store.notify('runs')
+    return true
   }
 
   async #findStartableGroups(): Promise<string[]> {
@@ -176,13 +278,6 @@ export class Maintenance {
     const { groups, last } = await findStartableGroups(this.#store.read, find, this.#lastGroup)
     this.#lastGroup = last
     return groups
-  }
-
-  /** When the next delay ends or a throttle permits a start. */
-  async #nextDelayEnd(): Promise<number | null> {
-    const [row] = await this.#store.read.all(findNextDelayEnd, [])
-    const [delayEnd, permit] = [row?.at ?? null, await nextPermit(this.#store.read)]
-    return delayEnd === null || permit === null ? (delayEnd ?? permit) : Math.min(delayEnd, permit)
   }
 
   async #run(tx: Transaction, now: number, groups: readonly string[]) {
@@ -221,6 +316,15 @@ export class Maintenance {
 
 const expiry = { status: 'expired', reason: 'notStartedInTime' } as const
 
+/** When something with a deadline is next due. What is overdue and still there cannot change yet, or comes in batches. */
+function nextTime(due: DueTimes, now: number, { scheduler, bulkWorker }: MaintenanceOptions): number {
+  const inBatches = [due.delay, due.permit, scheduler ? due.schedule : null]
+  const others = [due.expiry, due.lease, due.delivery, bulkWorker ? due.bulkAction : null]
+  const soon = now + busyMilliseconds.interval
+  const times = [...inBatches, ...others.map((at) => (at !== null && at <= now ? soon : at))]
+  return Math.min(...times.map((at) => at ?? Number.POSITIVE_INFINITY))
+}
+
 // Purges expired data in batches, by one process at a time.
 
 class Purge {
@@ -232,6 +336,11 @@ class Purge {
   constructor(store: Store, target: PurgeTarget) {
     this.#store = store
     this.#target = target
+  }
+
+  /** Whether this process is to purge the next batch soon. */
+  get hasMore(): boolean {
+    return this.#next !== undefined
   }
 
   /**

@@ -42,8 +42,14 @@ export interface Commit {
 }
 
 /** Subjects of notifications. A notification has no payload: the listener reads the store. */
-export const topics = ['queue', 'runs', 'cancellations', 'deployments', 'liveViews'] as const
+export const topics = ['queue', 'runs', 'cancellations', 'deployments', 'liveViews', 'maintenance'] as const
 export type Topic = (typeof topics)[number]
+
+/**
+ * While notifications arrive, every topic is notified only at each thirtieth interval of the fallback: a process that was
+ * killed between its commit and its notification is the only cause of a lost one, and maintenance finds that sooner.
+ */
+export const reliableFactor = 30
 
 export interface WriteOptions {
   /**

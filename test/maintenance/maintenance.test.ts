@@ -127,7 +127,7 @@ describe.each(stores)('maintenance ($name)', (kind) => {
     // Measures the new run.
     await until(Date.now())
     const write = vi.spyOn(domain.store, 'write')
-    expect(await until(Date.now() + 60_000)).toBe(1000)
+    expect(await until(Date.now() + 60_000)).toBe(5000)
     expect(write).not.toHaveBeenCalled()
   })
 

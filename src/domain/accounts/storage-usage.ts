@@ -34,6 +34,8 @@ const defaults = {
 }
 export type UsageOptions = Partial<typeof defaults>
 const intervalMilliseconds = 10_000
+/** Between two reads of a process in which no account has stored anything. */
+const unusedMilliseconds = 60_000
 /** A process that dies while it measures delays the next measurement until then. */
 const leaseMilliseconds = 60 * 60 * 1000
 const lease = 'storage-usage'
@@ -66,6 +68,7 @@ export class StorageUsage {
   #measuring: Promise<void> | undefined
   #measureAt = 0
   #readAt = 0
+  #isUsed = false
   /** The number of the last measurement that this process knows. */
   #passes = 0
 
@@ -94,19 +97,41 @@ export class StorageUsage {
   }
 
   bytesOf(accountId: string): number {
+    this.#isUsed = true
     const usage = this.#usage.get(accountId)
     return usage ? usage.measured + usage.added + usage.addedBefore : 0
   }
 
   /** Counts bytes that this process has stored, until they are measured. */
   add(accountId: string, bytes: number): void {
+    this.#isUsed = true
     this.#usageOf(accountId).added += bytes
   }
 
-  /** Measures for some milliseconds, if a measurement is due and no other process measures. Call it every second. */
+  /** Whether a measurement of this process is under way. */
+  get isMeasuring(): boolean {
+    return this.#measurement !== undefined
+  }
+
+  /**
+   * Measures for some milliseconds, if a measurement is due and no other process measures. Call it every second while
+   * `isMeasuring`.
+   */
   async maintain(): Promise<void> {
     const now = this.#options.now()
     if (this.#options.measures && (this.#measurement || now >= this.#measureAt)) await this.#measure(now)
+    await this.#readIfDue(now)
+  }
+
+  /** Reads what another process has measured, if it may have changed. Call it every ten seconds. */
+  async read(): Promise<void> {
+    const now = this.#options.now()
+    // A process that neither stores nor checks anything needs no exact values.
+    if (this.#isUsed || now >= this.#readAt + unusedMilliseconds) await this.#readIfDue(now)
+    this.#isUsed = false
+  }
+
+  async #readIfDue(now: number): Promise<void> {
     if (now < this.#readAt) return
     this.#readAt = now + intervalMilliseconds
     await this.#read()

@@ -124,7 +124,7 @@ export class BulkActions {
     const { kind, filter, idempotencyKey } = given
     const canonical = canonicalJson({ kind, filter })
     const row = this.#toRow(accountId, given, canonical)
-    return this.#store.write(async (tx) => {
+    const create = async (tx: Transaction): Promise<CreateBulkActionResult> => {
       const { query } = tx
       const ofAccount = query.selectFrom('bulk_actions').where('account_id', '=', accountId)
       if (idempotencyKey !== undefined) {
@@ -140,7 +140,10 @@ export class BulkActions {
       const actor = await toActor(tx, by)
       await recordAudit(tx, accountId, { action: auditActions[kind], by: actor, details: { id: row.id, ...filter } })
       return { kind: 'created', action: toBulkAction(row), replayed: false }
-    })
+    }
+    const result = await this.#store.write(create)
+    this.#store.notify('maintenance')
+    return result
   }
 
   /** The number of runs that the action would concern if it was created now, counted up to `limit`. */

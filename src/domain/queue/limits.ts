@@ -213,12 +213,6 @@ async function storePermit(
   return permitsAt <= now
 }
 
-/** When the next throttle permits a start; `null` if none is at its rate. */
-export async function nextPermit(tx: Transaction): Promise<number | null> {
-  const [row] = await tx.all(tx.statements.nextPermit, [])
-  return row?.at ?? null
-}
-
 /**
  * Resumes the next run of each group whose throttle permits a start now. Runs of other throttles stayed ready: the next
  * claim starts them.

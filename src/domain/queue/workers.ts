@@ -18,13 +18,10 @@ const deleteWorker = statement<object, [id: string]>('DELETE FROM workers WHERE 
 const findLiveWorkers = statement<{ id: string; host: string; slots: number; started_at: number }, [now: number]>(
   'SELECT id, host, slots, started_at FROM workers WHERE alive_until > ? ORDER BY started_at, id',
 )
-const findDeadWorker = statement<{ id: string }, [deadSince: number]>(
-  'SELECT id FROM workers WHERE alive_until <= ? LIMIT 1',
-)
 const deleteDeadWorkers = statement<object, [deadSince: number]>('DELETE FROM workers WHERE alive_until <= ?')
 
 /** A dead worker is kept for a day, so that an operator who finds its id in the log can look up its host. */
-const deadWorkerMilliseconds = 24 * 60 * 60 * 1000
+export const deadWorkerMilliseconds = 24 * 60 * 60 * 1000
 
 export class Workers {
   readonly #store: Store
@@ -39,7 +36,7 @@ export class Workers {
   async announce({ id, host, slots, startedAt }: LiveWorker, aliveSeconds: number): Promise<void> {
     const aliveUntil = this.#now() + aliveSeconds * 1000
     const announce = (tx: Transaction) => tx.all(upsertWorker, [id, host, slots, startedAt, aliveUntil])
-    await this.#store.write(announce, { concurrent: true })
+    await this.#store.write(announce, { concurrent: true, oneStatement: true })
   }
 
   async leave(id: string): Promise<void> {
@@ -55,10 +52,6 @@ export class Workers {
 export async function listLiveWorkers(tx: Transaction, now: number): Promise<LiveWorker[]> {
   const rows = await tx.all(findLiveWorkers, [now])
   return rows.map(({ started_at, ...worker }) => ({ ...worker, startedAt: started_at }))
-}
-
-export async function hasDeadWorkers(tx: Transaction, now: number): Promise<boolean> {
-  return (await tx.all(findDeadWorker, [now - deadWorkerMilliseconds])).length > 0
 }
 
 export async function removeDeadWorkers(tx: Transaction, now: number): Promise<void> {

@@ -127,6 +127,8 @@ export interface RunObserver {
   finished(run: FinishedRun): void
   attemptFailed?(attempt: FailedAttempt): void
   leasesExpired(count: number): void
+  /** Called when this process gets or loses the lease on the store's maintenance. */
+  maintains?(isOwner: boolean): void
 }
 
 export function toFinishedRun(

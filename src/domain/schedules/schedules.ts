@@ -51,9 +51,9 @@ export class Schedules {
     by: Actor | ApiKeyUse,
     id: string = uuid(),
   ): Promise<CreateResult> {
-    const { store, schedulesMax } = this.#dependencies
+    const { schedulesMax } = this.#dependencies
     const now = this.#now()
-    return store.write(async (tx) => {
+    return this.#changeTimes(async (tx): Promise<CreateResult> => {
       const existing = await findSchedule(tx, accountId, id)
       if (existing) return { kind: 'created', schedule: toSchedule(existing, new Map()) }
       const empty = emptySchedule(id, accountId, workflowId, now)
@@ -95,7 +95,7 @@ export class Schedules {
    */
   async update(accountId: string, id: string, change: ScheduleChange, by: Actor | ApiKeyUse) {
     const now = this.#now()
-    return this.#dependencies.store.write(async (tx): Promise<Schedule | { errors: ScheduleError[] } | undefined> => {
+    return this.#changeTimes(async (tx): Promise<Schedule | { errors: ScheduleError[] } | undefined> => {
       const before = await findSchedule(tx, accountId, id)
       if (!before) return undefined
       const changed = await changeSchedule(tx, this.#dependencies, before, change, now)
@@ -127,6 +127,14 @@ export class Schedules {
     const queuer = 'apiKeyId' in by ? { apiKeyId: by.apiKeyId } : { apiKeyId: null, userId: by.id }
     const within = (tx: Transaction, runId: string) => audit(tx, row, 'schedule.triggered', by, { runId })
     return runs.queue({ accountId, ...queuer }, request, { secrets, within })
+  }
+
+  /** Notifies maintenance, which waits until the next schedule is due. */
+  async #changeTimes<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result> {
+    const { store } = this.#dependencies
+    const result = await store.write(work)
+    store.notify('maintenance')
+    return result
   }
 
   /** Erases the schedule; its runs stay. Returns whether it existed. */

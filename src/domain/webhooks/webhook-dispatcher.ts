@@ -33,8 +33,8 @@ const concurrency = { endpoint: 20, account: 40, process: 1000, reserved: 2 }
 /** Lease of an attempt: if its process dies, it is repeated after this time. Longer than a request may take. */
 const leaseMilliseconds = 60_000
 
-/** Maximum time between two queries for due deliveries. The end of a run triggers one at once. */
-const intervalMilliseconds = 1000
+/** Maintenance notifies dispatchers of deliveries that are due later, and of those of a process that was killed. */
+const ownTimersMillisecondsMax = 10_000
 
 /** Minimum time between two queries, so that runs that end together share one. */
 const pauseMilliseconds = 5
@@ -45,7 +45,6 @@ export class WebhookDispatcher {
   readonly #requests = new Map<string, number>()
   readonly #attempts = new Set<Promise<void>>()
   readonly #stopping = new AbortController()
-  #timer: NodeJS.Timeout | undefined
   #stopListening = () => {}
   #running: Promise<void> | undefined
   #again = false
@@ -58,7 +57,6 @@ export class WebhookDispatcher {
 
   start(): void {
     this.#stopListening = this.#dependencies.store.listen('runs', () => this.#wake())
-    this.#timer = setInterval(() => this.#wake(), intervalMilliseconds)
     this.#wake()
   }
 
@@ -66,7 +64,6 @@ export class WebhookDispatcher {
   async stop(): Promise<void> {
     this.#stopped = true
     this.#stopListening()
-    clearInterval(this.#timer)
     await this.#running
     const { stopMilliseconds = 2000 } = this.#dependencies
     const ended = new AbortController()
@@ -206,6 +203,9 @@ export class WebhookDispatcher {
       await delay(pauseMilliseconds)
       await write()
     })
+    if (next !== undefined && next - now < ownTimersMillisecondsMax) {
+      setTimeout(() => !this.#stopped && this.#wake(), next - now).unref()
+    }
     this.#dependencies.observe?.(status === 'pending' ? 'retried' : status, milliseconds / 1000)
     if (attempt.status === 410) await this.#disable(endpoint, 'gone', now + 1)
     else if (status === 'failed') await this.#disable(endpoint, 'deliveriesFailed', row.deadline - retryMilliseconds)

@@ -49,6 +49,11 @@ CREATE INDEX audit_log_by_age ON audit_log (at);
 -- How many bytes each account stores, as maintenance last measured it.
 CREATE TABLE storage_usage (account_id ${text} PRIMARY KEY REFERENCES accounts (id), bytes BIGINT NOT NULL);
 
+-- The process that has the lease does the maintenance of the store. Each new owner increases the fence.
+CREATE TABLE leases (
+  name ${text} PRIMARY KEY, owner ${text} NOT NULL, precedence INTEGER NOT NULL, fence BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL);
+
 -- A known encrypted value, with which a process verifies its keys.
 CREATE TABLE encryption_check (id INTEGER PRIMARY KEY, value ${blob} NOT NULL);
 `

@@ -8,6 +8,7 @@ import {
   type Count,
   type Counters,
   expiryIntervalMilliseconds,
+  reliableFactor,
   type Store,
   StoreUnavailable,
   type Topic,
@@ -32,7 +33,7 @@ export { DatabaseBusy, DatabaseError } from './postgres-schema.ts'
 const defaults = {
   /** Size of this process's pool. One more connection listens for notifications. */
   connectionsMax: 10,
-  /** Interval of a notification on every topic, for those lost with a connection. */
+  /** Interval of a notification on every topic while there is no connection that listens. */
   fallbackNotifyMilliseconds: 1000,
 }
 
@@ -243,11 +244,16 @@ class PostgresNotifications {
   #probe: NodeJS.Timeout | undefined
   #closed = false
 
-  /** @param fallbackMilliseconds interval of a notification on every topic, for those lost with a connection. */
+  /** @param fallbackMilliseconds interval of a notification on every topic while there is no connection that listens. */
   constructor(url: string, pool: WatchedPool, fallbackMilliseconds: number) {
     this.#url = url
     this.#pool = pool
-    this.#fallback = setInterval(() => this.#notifyListeners(topics), fallbackMilliseconds).unref()
+    let intervals = 0
+    const fallBack = () => {
+      intervals += 1
+      if (!this.#client || intervals % reliableFactor === 0) this.#notifyListeners(topics)
+    }
+    this.#fallback = setInterval(fallBack, fallbackMilliseconds).unref()
   }
 
   /** Resolves once it listens. @throws when the database cannot be reached. */

@@ -2,13 +2,46 @@
 import { inList } from '../statement-values.ts'
 import { statement, type Transaction } from '../store.ts'
 import type { RunsTable } from '../tables/run-tables.ts'
-import { runBytes } from './run-statements.ts'
+import { isReady, runBytes } from './run-statements.ts'
 
 // Delays, expiry and lost leases
 
-export const findNextDelayEnd = statement<{ at: number | null }, []>(
-  "SELECT MIN(available_at) AS at FROM runs WHERE status = 'queued' AND delayed = 1",
-)
+/** When each kind of maintenance is next due; `null` if it is not. */
+export interface DueTimes {
+  delay: number | null
+  /** A throttle permits a start. */
+  permit: number | null
+  expiry: number | null
+  lease: number | null
+  idempotencyKey: number | null
+  worker: number | null
+  schedule: number | null
+  bulkAction: number | null
+  delivery: number | null
+  /** Whether runs are ready, or wait for a concurrency group or a browser context, or schedules for a run. */
+  hasReady: 1 | null
+  waitsForGroup: 1 | null
+  waitsForContext: 1 | null
+  scheduleWaits: 1 | null
+}
+
+/** An index look-up for each, except that of leases, which reads an entry for each running run. */
+export const findDueTimes = statement<DueTimes, []>(`SELECT
+  (SELECT MIN(available_at) FROM runs WHERE status = 'queued' AND delayed = 1) AS delay,
+  (SELECT MIN(permits_at) FROM throttles) AS permit,
+  (SELECT MIN(expires_at) FROM runs WHERE status = 'queued' AND expires_at IS NOT NULL AND attempts = 0) AS expiry,
+  (SELECT MIN(lease_expires_at) FROM runs WHERE status = 'running') AS lease,
+  (SELECT MIN(expires_at) FROM idempotency_keys) AS "idempotencyKey",
+  (SELECT MIN(alive_until) FROM workers) AS worker,
+  (SELECT MIN(next_at) FROM schedules WHERE paused_reason IS NULL AND waits_for_run = 0) AS schedule,
+  (SELECT MIN(next_at) FROM bulk_actions WHERE finished_at IS NULL) AS "bulkAction",
+  (SELECT MIN(due) FROM (SELECT (SELECT MIN(next_attempt_at) FROM webhook_deliveries
+      WHERE endpoint_id = e.id AND status = 'pending') AS due
+    FROM webhook_endpoints AS e WHERE disabled_reason IS NULL) AS of_endpoints) AS delivery,
+  (SELECT 1 FROM runs WHERE ${isReady} LIMIT 1) AS "hasReady",
+  (SELECT 1 FROM runs WHERE status = 'queued' AND waiting_for = 'concurrencyGroup' LIMIT 1) AS "waitsForGroup",
+  (SELECT 1 FROM runs WHERE status = 'queued' AND waiting_for = 'browserContext' LIMIT 1) AS "waitsForContext",
+  (SELECT 1 FROM schedules WHERE waits_for_run = 1 LIMIT 1) AS "scheduleWaits"`)
 
 export const endDelays = statement<object, [now: number]>(`UPDATE runs SET delayed = 0 WHERE id IN (SELECT id FROM runs
   WHERE status = 'queued' AND delayed = 1 AND available_at <= ? ORDER BY available_at LIMIT 500)
@@ -24,10 +57,6 @@ export const expireRun = statement<
 >(
   `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
     WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING workflow_id, concurrency_group`,
-)
-
-export const findLostRun = statement<{ id: string }, [now: number]>(
-  "SELECT id FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 1",
 )
 
 /**

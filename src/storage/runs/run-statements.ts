@@ -127,9 +127,6 @@ const throttleStatements = {
 
   deleteThrottle: statement<object, [id: string]>('DELETE FROM throttles WHERE id = ?'),
 
-  /** When the next throttle permits a start. */
-  nextPermit: statement<{ at: number | null }, []>('SELECT MIN(permits_at) AS at FROM throttles'),
-
   /** Deletes the throttles that permit a start now, 500 at most. */
   deletePermitting: statement<Pick<ThrottlesTable, 'id'>, [now: number, now: number]>(
     `DELETE FROM throttles WHERE id IN (SELECT id FROM throttles WHERE permits_at <= ? ORDER BY permits_at LIMIT 500)

@@ -11,6 +11,7 @@ import {
   type Count,
   type Counters,
   expiryIntervalMilliseconds,
+  reliableFactor,
   type Store,
   StoreUnavailable,
   type Topic,
@@ -26,7 +27,7 @@ const defaults = {
   lockWaitMillisecondsMax: 5000,
   /** How long `scrub` waits for readers before it fails. */
   scrubWaitMillisecondsMax: 5000,
-  /** Interval of a notification on every topic, for file systems that report no changes. */
+  /** Interval of a notification on every topic until the file system has reported a change. */
   fallbackNotifyMilliseconds: 1000,
 }
 
@@ -202,14 +203,16 @@ class FileNotifications {
   /** Of topics that have listeners: every change of a watched file wakes the process. */
   readonly #watchers = new Map<Topic, FSWatcher>()
   readonly #fallback: NodeJS.Timeout
+  #intervals = 0
+  /** Whether every topic that has listeners is watched, and one of them has reported a change. */
+  #isReliable = false
 
-  /** @param fallbackMilliseconds interval of a notification on every topic, for file systems that report no changes. */
+  /** @param fallbackMilliseconds interval of a notification on every topic until the file system has reported a change. */
   constructor(directory: string, fallbackMilliseconds: number) {
     this.#directory = directory
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     this.#files = new Map(topics.map((topic) => [topic, openSync(join(directory, topic), 'w', 0o600)]))
-    const notifyAll = () => topics.forEach((topic) => void this.#listeners.emit(topic))
-    this.#fallback = setInterval(notifyAll, fallbackMilliseconds).unref()
+    this.#fallback = setInterval(() => this.#fallBack(), fallbackMilliseconds).unref()
   }
 
   /**
@@ -229,8 +232,7 @@ class FileNotifications {
     return () => {
       this.#listeners.off(topic, listener)
       if (this.#listeners.listenerCount(topic) > 0) return
-      this.#watchers.get(topic)?.close()
-      this.#watchers.delete(topic)
+      this.#stopWatching(topic)
     }
   }
 
@@ -245,12 +247,30 @@ class FileNotifications {
   #watch(topic: Topic): void {
     if (!this.#files.has(topic)) return
     try {
-      const watcher = watch(join(this.#directory, topic), { persistent: false }, () => this.#listeners.emit(topic))
-      watcher.on('error', () => {})
+      const watcher = watch(join(this.#directory, topic), { persistent: false }, () => {
+        this.#isReliable = true
+        this.#listeners.emit(topic)
+      })
+      watcher.on('error', () => this.#stopWatching(topic))
       this.#watchers.set(topic, watcher)
     } catch {
       // The machine is out of watchers, or the file system has none: the fallback remains.
     }
+  }
+
+  #stopWatching(topic: Topic): void {
+    this.#watchers.get(topic)?.close()
+    this.#watchers.delete(topic)
+  }
+
+  #fallBack(): void {
+    this.#intervals += 1
+    const isWatched = topics.every((topic) => this.#watchers.has(topic) || this.#listeners.listenerCount(topic) === 0)
+    if (this.#isReliable && isWatched && this.#intervals % reliableFactor !== 0) return
+    for (const topic of topics) this.#listeners.emit(topic)
+    // Whether the file system reports changes, this change shows.
+    const [watched] = this.#watchers.keys()
+    if (!this.#isReliable && watched) this.notify(watched)
   }
 
   #flush(): void {

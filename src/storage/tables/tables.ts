@@ -59,6 +59,7 @@ export interface Tables {
   audit_log: AuditLogTable
   workers: WorkersTable
   storage_usage: StorageUsageTable
+  leases: LeasesTable
   deployments: DeploymentsTable
   deployment_activations: DeploymentActivationsTable
   webhook_endpoints: WebhookEndpointsTable
@@ -77,6 +78,17 @@ interface WorkersTable {
   started_at: Milliseconds
   /** When the worker counts as lost, unless a heartbeat extends it. */
   alive_until: Milliseconds
+}
+
+export interface LeasesTable {
+  name: string
+  /** The host and process ID, for operators. */
+  owner: string
+  /** A process takes the lease from an owner of lower precedence without waiting for its expiry. */
+  precedence: number
+  /** Increases with each new owner. Only the owner that has the latest one can extend the lease. */
+  fence: number
+  expires_at: Milliseconds
 }
 
 interface DeploymentsTable {

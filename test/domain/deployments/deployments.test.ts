@@ -112,7 +112,7 @@ describe.each(stores)('deployments ($name)', (kind) => {
     for (const version of ['1', '2']) await deployments.deploy(snapshotOf({ a: version }), options)
     await deployments.rollback(null, operator)
     clock.advance(100 * daySeconds)
-    while ((await domain.maintenance.once()) !== 1000);
+    while ((await domain.maintenance.once()) < 1000);
     const started = await deployments.deploy(snapshotOf({ a: '2' }), { ...options, unless: 'lastDeployed' })
     expect(started.activated).toBe(false)
     expect(deployments.installation.get('a')).toMatchObject({ version: '1' })
@@ -240,7 +240,7 @@ describe.each(stores)('deployments ($name)', (kind) => {
     clock.advance(3600)
     const current = await deploy('3')
     const left = async () => {
-      while ((await domain.maintenance.once()) !== 1000);
+      while ((await domain.maintenance.once()) < 1000);
       const rows = await domain.store.read.all<{ id: string }>('SELECT id FROM deployments ORDER BY created_at', [])
       return rows.map(({ id }) => [unused, pinned, current].indexOf(id))
     }

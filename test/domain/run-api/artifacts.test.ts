@@ -198,10 +198,10 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     expect(await other.maintenance.once()).toBeLessThan(1000)
     expect(await kept()).toEqual(['3', '4'])
     write.mockClear()
-    expect(await domain.maintenance.once()).toBe(1000)
+    expect(await domain.maintenance.once()).toBeGreaterThanOrEqual(1000)
     expect(write).not.toHaveBeenCalled()
     expect(await other.maintenance.once()).toBeLessThan(1000)
-    expect(await other.maintenance.once()).toBe(1000)
+    expect(await other.maintenance.once()).toBeGreaterThanOrEqual(1000)
     expect(await kept()).toEqual([])
   })
 

@@ -72,7 +72,7 @@ describe.each(stores)('deletion of a run ($name)', (kind) => {
     expect(await domain.runs.getWithHistory(accountId, id, { logsMax: 1 })).toBeUndefined()
     expect(await domain.runs.cancel(accountId, id)).toBeUndefined()
     expect(await domain.artifacts.read(accountId, id, 'b')).toBeUndefined()
-    while ((await domain.maintenance.once()) !== 1000);
+    while ((await domain.maintenance.once()) < 1000);
     expect(await rows()).toEqual([0, 0, 0, 0])
   })
 
