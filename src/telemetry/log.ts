@@ -31,7 +31,7 @@ export function openLogOutput(dest: string | number = 1) {
     output.flush(() => {})
   }
   output.write = (line) => {
-    timer ??= setTimeout(flush, waiting.millisecondsMax).unref()
+    if (!timer) timer = setTimeout(flush, waiting.millisecondsMax).unref()
     return write(line)
   }
   return output

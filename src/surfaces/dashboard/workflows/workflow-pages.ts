@@ -119,7 +119,9 @@ async function workflowPage(
     <a class="button secondary" href="/runs?workflow=${id}">View runs</a>`
   const hasContext = contexts.some(({ id: contextId }) => contextId === context.contextId)
   const variables = exampleVariables(workflow.variables)
-  const command = queueCommand(deps.addresses().executionUrl, id, variables, { options: hasContext ? contextOptions(context) : {} })
+  const command = queueCommand(deps.addresses().executionUrl, id, variables, {
+    options: hasContext ? contextOptions(context) : {},
+  })
   const contextHint = html`<p class="muted">The run starts with an empty browser. To start with a
     <a href="/browser-contexts">browser context</a>, copy the command from its page.</p>`
   const body = html`${backLink('/workflows', 'Workflows')}
