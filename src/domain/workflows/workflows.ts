@@ -213,7 +213,8 @@ function findInvalid(schema: JsonSchema): VariableError | undefined {
 }
 
 function createAjv(noteSecret: (pointer: string) => void, { allErrors }: { allErrors: boolean }): Ajv2020 {
-  const options = { useDefaults: true, strictTypes: false, strictRequired: false } as const
+  // Otherwise the member `constructor` that every object inherits would count as sent.
+  const options = { useDefaults: true, strictTypes: false, strictRequired: false, ownProperties: true } as const
   const ajv = new Ajv2020({ ...options, allErrors, validateSchema: false })
   addFormats.default(ajv)
   // To Ajv, `writeOnly` is an annotation. As a keyword it reports secrets wherever $ref, anyOf etc. lead.

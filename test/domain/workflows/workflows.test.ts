@@ -70,6 +70,13 @@ test.each<[string, JsonSchema, Record<string, unknown>, object]>([
   expect(checkVariables(schema, value)).toEqual({ errors: [error] })
 })
 
+test('a member that every object inherits is sent only if it is in the body', () => {
+  const properties = { constructor: { type: 'string' }, toString: { type: 'string' } }
+  expect(checkVariables(object(properties), {})).toEqual({ masked: {}, secrets: {} })
+  const missing = { errors: [{ pointer: '/constructor', detail: 'is required' }] }
+  expect(checkVariables(object(properties, { required: ['constructor'] }), {})).toEqual(missing)
+})
+
 test('up to twenty errors are reported', () => {
   const schema = object({ a: { type: 'string' }, b: { type: 'string' } }, { required: ['c'] })
   expect(checkVariables(schema, { a: 1, b: 2 })).toMatchObject({
