@@ -28,7 +28,7 @@ export async function idle({ stores }: BenchOptions): Promise<void> {
   const listings: string[] = []
   for (const kind of stores) {
     for (const shape of shapes[kind]) {
-      const name = `${kind}, ${shape.apis} API and ${shape.workers} worker`
+      const name = `${kind}, ${shape.apis} API and ${shape.workers} worker${shape.workers > 1 ? 's' : ''}`
       const { row, statements } = await measure(kind, shape)
       rows.push([name, ...row])
       if (statements.length === 0) continue

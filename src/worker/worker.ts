@@ -56,6 +56,9 @@ export interface WorkerSettings {
   abortGraceSeconds: number
 }
 
+/** Until a claim that failed is tried again, unless a notification comes first. */
+const claimRetryMilliseconds = 1000
+
 /** How long a stop waits for a store that does not take the outcomes of attempts that have ended. */
 const storeWaitSeconds = 5
 
@@ -163,7 +166,8 @@ export class Worker {
         const claims = await this.#queue.claim(id, workflows, free, leaseSeconds, this.#own)
         for (const claim of claims) this.#begin(claim, dependencies)
       } catch (error) {
-        this.#log.warn({ err: error }, 'claiming runs failed; retrying at the next notification')
+        this.#log.warn({ err: error }, 'claiming runs failed; retrying')
+        setTimeout(() => this.#wake(), claimRetryMilliseconds).unref()
       }
     }
     // Synchronously after the last test of #claimAgain: a wake-up between the two would be lost.

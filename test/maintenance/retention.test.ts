@@ -111,7 +111,7 @@ describe.each(stores)('retention ($name)', (kind) => {
       const wait = await domain.maintenance.once()
       const { runs, run_events } = await countRows(domain)
       counts.push([runs, run_events])
-      if (wait === 1000) break
+      if (wait >= 1000) break
     }
     // The last run has more than a megabyte and takes two batches.
     expect(counts).toEqual([

@@ -357,17 +357,23 @@ const storage = [
   ...of(
     'storage/runs/run-maintenance.ts',
     ['domain/queue/queue', 'maintenance/maintenance'],
-    [
-      ['fence', "WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING", 'WHERE id = ? RETURNING'],
-      ['boundary', 'lease_expires_at <= ? LIMIT 1', 'lease_expires_at < ? LIMIT 1'],
-    ],
+    [['fence', "WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING", 'WHERE id = ? RETURNING']],
   ),
   ...of(
     'maintenance/maintenance.ts',
     ['domain/queue/notifications', 'domain/queue/queue', 'maintenance/maintenance'],
     [
-      ['notification', "this.#store.notify('queue')", ''],
-      ['notification', "this.#store.notify('runs')", ''],
+      ['boundary', 'times.some((at) => at !== null && at <= now)', 'times.some((at) => at !== null && at < now)'],
+      ['notification', "this.#store.notify('queue')\n    this", 'this'],
+      ['notification', "    this.#store.notify('runs')\n    return true", '    return true'],
+    ],
+  ),
+  ...of(
+    'maintenance/maintenance-lease.ts',
+    ['maintenance/maintenance-lease'],
+    [
+      ['fence', 'WHERE name = ? AND fence = ? RETURNING', 'WHERE name = ? AND fence <> ? RETURNING'],
+      ['boundary', 'Math.min(state.expires_at - this.#now(), ', '((_: number, left: number) => left)(0, '],
     ],
   ),
 ]

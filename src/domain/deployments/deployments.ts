@@ -47,6 +47,9 @@ interface DeployResult {
   previous: Deployment | undefined
 }
 
+/** Until a refresh that failed is tried again. */
+const retryMilliseconds = 1000
+
 export class Deployments implements WorkflowRegistry {
   readonly #store: Store
   readonly #onError: (error: unknown) => void
@@ -74,15 +77,20 @@ export class Deployments implements WorkflowRegistry {
   /** Resolves when the current deployments are loaded. From then on, changes by any process apply within a second. */
   async open(): Promise<this> {
     await this.refresh()
-    // Called once a second too, in case a notification is lost.
-    this.#stopListening = this.#store.listen('deployments', () => {
-      this.refresh().catch(this.#onError)
-    })
+    this.#stopListening = this.#store.listen('deployments', () => this.#follow())
     return this
   }
 
   close(): void {
     this.#stopListening?.()
+    this.#stopListening = undefined
+  }
+
+  #follow(): void {
+    this.refresh().catch((error: unknown) => {
+      this.#onError(error)
+      setTimeout(() => this.#stopListening && this.#follow(), retryMilliseconds).unref()
+    })
   }
 
   /** Calls `listener` after each change of what is current. Returns a function that removes it. */

@@ -10,6 +10,9 @@ import { deletedStatus, isFinal, type RunStatus } from '../runs/run-state.ts'
 /** An event has up to 32 KiB, and a stream whose reader is slow holds what it has read. */
 const eventsPerRead = 32
 
+/** For followers whose run was changed by a process that died before its notification. */
+const fallbackMilliseconds = 5000
+
 export class RunFeed {
   readonly #store: Store
   /** By the id of the followed run or account. */
@@ -24,6 +27,7 @@ export class RunFeed {
   #again = false
   #closed = false
   readonly #stopListening: (() => void)[]
+  readonly #fallback: NodeJS.Timeout
 
   constructor(store: Store) {
     this.#store = store
@@ -35,11 +39,13 @@ export class RunFeed {
         if (this.#followers.account.size > 0) this.#notify()
       }),
     ]
+    this.#fallback = setInterval(() => this.#notify(), fallbackMilliseconds).unref()
   }
 
   /** Ends all streams. */
   close(): void {
     this.#closed = true
+    clearInterval(this.#fallback)
     for (const stop of this.#stopListening) stop()
     for (const followed of Object.values(this.#followers)) {
       for (const followers of followed.values()) for (const follower of followers) follower.notify()

@@ -36,6 +36,9 @@ const leaseMilliseconds = 60_000
 /** Maintenance notifies dispatchers of deliveries that are due later, and of those of a process that was killed. */
 const ownTimersMillisecondsMax = 10_000
 
+/** Until a query that failed is repeated. */
+const failedQueryMilliseconds = 1000
+
 /** Minimum time between two queries, so that runs that end together share one. */
 const pauseMilliseconds = 5
 
@@ -83,11 +86,16 @@ export class WebhookDispatcher {
     })
   }
 
+  #wakeAfter(milliseconds: number): void {
+    setTimeout(() => !this.#stopped && this.#wake(), milliseconds).unref()
+  }
+
   async #work(): Promise<void> {
     while (this.#again && !this.#stopped) {
       this.#again = false
       await this.once().catch((err: unknown) => {
         this.#dependencies.log.warn({ err }, 'reading webhook deliveries failed; retrying')
+        this.#wakeAfter(failedQueryMilliseconds)
       })
       await delay(pauseMilliseconds)
     }
@@ -203,9 +211,7 @@ export class WebhookDispatcher {
       await delay(pauseMilliseconds)
       await write()
     })
-    if (next !== undefined && next - now < ownTimersMillisecondsMax) {
-      setTimeout(() => !this.#stopped && this.#wake(), next - now).unref()
-    }
+    if (next !== undefined && next - now < ownTimersMillisecondsMax) this.#wakeAfter(next - now)
     this.#dependencies.observe?.(status === 'pending' ? 'retried' : status, milliseconds / 1000)
     if (attempt.status === 410) await this.#disable(endpoint, 'gone', now + 1)
     else if (status === 'failed') await this.#disable(endpoint, 'deliveriesFailed', row.deadline - retryMilliseconds)

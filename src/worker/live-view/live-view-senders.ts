@@ -5,6 +5,8 @@ import type { AttemptLiveView, Frame, Tabs } from './attempt-live-view.ts'
 
 /** Dashboard processes that are sent the frames of one attempt. */
 const sendersPerAttemptMax = 8
+/** Until a dashboard that is unreachable is tried again. */
+const retryMilliseconds = 1000
 
 export class LiveViewSenders {
   readonly #liveViews: LiveViews
@@ -63,8 +65,8 @@ export class LiveViewSenders {
     this.#senders.set(view.id, sender)
     void sender.ended.then((how) => {
       this.#senders.delete(view.id)
-      // An unreachable dashboard is tried again at the next notification.
       if (how === 'refused') this.#refused.add(view.id)
+      if (how === 'unreachable') setTimeout(() => void this.#refresh(), retryMilliseconds).unref()
     })
   }
 }
