@@ -167,7 +167,7 @@ CREATE TABLE run_rollups (
 CREATE INDEX run_rollups_by_time ON run_rollups (period_seconds, starts_at);
 CREATE TABLE run_rollup_progress (id INTEGER PRIMARY KEY, finished_until BIGINT NOT NULL);
 
--- Workers read all of it once a second while they run browsers: it has a row for each run that someone watches.
+-- Workers read all of it while they run browsers: it has a row for each run that someone watches.
 CREATE TABLE live_views (
   id ${text} PRIMARY KEY, run_id ${text} NOT NULL, address ${text} NOT NULL, expires_at BIGINT NOT NULL)${
     // A claim reads past the index entries of runs that have started until VACUUM removes them. By default, that waits
