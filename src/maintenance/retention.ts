@@ -1,9 +1,8 @@
 /** Retention periods, and the purge of expired runs and audit log entries. */
 import type { Config } from '../config/config.ts'
 import { eraseBatch, rowsMax } from '../domain/run-api/run-erasure.ts'
-import { dayMilliseconds, type PurgeTarget } from '../storage/purge-target.ts'
+import { dayMilliseconds, type PurgeTarget, purgeById } from '../storage/purge-target.ts'
 import { findExpiredRuns } from '../storage/runs/run-maintenance.ts'
-import { inList } from '../storage/statement-values.ts'
 import { statement, type Transaction } from '../storage/store.ts'
 
 /** In days. */
@@ -46,16 +45,7 @@ export function expiredRuns(retentionDays: number, now: () => number): PurgeTarg
 }
 
 export function expiredAuditLogEntries(retentionDays: number, now: () => number): PurgeTarget {
-  const findEntries = (tx: Transaction, limit: number) =>
-    tx.all(findExpiredEntries, [now() - retentionDays * dayMilliseconds, limit])
-  return {
-    concurrent: true,
-    next: async (tx) => (await findEntries(tx, 1))[0]?.id,
-    remove: async (tx) => {
-      const ids = (await findEntries(tx, rowsMax)).map(({ id }) => id)
-      if (ids.length === 0) return
-      const { marks, values } = inList(ids)
-      await tx.all(`DELETE FROM audit_log WHERE id IN (${marks})`, values)
-    },
-  }
+  return purgeById('audit_log', (tx, limit) =>
+    tx.all(findExpiredEntries, [now() - retentionDays * dayMilliseconds, limit]),
+  )
 }

@@ -1,5 +1,6 @@
 /** Rows that are purged in batches, and the size of a batch. */
 import { setTimeout as delay } from 'node:timers/promises'
+import { inList } from './statement-values.ts'
 import { ignoreUnavailable, type Store, type Transaction } from './store.ts'
 
 export interface PurgeTarget {
@@ -12,6 +13,25 @@ export interface PurgeTarget {
 }
 
 export const dayMilliseconds = 24 * 60 * 60 * 1000
+
+const purgedRowsMax = 500
+
+/** Small rows on which no others depend. @param find returns the next ones, at most `limit`. */
+export function purgeById(
+  table: 'audit_log' | 'bulk_actions' | 'webhook_deliveries',
+  find: (tx: Transaction, limit: number) => Promise<{ id: string }[]>,
+): PurgeTarget {
+  return {
+    concurrent: true,
+    next: async (tx) => (await find(tx, 1))[0]?.id,
+    remove: async (tx) => {
+      const ids = (await find(tx, purgedRowsMax)).map(({ id }) => id)
+      if (ids.length === 0) return
+      const { marks, values } = inList(ids)
+      await tx.all(`DELETE FROM ${table} WHERE id IN (${marks})`, values)
+    },
+  }
+}
 
 /** With `secure_delete`, deleting 1 MB blocks other writers for 12 to 20 ms. A single row may be larger. */
 const purgeBytesMax = 5 * 1024 * 1024

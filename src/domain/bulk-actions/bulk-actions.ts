@@ -1,9 +1,9 @@
 /** Creates and reads bulk actions. `BulkWorker` works on them. */
 import type { Encryption } from '../../storage/encryption.ts'
-import type { PurgeTarget } from '../../storage/purge-target.ts'
+import { type PurgeTarget, purgeById } from '../../storage/purge-target.ts'
 import { countRuns, type RunFilter } from '../../storage/runs/run-list.ts'
 import { parseId } from '../../storage/statement-values.ts'
-import type { Store, Transaction } from '../../storage/store.ts'
+import type { Store } from '../../storage/store.ts'
 import type { BulkActionsTable } from '../../storage/tables/tables.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import { canonicalJson } from '../queue/queue-request.ts'
@@ -196,26 +196,14 @@ export class BulkActions {
   }
 }
 
-const purgedRowsMax = 500
-
 /** Finished actions older than RUN_RETENTION_DAYS; at least a day old, until which their idempotency keys are in use. */
 export function expiredBulkActions(runRetentionDays: number, now: () => number): PurgeTarget {
   const retention = Math.max(runRetentionDays, 1) * idempotencyMilliseconds
-  const find = ({ query }: Transaction, limit: number) =>
-    query
+  return purgeById('bulk_actions', ({ query }, limit) => {
+    const older = query
       .selectFrom('bulk_actions')
       .select('id')
       .where('id', '<', firstIdAt(now() - retention))
-      .where('finished_at', 'is not', null)
-      .orderBy('id')
-      .limit(limit)
-      .execute()
-  return {
-    concurrent: true,
-    next: async (tx) => (await find(tx, 1))[0]?.id,
-    remove: async (tx) => {
-      const ids = (await find(tx, purgedRowsMax)).map(({ id }) => id)
-      if (ids.length > 0) await tx.query.deleteFrom('bulk_actions').where('id', 'in', ids).execute()
-    },
-  }
+    return older.where('finished_at', 'is not', null).orderBy('id').limit(limit).execute()
+  })
 }

@@ -1,7 +1,7 @@
 /** Lists the deliveries of webhook endpoints, and queues them again. */
 import { v7 as uuid } from 'uuid'
 import type { Cursors, PageRequest } from '../../storage/cursors.ts'
-import { dayMilliseconds, type PurgeTarget } from '../../storage/purge-target.ts'
+import { dayMilliseconds, type PurgeTarget, purgeById } from '../../storage/purge-target.ts'
 import { readColumns } from '../../storage/runs/run-lookups.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
@@ -213,25 +213,14 @@ const storeBody = statement<object, [body: string, id: string]>(
   'UPDATE webhook_deliveries SET request_body = ? WHERE id = ?',
 )
 
-const purgedRowsMax = 500
-
 /** Deliveries older than RUN_RETENTION_DAYS. They are kept for at least four days, which is longer than they are retried. */
 export function expiredDeliveries(runRetentionDays: number, now: () => number): PurgeTarget {
   const retention = Math.max(runRetentionDays, 4) * dayMilliseconds
-  const find = ({ query }: Transaction, limit: number) =>
-    query
+  return purgeById('webhook_deliveries', ({ query }, limit) => {
+    const older = query
       .selectFrom('webhook_deliveries')
       .select('id')
       .where('id', '<', firstIdSince(now() - retention))
-      .orderBy('id')
-      .limit(limit)
-      .execute()
-  return {
-    concurrent: true,
-    next: async (tx) => (await find(tx, 1))[0]?.id,
-    remove: async (tx) => {
-      const ids = (await find(tx, purgedRowsMax)).map(({ id }) => id)
-      if (ids.length > 0) await tx.query.deleteFrom('webhook_deliveries').where('id', 'in', ids).execute()
-    },
-  }
+    return older.orderBy('id').limit(limit).execute()
+  })
 }
