@@ -69,7 +69,7 @@ describe('the store', () => {
     expect(checkStoreSize(inspected)).toMatchObject({ status: 'ok', detail: expect.stringMatching(/\d [KM]B in its/) })
   })
 
-  test('warns of a schema that somebody has changed', async (test) => {
+  test('warns of a changed schema', async (test) => {
     const directory = await createStore(test)
     change(directory, 'CREATE TRIGGER spy AFTER INSERT ON users BEGIN SELECT 1; END; DROP INDEX users_by_account')
     expect(await checkStore(await open(test, directory))).toMatchObject({

@@ -1,6 +1,6 @@
 /**
  * A project that `workflows init` makes outside this checkout: installed without a network, type-checked, tested, and
- * deployed and run, with dependencies of its own.
+ * deployed and run, with its own dependencies.
  */
 import { execFile } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -78,7 +78,7 @@ async function install(): Promise<void> {
   expect(code, output).toBe(0)
 }
 
-test('the project has a manifest that names only files of its own and versions of this checkout', () => {
+test('the project has a manifest that names only its own files and versions of this checkout', () => {
   expect(readdirSync(project).sort()).toEqual(
     [
       '.gitignore',

@@ -42,7 +42,7 @@ test('the list of runs offers what its filter allows', async () => {
   expect(await offered('/runs?status=cancelled')).toEqual(['rerun'])
 })
 
-test('the preview says how many runs of which filter are concerned, and changes nothing', async () => {
+test('the preview shows the filter and how many runs it selects, and changes nothing', async () => {
   const user = await newUser(service)
   for (let count = 0; count < 3; count += 1) await delayed(user)
   await queue(user, 'hold', { file: '/nowhere' }, '?delaySeconds=3600')

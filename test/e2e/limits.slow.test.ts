@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => installation?.remove())
 
-/** Sends all requests at the same time, to the processes in turn, and returns their results. */
+/** Sends all requests at the same time, to the processes alternately, and returns their results. */
 async function sendAll(count: number, send: (service: ServiceProcess, index: number) => Promise<Response>) {
   const sending = Array.from({ length: count }, (_, index) => send(services[index % 2] as ServiceProcess, index))
   return Promise.all(

@@ -23,7 +23,7 @@ const animated = `<!doctype html><title>Animated</title><body><script>
   setInterval(() => { document.body.style.background = 'rgb(' + (performance.now() / 10 % 255 | 0) + ', 90, 90)' }, 20)
 </script>`
 
-/** Opens two tabs, of which the second is animated, and waits until a file is there. */
+/** Opens two tabs, the second one animated, and waits until a file is there. */
 const browse = moduleText(
   'browse-long',
   `browser: true, timeLimitSeconds: 300, retry: { maxAttempts: 2, backoffSeconds: 0 },
@@ -39,7 +39,7 @@ const browse = moduleText(
   }`,
 )
 
-/** A dashboard and a worker in processes of their own, a run that browses, and its page for a signed-in user. */
+/** A dashboard and a worker in separate processes, a run that browses, and its page for a signed-in user. */
 async function watchRun(context: TestContext, modules: Record<string, string> = { 'browse-long': browse }) {
   const directory = mkdtempSync(join(tmpdir(), 'execution-service-'))
   onTestFinished(() => removeDirectory(directory))

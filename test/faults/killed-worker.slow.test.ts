@@ -10,7 +10,7 @@ import { sqlite } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
 import { openInstallation, startWorkerProcess } from '../support/worker.ts'
 
-/** Opens a page, starts a process in a group of its own, writes a temporary file and its process id, and does not end. */
+/** Opens a page, starts a process in a separate group, writes a temporary file and its process id, and does not end. */
 const run = `async run({ variables, browser }) {
   const page = await (await browser()).newPage()
   await page.goto('data:text/html,<title>Open</title>')

@@ -60,7 +60,7 @@ describeOperation(
         expect(body.data[0].variableData).toEqual({ name: 'Ada', token: '********' })
       })
 
-      test('queues runs with browser contexts, of which one waits for another run', async () => {
+      test('queues runs with browser contexts, one of them waiting for another run', async () => {
         const account = await subject.service.createAccount()
         const [free, leased] = [
           await createContext(subject.service, account),

@@ -76,7 +76,7 @@ describeOperation(
         await send(subject.service, 'rerunRun', account.key, { path, body: changed }).expect(400)
       })
 
-      test('drops a concurrency key of which the workflow no longer has a limit', async () => {
+      test('drops a concurrency key if the workflow no longer has a limit per key', async () => {
         const account = await subject.service.createAccount()
         const runId = await cancelledRun(subject.service, account)
         const group = `${account.id} greet customer-42`

@@ -76,7 +76,7 @@ describe('the mock responds like the service', () => {
     expect(describeUnpermitted(await findDifferences(limited, mock, valid ? [valid] : []), permitted, seen)).toEqual([])
   })
 
-  test('except for the permitted differences, each of which occurs', () => {
+  test('except for the permitted differences, which all occur', () => {
     expect(permitted.filter((difference) => !seen.has(difference)).map(({ what }) => what)).toEqual([])
   })
 })

@@ -151,7 +151,7 @@ export const prismDifferences: readonly Difference[] = [
   },
   {
     what: 'Prism accepts variables, cursors and combinations of parameters that only the service can check',
-    why: 'Workflows have schemas of their own, and no schema of the document expresses the other rules.',
+    why: 'Workflows have their own schemas, and no schema of the document expresses the other rules.',
     is: accepts(
       400,
       /\/variableData|"parameter":"(cursor|expiresInSeconds|browserContextId|concurrencyKey|errorWord)"/,

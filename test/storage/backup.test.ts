@@ -65,7 +65,7 @@ function change(file: string, sql: string): void {
   database.close()
 }
 
-/** Replaces the end of a backup by one that is right, as somebody who has the key can do. */
+/** Replaces the end of a backup by one that is right, as anyone with the key can do. */
 function sealAgain(file: string, { DATA_DIR, ENCRYPTION_KEY }: Settings): void {
   const all = readFileSync(file)
   const end = all.readUInt16BE(16) * all.readUInt32BE(28)
@@ -247,7 +247,7 @@ test.for([...Array(12).keys()])('a backup with 64 inverted bytes is rejected, sa
   expect(error).toMatch(/^FILE (is damaged|was changed)/)
 })
 
-test('a backup that somebody has changed and sealed again is rejected without the key, and so is its schema with it', async (context) => {
+test('a backup that was changed and signed again is rejected without the key, and so is its schema with it', async (context) => {
   const { settings, file, backUp } = await openInstallation(context)
   await backUp({ withoutKey: true })
   const whole = readFileSync(file)

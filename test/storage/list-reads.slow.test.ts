@@ -54,7 +54,7 @@ function allRequests(): ListRequest[] {
   return requests
 }
 
-/** Runs a second apart, of which almost half are queued; a tenth belong to another account. */
+/** Runs a second apart: almost half are queued; a tenth belong to another account. */
 async function fill(store: Store, kind: StoreKind) {
   const hex = (value: string, digits: number) =>
     kind.name === 'sqlite' ? `printf('%0${digits}x', ${value})` : `lpad(to_hex(${value}), ${digits}, '0')`

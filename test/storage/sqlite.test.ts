@@ -81,11 +81,15 @@ test('a commit waits for the disk unless every write in it may be durable later'
 test('a write that may be durable later is synced soon, or together with the next write', async (test) => {
   const { store } = await openStoreIn(test)
   const sync = vi.spyOn(Object.getPrototypeOf(await openFile(test)), 'datasync')
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  test.onTestFinished(() => void vi.useRealTimers())
   await store.write(insert('first'), { durableLater: true })
+  vi.runAllTimers()
   await vi.waitFor(() => expect(sync).toHaveBeenCalledOnce(), waitLimits)
   await store.write(insert('second'), { durableLater: true })
+  expect(vi.getTimerCount()).toBe(1)
   await store.write(insert('third'))
-  await delay(50)
+  expect(vi.getTimerCount()).toBe(0)
   expect(sync).toHaveBeenCalledOnce()
 })
 
@@ -199,8 +203,10 @@ test("writes that arrive while another process's transaction delays one share it
   store.observe(({ writes }) => commits.push(writes))
   const other = openWriter(test, directory)
   other.exec('BEGIN IMMEDIATE')
+  const exec = vi.spyOn(DatabaseSync.prototype, 'exec')
+  test.onTestFinished(() => exec.mockRestore())
   const writing = [store.write(insert('first'))]
-  await delay(10)
+  await vi.waitFor(() => expect(exec).toHaveBeenCalledWith('BEGIN IMMEDIATE'), waitLimits)
   writing.push(store.write(insert('second')), store.write(insert('third')))
   other.exec('COMMIT')
   await Promise.all(writing)

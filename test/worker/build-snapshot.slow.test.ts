@@ -1,4 +1,4 @@
-/** Building a deployment: its modules are loaded and checked in a process of their own, of which nothing is left. */
+/** Building a deployment: a separate process loads and checks its modules, and leaves nothing behind. */
 import { chmodSync, readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test, vi } from 'vitest'

@@ -116,7 +116,7 @@ describe.concurrent('a worker', () => {
     const { domain, principal } = await open(test, writtenSnapshot({ a: good, bad: { module: bad }, c: good }))
     const { fatal } = await startWorker(test, domain, { loadSecondsMax: 1.5 })
     const queue = (workflowId: string) => queueRun(domain, principal, { workflowId })
-    // Its process ends shortly after it was started, so that the worker loads each module in a process of its own.
+    // Its process ends shortly after it was started, so that the worker loads each module in a separate process.
     if (module.startsWith('setTimeout')) await waitForRun(domain, await queue('bad'))
     const runs = [await queue('a'), await queue('bad'), await queue('c')]
     const [a, failed, c] = await Promise.all(runs.map((run) => waitForRun(domain, run)))

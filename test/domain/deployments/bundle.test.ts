@@ -132,7 +132,7 @@ test('a package with native code is not in the bundle, and maps lead to the sour
 
 describe('a package that cannot be bundled is carried as it is, with what it needs', () => {
   const manifest = (name: string, more = {}) => JSON.stringify({ name, version: '1.0.0', main: 'index.js', ...more })
-  /** Loads `a.js` of the deployment in a process of its own. */
+  /** Loads `a.js` of the deployment in a separate process. */
   const load = async (test: Test, content: SnapshotContent): Promise<unknown> => {
     const written = new DeploymentFiles(undefined)
     test.onTestFinished(() => written.close())
@@ -143,7 +143,7 @@ describe('a package that cannot be bundled is carried as it is, with what it nee
   }
 
   test.for<[string, string]>([
-    ['a module by an import of its own, when it runs', 'require("module").createRequire(__filename)("#data")'],
+    ['a module by its own import, when it runs', 'require("module").createRequire(__filename)("#data")'],
     ['a module by a computed name', 'require("./" + ["data"].join("") + ".js")'],
     ['the path of a module', 'require(require.resolve("./data.js"))'],
     ['a file beside it', 'require("fs").readFileSync(__dirname + "/data.txt", "utf8")'],

@@ -17,7 +17,7 @@ describe.each(stores)('schedules ($name)', (kind) => {
     expect(await minutes()).toEqual([1, 3])
   })
 
-  test('let times wait for the earlier run, each in turn', async (test) => {
+  test('let each time wait for the run of the earlier one', async (test) => {
     const { domain, pass, minutes, finish, get } = await openWithSchedule(test, kind, { overlap: 'queue' })
     for (let count = 0; count < 3; count += 1) await pass(minute)
     expect(await minutes()).toEqual([1])

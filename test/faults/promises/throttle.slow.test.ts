@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { newAccount, newDirectory, openDomain, queueRun, workflow } from '../../support/domain.ts'
 import { killRepeatedly } from '../../support/killed-processes.ts'
 import { startProcess } from '../../support/processes.ts'
@@ -45,11 +45,8 @@ test.concurrent.for(stores)(
     await killRepeatedly(start, { kills, processes, lifeMilliseconds, seed: 27 })
     await start()
     const unfinished = "SELECT id FROM runs WHERE status IN ('queued', 'running') LIMIT 1"
-    const deadline = performance.now() + unfinishedMillisecondsMax
-    while ((await read.all(unfinished, [])).length > 0) {
-      if (performance.now() > deadline) throw new Error('Runs are left queued or running.')
-      await delay(50)
-    }
+    const noneIsLeft = async () => expect(await read.all(unfinished, [])).toEqual([])
+    await vi.waitFor(noneIsLeft, { timeout: unfinishedMillisecondsMax, interval: 50 })
     stop.abort()
     await maintaining
 
