@@ -37,11 +37,26 @@ const identifying = ['$schema', '$id', '$anchor', '$dynamicAnchor', '$vocabulary
 const annotations = ['title', 'description', 'default', 'deprecated', 'examples', 'readOnly', 'writeOnly', '$comment']
 
 /** Text that generators copy into comments. */
-const commented = ['title', 'description', '$comment', 'pattern']
+const commented = ['title', 'description', '$comment']
 
-/** Text that cannot end a comment. In Markdown and in patterns, the backslash changes nothing. */
+/** Text that cannot end a comment, or be an expression of a template literal. In Markdown, the backslash changes nothing. */
 export function toCommentText(text: string): string {
-  return text.replaceAll('*/', '*\\/')
+  return text.replaceAll('*/', '*\\/').replaceAll('${', '$\\{')
+}
+
+/** A pattern that cannot end a comment. Some generators add a backslash to each slash, also to one that has it. */
+function toCommentPattern(pattern: string): string {
+  return pattern.replaceAll('*/', '*\\x2F')
+}
+
+/**
+ * A closed tuple by its length: `items: false` makes generators write `never[]` or `void`, and the readers of draft-07, for
+ * whom `items` is about each item, refuse it.
+ */
+function withoutClosingItems({ items, ...others }: Schema): Schema {
+  const { prefixItems, maxItems } = others
+  if (items !== false || !Array.isArray(prefixItems)) return items === undefined ? others : { ...others, items }
+  return { ...others, maxItems: Math.min(Number(maxItems ?? prefixItems.length), prefixItems.length) }
 }
 
 /** What replaces keywords that OpenAPI lacks, by keyword. */
@@ -87,10 +102,11 @@ export function toComponents(
     // In lists, Redocly accepts only objects.
     if (!isSchema(value)) return typeof path.at(-1) === 'number' ? booleanSchema(value) : value
     const described = Object.entries(value).filter(([keyword]) => !identifying.includes(keyword))
-    const { $ref, nullable, ...others } = mapSchemas(Object.fromEntries(described), path, rewrite)
+    const { $ref, nullable, ...others } = withoutClosingItems(mapSchemas(Object.fromEntries(described), path, rewrite))
     for (const keyword of commented) {
       if (typeof others[keyword] === 'string') others[keyword] = toCommentText(others[keyword])
     }
+    if (typeof others.pattern === 'string') others.pattern = toCommentPattern(others.pattern)
     if (nullable === true && others.type !== undefined) others.type = [others.type, 'null'].flat()
     if (typeof $ref !== 'string') return change(others, path)
     const reference = { $ref: `${place}${nameOf(resolveReference(index, value, $ref, path))}` }

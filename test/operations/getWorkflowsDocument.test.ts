@@ -34,14 +34,12 @@ describeOperation(
         expect(put).toMatchObject({ operationId: 'queueGreet', summary: greet.title, 'x-workflow-version': '1.0.0' })
         const variables = { $ref: '#/components/schemas/Greet_Variables' }
         expect(put.requestBody.content['application/json'].schema.properties).toEqual({ variableData: variables })
-        for (const status of [200, 202]) {
-          expect(put.responses[status]).toEqual({ $ref: '#/components/responses/Greet_Run' })
-        }
-        const { schemas, responses } = body.components
-        const { schema, examples } = responses.Greet_Run.content['application/json']
-        expect(schema).toEqual({ $ref: '#/components/schemas/Greet_Run' })
-        expect(examples.queued.value).toMatchObject({ status: 'queued', workflowId: 'greet', output: null })
-        expect(examples.succeeded.value.output).toEqual({ greeting: '<greeting>' })
+        const contents = [200, 202].map((status) => put.responses[status].content['application/json'])
+        for (const { schema } of contents) expect(schema).toEqual({ $ref: '#/components/schemas/Greet_Run' })
+        const [{ succeeded }, { queued }] = contents.map(({ examples }) => examples)
+        expect(queued.value).toMatchObject({ status: 'queued', workflowId: 'greet', output: null })
+        expect(succeeded.value).toMatchObject({ status: 'succeeded', output: { greeting: '<greeting>' } })
+        const { schemas } = body.components
         expect(schemas.Greet_Variables).toEqual(greet.variables)
         expect(schemas.Greet_Output).toEqual(greet.output)
         expect(schemas.Greet_Run.oneOf).toHaveLength(2)

@@ -28,7 +28,7 @@ const others: { [Name in Exclude<OptionName, 'browserContextId'>]: string[] } = 
     'openapi/',
     'storage/tables/tables.ts',
     'surfaces/dashboard/webhooks/',
-    'surfaces/docs/contracts.ts',
+    'surfaces/docs/',
     'tools/generate/',
     'tools/mock/mock-webhooks.ts',
   ],

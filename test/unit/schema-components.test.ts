@@ -153,7 +153,7 @@ test('names of components are identifiers, and differ also for generators that w
 })
 
 test('no text or pattern of a workflow ends a comment, and patterns and data mean the same', () => {
-  const text = { title: 'End */', description: '**/ */', $comment: '*/' }
+  const text = { title: 'End */', description: '**/ */ ${x}', $comment: '*/' }
   const path = { ...text, type: 'string', pattern: '^[*/]*/x\\*/$' }
   const variables = { ...text, type: 'object', properties: { path, end: { const: '*/', ...text } } }
   const { bytes } = workflowsDocument(
@@ -165,8 +165,26 @@ test('no text or pattern of a workflow ends a comment, and patterns and data mea
   const described = JSON.stringify([document.paths['/v1/execution/queue-remote/end'], End_Variables, End_Output])
   expect(described.replaceAll('"const":"*/"', '')).not.toContain('*/')
   expect(End_Variables.title).toBe('End *\\/')
+  expect(described).not.toContain('${')
   const [original, served] = [variables, End_Variables].map((it) => new Ajv2020({ strict: false }).compile(it))
   for (const value of [{ path: '/*/x*/', end: '*/' }, { path: '/x*/' }, { path: '*\\/x*/' }, { end: '*\\/' }])
     expect([value, served?.(value)]).toEqual([value, original?.(value)])
   expect(served?.({ path: '/*/x*/', end: '*/' })).toBe(true)
+})
+
+test('a closed tuple is described by its length, and accepts the same values', () => {
+  const prefixItems = [{ type: 'string' }, { type: 'number' }]
+  for (const [others, maxItems] of [
+    [{}, 2],
+    [{ maxItems: 1 }, 1],
+    [{ minItems: 2, maxItems: 9 }, 2],
+  ] as const) {
+    const schema = { type: 'array', prefixItems, items: false, ...others }
+    const [described] = toComponents(schema, 'Value').values()
+    expect(described).toEqual({ type: 'array', prefixItems, ...others, maxItems })
+    const [original, served] = [schema, described as object].map((it) => new Ajv2020({ strict: false }).compile(it))
+    for (const value of [[], ['a'], ['a', 1], ['a', 1, 1], [1]]) expect(served?.(value)).toBe(original?.(value))
+  }
+  const open = { prefixItems, items: { type: 'number' } }
+  expect(toComponents(open, 'Value').get('Value')).toEqual(open)
 })

@@ -55,18 +55,20 @@ function createDocument(workflows: Workflows, url: string): Document {
   document.servers = [{ url, description: 'This service.' }]
   shareResponses(document)
   const shared = sharedParts(document)
-  const { schemas = {}, responses = {} } = document.components as Record<string, Record<string, Schema>>
+  const { schemas = {} } = document.components as Record<string, Record<string, Schema>>
   schemas[sharedMembers] = membersOfEveryRun()
   for (const workflow of workflows.list()) {
     document.paths[queuePath + workflow.id] = { put: createOperation(shared, workflow) }
-    responses[`${workflowNames(workflow.id).component}_Run`] = createResponse(shared, workflow)
     for (const [name, schema] of variableComponents(workflow)) schemas[name] = schema
     for (const [name, schema] of runComponents(workflow)) schemas[name] = schema
   }
   return document
 }
 
-/** Each workflow has its own response for these statuses. */
+/**
+ * Each workflow has its own responses for these statuses. They stand in its operation, since swagger-typescript-api reads
+ * no body of a response that is a reference.
+ */
 const typedStatuses = ['200', '202']
 
 /** Moves all other responses of the template to the components, so that every workflow refers to them. */
@@ -95,6 +97,7 @@ const browserParameters = [
 /** What is equal in the operations of all workflows. As text, since formatting it 500 times took half of the time. */
 interface SharedParts {
   template: OperationObject
+  /** Of the responses with `typedStatuses`. */
   headers: JsonText
   /** The refusals, as JSON without the opening brace. */
   refusals: string
@@ -123,12 +126,11 @@ function sharedParts(document: Document): SharedParts {
   }
 }
 
-function createOperation(
-  { template: { security, requestBody }, parameters, refusals }: SharedParts,
-  { id, version, title, description, usesBrowser, deprecated, examples }: Workflow,
-): OperationObject {
+function createOperation(shared: SharedParts, workflow: Workflow): OperationObject {
+  const { security, requestBody } = shared.template
+  const { parameters, refusals } = shared
+  const { id, version, title, description, usesBrowser, deprecated, examples } = workflow
   const { operationId, component } = workflowNames(id)
-  const response = `{"$ref":"#/components/responses/${component}_Run"}`
   const operation = {
     operationId,
     tags: ['Workflows'],
@@ -145,26 +147,31 @@ function createOperation(
         'application/json': { schema: requestSchema(component), ...namedExamples(examples?.variables ?? []) },
       },
     },
-    responses: new JsonText(`{${typedStatuses.map((status) => `"${status}":${response},`).join('')}${refusals}`),
+    responses: new JsonText(`${stringify(typedResponses(shared, workflow)).slice(0, -1)},${refusals}`),
     'x-workflow-id': id,
     'x-workflow-version': version,
   }
   return operation as unknown as OperationObject
 }
 
-function createResponse({ headers, runs }: SharedParts, workflow: Workflow): Schema {
+function typedResponses({ template, headers, runs }: SharedParts, workflow: Workflow): Schema {
   const [variables] = workflow.examples?.variables ?? []
+  const [output] = workflow.examples?.outputs ?? []
   const { masked: variableData } = variables ?? {}
-  const [succeeded] =
-    workflow.examples?.outputs.map((output) => ({
-      value: runExample(runs.succeeded, workflow, { variableData, output }),
-    })) ?? []
-  const queued = { value: runExample(runs.queued, workflow, { variableData, output: null }) }
-  const examples = variables && { queued, ...(succeeded && { succeeded }) }
-  return {
-    description: 'The run. With 200 it has finished; with 202 it is stored durably and will be executed.',
+  const response = (status: '200' | '202', examples: Schema) => ({
+    description: template.responses[status]?.description,
     headers,
-    content: { 'application/json': { schema: reference(`${workflowNames(workflow.id).component}_Run`), examples } },
+    content: {
+      'application/json': {
+        schema: reference(`${workflowNames(workflow.id).component}_Run`),
+        ...(variables && Object.keys(examples).length > 0 && { examples }),
+      },
+    },
+  })
+  const succeeded = () => ({ value: runExample(runs.succeeded, workflow, { variableData, output }) })
+  return {
+    200: response('200', output === undefined ? {} : { succeeded: succeeded() }),
+    202: response('202', { queued: { value: runExample(runs.queued, workflow, { variableData, output: null }) } }),
   }
 }
 

@@ -141,11 +141,10 @@ function toToolSchema(schema: JsonSchema): { root: JsonSchema; $defs: { $defs?: 
 
 /** The SDK's clients read schemas as draft-07, in which `items` is about each item of a tuple. */
 function withOpenTuples(schema: JsonSchema): JsonSchema {
-  const { items, ...others } = schema
-  const { prefixItems, maxItems } = others
-  if (!Array.isArray(prefixItems) || items === undefined || items === true) return schema
-  if (items !== false) return { ...others, items: { anyOf: [...prefixItems, items] } }
-  return { ...others, maxItems: Math.min(Number(maxItems ?? prefixItems.length), prefixItems.length) }
+  const { prefixItems, items = true } = schema
+  return Array.isArray(prefixItems) && items !== true
+    ? { ...schema, items: { anyOf: [...prefixItems, items] } }
+    : schema
 }
 
 const names = ['constructor', '__proto__', 'prototype']
@@ -322,12 +321,13 @@ async function sendResult({ request, response, tenant }: Exchange, id: RequestId
   }
   if (!request.accepts('json'))
     throw new Problem({ kind: 'not-acceptable', detail: 'The list of tools is application/json.' })
-  await tenant?.reserveBytes(result.length)
+  await tenant?.reserve(result.length)
   const start = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`
   response.type('json').set('Content-Length', String(Buffer.byteLength(start) + result.length + 1))
   response.write(start)
   response.write(result)
   response.end('}')
+  tenant?.unlockProcessing()
 }
 
 /** A result has the output as structured content and as text, and is itself written as JSON. */
