@@ -24,14 +24,15 @@ const waiting = { bytesMax: 4096, millisecondsMax: 100 }
 export function openLogOutput(dest: string | number = 1) {
   const output = pino.destination({ dest, sync: false, minLength: waiting.bytesMax })
   const write = output.write.bind(output)
-  let timer: NodeJS.Timeout | undefined
+  let isWaiting = false
   const flush = () => {
-    timer = undefined
+    isWaiting = false
     // With a callback, an output that was closed does not throw.
     output.flush(() => {})
   }
   output.write = (line) => {
-    if (!timer) timer = setTimeout(flush, waiting.millisecondsMax).unref()
+    if (!isWaiting) setTimeout(flush, waiting.millisecondsMax).unref()
+    isWaiting = true
     return write(line)
   }
   return output
