@@ -66,11 +66,12 @@ function withoutStricterTypes(schema: Schema, isOpen: boolean): Schema {
 
 /** A tuple would refuse shorter and longer arrays. */
 function withArrays(schema: Schema): Schema {
-  const { prefixItems, items, minItems = 0, ...others } = schema
+  const { prefixItems, items, minItems = 0, maxItems, ...others } = schema
   if (!Array.isArray(prefixItems)) return typeof items === 'boolean' ? { ...others, items: {} } : schema
-  const isTuple = items === false && Number(minItems) >= prefixItems.length
+  const isClosed = items === false || Number(maxItems ?? Number.POSITIVE_INFINITY) <= prefixItems.length
+  const isTuple = isClosed && Number(minItems) >= prefixItems.length
   if (isTuple) return schema
-  const rest = items === false ? [] : [isSchema(items) ? items : {}]
+  const rest = isClosed ? [] : [isSchema(items) ? items : {}]
   return { ...others, items: { anyOf: [...prefixItems, ...rest] } }
 }
 

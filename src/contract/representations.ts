@@ -31,8 +31,9 @@ export async function sendRepresentation(
 ): Promise<void> {
   const { bytes } = representation
   const content = compresses(response, bytes.length) ? await representation.compress() : bytes
-  await tenant?.reserveBytes(content.length)
+  await tenant?.reserve(content.length)
   response.set('Content-Length', String(content.length)).end(content)
+  tenant?.unlockProcessing()
 }
 
 /** The representations of one owner, the most recently used last. */
