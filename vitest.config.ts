@@ -84,7 +84,7 @@ export default defineConfig({
               ? []
               : ['test/{operations,e2e}/**/*.test.ts', 'test/faults/rolling-restart.slow.test.ts'],
           // These use no store, or choose one themselves.
-          exclude: ['test/e2e/{browser,demo,draining,refused-start,prism}.slow.test.ts'],
+          exclude: ['test/e2e/{browser,demo,draining,refused-start,prism}.slow.test.ts', timed],
           env: { TEST_STORE: 'postgres' },
           isolate: false,
         },
