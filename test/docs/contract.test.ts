@@ -1,8 +1,8 @@
-/** The guides and the reference agree with the documents, and the search finds what readers type. */
+/** The guides agree with the documents, and the search finds what readers type. */
 import MiniSearch from 'minisearch'
 import { expect, test } from 'vitest'
 import { problemTypes } from '../../src/domain/problems.ts'
-import { decisionsOf, readContracts, samplesFor, transitionsOf } from '../../src/surfaces/docs/contracts.ts'
+import { decisionsOf, readContracts, transitionsOf } from '../../src/surfaces/docs/contracts.ts'
 import { elementIds, siteText } from './site.ts'
 
 const contracts = readContracts()
@@ -96,33 +96,4 @@ test.each([
   ['DATA_DIR', 'configuration.html'],
 ])('the search for "%s" finds %s first', async (query, address) => {
   expect((await search(query))[0]).toMatch(new RegExp(` ${address.replaceAll('.', '\\.')}$`))
-})
-
-test('the reference contains the samples of every operation', async () => {
-  for (const { page, operations } of contracts.flatMap(({ tags }) => tags)) {
-    const reference = await siteText(`${page}.html`)
-    for (const { id } of operations) {
-      const samples = samplesFor(id)
-      expect([id, samples.length]).toEqual([id, 3])
-      // JSON in a script.
-      const texts = samples.map(({ source }) => JSON.stringify(source).slice(1, -1))
-      expect([id, texts.filter((text) => !reference.includes(text))]).toEqual([id, []])
-    }
-  }
-})
-
-test('the reference shows the members of each type of event, with an example of each', async () => {
-  const reference = await siteText('execution-runs.html')
-  const [, stream = ''] = /"text\/event-stream":(\{"schema":.+?"204")/s.exec(reference) ?? []
-  for (const type of ['status', 'log', 'progress', 'step', 'artifact']) {
-    const name = `Run${type.charAt(0).toUpperCase()}${type.slice(1)}Event`
-    expect(stream).toContain(`{"$ref":"#/components/schemas/${name}"}`)
-    expect(stream).toMatch(new RegExp(`"${type}":\\{"summary"`))
-  }
-})
-
-test('reasons of decisions appear on the page of decisions only', async () => {
-  for (const { page } of contracts.flatMap(({ tags }) => tags)) {
-    expect(await siteText(`${page}.html`)).not.toContain('Decided here')
-  }
 })

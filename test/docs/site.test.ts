@@ -1,9 +1,9 @@
-/** The files of the docs and the links between them. */
+/** The files of the docs, the links between them, and the pages of the reference. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { readContracts } from '../../src/surfaces/docs/contracts.ts'
-import { docsSite, type Site } from '../../src/surfaces/docs/site.ts'
+import { readContracts, samplesFor } from '../../src/surfaces/docs/contracts.ts'
+import { buildDocs } from '../../src/surfaces/docs/site.ts'
 import { addresses, elementIds, pageNames, site, siteText } from './site.ts'
 
 const contracts = readContracts()
@@ -112,9 +112,38 @@ test('no page has a duplicate id, and every page marks itself in the navigation'
   }
 })
 
+test('the reference contains the samples of every operation', async () => {
+  for (const { page, operations } of tags) {
+    const reference = await siteText(`${page}.html`)
+    for (const { id } of operations) {
+      const samples = samplesFor(id)
+      expect([id, samples.length]).toEqual([id, 3])
+      // JSON in a script.
+      const texts = samples.map(({ source }) => JSON.stringify(source).slice(1, -1))
+      expect([id, texts.filter((text) => !reference.includes(text))]).toEqual([id, []])
+    }
+  }
+})
+
+test('the reference shows the members of each type of event, with an example of each', async () => {
+  const reference = await siteText('execution-runs.html')
+  const [, stream = ''] = /"text\/event-stream":(\{"schema":.+?"204")/s.exec(reference) ?? []
+  for (const type of ['status', 'log', 'progress', 'step', 'artifact']) {
+    const name = `Run${type.charAt(0).toUpperCase()}${type.slice(1)}Event`
+    expect(stream).toContain(`{"$ref":"#/components/schemas/${name}"}`)
+    expect(stream).toMatch(new RegExp(`"${type}":\\{"summary"`))
+  }
+})
+
+test('reasons of decisions appear on the page of decisions only', async () => {
+  for (const { page } of tags) {
+    expect(await siteText(`${page}.html`)).not.toContain('Decided here')
+  }
+})
+
 test('building twice gives the same files', async () => {
-  const digests = (files: Site) => [...files].map(([name, { digest }]) => [name, digest])
-  expect(digests(await docsSite())).toEqual(digests(await site()))
+  const twice = await buildDocs()
+  for (const [name, { digest }] of twice.site) expect([name, digest]).toEqual([name, (await site()).get(name)?.digest])
 })
 
 test('a service loads nothing that builds the docs until a page is requested', () => {

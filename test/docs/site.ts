@@ -1,15 +1,24 @@
 /** The docs, built once for all tests of a file, and readers of their pages. */
-import { docsSite, type Site } from '../../src/surfaces/docs/site.ts'
+import { buildDocs, buildReferences, type Docs, type Site } from '../../src/surfaces/docs/site.ts'
 
-let built: Promise<Site> | undefined
+let docs: Promise<Docs> | undefined
+let reference: Promise<Site> | undefined
 
-export function site(): Promise<Site> {
-  built ??= docsSite()
-  return built
+function readDocs(): Promise<Docs> {
+  docs ??= buildDocs()
+  return docs
 }
 
+/** All files. */
+export async function site(): Promise<Site> {
+  reference ??= buildReferences()
+  return new Map([...(await readDocs()).site, ...(await reference)])
+}
+
+/** Builds the reference only for a page of it: that takes seconds. */
 export async function siteText(name: string): Promise<string> {
-  return fileText(await site(), name)
+  const { site: files } = await readDocs()
+  return fileText(files.has(name) ? files : await site(), name)
 }
 
 export function fileText(files: Site, name: string): string {

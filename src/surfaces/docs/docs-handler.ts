@@ -1,10 +1,13 @@
-/** Serves the docs under /docs/. The site is built at the first request, and each file is compressed once. */
+/**
+ * Serves the docs under /docs/. The pages of the reference are built at the first request for one, the others at the first
+ * request for any, and each file is compressed once.
+ */
 import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { gzip } from 'node:zlib'
 import type { Request, RequestHandler, Response } from 'express'
 import type { Addresses } from './contracts.ts'
-import type { Docs, SiteFile } from './site.ts'
+import type { Docs, Site, SiteFile } from './site.ts'
 
 const root = '/docs/'
 
@@ -43,18 +46,28 @@ export function setDocsHeaders(response: Response): void {
 }
 
 export interface Build {
-  /** Module of a worker thread that posts the site. */
+  /** Module of a worker thread that posts a part of the docs. */
   thread: URL
-  /** A build takes three seconds on an idle machine. */
+  /** The reference takes three seconds on an idle machine. */
   timeoutSeconds: number
 }
 
 const defaultBuild: Build = { thread: new URL('./site-thread.ts', import.meta.url), timeoutSeconds: 60 }
 
+/** What a thread builds at a time. */
+interface Parts {
+  docs: Docs
+  reference: Site
+}
+
 /** Rejects when the thread fails, exits without docs, or exceeds the timeout. */
-async function buildInThread({ thread: file, timeoutSeconds }: Build, addresses: Addresses): Promise<Docs> {
-  const thread = new Worker(file, { workerData: addresses })
-  const { promise, resolve, reject } = Promise.withResolvers<Docs>()
+async function buildInThread<Name extends keyof Parts>(
+  { thread: file, timeoutSeconds }: Build,
+  part: Name,
+  addresses: Addresses,
+): Promise<Parts[Name]> {
+  const thread = new Worker(file, { workerData: { part, addresses } })
+  const { promise, resolve, reject } = Promise.withResolvers<Parts[Name]>()
   const fail = (reason: string) => reject(new Error(`Building the docs failed: ${reason}.`))
   const timer = setTimeout(() => fail(`no result after ${timeoutSeconds} seconds`), timeoutSeconds * 1000)
   thread.once('message', resolve).once('error', reject)
@@ -67,11 +80,11 @@ async function buildInThread({ thread: file, timeoutSeconds }: Build, addresses:
   }
 }
 
-/** The docs of a service, built by the first request. Create one for all hosts, since each keeps its site in memory. */
+/** The docs of a service, each part built by the first request for it. Create one for all hosts, since each keeps its site in memory. */
 export class BuiltDocs {
   readonly #addresses: () => Addresses
   readonly #build: Build
-  #docs: Promise<Docs> | undefined
+  readonly #parts: { [Name in keyof Parts]?: Promise<Parts[Name]> | undefined } = {}
 
   /** @param addresses called when the docs are built; returns the public addresses. */
   constructor(addresses: () => Addresses, build = defaultBuild) {
@@ -80,13 +93,31 @@ export class BuiltDocs {
   }
 
   get(): Promise<Docs> {
-    this.#docs ??= buildInThread(this.#build, this.#addresses()).catch((error) => {
+    this.#parts.docs ??= this.#start('docs')
+    return this.#parts.docs
+  }
+
+  /** The file at a path below `/docs/`; `undefined` if there is none. */
+  async find(name: string): Promise<SiteFile | undefined> {
+    const { site, references } = await this.get()
+    const file = site.get(name) ?? site.get(`${name}.html`)
+    if (file || !(references.includes(name.replace(/\.html$/, '')) || isReferenceScript(name))) return file
+    this.#parts.reference ??= this.#start('reference')
+    const reference = await this.#parts.reference
+    return reference.get(name) ?? reference.get(`${name}.html`)
+  }
+
+  #start<Name extends keyof Parts>(part: Name): Promise<Parts[Name]> {
+    return buildInThread(this.#build, part, this.#addresses()).catch((error) => {
       // Let the next request try again.
-      this.#docs = undefined
+      this.#parts[part] = undefined
       throw error
     })
-    return this.#docs
   }
+}
+
+function isReferenceScript(name: string): boolean {
+  return /^redoc\.[\w-]+\.js$/.test(name)
 }
 
 /** Serves the site. Requests for other paths, and for the workflows of an account, are passed on. */
@@ -111,8 +142,8 @@ export function docsHandler(built: BuiltDocs): RequestHandler {
     const { site: files } = await built.get()
     const name = path.slice(root.length) || 'index.html'
     const notFound = files.get('404.html') as SiteFile
-    const file = files.get(name) ?? files.get(`${name}.html`) ?? notFound
-    if (file !== notFound) await send(request, response, file, compress)
+    const file = await built.find(name)
+    if (file && file !== notFound) await send(request, response, file, compress)
     else await send(request, response.status(404), withRelativeLinks(name, notFound), compress)
   }
 }

@@ -1,5 +1,6 @@
-/** Worker thread that builds the site, so that the service keeps serving requests meanwhile. */
+/** Worker thread that builds a part of the docs, so that the service keeps serving requests meanwhile. */
 import { parentPort, workerData } from 'node:worker_threads'
-import { buildDocs } from './site.ts'
+import { buildDocs, buildReferences } from './site.ts'
 
-parentPort?.postMessage(await buildDocs(workerData))
+const { part, addresses } = workerData
+parentPort?.postMessage(await (part === 'docs' ? buildDocs(addresses) : buildReferences(addresses)))

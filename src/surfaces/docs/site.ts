@@ -41,23 +41,21 @@ export interface SiteFile {
 /** By file name. */
 export type Site = Map<string, SiteFile>
 
+/** The docs without the pages of the reference, which take most of the time. */
 export interface Docs {
   site: Site
+  /** Names of the pages of the reference, without `.html`. */
+  references: readonly string[]
   /** For the pages of an account's workflows, which are not part of the site. */
   workflowPageTemplate: string
 }
 
 /** @param addresses of the APIs, shown in guides and samples; by default those in the documents. */
 export async function buildDocs(addresses: Addresses = {}): Promise<Docs> {
-  const contracts = readContracts(addresses)
-  const guides = [...readGuides(contracts), ...readExamples(contracts)]
   const site: Site = new Map()
-  const assets = addAssets(site, searchScript(guides, contracts))
-  const workflowsUrl = addresses.dashboard && `${addresses.dashboard}/docs/workflows/`
-  const layout = { assets, guides, contracts, workflowsUrl, dashboardUrl: addresses.dashboard }
+  const layout = createLayout(site, addresses)
+  const { contracts, guides } = layout
   const add = (name: string, content: string | Buffer) => site.set(name, siteFile(name, content))
-  // Redocly runs in child processes while the guides are rendered here: one per document, because each takes 150 MB.
-  const references = Promise.all(contracts.map((contract) => renderReferences(layout, contract)))
   for (const guide of [...guides, ...readOverviews(contracts)]) {
     add(`${guide.name}.html`, await guidePage(layout, guide))
     add(`${guide.name}.md`, guide.markdown)
@@ -69,17 +67,37 @@ export async function buildDocs(addresses: Addresses = {}): Promise<Docs> {
   add('llms.txt', llmsText(guides, contracts))
   add('llms-full.txt', guides.map(({ markdown }) => markdown.trim()).join('\n\n'))
   add('404.html', await notFoundPage(layout))
-  const pages = (await references).flat()
+  const references = contracts.flatMap(({ tags }) => tags.map(({ page }) => page))
+  return { site, references, workflowPageTemplate: await workflowPageTemplate(layout) }
+}
+
+/** The pages of the reference, and their script. */
+export async function buildReferences(addresses: Addresses = {}): Promise<Site> {
+  const layout = createLayout(new Map(), addresses)
+  // Redocly runs in child processes: one at a time for each document, because each takes 150 MB.
+  const pages = (await Promise.all(layout.contracts.map((contract) => renderReferences(layout, contract)))).flat()
+  const site: Site = new Map()
   const script = addImmutable(site, 'redoc.js', await globalScript(pages[0]?.redoc ?? ''))
   for (const { name, head, rest } of pages) {
     const html = `${head}<script src="${script}"></script>\n${moduleTag}const { hydrate } = redoc\n${rest}`
     site.set(name, { ...siteFile(name, html), scriptHashes: inlineScriptHashes(html) })
   }
-  return { site, workflowPageTemplate: await workflowPageTemplate(layout) }
+  return site
 }
 
+/** All files. */
 export async function docsSite(addresses?: Addresses): Promise<Site> {
-  return (await buildDocs(addresses)).site
+  const [{ site }, references] = await Promise.all([buildDocs(addresses), buildReferences(addresses)])
+  return new Map([...site, ...references])
+}
+
+/** Adds what all pages load. */
+function createLayout(site: Site, addresses: Addresses) {
+  const contracts = readContracts(addresses)
+  const guides = [...readGuides(contracts), ...readExamples(contracts)]
+  const assets = addAssets(site, searchScript(guides, contracts))
+  const workflowsUrl = addresses.dashboard && `${addresses.dashboard}/docs/workflows/`
+  return { assets, guides, contracts, workflowsUrl, dashboardUrl: addresses.dashboard }
 }
 
 const guideStyles = ['guide.css', 'article.css', 'code.css']
