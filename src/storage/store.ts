@@ -145,3 +145,18 @@ export class StoreUnavailable extends Error {}
 export function ignoreUnavailable(error: unknown): void {
   if (!(error instanceof StoreUnavailable)) throw error
 }
+
+const lateMilliseconds = 1000
+
+/**
+ * Waits until the store has answered, so that the next batch gathers meanwhile; but no longer than a second for a remote
+ * store, whose connection may have died. Never rejects.
+ */
+export async function untilAnswered({ isRemote }: Store, answer: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise((resolve) => {
+    if (isRemote) timer = setTimeout(resolve, lateMilliseconds)
+  })
+  await Promise.race([answer.catch(() => {}), late])
+  clearTimeout(timer)
+}

@@ -1,9 +1,8 @@
 /** Creates, lists, renames, rotates and deletes API keys. Every change is in the audit log. */
 import { v7 as uuid } from 'uuid'
-import { ignoreUnavailable, type Store, type Transaction } from '../../storage/store.ts'
+import { ignoreUnavailable, type Store, type Transaction, untilAnswered } from '../../storage/store.ts'
 import { type Action, type Actor, recordAudit } from '../audit-log/audit-log.ts'
 import type { Refusals } from '../audit-log/refusals.ts'
-import { waitAtMost } from '../queue/enqueue-batcher.ts'
 import {
   type ApiKey,
   ApiKeyError,
@@ -238,8 +237,8 @@ interface WaitingCaller extends PromiseWithResolvers<Caller | undefined> {
 }
 
 const flushMilliseconds = 5000
-/** The next look-up does not wait longer for this one, whose connection to the database may have died. */
-const lateMilliseconds = 1000
+/** Bounds the parameters of a look-up. */
+const lookUpMax = 256
 
 class ApiKeyAuthenticator {
   readonly #store: Store
@@ -248,7 +247,7 @@ class ApiKeyAuthenticator {
   /** Uses to be written by the next flush, by key ID. */
   readonly #uses = new Map<string, rows.KeyUse>()
   /** Callers that wait for the next look-up, by key value. */
-  #waiting = new Map<string, WaitingCaller>()
+  readonly #waiting = new Map<string, WaitingCaller>()
   #lookingUp: Promise<void> | undefined
   readonly #timer: NodeJS.Timeout
 
@@ -285,11 +284,9 @@ class ApiKeyAuthenticator {
     // Lets requests that have arrived on other connections be parsed.
     await new Promise((resolve) => setImmediate(resolve))
     while (this.#waiting.size > 0) {
-      const callers = [...this.#waiting.values()]
-      this.#waiting = new Map()
-      const lookUp = this.#lookUp(callers)
-      if (this.#store.isRemote) await waitAtMost(lookUp, lateMilliseconds)
-      else await lookUp
+      const next = [...this.#waiting].slice(0, lookUpMax)
+      for (const [value] of next) this.#waiting.delete(value)
+      await untilAnswered(this.#store, this.#lookUp(next.map(([, caller]) => caller)))
     }
     this.#lookingUp = undefined
   }

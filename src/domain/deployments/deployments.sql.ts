@@ -135,20 +135,14 @@ const findSuperseded = statement<{ id: string; superseded_at: number }, []>(
 /** A process may pin runs to a deployment for about a second after its end; clocks may differ. */
 const slackMilliseconds = 60 * 60 * 1000
 
-/** Maintenance runs each second, but deployments expire after days. */
-const pauseMilliseconds = 60 * 1000
-
 export function supersededDeployments(retentionDays: number, now: () => number): PurgeTarget {
-  let noneUntil = 0
   const next = async (tx: Transaction): Promise<string | undefined> => {
-    if (now() < noneUntil) return undefined
     const upTo = now() - retentionDays * dayMilliseconds
     for (const { id, superseded_at } of await tx.all(findSuperseded, [])) {
       if (superseded_at > upTo) break
       const [pinned] = await tx.all(findPinnedRun, [firstIdAt(superseded_at + slackMilliseconds), id])
       if (!pinned) return id
     }
-    noneUntil = now() + pauseMilliseconds
     return undefined
   }
   return {

@@ -5,7 +5,13 @@
 
 import { context, ROOT_CONTEXT } from '@opentelemetry/api'
 import { countQueuedRuns, type InsertedRun } from '../../storage/runs/run-statements.ts'
-import { type Store, StoreUnavailable, type Transaction, type WriteOptions } from '../../storage/store.ts'
+import {
+  type Store,
+  StoreUnavailable,
+  type Transaction,
+  untilAnswered,
+  type WriteOptions,
+} from '../../storage/store.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 
 /** A run to insert. Every other column has its default. */
@@ -222,18 +228,6 @@ function compare(a: string, b: string): number {
 /** Bounds how long the first item of a batch waits for the last. */
 const batchMax = 256
 
-/** The next batch does not wait longer for this one, whose connection to the database may have died. */
-const lateMilliseconds = 1000
-
-export async function waitAtMost(promise: Promise<unknown>, milliseconds: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise((resolve) => {
-    timer = setTimeout(resolve, milliseconds)
-  })
-  await Promise.race([promise, late])
-  clearTimeout(timer)
-}
-
 interface Waiting<Item, Result> {
   item: Item
   resolve(result: Result): void
@@ -269,9 +263,7 @@ export class Batcher<Item, Result> {
     // Lets requests that have arrived on other connections be parsed and authenticated.
     await new Promise((resolve) => setImmediate(resolve))
     while (this.#waiting.length > 0) {
-      const write = this.#writeBatch(this.#waiting.splice(0, batchMax), false)
-      if (this.#store.isRemote) await waitAtMost(write, lateMilliseconds)
-      else await write
+      await untilAnswered(this.#store, this.#writeBatch(this.#waiting.splice(0, batchMax), false))
     }
     this.#draining = undefined
   }
