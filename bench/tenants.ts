@@ -16,7 +16,7 @@ interface Load {
 }
 
 const loads: Load[] = [
-  { accounts: 1, runsOfEach: 10000 },
+  { accounts: 1, runsOfEach: 4000 },
   { accounts: 20, runsOfEach: 100 },
   { accounts: 1000, runsOfEach: 4 },
   { accounts: 1000, runsOfEach: 1 },
