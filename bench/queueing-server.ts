@@ -67,6 +67,7 @@ async function insert(store: Store, variables: unknown): Promise<object> {
     schedule_id: null,
     scheduled_for: null,
     rerun_of: null,
+    parent_run_id: null,
   }
   await store.write((tx) => insertRuns(tx, [run]))
   store.notify('queue')

@@ -306,7 +306,7 @@ export class Maintenance {
       const [run] = await tx.all(expireRun, [now, id])
       if (!run) continue
       expired.push(toFinishedRun({ ...run, started_at: null }, expiry, now))
-      await appendStatus(tx, { id, attempts: 0 }, expiry.status, expiry.reason, now)
+      await appendStatus(tx, { id, attempts: 0, continuations: 0 }, expiry.status, expiry.reason, now)
       rows.push(run)
     }
     await resumeNextOfGroups(tx, rows)

@@ -29,6 +29,7 @@ export function newRunRow(accountId: string, changes: Partial<NewRun> = {}): New
     schedule_id: null,
     scheduled_for: null,
     rerun_of: null,
+    parent_run_id: null,
     ...changes,
   }
 }

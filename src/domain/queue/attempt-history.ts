@@ -9,7 +9,7 @@ import { inList } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import { toAttemptError } from '../runs/reported-values.ts'
-import type { AttemptOutcome, RunAttempt } from '../runs/run.ts'
+import { type AttemptOutcome, attemptsOf, type RunAttempt } from '../runs/run.ts'
 import type { AttemptError, Outcome, RunError, RunReason, RunStatus } from '../runs/run-state.ts'
 import { toEvent } from './runs.sql.ts'
 
@@ -22,7 +22,7 @@ type AttemptEnd = [startedAt: number, sequence: number]
 
 function attemptOutcome(status: RunStatus, reason: RunReason | null): AttemptOutcome | null {
   if (status === 'running') return null
-  if (reason === 'workerStopped' || reason === 'workerLost') return reason
+  if (reason === 'workerStopped' || reason === 'workerLost' || reason === 'waiting') return reason
   return status === 'queued' || status === 'expired' ? 'failed' : status
 }
 
@@ -55,7 +55,7 @@ export async function addAttemptEnd(tx: Transaction, row: RunsTable, at: number)
 /** The latest attempts, oldest first. */
 export async function readAttempts(tx: Transaction, row: RunsTable): Promise<RunAttempt[]> {
   const attempts = await readEnds(tx, row.id, parseEnds(row))
-  const latest = attempts.at(-1)?.number === row.attempts ? undefined : latestAttempt(row)
+  const latest = latestAttempt(row)
   return latest ? [...attempts, latest].slice(-attemptsReadMax) : attempts
 }
 
@@ -91,12 +91,12 @@ interface EndData {
   error?: AttemptError
 }
 
-/** The latest attempt from the row: it runs, or it has succeeded. */
+/** The latest attempt from the row, if it is not listed: it runs, or it has succeeded. */
 function latestAttempt(row: RunsTable): RunAttempt | undefined {
   const startedAt = row.attempt_started_at
-  if (row.attempts === 0 || startedAt === null || row.status === 'queued') return undefined
+  if (startedAt === null || (row.status !== 'running' && row.status !== 'succeeded')) return undefined
   return {
-    number: row.attempts,
+    number: attemptsOf(row),
     startedAt,
     finishedAt: row.finished_at,
     outcome: attemptOutcome(row.status as RunStatus, row.reason as RunReason | null),

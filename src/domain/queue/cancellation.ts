@@ -2,6 +2,7 @@
 import { type CancelledRun, cancelUnfinished } from '../../storage/runs/run-statements.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
+import { attemptsOf } from '../runs/run.ts'
 import { type FinishedRun, toFinishedRun } from '../runs/run-state.ts'
 import { resumeNextOfGroups } from './limits.ts'
 import { statusReport, toNewEvent } from './runs.sql.ts'
@@ -27,8 +28,8 @@ export async function cancelRuns(
   if (runIds.length === 0) return []
   const cancelled = await cancelUnfinished(tx, accountId, runIds, { apiKeyId, userId }, at)
   if (cancelled.length === 0) return []
-  const events = cancelled.map(({ id, attempts, status }) =>
-    toNewEvent(id, statusReport(attempts, status, 'cancelRequested', at)),
+  const events = cancelled.map(({ id, status, ...row }) =>
+    toNewEvent(id, statusReport(attemptsOf(row), status, 'cancelRequested', at)),
   )
   await tx.statements.appendEvents(tx, events)
   await resumeNextOfGroups(tx, cancelled.filter(isCancelled))

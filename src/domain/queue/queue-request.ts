@@ -31,6 +31,8 @@ export interface QueueRequest extends GivenOptions {
   start?: RunStart | undefined
   /** The run of the same account and workflow that this one repeats. */
   rerunOf?: string | undefined
+  /** The run that calls this one. */
+  parent?: string | undefined
   /** The schedule that queues the run, and the time that it is for; `null` if a caller starts it. */
   schedule?: { id: string; time: number | null } | undefined
 }
@@ -118,6 +120,10 @@ const unstarted = {
   worker_id: null,
   lease_expires_at: null,
   deployment_problem: null,
+  continues: 0,
+  continuations: 0,
+  executed_ms: 0,
+  has_waits: 0,
 } as const
 
 /** The stored row of a run that was just inserted, without its secrets. */
@@ -130,7 +136,7 @@ export const queuedRowColumns = [...insertedRunColumns, ...(Object.keys(unstarte
 
 function toNewRun(
   { accountId, apiKeyId, userId = null }: Queuer,
-  { schedule, rerunOf }: QueueRequest,
+  { schedule, rerunOf, parent }: QueueRequest,
   options: RunOptions,
   workflow: { id: string; version: string; deploymentId: string | null },
   variables: Record<string, unknown>,
@@ -156,6 +162,7 @@ function toNewRun(
     schedule_id: schedule?.id ?? null,
     scheduled_for: schedule?.time ?? null,
     rerun_of: rerunOf ?? null,
+    parent_run_id: parent ?? null,
   }
 }
 

@@ -3,7 +3,7 @@ import type { NewEvent } from '../../storage/runs/run-statements.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Statement, Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
-import { parseCreatedAt, type Report, type RunEvent } from '../runs/run.ts'
+import { attemptsOf, parseCreatedAt, type Report, type RunEvent } from '../runs/run.ts'
 import type { AttemptError } from '../runs/run-state.ts'
 
 export const findRun = (tx: Transaction, accountId: string, id: string) =>
@@ -39,12 +39,12 @@ export async function appendEvents(tx: Transaction, runId: string, reports: read
 
 export async function appendStatus(
   tx: Transaction,
-  { id, attempts }: Pick<RunsTable, 'id' | 'attempts'>,
+  { id, ...row }: Pick<RunsTable, 'id' | 'attempts' | 'continuations'>,
   status: string,
   reason: string | null,
   at: number,
 ): Promise<void> {
-  await appendEvents(tx, id, [statusReport(attempts, status, reason, at)])
+  await appendEvents(tx, id, [statusReport(attemptsOf(row), status, reason, at)])
 }
 
 /** @param error why the attempt that this status ends has failed. */

@@ -13,6 +13,13 @@ export const transitions = {
 
 export type RunStatus = keyof typeof transitions
 
+/** In the store only: a run that waits and is not in the queue. Callers see `queued`. */
+export const waitingStatus = 'waiting'
+
+export function toRunStatus(stored: string): RunStatus {
+  return stored === waitingStatus ? 'queued' : (stored as RunStatus)
+}
+
 /** In the store only: a deleted run that is being erased. It is in no list, and is not found. */
 export const deletedStatus = 'deleted'
 
@@ -29,9 +36,10 @@ export type RunReason =
   | 'timeLimit'
   | 'cancelRequested'
   | 'notStartedInTime'
+  | 'waiting'
 
-export function isFinal(status: RunStatus): boolean {
-  return transitions[status].length === 0
+export function isFinal(status: RunStatus | typeof waitingStatus): boolean {
+  return status !== waitingStatus && transitions[status].length === 0
 }
 
 export type Outcome =
@@ -44,6 +52,8 @@ export type Outcome =
   | { kind: 'workerStopped' }
   /** The lease expired. */
   | { kind: 'workerLost' }
+  /** The run waits, and leaves its worker. */
+  | { kind: 'waiting' }
 
 export interface RunError {
   name: string
@@ -94,6 +104,8 @@ export function nextState(outcome: Outcome, { cancelRequested, failures, losses,
       return { status: 'timedOut', reason: 'timeLimit' }
     case 'workerStopped':
       return { status: 'queued', reason: 'workerStopped', delaySeconds: 0 }
+    case 'waiting':
+      return { status: 'queued', reason: 'waiting', delaySeconds: 0 }
     case 'workerLost':
       if (losses + 1 >= lossesMax) return { status: 'failed', reason: 'workerLost' }
       return { status: 'queued', reason: 'workerLost', delaySeconds: 0 }

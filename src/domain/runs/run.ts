@@ -1,9 +1,17 @@
 /** A run as the domain reads it, the time in a run's id, and the AAD of encrypted columns. */
 import { v7 as uuid } from 'uuid'
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
-import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import type { RunsTable, WaitKind } from '../../storage/tables/run-tables.ts'
 import type { Artifact } from './artifact.ts'
-import { type AttemptError, deploymentUnavailable, type RunError, type RunReason, type RunStatus } from './run-state.ts'
+import {
+  type AttemptError,
+  deploymentUnavailable,
+  type RunError,
+  type RunReason,
+  type RunStatus,
+  toRunStatus,
+  waitingStatus,
+} from './run-state.ts'
 
 /** The concurrency limit or throttle for which a queued run waits, as a sentence. */
 export interface LimitWait {
@@ -58,6 +66,8 @@ export class Run {
   declare scheduledFor: number | null
   /** The run that this one repeats; it may have been deleted. */
   declare rerunOf: string | null
+  /** The run that called this one; it may have been deleted. */
+  declare parentRunId: string | null
   declare artifacts: Artifact[]
   declare createdAt: number
   declare availableAt: number | null
@@ -80,7 +90,7 @@ export class Run {
     this.workflowId = row.workflow_id
     this.workflowVersion = row.workflow_version
     this.deploymentId = row.deployment_id
-    this.status = row.status as RunStatus
+    this.status = toRunStatus(row.status)
     this.reason = waiting === 'deployment' ? null : (row.reason as RunReason | null)
     this.waitingFor = waiting
     this.waitingForDetail = waitingForDetail(row, waiting, limit)
@@ -91,7 +101,7 @@ export class Run {
     this.tags = row.tags === null ? [] : JSON.parse(row.tags)
     this.concurrencyKey = keyOf(row)
     this.waitsForGroup = row.waiting_for === 'concurrencyGroup' ? row.concurrency_group : null
-    this.attempts = row.attempts
+    this.attempts = attemptsOf(row)
     this.attemptHistory = attemptHistory
     this.json = { variables: row.variables, output: row.output ?? 'null' }
     this.error = parseJson(row.error)
@@ -101,6 +111,7 @@ export class Run {
     this.scheduleId = row.schedule_id
     this.scheduledFor = row.scheduled_for
     this.rerunOf = row.rerun_of
+    this.parentRunId = row.parent_run_id
     this.artifacts = artifacts
     this.createdAt = row.created_at
     this.availableAt = row.available_at
@@ -120,7 +131,7 @@ export class Run {
   }
 }
 
-export type WaitingFor = 'worker' | 'delay' | 'concurrencyLimit' | 'throttle' | 'browserContext' | 'deployment'
+export type WaitingFor = 'worker' | 'delay' | 'concurrencyLimit' | 'throttle' | 'browserContext' | 'deployment' | WaitKind
 
 /** When the browser's cookies and storage become the browser context's new version. */
 export type PersistContext = 'never' | 'onSuccess' | 'always'
@@ -141,10 +152,11 @@ export interface RunEvent {
 
 export type Report = Omit<RunEvent, 'sequence'>
 
-export type AttemptOutcome = 'succeeded' | 'failed' | 'timedOut' | 'cancelled' | 'workerStopped' | 'workerLost'
+/** `waiting`: a part of an attempt, which the next entry continues. */
+export type AttemptOutcome = 'succeeded' | 'failed' | 'timedOut' | 'cancelled' | 'workerStopped' | 'workerLost' | 'waiting'
 
 export interface RunAttempt {
-  /** From 1. */
+  /** From 1. The parts of an attempt that waited have the same. */
   number: number
   startedAt: number
   finishedAt: number | null
@@ -165,12 +177,18 @@ export function toDeploymentProblem({ deployment_problem: json }: RunsTable): De
   return json === null ? { message: '', count: 0 } : JSON.parse(json)
 }
 
+/** The number of attempts. A part of one that continues after a wait is none. */
+export function attemptsOf({ attempts, continuations }: Pick<RunsTable, 'attempts' | 'continuations'>): number {
+  return attempts - continuations
+}
+
 /** The bytes of the columns that may be large. */
 export function sizeOf({ variables, output, error }: RunsTable): number {
   return variables.length + (output?.length ?? 0) + (error?.length ?? 0)
 }
 
 function waitingFor(row: RunsTable, limit: LimitWait | undefined): WaitingFor | null {
+  if (row.status === waitingStatus) return row.waiting_for as WaitKind
   if (row.status !== 'queued') return null
   if (row.reason === deploymentUnavailable) return 'deployment'
   if (row.delayed === 1) return 'delay'
@@ -250,9 +268,15 @@ export function stepAad(runId: string, name: string): string {
   return `runs/${runId}/steps/${name}`
 }
 
+/** Associated data of an answer to a wait. */
+export function waitAad(runId: string, name: string): string {
+  return `runs/${runId}/waits/${name}`
+}
+
 export const encryptedInRuns: readonly EncryptedColumn[] = [
   { table: 'runs', key: ['id'], column: 'secrets', aadColumns: ['account_id', 'id'], aad: secretsAad },
   { table: 'run_steps', key: ['run_id', 'name'], column: 'value', aadColumns: ['run_id', 'name'], aad: stepAad },
+  { table: 'run_waits', key: ['run_id', 'name'], column: 'value', aadColumns: ['run_id', 'name'], aad: waitAad },
 ]
 
 /**

@@ -84,12 +84,14 @@ CREATE TABLE runs (
   created_at BIGINT NOT NULL, delayed INTEGER NOT NULL DEFAULT 0, waiting_for ${text} NOT NULL DEFAULT '', available_at BIGINT,
   expires_at BIGINT, started_at BIGINT, attempt_started_at BIGINT, finished_at BIGINT,
   worker_id ${text}, lease_expires_at BIGINT, browser_context_id ${text}, persist_context ${text},
-  concurrency_group ${text}, schedule_id ${text}, scheduled_for BIGINT, rerun_of ${text}, trace_context ${text},
+  concurrency_group ${text}, schedule_id ${text}, scheduled_for BIGINT, rerun_of ${text}, parent_run_id ${text},
+  continues INTEGER NOT NULL DEFAULT 0, continuations INTEGER NOT NULL DEFAULT 0, executed_ms BIGINT NOT NULL DEFAULT 0,
+  has_waits INTEGER NOT NULL DEFAULT 0, trace_context ${text},
   deployment_problem ${text}, attempt_ends ${text}, tags ${text}, progress ${text},
   secrets ${blob}, error ${text}, variables ${text} NOT NULL, output ${text});
 
--- A queued run has entries in runs_queued and in the index of the queue that it is in. Finished runs are in neither, and
--- have the indexes of lists. Each condition has only columns that its index has too, or is one term in parentheses:
+-- A queued run has entries in runs_queued and in the index of the queue that it is in. Finished and waiting runs are in
+-- neither, and have the indexes of lists. Each condition has only columns that its index has too, or is one term in parentheses:
 -- SQLite then counts and lists without reading rows.
 CREATE INDEX runs_queued ON runs (account_id, id, workflow_id, api_key_id) WHERE status = 'queued';
 CREATE INDEX runs_ready ON runs (account_id, workflow_id, priority DESC, id)
@@ -120,6 +122,7 @@ CREATE INDEX runs_by_reason_and_workflow ON runs (account_id, reason, workflow_i
 CREATE INDEX runs_finished_by_key ON runs (api_key_id, status, (id || ''))
   WHERE api_key_id IS NOT NULL AND finished_at IS NOT NULL;
 CREATE INDEX runs_by_schedule ON runs (schedule_id, status, (id || '')) WHERE schedule_id IS NOT NULL;
+CREATE INDEX runs_by_parent ON runs (parent_run_id, status, (id || '')) WHERE parent_run_id IS NOT NULL;
 -- A time of a schedule has at most one run, whatever the processes do. Runs that a caller started have no time, and
 -- NULLs differ from each other.
 CREATE UNIQUE INDEX runs_by_scheduled_time ON runs (schedule_id, scheduled_for) WHERE schedule_id IS NOT NULL;
@@ -192,6 +195,61 @@ CREATE TRIGGER run_terms_status AFTER UPDATE OF status ON runs
 
 /** With the schema of the service, for changes by other clients, such as psql. */
 const postgresFunction = 'LANGUAGE plpgsql SET search_path FROM CURRENT'
+
+// What runs wait for. An answer may come before its run has reached the wait. Whoever ends a wait has locked its run before,
+// and triggers let the run go on in the same transaction, so that no end of a wait is missed or counts twice.
+const waits = ({ text, blob, inPostgres, inSqlite }: ColumnTypes) => `
+CREATE TABLE run_waits (
+  run_id ${text} NOT NULL REFERENCES runs (id), name ${text} NOT NULL, id ${text} NOT NULL UNIQUE,
+  account_id ${text} NOT NULL, workflow_id ${text} NOT NULL, kind ${text} NOT NULL, status ${text} NOT NULL,
+  reached_at BIGINT, deadline BIGINT, completed_at BIGINT, completed_by ${text}, delivered INTEGER NOT NULL DEFAULT 0,
+  child_run_id ${text}, is_detached INTEGER NOT NULL DEFAULT 0, title ${text}, shown ${text}, value ${blob},
+  CONSTRAINT run_waits_key PRIMARY KEY (run_id, name));
+CREATE INDEX run_waits_by_account ON run_waits (account_id, id);
+CREATE INDEX run_waits_by_status ON run_waits (account_id, status, kind, id);
+CREATE INDEX run_waits_open ON run_waits (run_id, kind) WHERE status = 'open';
+CREATE INDEX run_waits_due ON run_waits (deadline) WHERE status = 'open' AND deadline IS NOT NULL;
+
+-- Addresses at which a person without an account answers.
+CREATE TABLE wait_links (
+  hash ${blob} PRIMARY KEY, id ${text} NOT NULL UNIQUE, account_id ${text} NOT NULL,
+  run_id ${text} NOT NULL REFERENCES runs (id), name ${text} NOT NULL, created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL, used_at BIGINT, api_key_id ${text}, user_id ${text});
+CREATE INDEX wait_links_by_run ON wait_links (run_id, name);
+CREATE INDEX wait_links_expiring ON wait_links (expires_at)${inSqlite(`;
+CREATE TRIGGER run_waits_ended AFTER UPDATE OF status ON run_waits WHEN OLD.status = 'open' AND NEW.status <> 'open'
+  BEGIN ${resumeRun} END;
+CREATE TRIGGER run_waits_of_child AFTER UPDATE OF status ON runs
+  WHEN NEW.parent_run_id IS NOT NULL AND NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL
+  BEGIN ${endWaitOfParent} END;
+CREATE TRIGGER run_waits_of_run AFTER UPDATE OF status ON runs
+  WHEN NEW.has_waits = 1 AND NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL
+  BEGIN ${cancelWaits} END`)}${inPostgres(`CREATE FUNCTION resume_waiting_run() RETURNS trigger ${postgresFunction} AS $$
+  BEGIN ${resumeRun} RETURN NULL; END $$`)}${inPostgres(`CREATE TRIGGER run_waits_ended AFTER UPDATE OF status ON run_waits FOR EACH ROW
+  WHEN (OLD.status = 'open' AND NEW.status <> 'open') EXECUTE FUNCTION resume_waiting_run()`)}${inPostgres(`CREATE FUNCTION end_wait_of_parent() RETURNS trigger ${postgresFunction} AS $$
+  BEGIN PERFORM 1 FROM runs WHERE id = NEW.parent_run_id FOR UPDATE; ${endWaitOfParent} RETURN NULL; END $$`)}${inPostgres(`CREATE TRIGGER run_waits_of_child AFTER UPDATE OF status ON runs FOR EACH ROW
+  WHEN (NEW.parent_run_id IS NOT NULL AND NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL)
+  EXECUTE FUNCTION end_wait_of_parent()`)}${inPostgres(`CREATE FUNCTION cancel_waits_of_run() RETURNS trigger ${postgresFunction} AS $$
+  BEGIN ${cancelWaits} RETURN NULL; END $$`)}${inPostgres(`CREATE TRIGGER run_waits_of_run AFTER UPDATE OF status ON runs FOR EACH ROW
+  WHEN (NEW.has_waits = 1 AND NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL)
+  EXECUTE FUNCTION cancel_waits_of_run()`)}
+`
+
+/**
+ * A run that waits for several others goes on after a pause in which more of them may end: 10 ms for each that has not
+ * ended, at most 30 s. Otherwise a run with 1,000 calls would go on 1,000 times.
+ */
+const openCalls = `(SELECT COUNT(*) FROM (SELECT 1 FROM run_waits
+  WHERE run_id = NEW.run_id AND status = 'open' AND kind = 'run' LIMIT 3000) AS open)`
+const isLast = `(NEW.kind <> 'run' OR NOT EXISTS (SELECT 1 FROM run_waits
+  WHERE run_id = NEW.run_id AND status = 'open' AND kind = 'run'))`
+const resumeRun = `UPDATE runs SET status = 'queued', waiting_for = '', delayed = CASE WHEN ${isLast} THEN 0 ELSE 1 END,
+    available_at = NEW.completed_at + CASE WHEN ${isLast} THEN 0 ELSE 10 * ${openCalls} END
+  WHERE id = NEW.run_id AND (status = 'waiting' OR status = 'queued' AND delayed = 1 AND continues = 1 AND ${isLast});`
+const endWaitOfParent = `UPDATE run_waits SET status = 'completed', completed_at = NEW.finished_at
+  WHERE run_id = NEW.parent_run_id AND child_run_id = NEW.id AND status = 'open';`
+const cancelWaits = `UPDATE run_waits SET status = 'cancelled', completed_at = NEW.finished_at
+  WHERE run_id = NEW.id AND status = 'open';`
 
 const browserContexts = ({ text, blob }: ColumnTypes) => `
 CREATE TABLE browser_contexts (
@@ -292,6 +350,6 @@ const postgresDeliveries = `CREATE FUNCTION add_webhook_deliveries() RETURNS tri
   )} END IF; RETURN NULL; END $$`
 
 export const script = (types: ColumnTypes) =>
-  [accounts, deployments, runs, terms, browserContexts, schedules, bulkActions, webhooks]
+  [accounts, deployments, runs, terms, waits, browserContexts, schedules, bulkActions, webhooks]
     .map((part) => part(types).trim())
     .join('\n\n')

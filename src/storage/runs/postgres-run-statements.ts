@@ -70,7 +70,7 @@ const claimRunsSql = statement<Omit<ClaimedRun, 'steps'> & { steps: { name: stri
     FROM new_lease WHERE id = ANY (ARRAY(SELECT id FROM locked WHERE browser_context_id IS NULL)) RETURNING runs.*),
   started AS (INSERT INTO run_events (run_id, sequence, at, type, data)
     SELECT id, ${lastSequence('claimed.id')} + 1, moment, 'status',
-      '{"status":"running","attempt":' || attempts || ',"reason":null}' FROM claimed CROSS JOIN new_lease)
+      '{"status":"running","attempt":' || attempts - continuations || ',"reason":null}' FROM claimed CROSS JOIN new_lease)
   SELECT claimed.*, CASE WHEN attempts > 1 OR rerun_of IS NOT NULL THEN (SELECT json_agg(json_build_object(
     'name', name, 'value', encode(value, 'hex')) ORDER BY position, name) FROM run_steps WHERE run_id = claimed.id) END AS steps FROM claimed`,
 )

@@ -5,7 +5,7 @@ import type { RunsTable } from '../tables/run-tables.ts'
 
 /** A run that is being erased is in no list, and is not found. */
 export const isVisible = "status <> 'deleted'"
-const isUnfinished = "status IN ('queued', 'running')"
+const isUnfinished = "status IN ('queued', 'waiting', 'running')"
 
 /** Ids per query. */
 const idsPerRead = 1000

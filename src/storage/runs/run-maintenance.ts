@@ -64,7 +64,7 @@ export const expireRun = statement<
  * was queued before the end of the deployment, and nearly all runs that old are purged.
  */
 export const findPinnedRun = statement<{ id: string }, [before: string, deploymentId: string]>(
-  `SELECT id FROM runs WHERE id < ? AND CASE WHEN status IN ('queued', 'running') THEN 1 ELSE 0 END = 1
+  `SELECT id FROM runs WHERE id < ? AND CASE WHEN status IN ('queued', 'waiting', 'running') THEN 1 ELSE 0 END = 1
     AND deployment_id = ? LIMIT 1`,
 )
 
@@ -158,6 +158,8 @@ export async function deleteRuns({ all }: Transaction, ids: readonly string[]): 
   const { marks, values } = inList(ids)
   await all(`DELETE FROM run_events WHERE run_id IN (${marks})`, values)
   await all(`DELETE FROM run_steps WHERE run_id IN (${marks})`, values)
+  await all(`DELETE FROM wait_links WHERE run_id IN (${marks})`, values)
+  await all(`DELETE FROM run_waits WHERE run_id IN (${marks})`, values)
   await all(`DELETE FROM run_terms WHERE run_id || '' IN (${marks})`, values)
   await all(`DELETE FROM runs WHERE id IN (${marks})`, values)
 }

@@ -15,7 +15,7 @@ export const isReady = "status = 'queued' AND delayed = 0 AND waiting_for = ''"
 const waitsForContext = "status = 'queued' AND waiting_for = 'browserContext'"
 const waitsForGroup = "status = 'queued' AND waiting_for = 'concurrencyGroup'"
 
-/** The condition of the indexes of finished runs: redundant with a status, but SQLite compares conditions literally. */
+/** The condition of the indexes of finished and waiting runs: redundant, but SQLite compares conditions literally. */
 export const finished = "status <> 'queued' AND status <> 'running'"
 
 /** Maximum position that is counted, so that a count takes at most a millisecond. */
@@ -303,6 +303,7 @@ export const insertedRunColumns = [
   'schedule_id',
   'scheduled_for',
   'rerun_of',
+  'parent_run_id',
 ] as const satisfies (keyof RunsTable)[]
 
 /** Counts the queued runs of each account, up to the limit. From runs_queued: 10,000 rows take 0.5 to 1 ms. */
@@ -314,7 +315,8 @@ export function countQueuedRuns(tx: Transaction, accountIds: readonly string[], 
   return tx.all<{ account_id: string; count: number }>(sql, [limit, ...values])
 }
 
-export const startedAttempt = "status = 'running', reason = NULL, attempts = attempts + 1"
+export const startedAttempt =
+  "status = 'running', reason = NULL, attempts = attempts + 1, continuations = continuations + continues"
 
 /**
  * Does not find a run that is being erased. Concatenation hides the account, so that PostgreSQL cannot pick one of the
@@ -427,7 +429,8 @@ export const sharedRunStatements = {
    */
   returnToQueue: statement<object, [reason: string, availableAt: number, problem: string, id: string]>(
     `UPDATE runs SET status = 'queued', reason = ?, worker_id = NULL, lease_expires_at = NULL,
-      started_at = CASE WHEN attempts > 1 THEN started_at END, attempts = attempts - 1, delayed = 1, available_at = ?,
+      started_at = CASE WHEN attempts > 1 THEN started_at END, attempts = attempts - 1,
+      continuations = continuations - continues, delayed = 1, available_at = ?,
       deployment_problem = ? WHERE id = ?`,
   ),
 
@@ -437,7 +440,7 @@ export const sharedRunStatements = {
 /** A run that was queued and is `cancelled` now, or one that is `running` and has been requested to stop. */
 export type CancelledRun = Pick<
   RunsTable,
-  'id' | 'workflow_id' | 'status' | 'attempts' | 'started_at' | 'concurrency_group'
+  'id' | 'workflow_id' | 'status' | 'attempts' | 'continuations' | 'started_at' | 'concurrency_group' | 'has_waits'
 >
 
 /** Cancels the queued runs, and requests the running ones to stop, unless they were requested before. */
@@ -449,14 +452,14 @@ export function cancelUnfinished(
   at: number,
 ): Promise<CancelledRun[]> {
   const { marks, values } = inList(ids)
-  const ifQueued = (value: string, column: string) => `CASE status WHEN 'queued' THEN ${value} ELSE ${column} END`
+  const ifQueued = (value: string, column: string) => `CASE status WHEN 'running' THEN ${column} ELSE ${value} END`
   // Concatenation hides the account from PostgreSQL's planner, which would otherwise read all of its runs.
   return tx.all(
     `UPDATE runs SET status = ${ifQueued("'cancelled'", 'status')}, reason = ${ifQueued("'cancelRequested'", 'reason')},
       finished_at = ${ifQueued('CAST(? AS BIGINT)', 'finished_at')}, cancel_requested = 1, cancelled_by_key_id = ?,
       cancelled_by_user_id = ?
-    WHERE id IN (${marks}) AND account_id || '' = ? AND status IN ('queued', 'running') AND cancel_requested = 0
-    RETURNING id, workflow_id, status, attempts, started_at, concurrency_group`,
+    WHERE id IN (${marks}) AND account_id || '' = ? AND status IN ('queued', 'waiting', 'running') AND cancel_requested = 0
+    RETURNING id, workflow_id, status, attempts, continuations, started_at, concurrency_group, has_waits`,
     [at, by.apiKeyId, by.userId, ...values, accountId],
   )
 }

@@ -60,11 +60,11 @@ export const sqliteRunStatements = {
       const values = [at, at, workerId, leaseExpiresAt, at, accountId, workflowId, countMax]
       claimed.push(...(await tx.all(claimRunsSql, values)))
     }
-    const running = ({ id, attempts }: RunsTable) => ({
+    const running = ({ id, attempts, continuations }: RunsTable) => ({
       run_id: id,
       at,
       type: 'status',
-      data: JSON.stringify({ status: 'running', attempt: attempts, reason: null }),
+      data: JSON.stringify({ status: 'running', attempt: attempts - continuations, reason: null }),
     })
     await appendEvents(tx, claimed.map(running))
     const findSteps = async ({ id, attempts, rerun_of }: RunsTable) =>

@@ -49,9 +49,10 @@ export interface RunsTable {
   persist_context: string | null
   /**
    * For what a queued run waits outside of the index of ready runs: another run has leased its browser context, or its
-   * concurrency group is at its limit. Empty otherwise: SQLite counts from the index only with an equality.
+   * concurrency group is at its limit. Empty otherwise: SQLite counts from the index only with an equality. For what a
+   * run with the status `waiting` waits.
    */
-  waiting_for: 'browserContext' | 'concurrencyGroup' | ''
+  waiting_for: 'browserContext' | 'concurrencyGroup' | WaitKind | ''
   /** Account, workflow and concurrency key; `null` for a run of a workflow without a limit per key. */
   concurrency_group: string | null
   /** The caller's `traceparent` (W3C Trace Context); `null` without tracing. */
@@ -67,6 +68,64 @@ export interface RunsTable {
   scheduled_for: Milliseconds | null
   /** The run that this one repeats. */
   rerun_of: string | null
+  /** The run that called this one. */
+  parent_run_id: string | null
+  /** 1 if the next or the running part continues the attempt before a wait. */
+  continues: Flag
+  /** Number of parts that continued an attempt: each has its own fencing token, and is no attempt of its own. */
+  continuations: number
+  /** For how long the earlier parts of the attempt have executed. */
+  executed_ms: Milliseconds
+  /** 1 if the run has reached a wait. */
+  has_waits: Flag
+}
+
+/** An end of a period, an answer from outside, or the end of a called run. */
+export type WaitKind = 'sleep' | 'answer' | 'run'
+
+/** `cancelled`: the run ended before. */
+export type WaitStatus = 'open' | 'completed' | 'timedOut' | 'cancelled'
+
+export interface RunWaitsTable {
+  run_id: string
+  name: string
+  /** A UUID of version 7, the order of lists. */
+  id: string
+  account_id: string
+  workflow_id: string
+  kind: WaitKind
+  status: WaitStatus
+  /** `null` if the answer came before the run reached the wait. */
+  reached_at: Milliseconds | null
+  deadline: Milliseconds | null
+  completed_at: Milliseconds | null
+  /** Who answered: `{"apiKeyId"}`, `{"userId"}` or `{"link"}`, the id of a link. */
+  completed_by: Json | null
+  /** 1 if the run has got the outcome. */
+  delivered: Flag
+  child_run_id: string | null
+  /** 1 if the called run goes on when its caller is cancelled. */
+  is_detached: Flag
+  title: string | null
+  /** What the author shows to the person who answers, with secrets masked. */
+  shown: Json | null
+  /** The answer, encrypted. */
+  value: Uint8Array | null
+}
+
+export interface WaitLinksTable {
+  /** SHA-256 of the token. */
+  hash: Uint8Array
+  id: string
+  account_id: string
+  run_id: string
+  name: string
+  created_at: Milliseconds
+  expires_at: Milliseconds
+  used_at: Milliseconds | null
+  /** Who made the link. */
+  api_key_id: string | null
+  user_id: string | null
 }
 
 export interface RunEventsTable {

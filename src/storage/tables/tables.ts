@@ -21,8 +21,10 @@ import type {
   RunStepsTable,
   RunsTable,
   RunTermsTable,
+  RunWaitsTable,
   ThrottleStartsTable,
   ThrottlesTable,
+  WaitLinksTable,
 } from './run-tables.ts'
 
 // Values of columns that both stores represent alike.
@@ -44,6 +46,8 @@ export interface Tables {
   run_events: RunEventsTable
   run_steps: RunStepsTable
   run_terms: RunTermsTable
+  run_waits: RunWaitsTable
+  wait_links: WaitLinksTable
   run_rollups: RunRollupsTable
   run_rollup_progress: RunRollupProgressTable
   throttles: ThrottlesTable

@@ -124,6 +124,7 @@ export const reasonLabels: Record<RunReason, string> = {
   outputInvalid: 'The output is too large or does not match the workflow’s output schema.',
   timeLimit: 'The attempt exceeded the workflow’s time limit.',
   cancelRequested: 'Cancelled by a user or an API key.',
+  waiting: 'The run waits.',
   notStartedInTime: 'The run expired before it started.',
 }
 
