@@ -14,6 +14,7 @@ import {
   resumePermitted,
 } from '../domain/queue/limits.ts'
 import { appendStatus } from '../domain/queue/runs.sql.ts'
+import { endDueWaits } from '../domain/queue/waits.ts'
 import { deadWorkerMilliseconds, removeDeadWorkers } from '../domain/queue/workers.ts'
 import { RunArtifacts } from '../domain/run-api/artifacts.ts'
 import {
@@ -252,7 +253,7 @@ export class Maintenance {
 
   /** Returns whether anything was due. */
   async #applyDue(due: DueTimes, groups: readonly string[], now: number): Promise<boolean> {
-    const times = [due.delay, due.permit, due.expiry, due.lease, due.idempotencyKey]
+    const times = [due.delay, due.wait, due.permit, due.expiry, due.lease, due.idempotencyKey]
     const deadSince = now - deadWorkerMilliseconds
     const { read } = this.#store
     const isDue =
@@ -291,6 +292,7 @@ export class Maintenance {
       if (ended.failed) failed.push(ended.failed)
     }
     await tx.all(endDelays, [now])
+    await endDueWaits(tx, now)
     await tx.all(deleteExpiredKeys, [now])
     await resumeForFreeContexts(tx)
     await resumePermitted(tx, now)
@@ -318,7 +320,7 @@ const expiry = { status: 'expired', reason: 'notStartedInTime' } as const
 
 /** When something with a deadline is next due. What is overdue and still there cannot change yet, or comes in batches. */
 function nextTime(due: DueTimes, now: number, { scheduler, bulkWorker }: MaintenanceOptions): number {
-  const inBatches = [due.delay, due.permit, scheduler ? due.schedule : null]
+  const inBatches = [due.delay, due.wait, due.permit, scheduler ? due.schedule : null]
   const others = [due.expiry, due.lease, due.delivery, bulkWorker ? due.bulkAction : null]
   const soon = now + busyMilliseconds.interval
   const times = [...inBatches, ...others.map((at) => (at !== null && at <= now ? soon : at))]

@@ -20,7 +20,7 @@ import {
   type NewArtifact,
 } from '../runs/artifact.ts'
 import { toRunError } from '../runs/reported-values.ts'
-import { type DeploymentProblem, type PersistContext, type Report, toDeploymentProblem } from '../runs/run.ts'
+import { attemptsOf, type DeploymentProblem, type PersistContext, type Report, toDeploymentProblem } from '../runs/run.ts'
 import {
   deploymentUnavailable,
   type FailedAttempt,
@@ -37,6 +37,7 @@ import { addAttemptEnd, attemptError, insertErrorWords } from './attempt-history
 import type { ClaimCandidate } from './claim.ts'
 import { groupCapacity, permitsStart, recordStart, type ScopeOf, throttleId } from './limits.ts'
 import { appendEvents, appendStatus, statusReport, toNewEvent } from './runs.sql.ts'
+import { reachWaits, suspendRun, type WaitDependencies, type WaitRequest, type WaitResults } from './waits.ts'
 
 /** What claiming a workflow's runs depends on. */
 export interface Claimable {
@@ -72,6 +73,14 @@ export interface Claim extends Lease {
   contextLease: ContextLease | null
   /** When the run could first start. */
   availableAt: number
+  /** The attempt's number for callers. The parts of an attempt that waited have the same. */
+  number: number
+  /** Whether the run has reached a wait, so that its steps and waits are repeated in their order. */
+  hasWaits: boolean
+  /** For how long the earlier parts of the attempt have executed. */
+  executedMilliseconds: number
+  /** The run that called this one. */
+  parentRunId: string | null
   /** The W3C `traceparent` of the request that queued the run. */
   traceContext: string | null
 }
@@ -151,8 +160,25 @@ export function toClaim(row: ClaimedRun, workerId: string, contextLease: Context
     persistContext: (row.persist_context as PersistContext | null) ?? 'never',
     contextLease,
     availableAt: row.available_at ?? row.created_at,
+    number: attemptsOf(row),
+    hasWaits: row.has_waits === 1,
+    executedMilliseconds: row.continues === 1 ? row.executed_ms : 0,
+    parentRunId: row.parent_run_id,
     traceContext: row.trace_context,
   }
+}
+
+/** Stores the waits that a run has reached, and suspends it if the request says so and none of them has ended. */
+export async function waitInAttempt(
+  tx: Transaction,
+  dependencies: WaitDependencies,
+  row: RunsTable,
+  request: WaitRequest,
+  at: number,
+): Promise<WaitResults> {
+  const results = await reachWaits(tx, dependencies, row, request, at)
+  if (results.isSuspended) await resumeOthers(tx, row)
+  return results
 }
 
 /** Appends reported events, and stores the last progress among them in the run. */
@@ -193,12 +219,18 @@ export async function completeAttempt(
   at: number,
 ): Promise<EndedAttempt> {
   const next = nextStateOfRow(row, outcome, retry)
+  if (outcome.kind === 'waiting' && next.status === 'queued') {
+    if (await suspendRun(tx, row, at)) {
+      await resumeOthers(tx, row)
+      return { finished: undefined, failed: undefined }
+    }
+  }
   const isRetried = next.status === 'queued'
   const isDelayed = isRetried && next.delaySeconds > 0
   const hasOutput = next.status === 'succeeded' && outcome.kind === 'succeeded'
   const error = attemptError(outcome)
   const failure = outcome.kind === 'failed' ? JSON.stringify(toRunError(outcome.error)) : row.error
-  await appendEvents(tx, row.id, [statusReport(row.attempts, next.status, next.reason, at, error)])
+  await appendEvents(tx, row.id, [statusReport(attemptsOf(row), next.status, next.reason, at, error)])
   await tx.all(tx.statements.completeAttempt, [
     next.status,
     next.reason,
@@ -218,7 +250,7 @@ export async function completeAttempt(
   // Later attempts read the steps, and runs that repeat this one from a step.
   if (next.status === 'succeeded') await tx.all(tx.statements.deleteSteps, [row.id])
   await resumeOthers(tx, row)
-  const failed = error && { runId: row.id, workflowId: row.workflow_id, attempt: row.attempts, errorName: error.name }
+  const failed = error && { runId: row.id, workflowId: row.workflow_id, attempt: attemptsOf(row), errorName: error.name }
   return { finished: isRetried ? undefined : toFinishedRun(row, next, at), failed: failed ?? undefined }
 }
 
@@ -242,7 +274,7 @@ export async function resumeForFreeContexts(tx: Transaction): Promise<void> {
 
 /** A successful attempt to finish, and its last events. */
 export interface Success {
-  lease: Lease
+  lease: Lease & Partial<Pick<Claim, 'number'>>
   output: unknown
   reports: readonly Report[]
 }
@@ -266,7 +298,7 @@ export async function finishSuccesses(
     return { id, attempt, workerId, finishedAt: at, output: JSON.stringify(output), progress: lastProgress(reports) }
   })
   const events = sorted.flatMap(({ lease, reports }): NewEvent[] =>
-    [...reports, statusReport(lease.attempt, 'succeeded', null, at)].map((each) => toNewEvent(lease.runId, each)),
+    [...reports, statusReport(lease.number ?? lease.attempt, 'succeeded', null, at)].map((each) => toNewEvent(lease.runId, each)),
   )
   const rows = await tx.statements.finishRuns(tx, attempts, events)
   const byId = new Map(rows.map((row) => [row.id, toFinishedRun(row, { status: 'succeeded', reason: null }, at)]))
@@ -289,7 +321,7 @@ export async function handBack(tx: Transaction, row: RunsTable, message: string,
     JSON.stringify(problem),
     row.id,
   ])
-  await appendStatus(tx, { ...row, attempts: row.attempts - 1 }, 'queued', null, at)
+  await appendStatus(tx, { ...row, attempts: row.attempts - 1, continuations: row.continuations - row.continues }, 'queued', null, at)
   await resumeOthers(tx, row)
 }
 

@@ -6,6 +6,7 @@ import { attemptsOf } from '../runs/run.ts'
 import { type FinishedRun, toFinishedRun } from '../runs/run-state.ts'
 import { resumeNextOfGroups } from './limits.ts'
 import { statusReport, toNewEvent } from './runs.sql.ts'
+import { findAttachedChildren } from './waits.ts'
 
 /** The API key or the user that cancels a run. */
 export interface Canceller {
@@ -14,7 +15,8 @@ export interface Canceller {
 }
 
 /**
- * Cancels the queued runs, requests the running ones to stop, and starts the next runs of their concurrency groups.
+ * Cancels the queued runs, requests the running ones to stop, and starts the next runs of their concurrency groups. The
+ * runs that they have called end with them, unless they are detached.
  * Returns the runs that it has changed: neither finished runs nor those that were cancelled before.
  */
 export async function cancelRuns(
@@ -33,7 +35,13 @@ export async function cancelRuns(
   )
   await tx.statements.appendEvents(tx, events)
   await resumeNextOfGroups(tx, cancelled.filter(isCancelled))
-  return cancelled
+  const callers = cancelled.filter(({ has_waits }) => has_waits === 1)
+  if (callers.length === 0) return cancelled
+  const called = await findAttachedChildren(
+    tx,
+    callers.map(({ id }) => id),
+  )
+  return [...cancelled, ...(await cancelRuns(tx, accountId, called, { apiKeyId, userId }, at))]
 }
 
 const isCancelled = ({ status }: CancelledRun) => status === 'cancelled'

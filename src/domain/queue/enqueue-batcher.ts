@@ -154,7 +154,7 @@ export class EnqueueBatcher {
   }
 }
 
-async function waitForContexts(tx: Transaction, accountId: string, runs: readonly NewRun[]): Promise<EnqueueResult> {
+export async function waitForContexts(tx: Transaction, accountId: string, runs: readonly NewRun[]): Promise<EnqueueResult> {
   if (runs.every((run) => run.browser_context_id === null)) return { kind: 'enqueued', runs }
   const leases = await findContextLeases(tx, accountId, runs)
   const unknown = runs.flatMap(({ browser_context_id: id }, index) => (id === null || leases.has(id) ? [] : index))

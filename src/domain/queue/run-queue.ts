@@ -25,9 +25,11 @@ import {
   putArtifact,
   recordReports,
   type Success,
+  waitInAttempt,
 } from './attempts.ts'
 import { RunClaims } from './claim.ts'
 import { Batcher } from './enqueue-batcher.ts'
+import type { WaitDependencies, WaitRequest, WaitResults } from './waits.ts'
 
 export interface RunQueueOptions {
   /** How many runs of one account may run at the same time, over all workers; 0 for no limit. */
@@ -105,6 +107,26 @@ export class RunQueue {
     })
   }
 
+  /**
+   * Stores the waits that a run has reached, and the runs that it calls. Suspends the run if the request says so and none
+   * of the waits has ended. `undefined` when the lease was lost.
+   */
+  async wait(
+    lease: Lease,
+    dependencies: WaitDependencies,
+    request: WaitRequest,
+    reports: readonly Report[],
+  ): Promise<WaitResults | undefined> {
+    let results: WaitResults | undefined
+    await this.#withLease(lease, async (tx, row) => {
+      await recordReports(tx, lease, reports)
+      results = await waitInAttempt(tx, dependencies, row, request, this.#now())
+    })
+    const hasCalled = request.reached.some(({ kind }) => kind === 'run')
+    if (results?.isSuspended || hasCalled) this.#store.notify('queue')
+    return results
+  }
+
   /** Stores an artifact of the run. False when the lease was lost. @throws {ArtifactError} */
   async keepArtifact(lease: Lease, artifact: NewArtifact, reports: readonly Report[]): Promise<boolean> {
     return this.#withLease(lease, async (tx) => {
@@ -119,7 +141,7 @@ export class RunQueue {
    * @param within writes in the same transaction, and may return further events.
    */
   async complete(
-    lease: Lease,
+    lease: Lease & Partial<Pick<Claim, 'number' | 'parentRunId'>>,
     outcome: Outcome,
     retry: RetryPolicy,
     reports: readonly Report[] = [],
@@ -130,7 +152,7 @@ export class RunQueue {
       if (succeeded) {
         this.#observer?.finished(succeeded)
         this.#store.notify('runs')
-        if (this.#claims.hasLimits) this.#store.notify('queue')
+        if (this.#claims.hasLimits || lease.parentRunId) this.#store.notify('queue')
         return true
       }
     }

@@ -120,6 +120,8 @@ function toColumns(width: number, rows: readonly (readonly Value[])[]): Value[] 
 const appendEventsStatement: Statement = statement(appendEventsSql())
 const eventWidth = Object.keys(eventColumns).length
 
+const lockRunsSql = statement('SELECT id FROM runs WHERE id = ANY (CAST(? AS text[])) ORDER BY id FOR UPDATE')
+
 export const postgresRunStatements = {
   ...sharedRunStatements,
   async insertRuns(tx, runs) {
@@ -157,6 +159,9 @@ export const postgresRunStatements = {
   // Also waits for uncommitted runs of the account: their foreign key locks its row.
   lockAccount: statement('SELECT id FROM accounts WHERE id = ? FOR UPDATE'),
   lockRun: statement(`${findRunSql} FOR UPDATE`),
+  async lockRuns(tx, ids) {
+    await tx.all(lockRunsSql, [ids as unknown as Value])
+  },
   findClaimable: statement(
     `SELECT id, browser_context_id, persist_context, concurrency_group, ${isClaimable} AS claimable FROM runs WHERE id = ? FOR UPDATE`,
   ),

@@ -9,6 +9,8 @@ import { isReady, runBytes } from './run-statements.ts'
 /** When each kind of maintenance is next due; `null` if it is not. */
 export interface DueTimes {
   delay: number | null
+  /** A sleep or the time for an answer ends. */
+  wait: number | null
   /** A throttle permits a start. */
   permit: number | null
   expiry: number | null
@@ -28,6 +30,7 @@ export interface DueTimes {
 /** An index look-up for each, except that of leases, which reads an entry for each running run. */
 export const findDueTimes = statement<DueTimes, []>(`SELECT
   (SELECT MIN(available_at) FROM runs WHERE status = 'queued' AND delayed = 1) AS delay,
+  (SELECT MIN(deadline) FROM run_waits WHERE status = 'open' AND deadline IS NOT NULL) AS wait,
   (SELECT MIN(permits_at) FROM throttles) AS permit,
   (SELECT MIN(expires_at) FROM runs WHERE status = 'queued' AND expires_at IS NOT NULL AND attempts = 0) AS expiry,
   (SELECT MIN(lease_expires_at) FROM runs WHERE status = 'running') AS lease,

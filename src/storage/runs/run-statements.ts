@@ -414,7 +414,8 @@ export const sharedRunStatements = {
       id: string,
     ]
   >(`UPDATE runs SET status = ?, reason = ?, worker_id = NULL, lease_expires_at = NULL, failures = ?, losses = ?,
-    delayed = ?, finished_at = ?, available_at = ?, output = ?, error = ?, attempt_ends = ? WHERE id = ?`),
+    delayed = ?, finished_at = ?, available_at = ?, output = ?, error = ?, attempt_ends = ?, continues = 0, executed_ms = 0
+    WHERE id = ?`),
 
   /** The sequence number of the run's last event. */
   lastSequence: statement<{ sequence: number }, [runId: string]>(
@@ -528,6 +529,8 @@ export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   /** Locks the account, so that no other transaction enqueues runs for it. */
   lockAccount: Statement<{ id: string }, [id: string]>
   lockRun: Statement<RunsTable, [id: string, accountId: string]>
+  /** @param ids sorted, as all transactions lock runs, which prevents deadlocks. */
+  lockRuns(tx: Transaction, ids: readonly string[]): Promise<void>
   /** Locks the run and returns whether it can be claimed now. Waits for a transaction that changes it. */
   findClaimable: Statement<
     Pick<RunsTable, 'id' | 'browser_context_id' | 'persist_context' | 'concurrency_group'> & { claimable: 0 | 1 },

@@ -94,6 +94,7 @@ export const sqliteRunStatements = {
   appendEvents,
   lockAccount: statement('SELECT id FROM accounts WHERE id = ?'),
   lockRun: statement(findRunSql),
+  async lockRuns() {},
   findClaimable: statement(
     `SELECT id, browser_context_id, persist_context, concurrency_group, (${ready()}) AS claimable FROM runs WHERE id = ?`,
   ),

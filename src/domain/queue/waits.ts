@@ -1,0 +1,415 @@
+/**
+ * What runs wait for: a period, an answer, or the end of a run that they called. A worker stores the waits that a run has
+ * reached, and suspends the run unless one of them has ended. Whoever ends a wait has locked its run before; triggers of
+ * the store let the run go on in the same transaction.
+ */
+import { v7 as uuid } from 'uuid'
+import type { Encryption } from '../../storage/encryption.ts'
+import { inList } from '../../storage/statement-values.ts'
+import { statement, type Transaction } from '../../storage/store.ts'
+import type { RunsTable, RunWaitsTable, WaitKind } from '../../storage/tables/run-tables.ts'
+import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
+import { attemptsOf, type Report, stepAad, waitAad } from '../runs/run.ts'
+import { waitingStatus } from '../runs/run-state.ts'
+import { addAttemptEnd } from './attempt-history.ts'
+import { insertRuns, type NewRun, waitForContexts } from './enqueue-batcher.ts'
+import { toErrors } from './queue-problems.ts'
+import { createRun } from './queue-request.ts'
+import type { GivenOptions } from './run-options.ts'
+import { appendEvents, statusReport } from './runs.sql.ts'
+
+/** A wait that a run has reached. */
+export type ReachedWait = { name: string } & (
+  | { kind: 'sleep'; deadline: number }
+  | { kind: 'answer'; deadline: number; title: string | null; shown: Record<string, unknown> | null }
+  | { kind: 'run'; workflowId: string; variables: Record<string, unknown>; options: GivenOptions; isDetached: boolean }
+)
+
+/** What a run learns of its waits. */
+export interface WaitResults {
+  /** In the order in which the run gets them. Outcomes are JSON. */
+  ended: { name: string; outcome: string }[]
+  /** Waits that are not stored, with the error that the workflow gets. */
+  refused: { name: string; errorName: string; message: string }[]
+  /** When each stored sleep of the request ends: the run may have reached it before. */
+  deadlines: Record<string, number>
+  /** Whether the run has left its worker. */
+  isSuspended: boolean
+}
+
+export interface WaitRequest {
+  /** Waits that the executor has not sent before. */
+  reached: readonly ReachedWait[]
+  /** All waits that the run waits for now. */
+  names: readonly string[]
+  /** Whether to suspend the run if none of them has ended. */
+  suspend: boolean
+}
+
+export interface WaitDependencies {
+  encryption: Encryption
+  workflows: WorkflowRegistry
+  /** How many waiting runs an account may have; 0 for no limit. */
+  waitingRunsMax: number
+}
+
+/** A chain of runs that call each other has at most this many runs above the last. */
+export const callDepthMax = 100
+
+const insertWait = statement(
+  `INSERT INTO run_waits (run_id, name, id, account_id, workflow_id, kind, status, reached_at, deadline, completed_at,
+      child_run_id, is_detached, title, shown)
+    VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, NULL, ?, ?, ?, ?)`,
+)
+/** An answer may have come before. */
+const reachAnswered = statement<object, [number, number, string | null, string | null, string, string]>(
+  'UPDATE run_waits SET reached_at = ?, deadline = ?, title = ?, shown = ? WHERE run_id = ? AND name = ?',
+)
+const setHasWaits = statement<object, [id: string]>('UPDATE runs SET has_waits = 1 WHERE id = ?')
+const openKinds = statement<{ kind: WaitKind }, [runId: string]>(
+  "SELECT DISTINCT kind FROM run_waits WHERE run_id = ? AND status = 'open'",
+)
+const sizeOfSteps = statement<{ last: number; count: number; bytes: number }, [runId: string]>(
+  `SELECT COALESCE(MAX(position), 0) AS last, COUNT(*) AS count, COALESCE(SUM(octet_length(value)), 0) AS bytes
+    FROM run_steps WHERE run_id = ?`,
+)
+const countWaits = statement<{ count: number }, [runId: string]>(
+  'SELECT COUNT(*) AS count FROM run_waits WHERE run_id = ?',
+)
+const suspend = statement<object, [waitingFor: WaitKind, at: number, attemptEnds: string, id: string]>(
+  `UPDATE runs SET status = '${waitingStatus}', reason = 'waiting', waiting_for = ?, worker_id = NULL,
+      lease_expires_at = NULL, continues = 1, losses = 0, available_at = NULL, delayed = 0,
+      executed_ms = executed_ms + CAST(? AS BIGINT) - attempt_started_at, attempt_ends = ?
+    WHERE id = ?`,
+)
+/** What has ended while the worker saved the browser's state. */
+const endedSince = statement<{ kind: WaitKind }, [runId: string, startedAt: number]>(
+  `SELECT kind FROM run_waits WHERE run_id = ? AND status <> 'open' AND delivered = 0 AND reached_at IS NOT NULL
+    AND completed_at >= ? LIMIT 1`,
+)
+const resume = statement<object, [at: number, id: string]>(
+  "UPDATE runs SET status = 'queued', waiting_for = '', available_at = ? WHERE id = ?",
+)
+const countWaiting = statement<{ count: number }, [accountId: string, limit: number]>(
+  `SELECT COUNT(*) AS count FROM (SELECT id FROM runs WHERE account_id = ? AND status = '${waitingStatus}'
+    AND status <> 'queued' AND status <> 'running' LIMIT ?) AS waiting`,
+)
+const depthOf = statement<{ depth: number }, [id: string]>(
+  `WITH RECURSIVE caller (id, depth) AS (SELECT CAST(? AS TEXT), 0
+      UNION ALL SELECT (SELECT parent_run_id FROM runs WHERE runs.id = caller.id), depth + 1 FROM caller
+        WHERE caller.id IS NOT NULL AND depth <= ${callDepthMax})
+    SELECT MAX(depth) - 1 AS depth FROM caller`,
+)
+
+/** Stores waits of a locked run, hands over those that have ended, and otherwise suspends the run if the request says so. */
+export async function reachWaits(
+  tx: Transaction,
+  dependencies: WaitDependencies,
+  row: RunsTable,
+  request: WaitRequest,
+  at: number,
+): Promise<WaitResults> {
+  const results: WaitResults = { ended: [], refused: [], deadlines: {}, isSuspended: false }
+  // The worker is about to end the attempt.
+  if (row.cancel_requested === 1) return results
+  await store(tx, dependencies, row, request.reached, results, at)
+  await handOver(tx, dependencies.encryption, row, request.names, results, at)
+  const canSuspend = request.suspend && results.ended.length === 0 && results.refused.length === 0
+  if (canSuspend) results.isSuspended = await suspendRun(tx, row, at)
+  return results
+}
+
+async function store(
+  tx: Transaction,
+  dependencies: WaitDependencies,
+  row: RunsTable,
+  reached: readonly ReachedWait[],
+  results: WaitResults,
+  at: number,
+): Promise<void> {
+  if (reached.length === 0) return
+  const known = await findWaits(
+    tx,
+    row.id,
+    reached.map(({ name }) => name),
+  )
+  const [total] = await tx.all(countWaits, [row.id])
+  let count = total?.count ?? 0
+  const events: Report[] = []
+  const children: NewRun[] = []
+  const refuse = (name: string, errorName: string, message: string) => results.refused.push({ name, errorName, message })
+  const isFull = await hasMaximumOfWaiting(tx, dependencies, row)
+  for (const wait of reached) {
+    const { name, kind } = wait
+    const earlier = known.get(name)
+    if (earlier && earlier.kind !== kind) {
+      refuse(name, 'WaitMismatch', `"${name}" was reached as ${earlier.kind} before, and as ${kind} now.`)
+    } else if (earlier) {
+      await reachAgain(tx, row, wait, earlier, results, at)
+    } else if (count >= stepsMax) {
+      refuse(name, 'TooManyWaits', `A run may have at most ${stepsMax} waits.`)
+    } else if (isFull) {
+      const max = dependencies.waitingRunsMax
+      refuse(name, 'TooManyWaitingRuns', `The account has reached its limit of ${max} waiting runs.`)
+    } else {
+      const child = kind === 'run' ? await createChild(tx, dependencies, row, wait) : undefined
+      if (child && 'message' in child) refuse(name, 'CallRefused', child.message)
+      else {
+        if (child) children.push(child.run)
+        count += 1
+        await tx.all(insertWait, toValues(row, wait, child?.run.id ?? null, at))
+        if (kind === 'sleep') results.deadlines[name] = wait.deadline
+        events.push({ at, type: 'step', data: { name, state: 'started', wait: kind } })
+      }
+    }
+  }
+  if (row.has_waits === 0) await tx.all(setHasWaits, [row.id])
+  await insertRuns(tx, children)
+  await appendEvents(tx, row.id, events)
+}
+
+/** The deadline of a wait is that of the first time. An answer may have come before the run has reached its wait. */
+async function reachAgain(
+  tx: Transaction,
+  row: RunsTable,
+  wait: ReachedWait,
+  earlier: RunWaitsTable,
+  results: WaitResults,
+  at: number,
+): Promise<void> {
+  if (wait.kind === 'sleep') results.deadlines[wait.name] = earlier.deadline ?? at
+  if (wait.kind !== 'answer' || earlier.reached_at !== null) return
+  const { name, deadline, title, shown } = wait
+  await tx.all(reachAnswered, [at, deadline, title, shown && JSON.stringify(shown), row.id, name])
+  await appendEvents(tx, row.id, [{ at, type: 'step', data: { name, state: 'started', wait: 'answer' } }])
+}
+
+function toValues(row: RunsTable, wait: ReachedWait, childId: string | null, at: number) {
+  const { name, kind } = wait
+  const { title, shown } = kind === 'answer' ? wait : { title: null, shown: null }
+  const deadline = kind === 'run' ? null : wait.deadline
+  const isDetached = kind === 'run' && wait.isDetached ? 1 : 0
+  return [
+    ...[row.id, name, uuid(), row.account_id, row.workflow_id, kind, at, deadline, childId, isDetached],
+    ...[title, shown && JSON.stringify(shown)],
+  ]
+}
+
+/** Near the limit, each suspension counts; a run that is suspended again is among those that are counted. */
+async function hasMaximumOfWaiting(
+  tx: Transaction,
+  { waitingRunsMax: max }: WaitDependencies,
+  { account_id }: RunsTable,
+): Promise<boolean> {
+  if (max === 0) return false
+  const [waiting] = await tx.all(countWaiting, [account_id, max])
+  return (waiting?.count ?? 0) >= max
+}
+
+/** By the current deployment of the account, for the caller's caller. */
+async function createChild(
+  tx: Transaction,
+  dependencies: WaitDependencies,
+  row: RunsTable,
+  wait: Extract<ReachedWait, { kind: 'run' }>,
+): Promise<{ run: NewRun } | { message: string }> {
+  const [caller] = await tx.all(depthOf, [row.id])
+  if ((caller?.depth ?? 0) >= callDepthMax)
+    return { message: `Runs may call each other at most ${callDepthMax} levels deep.` }
+  const { workflowId, variables, options } = wait
+  const queuer = { accountId: row.account_id, apiKeyId: row.api_key_id, userId: row.user_id }
+  const created = createRun(dependencies, queuer, { ...options, workflowId, variables, parent: row.id })
+  if (created.kind !== 'created') {
+    const errors = toErrors(created).map(({ member, pointer, detail }) => `${member}${pointer} ${detail}`)
+    return { message: `The call of workflow ${workflowId} is refused: ${errors.join('; ')}.` }
+  }
+  const placed = await waitForContexts(tx, row.account_id, [created.run])
+  if (placed.kind !== 'enqueued') return { message: 'browserContextId names no browser context of this account.' }
+  return { run: placed.runs[0] as NewRun }
+}
+
+export async function findWaits(
+  tx: Transaction,
+  runId: string,
+  names: readonly string[],
+): Promise<Map<string, RunWaitsTable>> {
+  const found = new Map<string, RunWaitsTable>()
+  for (let start = 0; start < names.length; start += 500) {
+    const { marks, values } = inList(names.slice(start, start + 500))
+    const rows = await tx.all<RunWaitsTable>(`SELECT * FROM run_waits WHERE run_id = ? AND name IN (${marks})`, [
+      runId,
+      ...values,
+    ])
+    for (const row of rows) found.set(row.name, row)
+  }
+  return found
+}
+
+// Hands outcomes over to a run: each is stored as a step's result, so that later parts and attempts repeat it.
+
+const endedWaits = statement<RunWaitsTable, [runId: string]>(
+  `SELECT * FROM run_waits WHERE run_id = ? AND status <> 'open' AND delivered = 0 ORDER BY completed_at, id`,
+)
+const setDelivered = statement<object, [runId: string, name: string]>(
+  'UPDATE run_waits SET delivered = 1 WHERE run_id = ? AND name = ?',
+)
+type EndedRun = Pick<RunsTable, 'status' | 'output' | 'error'>
+const findEndedRun = statement<EndedRun, [id: string]>('SELECT status, output, error FROM runs WHERE id = ?')
+
+async function handOver(
+  tx: Transaction,
+  encryption: Encryption,
+  row: RunsTable,
+  names: readonly string[],
+  results: WaitResults,
+  at: number,
+): Promise<void> {
+  const awaited = new Set(names)
+  const ended = (await tx.all(endedWaits, [row.id])).filter(({ name }) => awaited.has(name))
+  if (ended.length === 0) return
+  const [steps] = await tx.all(sizeOfSteps, [row.id])
+  let { last = 0, bytes = 0 } = steps ?? {}
+  const events: Report[] = []
+  for (const wait of ended) {
+    const outcome = await outcomeOf(tx, encryption, wait)
+    bytes += Buffer.byteLength(outcome)
+    if (bytes > stepBytesOfRunMax) {
+      const message = `The results of this run's steps and waits have more than ${stepBytesOfRunMax} bytes as JSON with that of "${wait.name}".`
+      results.refused.push({ name: wait.name, errorName: 'RangeError', message })
+      continue
+    }
+    last += 1
+    const value = encryption.encrypt(outcome, stepAad(row.id, wait.name))
+    await tx.all(tx.statements.insertStep, [row.id, wait.name, value, last])
+    await tx.all(setDelivered, [row.id, wait.name])
+    events.push({ at, type: 'step', data: { name: wait.name, state: 'finished', wait: wait.kind } })
+    results.ended.push({ name: wait.name, outcome })
+  }
+  await appendEvents(tx, row.id, events)
+}
+
+/** What the author's call resolves with, as JSON. */
+async function outcomeOf(tx: Transaction, encryption: Encryption, wait: RunWaitsTable): Promise<string> {
+  const { run_id, name, kind, status, value, child_run_id } = wait
+  if (kind === 'sleep') return 'null'
+  if (kind === 'answer') {
+    if (status !== 'completed' || value === null) return '{"ok":false}'
+    return `{"ok":true,"value":${encryption.decrypt(value, waitAad(run_id, name))}}`
+  }
+  const [child] = child_run_id === null ? [] : await tx.all(findEndedRun, [child_run_id])
+  if (child?.status === 'succeeded') return `{"ok":true,"output":${child.output ?? 'null'}}`
+  const error = child?.error ? JSON.parse(child.error) : null
+  return JSON.stringify({ ok: false, runId: child_run_id, status: child?.status ?? 'deleted', error })
+}
+
+// Suspends runs.
+
+/** Shown for a run that waits for several: the one that most likely needs something from outside. */
+const precedence: readonly WaitKind[] = ['answer', 'run', 'sleep']
+
+/** Returns false if nothing is open, and nothing has ended during this part. */
+export async function suspendRun(tx: Transaction, row: RunsTable, at: number): Promise<boolean> {
+  const kinds = new Set((await tx.all(openKinds, [row.id])).map(({ kind }) => kind))
+  const ended = await tx.all(endedSince, [row.id, row.attempt_started_at ?? at])
+  const waitingFor = precedence.find((kind) => kinds.has(kind)) ?? ended[0]?.kind
+  if (waitingFor === undefined) return false
+  await appendEvents(tx, row.id, [statusReport(attemptsOf(row), 'queued', 'waiting', at)])
+  const ends = await addAttemptEnd(tx, row, at)
+  await tx.all(suspend, [waitingFor, at, ends, row.id])
+  if (ended.length > 0) await tx.all(resume, [at, row.id])
+  return true
+}
+
+// Ends waits: by time, and by answers.
+
+/** A portion of the timers that are due, by their runs, in the order in which all transactions lock runs. */
+const dueTimers = statement<Pick<RunWaitsTable, 'run_id' | 'name'>, [now: number]>(
+  `SELECT run_id, name FROM run_waits WHERE status = 'open' AND deadline IS NOT NULL AND deadline <= ?
+    ORDER BY deadline LIMIT 500`,
+)
+
+/** Ends waits whose time has come, 500 at most. Returns whether there may be more. */
+export async function endDueWaits(tx: Transaction, now: number): Promise<boolean> {
+  const due = await tx.all(dueTimers, [now])
+  if (due.length === 0) return false
+  const runIds = [...new Set(due.map(({ run_id }) => run_id))].sort()
+  await tx.statements.lockRuns(tx, runIds)
+  const { marks, values } = inList(runIds)
+  await tx.all(
+    `UPDATE run_waits SET status = CASE kind WHEN 'sleep' THEN 'completed' ELSE 'timedOut' END, completed_at = ?
+      WHERE run_id IN (${marks}) AND status = 'open' AND deadline IS NOT NULL AND deadline <= ?`,
+    [now, ...values, now],
+  )
+  return due.length === 500
+}
+
+/** Who answered. */
+export type CompletedBy = { apiKeyId: string } | { userId: string } | { link: string }
+
+export interface Answer {
+  name: string
+  /** JSON. */
+  value: string
+  by: CompletedBy
+}
+
+export type AnswerResult =
+  | { kind: 'answered' | 'repeated'; wait: RunWaitsTable }
+  /** Another answer came before, the time was over, or the run has ended. */
+  | { kind: 'otherAnswer' | 'timedOut' | 'ended' | 'noAnswer'; wait: RunWaitsTable | undefined }
+
+const endAnswered = statement<object, [number, string, Uint8Array, string, string]>(
+  `UPDATE run_waits SET status = 'completed', completed_at = ?, completed_by = ?, value = ?
+    WHERE run_id = ? AND name = ?`,
+)
+/** Before the run has reached it. */
+const insertAnswer = statement(
+  `INSERT INTO run_waits (run_id, name, id, account_id, workflow_id, kind, status, completed_at, completed_by, value)
+    VALUES (?, ?, ?, ?, ?, 'answer', 'completed', ?, ?, ?)`,
+)
+
+/**
+ * Stores an answer, which the run gets exactly once, also if it has not reached the wait yet. The first answer counts.
+ *
+ * @param row the locked run. The value must fit the declared schema of the wait.
+ */
+export async function answerWait(
+  tx: Transaction,
+  encryption: Encryption,
+  row: RunsTable,
+  { name, value, by }: Answer,
+  at: number,
+): Promise<AnswerResult> {
+  const aad = waitAad(row.id, name)
+  const find = async () => (await findWaits(tx, row.id, [name])).get(name)
+  const wait = await find()
+  if (wait && wait.kind !== 'answer') return { kind: 'noAnswer', wait }
+  if (wait?.status === 'completed' && wait.value !== null) {
+    const isSame = encryption.decrypt(wait.value, aad) === value
+    return isSame ? { kind: 'repeated', wait } : { kind: 'otherAnswer', wait }
+  }
+  if (row.finished_at !== null) return { kind: 'ended', wait }
+  if (wait && wait.status !== 'open') return { kind: 'timedOut', wait }
+  const encrypted = encryption.encrypt(value, aad)
+  const completedBy = JSON.stringify(by)
+  if (wait) await tx.all(endAnswered, [at, completedBy, encrypted, row.id, name])
+  else {
+    const { id, account_id, workflow_id } = row
+    await tx.all(insertAnswer, [id, name, uuid(), account_id, workflow_id, at, completedBy, encrypted])
+  }
+  return { kind: 'answered', wait: (await find()) as RunWaitsTable }
+}
+
+// The runs that a run has called.
+
+/** The unfinished runs that these have called, and that end with them. */
+export async function findAttachedChildren(tx: Transaction, ids: readonly string[]): Promise<string[]> {
+  const { marks, values } = inList(ids)
+  const rows = await tx.all<{ id: string }>(
+    `SELECT child_run_id AS id FROM run_waits WHERE run_id IN (${marks}) AND kind = 'run' AND is_detached = 0
+      AND child_run_id IS NOT NULL AND status IN ('open', 'cancelled')`,
+    values,
+  )
+  return rows.map(({ id }) => id)
+}
