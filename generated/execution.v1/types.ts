@@ -902,7 +902,7 @@ export interface components {
          * @description Why a run is in its status.
          * @enum {string}
          */
-        RunReasonCode: "attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime";
+        RunReasonCode: "attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime" | "waiting";
         /** @description One execution of a workflow. */
         Run: {
             id: components["schemas"]["Uuid"];
@@ -921,9 +921,10 @@ export interface components {
              *     concurrency key has reached its limit of concurrent runs. `throttle`: as many runs of its workflow have started
              *     as its rate allows. `browserContext`: another run has the lease of its browser context.
              *     `deployment`: the worker that took the run could not get its deployment. The run is tried again, after a
-             *     growing delay of at most 300 seconds.
+             *     growing delay of at most 300 seconds. `sleep`, `answer` and `run`: the workflow waits for a time, for an answer,
+             *     or for a run that it has called; `listRunWaits` says which. Such a run uses no worker.
              */
-            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment") | null;
+            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment" | "sleep" | "answer" | "run") | null;
             /**
              * @description Which concurrency limit the run waits for, which rate and until when, or why it waits for its deployment;
              *     `null` for everything else. `getRun` also says which run has the lease of its browser context.
@@ -1020,16 +1021,17 @@ export interface components {
         };
         /** @description One attempt of a run. */
         RunAttempt: {
-            /** @description Counts the attempts of the run from 1. */
+            /** @description Counts the attempts of the run from 1. An attempt that waited has an entry for each part. */
             number: number;
             startedAt: components["schemas"]["Timestamp"];
             /** @description When its outcome was stored; `null` while it runs. */
             finishedAt: components["schemas"]["Timestamp"] | null;
             /**
              * @description How it ended; `null` while it runs. `workerStopped`: its worker was shut down. `workerLost`: its worker
-             *     ended unexpectedly, or could not reach the store in time.
+             *     ended unexpectedly, or could not reach the store in time. `waiting`: the run had to wait; the next entry, with
+             *     the same number, continues the attempt.
              */
-            outcome: ("succeeded" | "failed" | "timedOut" | "cancelled" | "workerStopped" | "workerLost") | null;
+            outcome: ("succeeded" | "failed" | "timedOut" | "cancelled" | "workerStopped" | "workerLost" | "waiting") | null;
             /** @description Why it failed; `null` if it did not. */
             error: components["schemas"]["AttemptError"] | null;
         };
@@ -1184,6 +1186,11 @@ export interface components {
              * @enum {string}
              */
             state: "started" | "finished" | "failed" | "reused";
+            /**
+             * @description Present for a wait of the workflow, which is started when it is reached and finished when the run goes on.
+             * @enum {string}
+             */
+            wait?: "sleep" | "answer" | "run";
         };
         /** @description The workflow created an artifact. */
         RunArtifactEvent: {

@@ -63,6 +63,12 @@ export const settings = {
     1_000_000,
   ),
   QUEUED_RUNS_MAX: integer('Maximum queued runs per account; 0 for no limit.', '10000', 0, 100_000),
+  WAITING_RUNS_MAX: integer(
+    'Maximum runs per account that wait for a time, an answer or another run; 0 for no limit.',
+    '100000',
+    0,
+    10_000_000,
+  ),
   SCHEDULES_MAX: integer('Maximum schedules per account; 0 for no limit.', '1000', 0, 1_000_000),
   SESSION_IDLE_MINUTES: integer(
     'Minutes without use after which a session of the dashboard ends. It ends after a week in any case.',

@@ -69,5 +69,6 @@ export function createWorker({
     slots,
     leaseSeconds: config.LEASE_SECONDS,
     abortGraceSeconds: config.ABORT_GRACE_SECONDS,
+    waitingRunsMax: config.WAITING_RUNS_MAX,
   })
 }

@@ -54,6 +54,8 @@ export interface WorkerSettings {
   /** A worker without a heartbeat for this long has lost its runs. */
   leaseSeconds: number
   abortGraceSeconds: number
+  /** How many waiting runs an account may have; 0 for no limit. */
+  waitingRunsMax: number
 }
 
 /** Until a claim that failed is tried again, unless a notification comes first. */
@@ -93,7 +95,9 @@ export class Worker {
     const { deployments, executors, liveViews } = this.#dependencies
     const { abortGraceSeconds, slots } = this.#settings
     const browser = { host, liveViews, versions, usage }
-    this.#attemptDependencies = { queue: this.#queue, encryption, abortGraceSeconds, browser, usage }
+    const { waitingRunsMax } = this.#settings
+    const waits = { workflows: deployments, waitingRunsMax }
+    this.#attemptDependencies = { queue: this.#queue, encryption, abortGraceSeconds, browser, usage, ...waits }
     await executors.open(() => this.#wake())
     this.#unsubscribe = [
       store.listen('queue', () => this.#wake()),

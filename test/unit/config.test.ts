@@ -23,6 +23,7 @@ test('every setting has a default or is optional', () => {
     WORKFLOWS_DIR: undefined,
     RATE_LIMIT_PER_MINUTE: 6000,
     QUEUED_RUNS_MAX: 10000,
+    WAITING_RUNS_MAX: 100000,
     SCHEDULES_MAX: 1000,
     SESSION_IDLE_MINUTES: 1440,
     STORAGE_QUOTA_MB: 10240,

@@ -20,7 +20,13 @@ import {
   type NewArtifact,
 } from '../runs/artifact.ts'
 import { toRunError } from '../runs/reported-values.ts'
-import { attemptsOf, type DeploymentProblem, type PersistContext, type Report, toDeploymentProblem } from '../runs/run.ts'
+import {
+  attemptsOf,
+  type DeploymentProblem,
+  type PersistContext,
+  type Report,
+  toDeploymentProblem,
+} from '../runs/run.ts'
 import {
   deploymentUnavailable,
   type FailedAttempt,
@@ -250,7 +256,12 @@ export async function completeAttempt(
   // Later attempts read the steps, and runs that repeat this one from a step.
   if (next.status === 'succeeded') await tx.all(tx.statements.deleteSteps, [row.id])
   await resumeOthers(tx, row)
-  const failed = error && { runId: row.id, workflowId: row.workflow_id, attempt: attemptsOf(row), errorName: error.name }
+  const failed = error && {
+    runId: row.id,
+    workflowId: row.workflow_id,
+    attempt: attemptsOf(row),
+    errorName: error.name,
+  }
   return { finished: isRetried ? undefined : toFinishedRun(row, next, at), failed: failed ?? undefined }
 }
 
@@ -298,7 +309,9 @@ export async function finishSuccesses(
     return { id, attempt, workerId, finishedAt: at, output: JSON.stringify(output), progress: lastProgress(reports) }
   })
   const events = sorted.flatMap(({ lease, reports }): NewEvent[] =>
-    [...reports, statusReport(lease.number ?? lease.attempt, 'succeeded', null, at)].map((each) => toNewEvent(lease.runId, each)),
+    [...reports, statusReport(lease.number ?? lease.attempt, 'succeeded', null, at)].map((each) =>
+      toNewEvent(lease.runId, each),
+    ),
   )
   const rows = await tx.statements.finishRuns(tx, attempts, events)
   const byId = new Map(rows.map((row) => [row.id, toFinishedRun(row, { status: 'succeeded', reason: null }, at)]))
@@ -321,7 +334,13 @@ export async function handBack(tx: Transaction, row: RunsTable, message: string,
     JSON.stringify(problem),
     row.id,
   ])
-  await appendStatus(tx, { ...row, attempts: row.attempts - 1, continuations: row.continuations - row.continues }, 'queued', null, at)
+  await appendStatus(
+    tx,
+    { ...row, attempts: row.attempts - 1, continuations: row.continuations - row.continues },
+    'queued',
+    null,
+    at,
+  )
   await resumeOthers(tx, row)
 }
 

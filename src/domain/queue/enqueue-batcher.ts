@@ -154,7 +154,11 @@ export class EnqueueBatcher {
   }
 }
 
-export async function waitForContexts(tx: Transaction, accountId: string, runs: readonly NewRun[]): Promise<EnqueueResult> {
+export async function waitForContexts(
+  tx: Transaction,
+  accountId: string,
+  runs: readonly NewRun[],
+): Promise<EnqueueResult> {
   if (runs.every((run) => run.browser_context_id === null)) return { kind: 'enqueued', runs }
   const leases = await findContextLeases(tx, accountId, runs)
   const unknown = runs.flatMap(({ browser_context_id: id }, index) => (id === null || leases.has(id) ? [] : index))

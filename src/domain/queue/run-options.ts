@@ -101,6 +101,21 @@ export function scopesOf(given: GivenOptions): string[] {
   return optionNames.flatMap((name) => (given[name] == null ? [] : (runOptions[name].scope ?? [])))
 }
 
+/** What is wrong with options that a workflow gives for a run that it calls; `undefined` if nothing is. */
+export function describeInvalidOptions(given: Readonly<Record<string, unknown>>): string | undefined {
+  const { priority = 0, tags = [], concurrencyKey = 'key', browserContextId = '', ...others } = given
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined) return `${unknown} is no option of a call.`
+  if (!Number.isInteger(priority) || Math.abs(priority as number) > 10)
+    return 'priority must be a whole number from -10 to 10.'
+  const isTag = (tag: unknown) => typeof tag === 'string' && /^.{1,64}$/su.test(tag)
+  if (!Array.isArray(tags) || tags.length > 10 || new Set(tags).size < tags.length || !tags.every(isTag))
+    return 'tags must be at most 10 different texts of 1 to 64 characters.'
+  if (typeof concurrencyKey !== 'string' || !/^[A-Za-z0-9._:/@=-]{1,128}$/.test(concurrencyKey))
+    return 'concurrencyKey must have 1 to 128 letters, digits and characters of . _ : / @ = -'
+  if (typeof browserContextId !== 'string') return 'browserContextId must be the id of a browser context.'
+}
+
 /** The columns of a run with these options. Its concurrency group depends on its workflow, too. */
 export function toColumns(
   { delaySeconds, expiresInSeconds, priority, tags, browserContextId, persistContext }: RunOptions,

@@ -138,7 +138,8 @@ async function store(
   let count = total?.count ?? 0
   const events: Report[] = []
   const children: NewRun[] = []
-  const refuse = (name: string, errorName: string, message: string) => results.refused.push({ name, errorName, message })
+  const refuse = (name: string, errorName: string, message: string) =>
+    results.refused.push({ name, errorName, message })
   const isFull = await hasMaximumOfWaiting(tx, dependencies, row)
   for (const wait of reached) {
     const { name, kind } = wait
@@ -160,7 +161,7 @@ async function store(
         count += 1
         await tx.all(insertWait, toValues(row, wait, child?.run.id ?? null, at))
         if (kind === 'sleep') results.deadlines[name] = wait.deadline
-        events.push({ at, type: 'step', data: { name, state: 'started', wait: kind } })
+        events.push({ at, type: 'step', data: { attempt: attemptsOf(row), name, state: 'started', wait: kind } })
       }
     }
   }
@@ -182,7 +183,7 @@ async function reachAgain(
   if (wait.kind !== 'answer' || earlier.reached_at !== null) return
   const { name, deadline, title, shown } = wait
   await tx.all(reachAnswered, [at, deadline, title, shown && JSON.stringify(shown), row.id, name])
-  await appendEvents(tx, row.id, [{ at, type: 'step', data: { name, state: 'started', wait: 'answer' } }])
+  await appendEvents(tx, row.id, [{ at, type: 'step', data: { attempt: attemptsOf(row), name, state: 'started', wait: 'answer' } }])
 }
 
 function toValues(row: RunsTable, wait: ReachedWait, childId: string | null, at: number) {
@@ -283,7 +284,7 @@ async function handOver(
     const value = encryption.encrypt(outcome, stepAad(row.id, wait.name))
     await tx.all(tx.statements.insertStep, [row.id, wait.name, value, last])
     await tx.all(setDelivered, [row.id, wait.name])
-    events.push({ at, type: 'step', data: { name: wait.name, state: 'finished', wait: wait.kind } })
+    events.push({ at, type: 'step', data: { attempt: attemptsOf(row), name: wait.name, state: 'finished', wait: wait.kind } })
     results.ended.push({ name: wait.name, outcome })
   }
   await appendEvents(tx, row.id, events)

@@ -131,7 +131,14 @@ export class Run {
   }
 }
 
-export type WaitingFor = 'worker' | 'delay' | 'concurrencyLimit' | 'throttle' | 'browserContext' | 'deployment' | WaitKind
+export type WaitingFor =
+  | 'worker'
+  | 'delay'
+  | 'concurrencyLimit'
+  | 'throttle'
+  | 'browserContext'
+  | 'deployment'
+  | WaitKind
 
 /** When the browser's cookies and storage become the browser context's new version. */
 export type PersistContext = 'never' | 'onSuccess' | 'always'
@@ -153,7 +160,14 @@ export interface RunEvent {
 export type Report = Omit<RunEvent, 'sequence'>
 
 /** `waiting`: a part of an attempt, which the next entry continues. */
-export type AttemptOutcome = 'succeeded' | 'failed' | 'timedOut' | 'cancelled' | 'workerStopped' | 'workerLost' | 'waiting'
+export type AttemptOutcome =
+  | 'succeeded'
+  | 'failed'
+  | 'timedOut'
+  | 'cancelled'
+  | 'workerStopped'
+  | 'workerLost'
+  | 'waiting'
 
 export interface RunAttempt {
   /** From 1. The parts of an attempt that waited have the same. */

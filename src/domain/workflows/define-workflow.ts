@@ -34,8 +34,65 @@ export interface ThrottlePolicy {
   per?: 'account' | 'key' | 'workflow'
 }
 
+/** An answer that a run may wait for. */
+export interface WaitDeclaration {
+  /** JSON Schema (2020-12) of the answer. */
+  schema: TSchema
+  /** For the person who answers, unless the run gives another one. */
+  title?: string
+  description?: string
+}
+
+/** By name: 1 to 200 characters. At most 100. */
+export type WaitDeclarations = Readonly<Record<string, WaitDeclaration>>
+
+/** How long a sleep takes: the sum of the members, at most 366 days. Or when it ends. */
+export type SleepTime = { seconds?: number; minutes?: number; hours?: number; days?: number } | { until: Date }
+
+export interface WaitForOptions {
+  /** For the person who answers. The declared title by default. */
+  title?: string
+  /** How long to wait, at most 366 days. 7 days by default. */
+  timeoutSeconds?: number
+  /** Values to show to the person who answers. */
+  show?: Record<string, unknown>
+}
+
+/** `ok` is false if no answer came in time. */
+export type Answer<Value> = { ok: true; value: Value } | { ok: false }
+
+/** How the called run is queued: as in a request to queue a run. */
+export interface CallOptions {
+  /** Whether the called run goes on when the caller is cancelled. False by default. */
+  detached?: boolean
+  /** At most 10, of 1 to 64 characters. */
+  tags?: readonly string[]
+  /** −10 to 10. 0 by default. */
+  priority?: number
+  concurrencyKey?: string
+  browserContextId?: string
+}
+
+/** A run that was called has not succeeded. */
+export class CalledRunFailed extends Error {
+  override name = 'CalledRunFailed'
+  readonly runId: string
+  /** `failed`, `timedOut`, `cancelled`, `expired`, or `deleted`. */
+  readonly status: string
+  /** The error of the run; `null` if it has none. */
+  readonly error: { name: string; message: string } | null
+
+  constructor(call: string, run: { runId: string; status: string; error: { name: string; message: string } | null }) {
+    const reason = run.error ? `: ${run.error.name}: ${run.error.message}` : ''
+    super(`Run ${run.runId}, called as "${call}", has ended as ${run.status}${reason}.`)
+    this.runId = run.runId
+    this.status = run.status
+    this.error = run.error
+  }
+}
+
 /** The argument of a workflow's `run` function. */
-export interface RunContext<Variables> {
+export interface RunContext<Variables, Waits extends WaitDeclarations = WaitDeclarations> {
   /** The caller's variables, validated against the `variables` schema, with its defaults filled in. */
   variables: Variables
   runId: string
@@ -47,6 +104,29 @@ export interface RunContext<Variables> {
    * be JSON of at most 1 MiB.
    */
   step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value>
+  /**
+   * Waits until the time has passed. A run that waits for more than a few seconds leaves its process and its worker's
+   * slot, and goes on by executing its function again: steps and waits return at once what they have returned before, and
+   * other code executes again. The end is decided when the run first reaches the sleep. Names are shared with steps.
+   */
+  sleep(name: string, time: SleepTime): Promise<void>
+  /**
+   * Waits for an answer, which a caller or a person gives: the first counts, also if it came before the run got here.
+   * Leaves the process as `sleep` does.
+   *
+   * @param name of a wait that the definition declares.
+   */
+  waitFor<Name extends keyof Waits & string>(
+    name: Name,
+    options?: WaitForOptions,
+  ): Promise<Answer<Static<Waits[Name]['schema']>>>
+  /**
+   * Queues a run of a workflow of the same account, and waits for its end. Leaves the process as `sleep` does. Calls may be
+   * awaited together with `Promise.all`. A run has at most 10,000 steps and waits, and calls go at most 100 levels deep.
+   *
+   * @throws {CalledRunFailed} if the run does not succeed. {Error} of the name `CallRefused` if it cannot be queued.
+   */
+  call<Output = unknown>(name: string, workflowId: string, variables?: object, options?: CallOptions): Promise<Output>
   /** Writes a line to the run's log, which the caller can follow live. `console` writes there too. */
   log(message: string, level?: 'info' | 'warn' | 'error'): void
   /** Reports the progress of the run to the caller, in percent. */
@@ -78,7 +158,8 @@ export const artifactMediaTypes = [
 export type ArtifactMediaType = (typeof artifactMediaTypes)[number]
 
 /** The argument of the `run` function of a workflow with `browser: true`. */
-export interface BrowserRunContext<Variables> extends RunContext<Variables> {
+export interface BrowserRunContext<Variables, Waits extends WaitDeclarations = WaitDeclarations>
+  extends RunContext<Variables, Waits> {
   /**
    * A Playwright browser context that no other run shares, with the cookies and storage of the browser context that the
    * run was queued with. The run's `persistContext` decides whether their final state is saved. Every call returns the
@@ -101,7 +182,12 @@ export interface BrowserRunContext<Variables> extends RunContext<Variables> {
 /** When the service keeps what an attempt's browser did: if the attempt fails or times out, always, or never. */
 export type EvidencePolicy = 'onFailure' | 'always' | 'off'
 
-export interface WorkflowDefinition<Variables extends TSchema, Output extends TSchema, Browser extends boolean> {
+export interface WorkflowDefinition<
+  Variables extends TSchema,
+  Output extends TSchema,
+  Browser extends boolean,
+  Waits extends WaitDeclarations = WaitDeclarations,
+> {
   /** 1 to 128 letters, digits, dots, underscores and hyphens, unique among all workflows. */
   id: string
   version: string
@@ -130,10 +216,12 @@ export interface WorkflowDefinition<Variables extends TSchema, Output extends TS
    * masked, except in images.
    */
   evidence?: EvidencePolicy
+  /** The answers that runs wait for, by name. Callers answer with a value that fits the schema. */
+  waits?: Waits
   /** Whether callers should use another workflow, which the description names. False by default. */
   deprecated?: boolean
   run(
-    context: Browser extends true ? BrowserRunContext<Static<Variables>> : RunContext<Static<Variables>>,
+    context: Browser extends true ? BrowserRunContext<Static<Variables>, Waits> : RunContext<Static<Variables>, Waits>,
   ): Promise<Static<Output>> | Static<Output>
 }
 
@@ -146,6 +234,9 @@ export function defineWorkflow<
   const Variables extends TSchema,
   const Output extends TSchema,
   const Browser extends boolean = false,
->(definition: WorkflowDefinition<Variables, Output, Browser>): WorkflowDefinition<Variables, Output, Browser> {
+  const Waits extends WaitDeclarations = Readonly<Record<never, WaitDeclaration>>,
+>(
+  definition: WorkflowDefinition<Variables, Output, Browser, Waits>,
+): WorkflowDefinition<Variables, Output, Browser, Waits> {
   return definition
 }

@@ -144,7 +144,8 @@ export class AttemptBrowser {
   /** Stores the captured state as a staged version, which `within` publishes when the attempt is completed. */
   async save(outcome: Outcome): Promise<SavedContext> {
     const { accountId, runId, contextLease, persistContext } = this.#claim
-    const succeeded = outcome.kind === 'succeeded'
+    // A run that waits gets the state again when it goes on.
+    const succeeded = outcome.kind === 'succeeded' || outcome.kind === 'waiting'
     if (!contextLease || !this.#captured || (persistContext !== 'always' && !succeeded)) return unchanged(outcome)
     const problem = this.#redactor.redact(stateProblem(this.#captured)) ?? this.#dependencies.usage.refusal(accountId)
     if (problem !== undefined) return succeeded ? unchanged(notSaved(problem)) : unchanged(outcome, warning(problem))
@@ -156,7 +157,7 @@ export class AttemptBrowser {
     this.#dependencies.usage.add(accountId, Buffer.byteLength(json))
     const within = async (tx: Transaction, next: RunStatus) => {
       // A cancellation may arrive after the workflow has returned.
-      if (persistContext !== 'always' && next !== 'succeeded') {
+      if (persistContext !== 'always' && next !== 'succeeded' && !(outcome.kind === 'waiting' && next === 'queued')) {
         await this.#dependencies.versions.discard(tx, staged)
         return []
       }

@@ -15,7 +15,7 @@ interface ReportedError {
 type Redact = <Value>(value: Value) => Value
 
 export type LastEvent =
-  | Extract<AttemptMessage, { type: 'returned' | 'threw' }>
+  | Extract<AttemptMessage, { type: 'returned' | 'threw' | 'suspended' }>
   | { type: 'exited'; name: string; message: string; stack: string | null }
 
 /**
@@ -37,6 +37,7 @@ export function toOutcome(
     const { reason, name, message, stack, step } = event
     return failed(reason, { name, message, stack, step })
   }
+  if (event.type === 'suspended') return { kind: 'waiting' }
   if (event.type === 'exited') {
     const { name, message, stack } = event
     return failed('workflowExited', { name, message, stack, step: runningStep })

@@ -1,7 +1,9 @@
 /** One attempt of a run, from its claim to its outcome. */
 import type { StorageUsage } from '../../domain/accounts/storage-usage.ts'
+import type { WorkflowRegistry } from '../../domain/deployments/deployments.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import type { RunQueue } from '../../domain/queue/run-queue.ts'
+import type { ReachedWait } from '../../domain/queue/waits.ts'
 import { ArtifactError, artifactWritesMax, type NewArtifact } from '../../domain/runs/artifact.ts'
 import { stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
 import { type Report, secretsAad, stepAad } from '../../domain/runs/run.ts'
@@ -19,6 +21,9 @@ import { abortMessages, type Interruption, interruptedOutcome, type LastEvent, t
 import { AttemptRedactor, Reporter, retryUntilAvailable } from './reporter.ts'
 import { TimeLimit } from './time-limit.ts'
 
+/** `suspended`: the run waits, and the store has it. */
+type Ended = Outcome | 'leaseLost' | 'suspended'
+
 type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type: Type }>
 
 export interface AttemptDependencies {
@@ -28,6 +33,9 @@ export interface AttemptDependencies {
   abortGraceSeconds: number
   browser: AttemptBrowserDependencies
   usage: StorageUsage
+  workflows: WorkflowRegistry
+  /** How many waiting runs an account may have; 0 for no limit. */
+  waitingRunsMax: number
 }
 
 export class Attempt {
@@ -51,7 +59,11 @@ export class Attempt {
   #interruptedStep: string | null = null
   #timeLimitSeconds = 0
   #interruption: Interruption | undefined
-  #end: (outcome: Outcome | 'leaseLost') => void = () => {}
+  #end: (outcome: Ended) => void = () => {}
+  /** Results of steps that are being stored. */
+  readonly #saving = new Set<Promise<void>>()
+  /** The last write of waits. Steps and waits are stored one after the other, in the order in which the workflow gets them. */
+  #waiting: Promise<unknown> = Promise.resolve()
   /** Whether the executor may run another attempt. */
   reusable = false
   /** Set when `execute` has resolved. */
@@ -75,7 +87,7 @@ export class Attempt {
     const watched = { redactor: this.#redactor, reporter: this.#reporter, timeLimit: this.#timeLimit }
     this.#browser = new AttemptBrowser(dependencies.browser, claim, watched)
     this.#artifacts = new AttemptArtifacts(dependencies, claim, this.#reporter, this.#redactor.redactSecrets)
-    this.#evidence = new AttemptEvidence(claim.attempt, (artifact) => this.#artifacts.saveEvidence(artifact))
+    this.#evidence = new AttemptEvidence(claim.number, (artifact) => this.#artifacts.saveEvidence(artifact))
   }
 
   /**
@@ -91,6 +103,10 @@ export class Attempt {
     clearTimeout(this.#grace)
     this.#browser.release()
     onReturned()
+    if (outcome === 'suspended') {
+      this.end = { kind: 'waiting' }
+      return true
+    }
     const completed = outcome !== 'leaseLost' && (await this.#complete(outcome, workflow.retry))
     this.end = completed ? outcome : { kind: 'leaseLost' }
     return completed
@@ -128,11 +144,11 @@ export class Attempt {
     this.#end(outcome)
   }
 
-  #run({ timeLimitSeconds, usesBrowser, evidence }: Workflow): Promise<Outcome | 'leaseLost'> {
+  #run({ timeLimitSeconds, usesBrowser, evidence }: Workflow): Promise<Ended> {
     return new Promise((resolve) => {
       this.#end = resolve
       this.#timeLimitSeconds = timeLimitSeconds
-      const { workflowId, runId, attempt: runAttempt, variables, contextLease, persistContext } = this.#claim
+      const { workflowId, runId, number: runAttempt, variables, contextLease, persistContext } = this.#claim
       const { encryption } = this.#dependencies
       const decrypt = (name: string, value: Uint8Array) => encryption.decrypt(value, stepAad(runId, name))
       const steps = this.#claim.steps.map(({ name, value }) => [name, decrypt(name, value)])
@@ -142,6 +158,7 @@ export class Attempt {
         runAttempt,
         variables: insertSecrets(variables, this.#secrets),
         steps: Object.fromEntries(steps),
+        recorded: this.#claim.hasWaits ? this.#claim.steps.map(({ name }) => name) : undefined,
         captureState: contextLease ? persistContext : ('never' as const),
         usesBrowser,
         evidence: usesBrowser ? evidence : ('off' as const),
@@ -149,7 +166,8 @@ export class Attempt {
       }
       this.#channel = this.#execution.executor.start(start, (event) => this.#onEvent(event))
       this.#observer.started()
-      this.#timeLimit.start(timeLimitSeconds, () => this.interrupt('timeLimit'))
+      const leftSeconds = Math.max(0, timeLimitSeconds - this.#claim.executedMilliseconds / 1000)
+      this.#timeLimit.start(leftSeconds, () => this.interrupt('timeLimit'))
     })
   }
 
@@ -162,10 +180,18 @@ export class Attempt {
         return this.#reporter.add('progress', { percent: event.percent, message: event.message })
       case 'step':
         this.#observeStep(event.name, event.state)
-        return this.#reporter.add('step', { name: event.name, state: event.state })
+        return this.#reporter.add('step', {
+          name: event.name,
+          state: event.state,
+          ...(event.wait && { wait: event.wait }),
+        })
+      case 'waits':
+        return void this.#wait(event).catch(() => this.interrupt('leaseLost'))
       case 'stepFinished': {
-        const position = this.#steps.addFinished(event.name, event.value)
-        return void this.#saveStep(event, position).catch(() => this.interrupt('leaseLost'))
+        this.#steps.addFinished(event.name, event.value)
+        const saved = this.#saveStep(event, this.#waiting).catch(() => this.interrupt('leaseLost'))
+        this.#saving.add(saved)
+        return void saved.finally(() => this.#saving.delete(saved))
       }
       case 'artifact':
         return void this.#replyWhenSaved(event.id, this.#artifacts.save(event)).catch(() => this.interrupt('leaseLost'))
@@ -197,7 +223,7 @@ export class Attempt {
 
   /** The outcome of an attempt that was not interrupted. */
   #outcome(event: LastEvent): Outcome {
-    if (event.type === 'returned') this.reusable = event.reusable
+    if (event.type === 'returned' || event.type === 'suspended') this.reusable = event.reusable
     const redact = { output: this.#redactor.redactSecrets, error: this.#redactor.redact }
     return toOutcome(event, this.#execution.workflows, this.#claim.workflowId, redact, this.#steps.running)
   }
@@ -208,17 +234,52 @@ export class Attempt {
     return interruptedOutcome(why, this.#timeLimitSeconds, this.#redactor.redact(this.#interruptedStep))
   }
 
-  async #saveStep({ name, value }: EventOf<'stepFinished'>, position: number): Promise<void> {
+  async #saveStep({ name, value }: EventOf<'stepFinished'>, waits: Promise<unknown>): Promise<void> {
     const at = Date.now()
+    await waits
     const { queue, encryption } = this.#dependencies
     const before = await this.#reporter.take()
     const finished = this.#reporter.report('step', { name, state: 'finished' }, at)
     const encrypt = () => encryption.encrypt(value, stepAad(this.#claim.runId, name))
-    const step = { name, position }
+    const step = { name, position: this.#steps.nextPosition() }
     const saved = await retryUntilAvailable(() => queue.finishStep(this.#claim, step, encrypt, [...before, finished]))
     this.#observeStep(name, 'finished', at)
     if (saved) this.#channel?.reply({ type: 'stepSaved', name })
     else this.interrupt('leaseLost')
+  }
+
+  async #wait(event: EventOf<'waits'>): Promise<void> {
+    const waiting = this.#waiting.then(() => this.#storeWaits(event))
+    this.#waiting = waiting.catch(() => {})
+    await waiting
+  }
+
+  async #storeWaits({ reached, names, canSuspend, hasOpenBrowser, reusable }: EventOf<'waits'>): Promise<void> {
+    await Promise.all(this.#saving)
+    // The process is about to be told, or to end.
+    if (this.#isEnding || this.#interruption) return
+    const { queue, encryption, workflows, waitingRunsMax } = this.#dependencies
+    const before = await this.#reporter.take()
+    const request = { reached: reached.map(this.#maskWait), names, suspend: canSuspend && !hasOpenBrowser }
+    const results = await retryUntilAvailable(() =>
+      queue.wait(this.#claim, { encryption, workflows, waitingRunsMax }, request, before),
+    )
+    if (!results) return this.interrupt('leaseLost')
+    const { isSuspended, ...reply } = results
+    if (isSuspended) {
+      this.reusable = reusable
+      this.#channel?.leave(reusable)
+      return this.#end('suspended')
+    }
+    for (const { name, outcome } of reply.ended) this.#steps.addWait(name, outcome)
+    if (canSuspend && hasOpenBrowser && reply.ended.length + reply.refused.length === 0)
+      this.#channel?.reply({ type: 'suspend' })
+    else this.#channel?.reply({ type: 'waitsEnded', ...reply })
+  }
+
+  readonly #maskWait = (wait: ReachedWait): ReachedWait => {
+    if (wait.kind !== 'answer') return wait
+    return { ...wait, title: this.#redactor.redact(wait.title), shown: this.#redactor.redact(wait.shown) }
   }
 
   async #replyWhenSaved(id: number, saving: ReturnType<AttemptArtifacts['save']>): Promise<void> {
@@ -244,11 +305,13 @@ class AttemptSteps {
   /** Steps that this attempt or an earlier one has finished. */
   readonly #finished: Set<string>
   #bytes = 0
+  #position: number
   /** Steps that have started and not ended, the latest last. */
   #running: string[] = []
 
   constructor(finished: readonly { name: string }[]) {
     this.#finished = new Set(finished.map(({ name }) => name))
+    this.#position = finished.length
   }
 
   /** The step that has started last and not ended. */
@@ -261,16 +324,24 @@ class AttemptSteps {
     else if (this.#running.length < stepsMax) this.#running.push(name)
   }
 
-  /**
-   * Returns the position of the step among the finished ones, from 1. The executor checks the same limits. A process that
-   * writes to its channel itself is ended.
-   */
-  addFinished(name: string, value: string): number {
+  /** The position of the next result among those of the run, from 1. */
+  nextPosition(): number {
+    this.#position += 1
+    return this.#position
+  }
+
+  /** Adds the outcome of a wait, which is stored as a step's result. */
+  addWait(name: string, outcome: string): void {
+    this.addFinished(name, outcome)
+    this.#position += 1
+  }
+
+  /** The executor checks the same limits. A process that writes to its channel itself is ended. */
+  addFinished(name: string, value: string): void {
     this.#bytes += Buffer.byteLength(value)
     const isWithinLimits = this.#finished.size < stepsMax && this.#bytes <= stepBytesOfRunMax
     if (this.#finished.has(name) || !isWithinLimits) throw new Error('The step is finished, or exceeds a limit.')
     this.#finished.add(name)
-    return this.#finished.size
   }
 }
 

@@ -1,7 +1,7 @@
 /** Collects an attempt's reports for 20 ms and writes them in one transaction, in order and with secrets masked. */
 
 import { secretCookieValues } from '../../domain/browser-contexts/storage-state.ts'
-import type { Lease } from '../../domain/queue/attempts.ts'
+import type { Claim } from '../../domain/queue/attempts.ts'
 import type { RunQueue } from '../../domain/queue/run-queue.ts'
 import { boundEventData, ReportLimit } from '../../domain/runs/reported-values.ts'
 import type { Report } from '../../domain/runs/run.ts'
@@ -14,7 +14,7 @@ const batchMilliseconds = 20
 
 export class Reporter {
   readonly #queue: RunQueue
-  readonly #lease: Lease
+  readonly #lease: Claim
   readonly #redactor: AttemptRedactor
   readonly #onLeaseLost: () => void
   #batch: Report[] = []
@@ -22,7 +22,7 @@ export class Reporter {
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(queue: RunQueue, lease: Lease, redactor: AttemptRedactor, onLeaseLost: () => void) {
+  constructor(queue: RunQueue, lease: Claim, redactor: AttemptRedactor, onLeaseLost: () => void) {
     this.#queue = queue
     this.#lease = lease
     this.#redactor = redactor
@@ -40,7 +40,7 @@ export class Reporter {
   /** A report of this attempt, masked and truncated. */
   report(type: Report['type'], data: Record<string, unknown>, at = Date.now()): Report {
     // Masked before it is truncated, which could leave a part of a secret.
-    return { at, type, data: { attempt: this.#lease.attempt, ...boundEventData(type, this.#redactor.redact(data)) } }
+    return { at, type, data: { attempt: this.#lease.number, ...boundEventData(type, this.#redactor.redact(data)) } }
   }
 
   /** Waits for earlier batches to be written and returns the reports that are not in any, for another transaction. */

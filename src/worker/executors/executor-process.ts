@@ -23,6 +23,8 @@ export type Reply = WithoutAttempt<Exclude<ToExecutor, { type: 'load' | 'start' 
 export interface AttemptChannel {
   abort(reason: string, timedOut: boolean): void
   reply(message: Reply): void
+  /** Call it when the run waits: the attempt sends no last message. */
+  leave(reusable: boolean): void
 }
 
 type WithoutAttempt<Message> = Message extends unknown ? Omit<Message, 'attempt'> : never
@@ -143,6 +145,10 @@ export class ExecutorProcess {
     return {
       abort: (reason, timedOut) => this.#send({ type: 'abort', attempt, reason, timedOut }),
       reply: (reply) => this.#send({ ...reply, attempt } as ToExecutor),
+      leave: (reusable) => {
+        clearInterval(this.#memoryTimer)
+        this.#mayHaveDescendants = !reusable
+      },
     }
   }
 
@@ -235,9 +241,9 @@ export class ExecutorProcess {
       const { name, message: text, stack } = message
       return this.#fail({ name, message: `Uncaught: ${text}`, stack })
     }
-    const isLast = message.type === 'returned' || message.type === 'threw'
+    const isLast = message.type === 'returned' || message.type === 'threw' || message.type === 'suspended'
     if (isLast) clearInterval(this.#memoryTimer)
-    if (message.type === 'returned') this.#mayHaveDescendants = !message.reusable
+    if (message.type === 'returned' || message.type === 'suspended') this.#mayHaveDescendants = !message.reusable
     this.#onEvent?.(message)
   }
 

@@ -41,20 +41,22 @@ function sendFrom(attempt: number, message: AttemptMessage): void {
 
 async function execute(workflow: LoadedModule, start: Start): Promise<void> {
   const { attempt } = start
-  const running = new RunningAttempt(start, (message) => sendFrom(attempt, message), BrowserOfAttempt)
-  current = running
   reportCount = 0
   const resourcesBefore = process.getActiveResourcesInfo().length
-  const run = () =>
-    attemptStorage.run(attempt, async () => {
-      if ('error' in workflow) throw workflow.error
-      return workflow.run(running.context())
-    })
   const checkReusable = async () => {
     // Lets a floating promise that rejects now end this process, and not the next attempt.
     await nextTick()
     return isReusable(resourcesBefore)
   }
+  const declaredWaits = 'error' in workflow ? [] : workflow.waits
+  const options = { declaredWaits, checkReusable }
+  const running = new RunningAttempt(start, (message) => sendFrom(attempt, message), BrowserOfAttempt, options)
+  current = running
+  const run = () =>
+    attemptStorage.run(attempt, async () => {
+      if ('error' in workflow) throw workflow.error
+      return workflow.run(running.context())
+    })
   sendFrom(attempt, await executeWorkflow(running, run, checkReusable, directory))
   await running.browser?.sendEvidence()
 }
@@ -143,7 +145,7 @@ await main()
 type Run = WorkflowDefinition<object, object, true>['run']
 
 /** The function of a workflow, or what its module threw. */
-type LoadedModule = { run: Run } | { error: unknown }
+type LoadedModule = { run: Run; waits: readonly string[] } | { error: unknown }
 
 /** @param modules paths in the directory, by workflow. */
 async function loadModules(directory: string, modules: Record<string, string>): Promise<Map<string, LoadedModule>> {
@@ -158,7 +160,7 @@ async function load(path: string): Promise<LoadedModule> {
     // Deployment has checked this. A module may export something else on another machine.
     if (typeof definition?.run !== 'function')
       throw new TypeError('The default export of its module has no function run.')
-    return { run: (context) => definition.run(context) }
+    return { run: (context) => definition.run(context), waits: Object.keys(definition.waits ?? {}) }
   } catch (error) {
     return { error }
   }

@@ -1,7 +1,18 @@
 /** Messages between a worker and its executor processes: a line of JSON each, on a channel that both have open. */
+
+import { describeInvalidOptions } from '../../domain/queue/run-options.ts'
+import type { ReachedWait, WaitResults } from '../../domain/queue/waits.ts'
 import type { PageInput } from '../../domain/run-api/live-views.ts'
-import { isLogLevel, jsonBytesMax, type LogLevel, nameLengthMax } from '../../domain/runs/reported-values.ts'
+import {
+  isLogLevel,
+  jsonBytesMax,
+  type LogLevel,
+  messageLengthMax,
+  nameLengthMax,
+  stepsMax,
+} from '../../domain/runs/reported-values.ts'
 import type { EvidencePolicy } from '../../domain/workflows/define-workflow.ts'
+import type { WaitKind } from '../../storage/tables/run-tables.ts'
 import type { BrowserEndpoint } from '../browser/browser-host.ts'
 
 /** `attempt` counts the attempts of one process, so that late messages of an earlier attempt are ignored. */
@@ -17,6 +28,8 @@ export type ToExecutor =
       variables: Record<string, unknown>
       /** Results of finished steps by name, as JSON. */
       steps: Record<string, string>
+      /** The names of those results in their order, if the run has reached a wait. */
+      recorded: readonly string[] | undefined
       captureState: CaptureState
       /** Whether the workflow's definition asks for a browser. */
       usesBrowser: boolean
@@ -27,6 +40,10 @@ export type ToExecutor =
   /** `timedOut`: the attempt has reached its time limit. */
   | { type: 'abort'; attempt: number; reason: string; timedOut: boolean }
   | { type: 'stepSaved'; attempt: number; name: string }
+  /** Outcomes are JSON. Deadlines are those of sleeps, by name. */
+  | ({ type: 'waitsEnded'; attempt: number } & Omit<WaitResults, 'isSuspended'>)
+  /** The attempt is to close its browser and end, since its run waits. */
+  | { type: 'suspend'; attempt: number }
   /** `error` is set when the artifact was refused. */
   | { type: 'artifactSaved'; attempt: number; id: number; error?: string }
   | { type: 'browser'; attempt: number; endpoint: BrowserEndpoint; storageState: string | undefined }
@@ -45,8 +62,20 @@ export type FromExecutor =
 export type AttemptMessage =
   | { type: 'log'; level: LogLevel; message: string }
   | { type: 'progress'; percent: number; message: string | null }
-  | { type: 'step'; name: string; state: 'started' | 'failed' | 'reused' }
+  | { type: 'step'; name: string; state: 'started' | 'failed' | 'reused'; wait?: WaitKind }
   | { type: 'stepFinished'; name: string; value: string }
+  /** `names` are all waits that are open, `reached` those that were not sent before. */
+  | {
+      type: 'waits'
+      reached: readonly ReachedWait[]
+      names: readonly string[]
+      /** Whether the run waits for nothing else. */
+      canSuspend: boolean
+      hasOpenBrowser: boolean
+      reusable: boolean
+    }
+  /** The last message of an attempt that was asked to end since its run waits. */
+  | { type: 'suspended'; reusable: boolean; state: CapturedState }
   /** `content` is base64; `id` counts within the attempt. */
   | { type: 'artifact'; id: number; name: string; mediaType: string; content: string }
   | { type: 'browserRequested' }
@@ -124,12 +153,27 @@ const isState: Check = (value) => {
   return isText(json) || isNumber(tooLarge) || isText(unreadable)
 }
 
+const isObject: Check = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isFlag = isOneOf(true, false)
+const isNames: Check = (value) => Array.isArray(value) && value.length <= stepsMax && value.every(isName)
+const isWait: Check = (value) => {
+  const { name, kind, deadline, title, shown, workflowId, variables, options, isDetached } = Object(value)
+  if (!isName(name)) return false
+  if (kind === 'run') return isText(workflowId) && isObject(variables) && isObject(options) && describeInvalidOptions(options) === undefined && isFlag(isDetached)
+  if (!isNumber(deadline) || !Number.isSafeInteger(deadline)) return false
+  const isTitle = title === null || (isText(title) && title.length <= messageLengthMax)
+  return kind === 'sleep' || (kind === 'answer' && isTitle && (shown === null || isObject(shown)))
+}
+const isWaits: Check = (value) => Array.isArray(value) && value.length <= stepsMax && value.every(isWait)
+
+const isWaitKind: Check = (value) => value === undefined || isOneOf('sleep', 'answer', 'run')(value)
+
 const attempt = isNumber
 const shapes: Shapes = {
   ready: {},
   log: { attempt, level: isLogLevel, message: isText },
   progress: { attempt, percent: isNumber, message: isTextOrNull },
-  step: { attempt, name: isName, state: isOneOf('started', 'failed', 'reused') },
+  step: { attempt, name: isName, state: isOneOf('started', 'failed', 'reused'), wait: isWaitKind },
   stepFinished: { attempt, name: isName, value: isJson },
   artifact: { attempt, id: isNumber, name: isText, mediaType: isText, content: isText },
   browserRequested: { attempt },
@@ -142,7 +186,9 @@ const shapes: Shapes = {
   paused: { attempt },
   resumed: { attempt },
   crashed: { attempt, name: isText, message: isText, stack: isTextOrNull },
-  returned: { attempt, output: isJson, reusable: isOneOf(true, false), state: isState },
+  waits: { attempt, reached: isWaits, names: isNames, canSuspend: isFlag, hasOpenBrowser: isFlag, reusable: isFlag },
+  suspended: { attempt, reusable: isFlag, state: isState },
+  returned: { attempt, output: isJson, reusable: isFlag, state: isState },
   threw: {
     attempt,
     reason: isOneOf('workflowFailed', 'outputInvalid'),

@@ -13,7 +13,10 @@ import { TakeOver } from '../live-view/take-over.ts'
 import type { AttemptMessage, CapturedState, CaptureState, ToExecutor } from './messages.ts'
 import type { Start } from './run-context.ts'
 
-type BrowserMessage = Exclude<ToExecutor, { type: 'load' | 'start' | 'abort' | 'stepSaved' | 'artifactSaved' }>
+type BrowserMessage = Extract<
+  ToExecutor,
+  { type: 'browser' | 'browserUnavailable' | 'screencast' | 'takeOver' | 'input' }
+>
 
 /** The browser with its evidence, and the people who watch it or take it over. */
 export class BrowserOfAttempt {
@@ -24,6 +27,8 @@ export class BrowserOfAttempt {
   readonly #screencast: Screencast
   readonly #takeOver: TakeOver
   #lastTakeOver: Promise<void> = Promise.resolve()
+  /** Calls of `takeOver` that wait for a person. */
+  #awaited = 0
 
   constructor(start: Start, send: (message: AttemptMessage) => void, signal: AbortSignal) {
     const request = () => send({ type: 'browserRequested' })
@@ -67,8 +72,22 @@ export class BrowserOfAttempt {
   }
 
   async takeOver(message: string, waitMinutes: number | undefined): Promise<boolean> {
-    await this.#browser.open()
-    return this.#takeOver.wait(message, waitMinutes)
+    this.#awaited += 1
+    try {
+      await this.#browser.open()
+      return await this.#takeOver.wait(message, waitMinutes)
+    } finally {
+      this.#awaited -= 1
+    }
+  }
+
+  /** Whether the workflow waits for a person to take over. */
+  get isAwaited(): boolean {
+    return this.#awaited > 0
+  }
+
+  get isOpen(): boolean {
+    return this.#browser.isOpen
   }
 
   /** Waits while a person has taken over. Steps call it before they start and after they have finished. */
@@ -122,6 +141,10 @@ export class RunBrowser {
   #isClosed = false
   readonly #recording: RecordingLevel | undefined
   #recorder: EvidenceRecorder | undefined
+  get isOpen(): boolean {
+    return this.#opening !== undefined && !this.#isClosed
+  }
+
   onOpened: (context: BrowserContext) => void = () => {}
   /** Called before the browser is closed. */
   onClosing: () => void = () => {}

@@ -1,13 +1,33 @@
 /** The `RunContext` that a workflow's `run` function gets, in the executor: each call becomes a message to the worker. */
+
+import { describeInvalidOptions } from '../../domain/queue/run-options.ts'
+import type { ReachedWait } from '../../domain/queue/waits.ts'
 import { checkArtifact } from '../../domain/runs/artifact.ts'
 import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
-import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../../domain/workflows/define-workflow.ts'
+import {
+  type ArtifactMediaType,
+  type BrowserRunContext,
+  CalledRunFailed,
+  type CallOptions,
+  type RunContext,
+  type SleepTime,
+  type WaitForOptions,
+} from '../../domain/workflows/define-workflow.ts'
 import { withCauses } from './error-stack.ts'
 import { type AttemptMessage, isName, type ToExecutor } from './messages.ts'
 import type { BrowserOfAttempt } from './run-browser.ts'
+import { RunWaits } from './run-waits.ts'
 import { toJson, toText } from './workflow-values.ts'
 
 export type Start = Extract<ToExecutor, { type: 'start' }>
+
+interface AttemptOptions {
+  /** The names of answers that the workflow waits for. */
+  declaredWaits?: readonly string[]
+  /** Whether the process may execute another attempt now. */
+  checkReusable?: () => Promise<boolean>
+  now?: () => number
+}
 
 type BrowserConstructor = typeof import('./run-browser.ts').BrowserOfAttempt
 
@@ -27,12 +47,34 @@ export class RunningAttempt {
   #lastArtifact: Promise<void> = Promise.resolve()
   /** Bytes of the results of all steps as JSON, those of earlier attempts included. */
   #stepBytes: number
+  readonly #waits: RunWaits
+  readonly #declaredWaits: ReadonlySet<string>
+  /** Steps that execute. */
+  #executing = 0
+  readonly #checkReusable: () => Promise<boolean>
+  readonly #now: () => number
 
-  constructor(start: Start, send: (message: AttemptMessage) => void, Browser: BrowserConstructor | undefined) {
+  constructor(
+    start: Start,
+    send: (message: AttemptMessage) => void,
+    Browser: BrowserConstructor | undefined,
+    { declaredWaits = [], checkReusable = async () => false, now = Date.now }: AttemptOptions = {},
+  ) {
     this.attempt = start.attempt
     this.#start = start
     this.#stepBytes = Object.values(start.steps).reduce((sum, json) => sum + Buffer.byteLength(json), 0)
     this.#send = send
+    this.#declaredWaits = new Set(declaredWaits)
+    this.#checkReusable = checkReusable
+    this.#waits = new RunWaits({
+      recorded: start.recorded ?? [],
+      send,
+      isBusy: () => this.#executing > 0 || this.#pending.size > 0 || (this.browser?.isAwaited ?? false),
+      hasOpenBrowser: () => this.browser?.isOpen ?? false,
+      checkReusable,
+      now,
+    })
+    this.#now = now
     this.browser = start.usesBrowser && Browser ? new Browser(start, send, this.abort.signal) : undefined
   }
 
@@ -41,11 +83,16 @@ export class RunningAttempt {
       case 'abort':
         // Before the signal closes the browser. Sent even if the workflow ignores the signal.
         if (message.timedOut) this.browser?.sendEvidenceOfTimeout()
-        return this.abort.abort(new Error(message.reason))
+        this.abort.abort(new Error(message.reason))
+        return this.#waits.abort(new Error(message.reason))
       case 'stepSaved':
-        return this.#pending.get(message.name)?.resolve()
+        return this.#take(message.name)?.resolve()
+      case 'waitsEnded':
+        return this.#waits.onReply(message)
+      case 'suspend':
+        return void this.#suspend()
       case 'artifactSaved': {
-        const pending = this.#pending.get(message.id)
+        const pending = this.#take(message.id)
         if (message.error === undefined) pending?.resolve()
         else pending?.reject(Object.assign(new Error(message.error), { name: 'ArtifactRefused' }))
         return
@@ -71,6 +118,10 @@ export class RunningAttempt {
       },
       step: (name, fn) => this.#step(name, fn),
       artifact: (name, content, options) => this.#artifact(name, content, options?.mediaType),
+      sleep: (name, time) => this.#sleep(name, time),
+      waitFor: (name, options) => this.#waitFor(name, options),
+      call: async <Output>(name: string, workflowId: string, variables?: object, options?: CallOptions) =>
+        (await this.#call(name, workflowId, variables, options)) as Output,
     }
     const { browser } = this
     if (!browser) return { ...context, browser: noBrowser, takeOver: noBrowser }
@@ -86,9 +137,20 @@ export class RunningAttempt {
     const { steps } = this.#start
     const finished = Object.hasOwn(steps, name) ? steps[name] : undefined
     if (finished !== undefined) {
+      if (this.#start.recorded) await this.#waits.inOrder(name)
       this.#send({ type: 'step', name, state: 'reused' })
       return JSON.parse(finished)
     }
+    this.#executing += 1
+    try {
+      return await this.#execute(name, fn)
+    } finally {
+      this.#executing -= 1
+      this.#waits.check()
+    }
+  }
+
+  async #execute<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value> {
     this.abort.signal.throwIfAborted()
     await this.browser?.boundary()
     this.#send({ type: 'step', name, state: 'started' })
@@ -100,18 +162,85 @@ export class RunningAttempt {
       throw error
     })
     const json = toJson(value, `The result of step "${name}"`)
-    this.#stepBytes += Buffer.byteLength(json)
-    if (this.#stepBytes > stepBytesOfRunMax) {
-      throw new RangeError(
-        `The results of this run's steps have more than ${stepBytesOfRunMax} bytes as JSON with that of step "${name}". Store large results as artifacts.`,
-      )
-    }
+    this.#addBytes(name, json)
     const saved = this.#untilSaved(name)
     this.#send({ type: 'stepFinished', name, value: json })
     await saved
     await this.browser?.boundary()
     // The value that a later attempt would get, so that the first attempt behaves the same.
     return JSON.parse(json)
+  }
+
+  #addBytes(name: string, json: string): void {
+    this.#stepBytes += Buffer.byteLength(json)
+    if (this.#stepBytes > stepBytesOfRunMax) {
+      throw new RangeError(
+        `The results of this run's steps and waits have more than ${stepBytesOfRunMax} bytes as JSON with that of "${name}". Store large results as artifacts.`,
+      )
+    }
+  }
+
+  /** Resolves with the outcome of a wait: that of an earlier part, or when the worker hands it over. */
+  async #wait<Outcome>(request: ReachedWait): Promise<Outcome> {
+    const { name } = request
+    const { steps } = this.#start
+    this.#addStep(name)
+    const recorded = Object.hasOwn(steps, name) ? steps[name] : undefined
+    if (recorded !== undefined) {
+      await this.#waits.inOrder(name)
+      this.#send({ type: 'step', name, state: 'reused', wait: request.kind })
+      return JSON.parse(recorded)
+    }
+    this.abort.signal.throwIfAborted()
+    const outcome = await this.#waits.wait(request)
+    this.#addBytes(name, outcome)
+    return JSON.parse(outcome)
+  }
+
+  async #sleep(name: string, time: SleepTime): Promise<void> {
+    const deadline = toDeadline(time, this.#now())
+    await this.#wait({ name, kind: 'sleep', deadline })
+  }
+
+  async #waitFor(name: string, options: WaitForOptions = {}): Promise<never> {
+    if (!this.#declaredWaits.has(name))
+      throw new TypeError(`The workflow declares no wait "${name}": name it in the \`waits\` of its definition.`)
+    const { title, timeoutSeconds = 7 * 86_400, show } = options
+    const deadline = toDeadline({ seconds: timeoutSeconds }, this.#now(), 'timeoutSeconds')
+    const shown = show === undefined ? null : JSON.parse(toJson(show, `What wait "${name}" shows`))
+    return this.#wait({ name, kind: 'answer', deadline, title: title === undefined ? null : toText(title), shown })
+  }
+
+  async #call(name: string, workflowId: string, variables: object = {}, options: CallOptions = {}): Promise<unknown> {
+    const { detached = false, ...given } = options
+    const problem = describeInvalidOptions(given)
+    if (problem) throw new TypeError(`Call "${name}": ${problem}`)
+    const json = toJson(variables, `The variables of call "${name}"`)
+    const outcome = await this.#wait<CallOutcome>({
+      name,
+      kind: 'run',
+      workflowId: String(workflowId),
+      variables: JSON.parse(json),
+      options: given,
+      isDetached: detached,
+    })
+    if (outcome.ok) return outcome.output
+    throw new CalledRunFailed(name, outcome)
+  }
+
+  async #suspend(): Promise<void> {
+    this.#waits.suspend()
+    await this.browser?.boundary()
+    const state = await this.browser?.end(true)
+    this.#send({ type: 'suspended', reusable: await this.#checkReusable(), state })
+    await this.browser?.sendEvidence()
+  }
+
+  #take(key: string | number): PromiseWithResolvers<void> | undefined {
+    const pending = this.#pending.get(key)
+    this.#pending.delete(key)
+    this.#waits.check()
+    return pending
   }
 
   /** The step that threw the error, or a cause of it. */
@@ -126,12 +255,12 @@ export class RunningAttempt {
   #addStep(name: string): void {
     if (!isName(name)) {
       throw new TypeError(
-        `The name of a step must be a string of at most ${nameLengthMax} characters without U+0000 or half of a surrogate pair.`,
+        `The name of a step or wait must be a string of at most ${nameLengthMax} characters without U+0000 or half of a surrogate pair.`,
       )
     }
     if (this.#steps.has(name))
-      throw new Error(`Two steps of this run are named "${name}". Each step needs its own name.`)
-    if (this.#steps.size === stepsMax) throw new RangeError(`A run may have at most ${stepsMax} steps.`)
+      throw new Error(`Two steps or waits of this run are named "${name}". Each needs its own name.`)
+    if (this.#steps.size === stepsMax) throw new RangeError(`A run may have at most ${stepsMax} steps and waits.`)
     this.#steps.add(name)
   }
 
@@ -158,6 +287,27 @@ export class RunningAttempt {
     this.#pending.set(key, pending)
     return pending.promise
   }
+}
+
+type CallOutcome =
+  | { ok: true; output: unknown }
+  | { ok: false; runId: string; status: string; error: { name: string; message: string } | null }
+
+/** The longest wait, which includes a leap year. */
+const waitSecondsMax = 366 * 86_400
+
+/** When a period ends, in milliseconds since 1970. @param member names the period in an error. */
+function toDeadline(time: SleepTime, now: number, member = 'A sleep'): number {
+  if ('until' in time) {
+    const at = time.until instanceof Date ? time.until.getTime() : Number.NaN
+    if (Number.isNaN(at)) throw new TypeError('`until` must be a valid Date.')
+    if (at - now > waitSecondsMax * 1000) throw new RangeError('A sleep may end at most 366 days from now.')
+    return Math.max(now, at)
+  }
+  const { seconds = 0, minutes = 0, hours = 0, days = 0 } = time
+  const total = seconds + 60 * minutes + 3600 * hours + 86_400 * days
+  if (!(total >= 0 && total <= waitSecondsMax)) throw new RangeError(`${member} must have 0 seconds to 366 days.`)
+  return Math.ceil(now + total * 1000)
 }
 
 /** For JavaScript authors; in TypeScript the call does not compile. */

@@ -81,6 +81,7 @@ export class TestAttempt {
       runAttempt: attempt,
       variables: insertSecrets(test.variables, test.secrets),
       steps: Object.fromEntries(test.finishedSteps),
+      recorded: undefined,
       captureState: 'never',
       evidence: 'off',
       secrets: [],
