@@ -1,5 +1,6 @@
 /** A workflow as plain data, and the rules for its definition. */
 
+import { nameLengthMax } from '../runs/reported-values.ts'
 import type { EvidencePolicy } from './define-workflow.ts'
 import {
   type Concurrency,
@@ -24,8 +25,17 @@ export interface Workflow {
   usesBrowser: boolean
   evidence: EvidencePolicy
   deprecated: boolean
+  /** The answers that its runs wait for, by name. Absent without any. */
+  waits?: Readonly<Record<string, DeclaredWait>>
   /** Set when it is deployed. */
   examples?: WorkflowExamples
+}
+
+export interface DeclaredWait {
+  /** JSON Schema of the answer. */
+  schema: JsonSchema
+  title: string | null
+  description: string | null
 }
 
 export interface WorkflowExamples {
@@ -132,6 +142,7 @@ export function parseWorkflow(
     usesBrowser,
     evidence,
     deprecated,
+    ...parseWaits(definition.waits, check),
   }
 }
 
@@ -144,6 +155,7 @@ const optional = [
   'throttle',
   'browser',
   'evidence',
+  'waits',
   'deprecated',
 ]
 const members = new Set([...required, ...optional])
@@ -152,6 +164,31 @@ const nestedMembers: Record<string, readonly string[]> = {
   retry: ['maxAttempts', 'backoffSeconds', 'backoffFactor'],
   concurrency: ['limit', 'per'],
   throttle: throttleMembers,
+}
+
+/** Answers that a workflow may declare. */
+const waitsMax = 100
+
+function parseWaits(
+  waits: unknown,
+  check: (isValid: boolean, rule: string) => asserts isValid,
+): { waits?: Record<string, DeclaredWait> } {
+  if (waits === undefined) return {}
+  check(isRecord(waits), 'waits must be an object of waits by their names')
+  const entries = Object.entries(waits)
+  check(entries.length <= waitsMax, `waits must have at most ${waitsMax} members`)
+  const declared = entries.map(([name, wait]): [string, DeclaredWait] => {
+    const isName = name !== '' && name.length <= nameLengthMax && !name.includes('\0') && name.isWellFormed()
+    check(isName, `waits must have names of 1 to ${nameLengthMax} characters`)
+    check(isRecord(wait) && isRecord(wait.schema), `waits.${name} must be an object with a schema`)
+    const { schema, title = null, description = null, ...others } = wait
+    const [unknown] = Object.keys(others)
+    check(unknown === undefined, `waits.${name}.${unknown} is no option: they are schema, title, description`)
+    check(title === null || typeof title === 'string', `waits.${name}.title must be a string`)
+    check(description === null || typeof description === 'string', `waits.${name}.description must be a string`)
+    return [name, { schema: schema as JsonSchema, title, description }]
+  })
+  return declared.length === 0 ? {} : { waits: Object.fromEntries(declared) }
 }
 
 function parseConcurrency(

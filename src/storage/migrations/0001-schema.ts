@@ -232,7 +232,7 @@ CREATE TRIGGER run_waits_of_run AFTER UPDATE OF status ON runs
   EXECUTE FUNCTION end_wait_of_parent()`)}${inPostgres(`CREATE FUNCTION cancel_waits_of_run() RETURNS trigger ${postgresFunction} AS $$
   BEGIN ${cancelWaits} RETURN NULL; END $$`)}${inPostgres(`CREATE TRIGGER run_waits_of_run AFTER UPDATE OF status ON runs FOR EACH ROW
   WHEN (NEW.has_waits = 1 AND NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL)
-  EXECUTE FUNCTION cancel_waits_of_run()`)}
+  EXECUTE FUNCTION cancel_waits_of_run()`)};
 `
 
 /**

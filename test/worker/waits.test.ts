@@ -1,0 +1,161 @@
+/** Runs that wait leave their worker, and go on exactly once when their wait has ended. */
+import { describe, expect, test, vi } from 'vitest'
+import { lockRun } from '../../src/domain/queue/runs.sql.ts'
+import { type AnswerResult, answerWait } from '../../src/domain/queue/waits.ts'
+import type { Run } from '../../src/domain/runs/run.ts'
+import { type Domain, queueRun } from '../support/domain.ts'
+import { waitLimits } from '../support/timeouts.ts'
+import { describeEvents, openInstallation, startWorker, waitForRun } from '../support/worker.ts'
+
+const workflowId = 'waits'
+
+/** Waits until the run waits for this. */
+async function untilWaiting({ runs }: Domain, { accountId, id }: Run, waitingFor: Run['waitingFor']): Promise<Run> {
+  return vi.waitUntil(async () => {
+    const run = await runs.get(accountId, id)
+    return run?.waitingFor === waitingFor && run
+  }, waitLimits) as Promise<Run>
+}
+
+async function answer(domain: Domain, { accountId, id }: Run, name: string, value: unknown): Promise<AnswerResult> {
+  const { store, encryption } = domain
+  const result = await store.write(async (tx) => {
+    const row = await lockRun(tx, accountId, id)
+    if (!row) throw new Error('There is no such run.')
+    return answerWait(tx, encryption, row, { name, value: JSON.stringify(value), by: { userId: 'me' } }, Date.now())
+  })
+  store.notify('queue')
+  return result
+}
+
+describe.concurrent('a run that waits', () => {
+  test('leaves its worker, and goes on in another part of the same attempt', async (test) => {
+    const { domain, principal } = await openInstallation(test)
+    await startWorker(test, domain, { slots: 1 })
+    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'sleep', seconds: 3 } })
+    const waiting = await untilWaiting(domain, run, 'sleep')
+    expect(waiting).toMatchObject({ status: 'queued', reason: 'waiting', attempts: 1 })
+    // The only slot is free.
+    const other = await queueRun(domain, principal, { workflowId, variables: { how: 'child', count: 4 } })
+    expect(await waitForRun(domain, other)).toMatchObject({ output: 8 })
+    const ended = await waitForRun(domain, run)
+    expect(ended).toMatchObject({ status: 'succeeded', output: ['once', 'later'], attempts: 1 })
+    expect(ended.attemptHistory?.map(({ number, outcome }) => [number, outcome])).toEqual([
+      [1, 'waiting'],
+      [1, 'succeeded'],
+    ])
+    expect(await describeEvents(domain, run)).toEqual([
+      'queued (0)',
+      'running (1)',
+      'info: part of attempt 1',
+      'step before started',
+      'step before finished',
+      'step pause started',
+      'queued (1, waiting)',
+      'running (1)',
+      'info: part of attempt 1',
+      'step before reused',
+      'step pause finished',
+      'step after started',
+      'step after finished',
+      'succeeded (1)',
+    ])
+  })
+
+  test('gets its answer, also one that came before', async (test) => {
+    const { domain, principal } = await openInstallation(test)
+    const early = await queueRun(domain, principal, { workflowId, variables: { how: 'answer' } })
+    expect(await answer(domain, early, 'approval', { approved: true })).toMatchObject({ kind: 'answered' })
+    expect(await answer(domain, early, 'approval', { approved: true })).toMatchObject({ kind: 'repeated' })
+    expect(await answer(domain, early, 'approval', { approved: false })).toMatchObject({ kind: 'otherAnswer' })
+    await startWorker(test, domain)
+    const output = { answer: { ok: true, value: { approved: true } } }
+    expect(await waitForRun(domain, early)).toMatchObject({ output, attemptHistory: [{ outcome: 'succeeded' }] })
+    const late = await queueRun(domain, principal, { workflowId, variables: { how: 'answer' } })
+    await untilWaiting(domain, late, 'answer')
+    await answer(domain, late, 'approval', { approved: true })
+    expect(await waitForRun(domain, late)).toMatchObject({ output, attempts: 1 })
+    expect(await answer(domain, late, 'stop', true)).toMatchObject({ kind: 'ended' })
+  })
+
+  test('learns that no answer came in time', async (test) => {
+    const { domain, principal } = await openInstallation(test)
+    await startWorker(test, domain)
+    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'answer', seconds: 1 } })
+    expect(await waitForRun(domain, run)).toMatchObject({ output: { answer: { ok: false } } })
+  })
+
+  test('repeats the winner of a race, although the loser has an answer by then', async (test) => {
+    const { domain, principal } = await openInstallation(test)
+    await startWorker(test, domain)
+    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'race', seconds: 3 } })
+    await untilWaiting(domain, run, 'answer')
+    const afterLimit = async () => (await describeEvents(domain, run)).includes('step limit finished')
+    await vi.waitUntil(afterLimit, waitLimits)
+    await answer(domain, run, 'approval', { approved: true })
+    await answer(domain, run, 'stop', true)
+    expect(await waitForRun(domain, run)).toMatchObject({ output: { winner: 'limit', rest: 2 } })
+  })
+
+  test('gets the outputs of the runs that it calls, one run for each call', async (test) => {
+    const { domain, principal } = await openInstallation(test)
+    await startWorker(test, domain)
+    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'call', count: 20 } })
+    const { output, attemptHistory } = await waitForRun(domain, run)
+    expect(output).toEqual(Array.from({ length: 20 }, (_, index) => index * 2))
+    expect(attemptHistory?.length).toBeLessThan(20)
+    const children = await domain.store.read.all('SELECT id FROM runs WHERE parent_run_id = ?', [run.id])
+    expect(children).toHaveLength(20)
+  })
+
+  test('gets the error of a run that it calls', async (test) => {
+    const { domain, principal } = await openInstallation(test)
+    await startWorker(test, domain)
+    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'failingCall' } })
+    expect(await waitForRun(domain, run)).toMatchObject({ output: 'CalledRunFailed failed The child fails.' })
+  })
+
+  test('retries without waiting again', async (test) => {
+    const { domain, principal } = await openInstallation(test)
+    await startWorker(test, domain)
+    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'failAfterWait', seconds: 3 } })
+    const ended = await waitForRun(domain, run)
+    expect(ended).toMatchObject({ status: 'succeeded', output: 2, attempts: 2 })
+    expect(ended.attemptHistory?.map(({ number, outcome }) => [number, outcome])).toEqual([
+      [1, 'waiting'],
+      [1, 'failed'],
+      [2, 'succeeded'],
+    ])
+  })
+
+  test('ends a sleep while a step executes', async (test) => {
+    const { domain, principal } = await openInstallation(test)
+    await startWorker(test, domain)
+    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'timeoutOfStep', seconds: 1 } })
+    expect(await waitForRun(domain, run)).toMatchObject({ output: 'limit', attempts: 1 })
+  })
+
+  test.each([
+    ['undeclared', 'TypeError', 'The workflow declares no wait "nothing": name it in the `waits` of its definition.'],
+    ['tooLong', 'RangeError', 'A sleep must have 0 seconds to 366 days.'],
+    ['unknownWorkflow', 'CallRefused', 'The call of workflow no-such-workflow is refused: workflowId names no workflow of this account.'],
+  ])('fails with a clear error: %s', async (how, name, message) => {
+    await using disposables = new AsyncDisposableStack()
+    const test = { onTestFinished: (act: () => unknown) => void disposables.defer(async () => void (await act())) } as never
+    const { domain, principal } = await openInstallation(test)
+    await startWorker(test, domain)
+    const run = await queueRun(domain, principal, { workflowId, variables: { how } })
+    expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', error: { name, message } })
+  })
+
+  test('is cancelled with the runs that it has called', async (test) => {
+    const { domain, principal } = await openInstallation(test)
+    await startWorker(test, domain)
+    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'answer' } })
+    await untilWaiting(domain, run, 'answer')
+    await domain.runs.cancel(run.accountId, run.id)
+    expect(await waitForRun(domain, run)).toMatchObject({ status: 'cancelled', reason: 'cancelRequested' })
+    const waits = await domain.store.read.all('SELECT status FROM run_waits WHERE run_id = ?', [run.id])
+    expect(waits).toEqual([{ status: 'cancelled' }])
+  })
+})
