@@ -1,9 +1,10 @@
 /** Runs that wait leave their worker, and go on exactly once when their wait has ended. */
 import { describe, expect, test, vi } from 'vitest'
 import { lockRun } from '../../src/domain/queue/runs.sql.ts'
-import { type AnswerResult, answerWait } from '../../src/domain/queue/waits.ts'
+import { type AnswerResult, answerWait, endDueWaits } from '../../src/domain/queue/waits.ts'
 import type { Run } from '../../src/domain/runs/run.ts'
 import { type Domain, queueRun } from '../support/domain.ts'
+import { stores } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
 import { describeEvents, openInstallation, startWorker, waitForRun } from '../support/worker.ts'
 
@@ -17,6 +18,12 @@ async function untilWaiting({ runs }: Domain, { accountId, id }: Run, waitingFor
   }, waitLimits) as Promise<Run>
 }
 
+/** Ends the waits that are due by a clock that is ahead. */
+async function passTime({ store }: Domain, seconds: number): Promise<void> {
+  await store.write((tx) => endDueWaits(tx, Date.now() + seconds * 1000))
+  store.notify('queue')
+}
+
 async function answer(domain: Domain, { accountId, id }: Run, name: string, value: unknown): Promise<AnswerResult> {
   const { store, encryption } = domain
   const result = await store.write(async (tx) => {
@@ -28,16 +35,17 @@ async function answer(domain: Domain, { accountId, id }: Run, name: string, valu
   return result
 }
 
-describe.concurrent('a run that waits', () => {
+describe.concurrent.each(stores)('a run that waits, on $name', (kind) => {
   test('leaves its worker, and goes on in another part of the same attempt', async (test) => {
-    const { domain, principal } = await openInstallation(test)
+    const { domain, principal } = await openInstallation(test, kind)
     await startWorker(test, domain, { slots: 1 })
-    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'sleep', seconds: 3 } })
+    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'sleep', seconds: 86_400 } })
     const waiting = await untilWaiting(domain, run, 'sleep')
     expect(waiting).toMatchObject({ status: 'queued', reason: 'waiting', attempts: 1 })
     // The only slot is free.
     const other = await queueRun(domain, principal, { workflowId, variables: { how: 'child', count: 4 } })
     expect(await waitForRun(domain, other)).toMatchObject({ output: 8 })
+    await passTime(domain, 86_400)
     const ended = await waitForRun(domain, run)
     expect(ended).toMatchObject({ status: 'succeeded', output: ['once', 'later'], attempts: 1 })
     expect(ended.attemptHistory?.map(({ number, outcome }) => [number, outcome])).toEqual([
@@ -63,7 +71,7 @@ describe.concurrent('a run that waits', () => {
   })
 
   test('gets its answer, also one that came before', async (test) => {
-    const { domain, principal } = await openInstallation(test)
+    const { domain, principal } = await openInstallation(test, kind)
     const early = await queueRun(domain, principal, { workflowId, variables: { how: 'answer' } })
     expect(await answer(domain, early, 'approval', { approved: true })).toMatchObject({ kind: 'answered' })
     expect(await answer(domain, early, 'approval', { approved: true })).toMatchObject({ kind: 'repeated' })
@@ -79,26 +87,28 @@ describe.concurrent('a run that waits', () => {
   })
 
   test('learns that no answer came in time', async (test) => {
-    const { domain, principal } = await openInstallation(test)
+    const { domain, principal } = await openInstallation(test, kind)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId, variables: { how: 'answer', seconds: 1 } })
     expect(await waitForRun(domain, run)).toMatchObject({ output: { answer: { ok: false } } })
   })
 
   test('repeats the winner of a race, although the loser has an answer by then', async (test) => {
-    const { domain, principal } = await openInstallation(test)
+    const { domain, principal } = await openInstallation(test, kind)
     await startWorker(test, domain)
-    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'race', seconds: 3 } })
+    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'race', seconds: 60 } })
     await untilWaiting(domain, run, 'answer')
+    await passTime(domain, 60)
     const afterLimit = async () => (await describeEvents(domain, run)).includes('step limit finished')
     await vi.waitUntil(afterLimit, waitLimits)
     await answer(domain, run, 'approval', { approved: true })
     await answer(domain, run, 'stop', true)
+    await passTime(domain, 100)
     expect(await waitForRun(domain, run)).toMatchObject({ output: { winner: 'limit', rest: 2 } })
   })
 
   test('gets the outputs of the runs that it calls, one run for each call', async (test) => {
-    const { domain, principal } = await openInstallation(test)
+    const { domain, principal } = await openInstallation(test, kind)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId, variables: { how: 'call', count: 20 } })
     const { output, attemptHistory } = await waitForRun(domain, run)
@@ -109,16 +119,18 @@ describe.concurrent('a run that waits', () => {
   })
 
   test('gets the error of a run that it calls', async (test) => {
-    const { domain, principal } = await openInstallation(test)
+    const { domain, principal } = await openInstallation(test, kind)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId, variables: { how: 'failingCall' } })
     expect(await waitForRun(domain, run)).toMatchObject({ output: 'CalledRunFailed failed The child fails.' })
   })
 
   test('retries without waiting again', async (test) => {
-    const { domain, principal } = await openInstallation(test)
+    const { domain, principal } = await openInstallation(test, kind)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId, variables: { how: 'failAfterWait', seconds: 3 } })
+    await untilWaiting(domain, run, 'sleep')
+    await passTime(domain, 3)
     const ended = await waitForRun(domain, run)
     expect(ended).toMatchObject({ status: 'succeeded', output: 2, attempts: 2 })
     expect(ended.attemptHistory?.map(({ number, outcome }) => [number, outcome])).toEqual([
@@ -129,7 +141,7 @@ describe.concurrent('a run that waits', () => {
   })
 
   test('ends a sleep while a step executes', async (test) => {
-    const { domain, principal } = await openInstallation(test)
+    const { domain, principal } = await openInstallation(test, kind)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId, variables: { how: 'timeoutOfStep', seconds: 1 } })
     expect(await waitForRun(domain, run)).toMatchObject({ output: 'limit', attempts: 1 })
@@ -142,14 +154,14 @@ describe.concurrent('a run that waits', () => {
   ])('fails with a clear error: %s', async (how, name, message) => {
     await using disposables = new AsyncDisposableStack()
     const test = { onTestFinished: (act: () => unknown) => void disposables.defer(async () => void (await act())) } as never
-    const { domain, principal } = await openInstallation(test)
+    const { domain, principal } = await openInstallation(test, kind)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId, variables: { how } })
     expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', error: { name, message } })
   })
 
   test('is cancelled with the runs that it has called', async (test) => {
-    const { domain, principal } = await openInstallation(test)
+    const { domain, principal } = await openInstallation(test, kind)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId, variables: { how: 'answer' } })
     await untilWaiting(domain, run, 'answer')

@@ -96,10 +96,10 @@ const countWaiting = statement<{ count: number }, [accountId: string, limit: num
     AND status <> 'queued' AND status <> 'running' LIMIT ?) AS waiting`,
 )
 const depthOf = statement<{ depth: number }, [id: string]>(
-  `WITH RECURSIVE caller (id, depth) AS (SELECT CAST(? AS TEXT), 0
-      UNION ALL SELECT (SELECT parent_run_id FROM runs WHERE runs.id = caller.id), depth + 1 FROM caller
-        WHERE caller.id IS NOT NULL AND depth <= ${callDepthMax})
-    SELECT MAX(depth) - 1 AS depth FROM caller`,
+  `WITH RECURSIVE caller (id, depth) AS (SELECT parent_run_id, 0 FROM runs WHERE id = ?
+      UNION ALL SELECT runs.parent_run_id, depth + 1 FROM caller JOIN runs ON runs.id = caller.id
+        WHERE depth < ${callDepthMax})
+    SELECT MAX(depth) AS depth FROM caller`,
 )
 
 /** Stores waits of a locked run, hands over those that have ended, and otherwise suspends the run if the request says so. */

@@ -36,7 +36,7 @@ export default defineWorkflow({
           waitFor('approval').then(({ ok }) => `answer ${ok}`),
           sleep('limit', { seconds }).then(() => 'limit'),
         ])
-        const rest = await Promise.all([sleep('long', { seconds: seconds + 3 }), waitFor('stop')])
+        const rest = await Promise.all([sleep('long', { seconds: seconds + 30 }), waitFor('stop')])
         return { winner, rest: rest.length }
       }
       case 'call': {
