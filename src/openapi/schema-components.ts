@@ -229,6 +229,7 @@ interface DescribedWorkflow {
   id: string
   variables: Schema
   output: Schema
+  waits?: Readonly<Record<string, { schema: Schema }>>
 }
 
 /** `count-words`: each word begins with a letter, so that capitals separate the words of a name as hyphens do. */
@@ -241,11 +242,16 @@ const plainId = /^[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*$/
  * v1, get a part of their hash.
  */
 export function workflowNames(id: string): { operationId: string; component: string } {
-  const words = id.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
-  const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
-  const isPlain = plainId.test(id) && words[0] !== 'remote' && id !== 'scheduled'
-  const component = isPlain ? name : `${name}_${hash('sha256', id, 'hex').slice(0, 8)}`
+  const isTaken = /^(remote\b|scheduled$)/.test(id)
+  const component = componentName(id, isTaken ? /^$/ : plainId)
   return { operationId: `queue${component}`, component }
+}
+
+/** Two names become one only if both match `plain`, which makes them equal. */
+function componentName(text: string, plain: RegExp): string {
+  const words = text.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
+  const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+  return plain.test(text) ? name : `${name}_${hash('sha256', text, 'hex').slice(0, 8)}`
 }
 
 export type Components = Map<string, Schema>
@@ -254,6 +260,19 @@ export type Components = Map<string, Schema>
 export function variableComponents({ id, variables }: DescribedWorkflow): Components {
   return toComponents(variables, `${workflowNames(id).component}_Variables`, requireNoDefaults)
 }
+
+/** The components of an answer that a run of the workflow waits for; the first describes all of it. @throws {SchemaError} */
+export function answerComponents({ id, waits = {} }: DescribedWorkflow, name: string): Components {
+  const { component } = workflowNames(id)
+  return toComponents(
+    waits[name]?.schema ?? {},
+    `${component}_Answer_${componentName(name, waitName)}`,
+    requireNoDefaults,
+  )
+}
+
+/** Names of waits that stand for themselves in a component's name. */
+const waitName = /^[a-z][A-Za-z0-9]*$/
 
 /**
  * The components of the output of a run that has succeeded; the first describes all of it.

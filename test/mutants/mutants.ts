@@ -255,11 +255,11 @@ const queue = [
     ['domain/queue/notifications', 'domain/queue/queue', 'domain/queue/attempts', 'domain/queue/hand-back'],
     [
       ['notification', "if (completed) this.#store.notify('queue')", ''],
-      ['notification', "if (this.#claims.hasLimits) this.#store.notify('queue')", ''],
+      ['notification', "if (this.#claims.hasLimits || lease.parentRunId) this.#store.notify('queue')", ''],
       [
         'notification',
-        "this.#store.notify('runs')\n        if (this.#claims.hasLimits)",
-        'if (this.#claims.hasLimits)',
+        "this.#store.notify('runs')\n        if (this.#claims.hasLimits ||",
+        'if (this.#claims.hasLimits ||',
       ],
       ['notification', "if (isLeased) this.#store.notify('queue')", ''],
       ['notification', "if (isLeased) this.#store.notify('runs')", ''],

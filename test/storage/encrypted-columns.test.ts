@@ -183,6 +183,7 @@ const unencrypted = [
   'recovery_codes.hash',
   'sessions.hash',
   'sign_in_links.hash',
+  'wait_links.hash',
 ]
 
 async function expectDescribed({ read }: Store): Promise<void> {

@@ -150,10 +150,16 @@ describe.concurrent.each(stores)('a run that waits, on $name', (kind) => {
   test.each([
     ['undeclared', 'TypeError', 'The workflow declares no wait "nothing": name it in the `waits` of its definition.'],
     ['tooLong', 'RangeError', 'A sleep must have 0 seconds to 366 days.'],
-    ['unknownWorkflow', 'CallRefused', 'The call of workflow no-such-workflow is refused: workflowId names no workflow of this account.'],
+    [
+      'unknownWorkflow',
+      'CallRefused',
+      'The call of workflow no-such-workflow is refused: workflowId names no workflow of this account.',
+    ],
   ])('fails with a clear error: %s', async (how, name, message) => {
     await using disposables = new AsyncDisposableStack()
-    const test = { onTestFinished: (act: () => unknown) => void disposables.defer(async () => void (await act())) } as never
+    const test = {
+      onTestFinished: (act: () => unknown) => void disposables.defer(async () => void (await act())),
+    } as never
     const { domain, principal } = await openInstallation(test, kind)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId, variables: { how } })

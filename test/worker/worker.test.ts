@@ -112,7 +112,7 @@ describe.concurrent('a worker', () => {
       const { domain, principal, file } = await openInstallation(test)
       await startWorker(test, domain)
       const run = await queueRun(domain, principal, { workflowId: 'steps', variables: { file: file('count'), name } })
-      const error = { message: expect.stringContaining('The name of a step must be a string') }
+      const error = { message: expect.stringContaining('The name of a step or wait must be a string') }
       expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowFailed', error })
     },
   )

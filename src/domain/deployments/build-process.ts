@@ -93,9 +93,9 @@ function requireUniqueIds(loaded: readonly Loaded[]): void {
 }
 
 /** The file, and the line of the schema's part or of the nearest one around it that is in the source. */
-function placeOf({ workflowId, member, pointer }: WorkflowSchemaError, loaded: readonly Loaded[]): string {
+function placeOf({ workflowId, place }: WorkflowSchemaError, loaded: readonly Loaded[]): string {
   const { file = '', lines = {} } = loaded.find(({ workflow }) => workflow.id === workflowId)?.module ?? {}
-  let path = `/${member}${pointer}`
+  let path = place
   while (path !== '' && lines[path] === undefined) path = path.slice(0, path.lastIndexOf('/'))
   return path === '' ? file : `${file}:${lines[path]}`
 }

@@ -1,12 +1,12 @@
 /** Cancels runs within a transaction. */
 import { type CancelledRun, cancelUnfinished } from '../../storage/runs/run-statements.ts'
+import { findAttachedChildren } from '../../storage/runs/wait-statements.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
 import { attemptsOf } from '../runs/run.ts'
 import { type FinishedRun, toFinishedRun } from '../runs/run-state.ts'
 import { resumeNextOfGroups } from './limits.ts'
 import { statusReport, toNewEvent } from './runs.sql.ts'
-import { findAttachedChildren } from './waits.ts'
 
 /** The API key or the user that cancels a run. */
 export interface Canceller {

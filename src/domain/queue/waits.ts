@@ -5,13 +5,33 @@
  */
 import { v7 as uuid } from 'uuid'
 import type { Encryption } from '../../storage/encryption.ts'
-import { inList } from '../../storage/statement-values.ts'
-import { statement, type Transaction } from '../../storage/store.ts'
+import {
+  callDepthMax,
+  countWaiting,
+  countWaits,
+  depthOf,
+  dueTimers,
+  endAnswered,
+  endedSince,
+  endedWaits,
+  endWaits,
+  findEndedRun,
+  findWaits,
+  insertAnswer,
+  insertWait,
+  openKinds,
+  reachAnswered,
+  resume,
+  setDelivered,
+  setHasWaits,
+  sizeOfSteps,
+  suspend,
+} from '../../storage/runs/wait-statements.ts'
+import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable, RunWaitsTable, WaitKind } from '../../storage/tables/run-tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { attemptsOf, type Report, stepAad, waitAad } from '../runs/run.ts'
-import { waitingStatus } from '../runs/run-state.ts'
 import { addAttemptEnd } from './attempt-history.ts'
 import { insertRuns, type NewRun, waitForContexts } from './enqueue-batcher.ts'
 import { toErrors } from './queue-problems.ts'
@@ -53,54 +73,6 @@ export interface WaitDependencies {
   /** How many waiting runs an account may have; 0 for no limit. */
   waitingRunsMax: number
 }
-
-/** A chain of runs that call each other has at most this many runs above the last. */
-export const callDepthMax = 100
-
-const insertWait = statement(
-  `INSERT INTO run_waits (run_id, name, id, account_id, workflow_id, kind, status, reached_at, deadline, completed_at,
-      child_run_id, is_detached, title, shown)
-    VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, NULL, ?, ?, ?, ?)`,
-)
-/** An answer may have come before. */
-const reachAnswered = statement<object, [number, number, string | null, string | null, string, string]>(
-  'UPDATE run_waits SET reached_at = ?, deadline = ?, title = ?, shown = ? WHERE run_id = ? AND name = ?',
-)
-const setHasWaits = statement<object, [id: string]>('UPDATE runs SET has_waits = 1 WHERE id = ?')
-const openKinds = statement<{ kind: WaitKind }, [runId: string]>(
-  "SELECT DISTINCT kind FROM run_waits WHERE run_id = ? AND status = 'open'",
-)
-const sizeOfSteps = statement<{ last: number; count: number; bytes: number }, [runId: string]>(
-  `SELECT COALESCE(MAX(position), 0) AS last, COUNT(*) AS count, COALESCE(SUM(octet_length(value)), 0) AS bytes
-    FROM run_steps WHERE run_id = ?`,
-)
-const countWaits = statement<{ count: number }, [runId: string]>(
-  'SELECT COUNT(*) AS count FROM run_waits WHERE run_id = ?',
-)
-const suspend = statement<object, [waitingFor: WaitKind, at: number, attemptEnds: string, id: string]>(
-  `UPDATE runs SET status = '${waitingStatus}', reason = 'waiting', waiting_for = ?, worker_id = NULL,
-      lease_expires_at = NULL, continues = 1, losses = 0, available_at = NULL, delayed = 0,
-      executed_ms = executed_ms + CAST(? AS BIGINT) - attempt_started_at, attempt_ends = ?
-    WHERE id = ?`,
-)
-/** What has ended while the worker saved the browser's state. */
-const endedSince = statement<{ kind: WaitKind }, [runId: string, startedAt: number]>(
-  `SELECT kind FROM run_waits WHERE run_id = ? AND status <> 'open' AND delivered = 0 AND reached_at IS NOT NULL
-    AND completed_at >= ? LIMIT 1`,
-)
-const resume = statement<object, [at: number, id: string]>(
-  "UPDATE runs SET status = 'queued', waiting_for = '', available_at = ? WHERE id = ?",
-)
-const countWaiting = statement<{ count: number }, [accountId: string, limit: number]>(
-  `SELECT COUNT(*) AS count FROM (SELECT id FROM runs WHERE account_id = ? AND status = '${waitingStatus}'
-    AND status <> 'queued' AND status <> 'running' LIMIT ?) AS waiting`,
-)
-const depthOf = statement<{ depth: number }, [id: string]>(
-  `WITH RECURSIVE caller (id, depth) AS (SELECT parent_run_id, 0 FROM runs WHERE id = ?
-      UNION ALL SELECT runs.parent_run_id, depth + 1 FROM caller JOIN runs ON runs.id = caller.id
-        WHERE depth < ${callDepthMax})
-    SELECT MAX(depth) AS depth FROM caller`,
-)
 
 /** Stores waits of a locked run, hands over those that have ended, and otherwise suspends the run if the request says so. */
 export async function reachWaits(
@@ -183,7 +155,9 @@ async function reachAgain(
   if (wait.kind !== 'answer' || earlier.reached_at !== null) return
   const { name, deadline, title, shown } = wait
   await tx.all(reachAnswered, [at, deadline, title, shown && JSON.stringify(shown), row.id, name])
-  await appendEvents(tx, row.id, [{ at, type: 'step', data: { attempt: attemptsOf(row), name, state: 'started', wait: 'answer' } }])
+  await appendEvents(tx, row.id, [
+    { at, type: 'step', data: { attempt: attemptsOf(row), name, state: 'started', wait: 'answer' } },
+  ])
 }
 
 function toValues(row: RunsTable, wait: ReachedWait, childId: string | null, at: number) {
@@ -230,33 +204,7 @@ async function createChild(
   return { run: placed.runs[0] as NewRun }
 }
 
-export async function findWaits(
-  tx: Transaction,
-  runId: string,
-  names: readonly string[],
-): Promise<Map<string, RunWaitsTable>> {
-  const found = new Map<string, RunWaitsTable>()
-  for (let start = 0; start < names.length; start += 500) {
-    const { marks, values } = inList(names.slice(start, start + 500))
-    const rows = await tx.all<RunWaitsTable>(`SELECT * FROM run_waits WHERE run_id = ? AND name IN (${marks})`, [
-      runId,
-      ...values,
-    ])
-    for (const row of rows) found.set(row.name, row)
-  }
-  return found
-}
-
 // Hands outcomes over to a run: each is stored as a step's result, so that later parts and attempts repeat it.
-
-const endedWaits = statement<RunWaitsTable, [runId: string]>(
-  `SELECT * FROM run_waits WHERE run_id = ? AND status <> 'open' AND delivered = 0 ORDER BY completed_at, id`,
-)
-const setDelivered = statement<object, [runId: string, name: string]>(
-  'UPDATE run_waits SET delivered = 1 WHERE run_id = ? AND name = ?',
-)
-type EndedRun = Pick<RunsTable, 'status' | 'output' | 'error'>
-const findEndedRun = statement<EndedRun, [id: string]>('SELECT status, output, error FROM runs WHERE id = ?')
 
 async function handOver(
   tx: Transaction,
@@ -284,7 +232,11 @@ async function handOver(
     const value = encryption.encrypt(outcome, stepAad(row.id, wait.name))
     await tx.all(tx.statements.insertStep, [row.id, wait.name, value, last])
     await tx.all(setDelivered, [row.id, wait.name])
-    events.push({ at, type: 'step', data: { attempt: attemptsOf(row), name: wait.name, state: 'finished', wait: wait.kind } })
+    events.push({
+      at,
+      type: 'step',
+      data: { attempt: attemptsOf(row), name: wait.name, state: 'finished', wait: wait.kind },
+    })
     results.ended.push({ name: wait.name, outcome })
   }
   await appendEvents(tx, row.id, events)
@@ -324,24 +276,13 @@ export async function suspendRun(tx: Transaction, row: RunsTable, at: number): P
 
 // Ends waits: by time, and by answers.
 
-/** A portion of the timers that are due, by their runs, in the order in which all transactions lock runs. */
-const dueTimers = statement<Pick<RunWaitsTable, 'run_id' | 'name'>, [now: number]>(
-  `SELECT run_id, name FROM run_waits WHERE status = 'open' AND deadline IS NOT NULL AND deadline <= ?
-    ORDER BY deadline LIMIT 500`,
-)
-
 /** Ends waits whose time has come, 500 at most. Returns whether there may be more. */
 export async function endDueWaits(tx: Transaction, now: number): Promise<boolean> {
   const due = await tx.all(dueTimers, [now])
   if (due.length === 0) return false
   const runIds = [...new Set(due.map(({ run_id }) => run_id))].sort()
   await tx.statements.lockRuns(tx, runIds)
-  const { marks, values } = inList(runIds)
-  await tx.all(
-    `UPDATE run_waits SET status = CASE kind WHEN 'sleep' THEN 'completed' ELSE 'timedOut' END, completed_at = ?
-      WHERE run_id IN (${marks}) AND status = 'open' AND deadline IS NOT NULL AND deadline <= ?`,
-    [now, ...values, now],
-  )
+  await endWaits(tx, runIds, now)
   return due.length === 500
 }
 
@@ -359,16 +300,6 @@ export type AnswerResult =
   | { kind: 'answered' | 'repeated'; wait: RunWaitsTable }
   /** Another answer came before, the time was over, or the run has ended. */
   | { kind: 'otherAnswer' | 'timedOut' | 'ended' | 'noAnswer'; wait: RunWaitsTable | undefined }
-
-const endAnswered = statement<object, [number, string, Uint8Array, string, string]>(
-  `UPDATE run_waits SET status = 'completed', completed_at = ?, completed_by = ?, value = ?
-    WHERE run_id = ? AND name = ?`,
-)
-/** Before the run has reached it. */
-const insertAnswer = statement(
-  `INSERT INTO run_waits (run_id, name, id, account_id, workflow_id, kind, status, completed_at, completed_by, value)
-    VALUES (?, ?, ?, ?, ?, 'answer', 'completed', ?, ?, ?)`,
-)
 
 /**
  * Stores an answer, which the run gets exactly once, also if it has not reached the wait yet. The first answer counts.
@@ -400,17 +331,4 @@ export async function answerWait(
     await tx.all(insertAnswer, [id, name, uuid(), account_id, workflow_id, at, completedBy, encrypted])
   }
   return { kind: 'answered', wait: (await find()) as RunWaitsTable }
-}
-
-// The runs that a run has called.
-
-/** The unfinished runs that these have called, and that end with them. */
-export async function findAttachedChildren(tx: Transaction, ids: readonly string[]): Promise<string[]> {
-  const { marks, values } = inList(ids)
-  const rows = await tx.all<{ id: string }>(
-    `SELECT child_run_id AS id FROM run_waits WHERE run_id IN (${marks}) AND kind = 'run' AND is_detached = 0
-      AND child_run_id IS NOT NULL AND status IN ('open', 'cancelled')`,
-    values,
-  )
-  return rows.map(({ id }) => id)
 }

@@ -4,7 +4,14 @@ import { walk } from '../../openapi/document.ts'
 import { toPointer } from '../../openapi/json-pointer.ts'
 import { isSafePattern, patternsIn, safePatternAdvice } from '../../openapi/patterns.ts'
 import { exampleOutput, exampleVariables } from './example-values.ts'
-import { type JsonSchema, type Workflow, type WorkflowExamples, WorkflowSchemaError } from './workflow.ts'
+import {
+  type JsonSchema,
+  schemaMembers,
+  schemaOf,
+  type Workflow,
+  type WorkflowExamples,
+  WorkflowSchemaError,
+} from './workflow.ts'
 import { Workflows } from './workflows.ts'
 import { requireDescribable } from './workflows-document.ts'
 
@@ -22,8 +29,8 @@ export function checkWorkflows(workflows: readonly Workflow[]): void {
 
 /** @throws {WorkflowError} that names the workflow, the place in its schema, and the fix. */
 export function requireFastSchemas(workflow: Workflow): void {
-  for (const member of ['variables', 'output'] as const) {
-    const slow = findSlowKeyword(workflow[member])
+  for (const member of schemaMembers(workflow)) {
+    const slow = findSlowKeyword(schemaOf(workflow, member))
     if (slow === undefined) continue
     const place = `at ${slow.pointer} in the ${member} schema of workflow "${workflow.id}"`
     const message = `${slow.keyword} ${place} may take very long on some input. ${slow.fix}`

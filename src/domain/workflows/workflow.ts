@@ -1,6 +1,7 @@
 /** A workflow as plain data, and the rules for its definition. */
 
-import { nameLengthMax } from '../runs/reported-values.ts'
+import { toPointer } from '../../openapi/json-pointer.ts'
+import { messageLengthMax, nameLengthMax } from '../runs/reported-values.ts'
 import type { EvidencePolicy } from './define-workflow.ts'
 import {
   type Concurrency,
@@ -25,7 +26,7 @@ export interface Workflow {
   usesBrowser: boolean
   evidence: EvidencePolicy
   deprecated: boolean
-  /** The answers that its runs wait for, by name. Absent without any. */
+  /** The answers that its runs may wait for, by name. Absent if there are none. */
   waits?: Readonly<Record<string, DeclaredWait>>
   /** Set when it is deployed. */
   examples?: WorkflowExamples
@@ -50,18 +51,34 @@ export type JsonSchema = Record<string, unknown>
 /** A workflow is invalid or failed to load. The message is one sentence that names the file and the reason. */
 export class WorkflowError extends Error {}
 
+/** Names a schema of a workflow. */
+export type SchemaMember = 'variables' | 'output' | `waits.${string}`
+
+export function schemaMembers({ waits = {} }: Workflow): SchemaMember[] {
+  return ['variables', 'output', ...Object.keys(waits).map((name) => `waits.${name}` as const)]
+}
+
+export function schemaOf({ variables, output, waits = {} }: Workflow, member: SchemaMember): JsonSchema {
+  if (member === 'variables') return variables
+  return member === 'output' ? output : (waits[waitOf(member)]?.schema as JsonSchema)
+}
+
+function waitOf(member: `waits.${string}`): string {
+  return member.slice('waits.'.length)
+}
+
 /** A schema of a workflow is refused. */
 export class WorkflowSchemaError extends WorkflowError {
   readonly workflowId: string
-  readonly member: 'variables' | 'output'
-  readonly pointer: string
+  /** JSON Pointer to the place in the definition. */
+  readonly place: string
 
   /** @param pointer JSON Pointer to the place in the schema. */
-  constructor({ id }: Pick<Workflow, 'id'>, member: 'variables' | 'output', pointer: string, message: string) {
+  constructor({ id }: Pick<Workflow, 'id'>, member: SchemaMember, pointer: string, message: string) {
     super(message)
     this.workflowId = id
-    this.member = member
-    this.pointer = pointer
+    const isOther = member === 'variables' || member === 'output'
+    this.place = toPointer(isOther ? [member] : ['waits', waitOf(member), 'schema']) + pointer
   }
 }
 
@@ -169,6 +186,16 @@ const nestedMembers: Record<string, readonly string[]> = {
 /** Answers that a workflow may declare. */
 const waitsMax = 100
 
+/** Names are segments of paths in the API, where clients remove these two. */
+function isWaitName(name: string): boolean {
+  const isSegment = name !== '' && name !== '.' && name !== '..'
+  return isSegment && name.length <= nameLengthMax && !name.includes('\0') && name.isWellFormed()
+}
+
+function isTitle(title: unknown): title is string {
+  return typeof title === 'string' && title !== '' && title.length <= messageLengthMax
+}
+
 function parseWaits(
   waits: unknown,
   check: (isValid: boolean, rule: string) => asserts isValid,
@@ -178,15 +205,19 @@ function parseWaits(
   const entries = Object.entries(waits)
   check(entries.length <= waitsMax, `waits must have at most ${waitsMax} members`)
   const declared = entries.map(([name, wait]): [string, DeclaredWait] => {
-    const isName = name !== '' && name.length <= nameLengthMax && !name.includes('\0') && name.isWellFormed()
-    check(isName, `waits must have names of 1 to ${nameLengthMax} characters`)
-    check(isRecord(wait) && isRecord(wait.schema), `waits.${name} must be an object with a schema`)
+    check(
+      isWaitName(name),
+      `waits must have names of 1 to ${nameLengthMax} characters, and not ${JSON.stringify(name)}`,
+    )
+    const place = `waits.${name}`
+    check(isRecord(wait) && isRecord(wait.schema), `${place} must be an object with a JSON Schema as its schema`)
     const { schema, title = null, description = null, ...others } = wait
     const [unknown] = Object.keys(others)
-    check(unknown === undefined, `waits.${name}.${unknown} is no option: they are schema, title, description`)
-    check(title === null || typeof title === 'string', `waits.${name}.title must be a string`)
-    check(description === null || typeof description === 'string', `waits.${name}.description must be a string`)
-    return [name, { schema: schema as JsonSchema, title, description }]
+    const options = ['schema', 'title', 'description'].map((option) => `${place}.${option}`).join(', ')
+    check(unknown === undefined, `${place}.${unknown} is not an option of defineWorkflow: the options are ${options}`)
+    check(title === null || isTitle(title), `${place}.title must be a string of 1 to ${messageLengthMax} characters`)
+    check(description === null || typeof description === 'string', `${place}.description must be a string`)
+    return [name, { schema, title, description }]
   })
   return declared.length === 0 ? {} : { waits: Object.fromEntries(declared) }
 }

@@ -3,6 +3,7 @@ import { JsonText, stringify } from '../../contract/i-json.ts'
 import { type Representation, Representations } from '../../contract/representations.ts'
 import type { Document, MediaTypeObject, OperationObject, ResponseObject, Schema } from '../../openapi/document.ts'
 import {
+  answerComponents,
   type Components,
   outputComponents,
   SchemaError,
@@ -12,7 +13,7 @@ import {
 } from '../../openapi/schema-components.ts'
 import { executionContract } from '../../openapi/served-documents.ts'
 import { mask } from './secrets.ts'
-import { type Workflow, type WorkflowExamples, WorkflowSchemaError } from './workflow.ts'
+import { type SchemaMember, type Workflow, type WorkflowExamples, WorkflowSchemaError } from './workflow.ts'
 import type { Workflows } from './workflows.ts'
 
 const queuePath = '/v1/execution/queue-remote/'
@@ -32,7 +33,7 @@ export function workflowsDocument(workflows: Workflows, url: string): Representa
 
 /** @throws {WorkflowError} if OpenAPI cannot express a schema of the workflow. */
 export function requireDescribable(workflow: Workflow): void {
-  const describe = (member: 'variables' | 'output', components: () => Components) => {
+  const describe = (member: SchemaMember, components: () => Components) => {
     try {
       components()
     } catch (error) {
@@ -48,6 +49,8 @@ export function requireDescribable(workflow: Workflow): void {
   }
   describe('variables', () => variableComponents(workflow))
   describe('output', () => outputComponents(workflow, mask))
+  for (const name of Object.keys(workflow.waits ?? {}))
+    describe(`waits.${name}`, () => answerComponents(workflow, name))
 }
 
 function createDocument(workflows: Workflows, url: string): Document {

@@ -6,7 +6,14 @@ import addFormats from 'ajv-formats'
 import { walk } from '../../openapi/document.ts'
 import { toPointer } from '../../openapi/json-pointer.ts'
 import { extractSecrets, findMasked, isShownAt, restoreSecrets, type Secrets } from './secrets.ts'
-import { type JsonSchema, type Workflow, WorkflowSchemaError } from './workflow.ts'
+import {
+  type JsonSchema,
+  type SchemaMember,
+  schemaMembers,
+  schemaOf,
+  type Workflow,
+  WorkflowSchemaError,
+} from './workflow.ts'
 
 /** A value that does not match its schema: a JSON Pointer (RFC 6901) and the reason. */
 export interface VariableError {
@@ -115,11 +122,25 @@ export class Workflows {
     return { masked: extractSecrets({ output }, pointers).masked.output }
   }
 
-  #check(
+  /**
+   * Validates an answer that runs of the workflow may wait for, and fills its defaults in. `undefined` if the workflow
+   * declares no wait of the name.
+   *
+   * @returns the answer as the run gets it, and with its secrets masked.
+   */
+  checkAnswer(
     id: string,
-    member: 'variables' | 'output',
+    name: string,
     value: unknown,
-  ): { errors: VariableError[]; secretPointers: string[] } {
+  ): { errors: VariableError[] } | { value: unknown; masked: unknown } | undefined {
+    if (!Object.hasOwn(this.get(id)?.waits ?? {}, name)) return undefined
+    const { errors, secretPointers } = this.#check(id, `waits.${name}`, value)
+    if (errors.length > 0) return { errors }
+    const pointers = secretPointers.map((pointer) => `/value${pointer}`)
+    return { value, masked: extractSecrets({ value }, pointers).masked.value }
+  }
+
+  #check(id: string, member: SchemaMember, value: unknown): { errors: VariableError[]; secretPointers: string[] } {
     const checks = this.#checks.get(id)
     if (!checks) throw new Error(`There is no workflow "${id}".`)
     const { errors, secretPointers } = checks.check(member, value)
@@ -154,7 +175,7 @@ class SchemaCompiler {
   #secretPointers: string[] = []
 
   /** @throws {WorkflowError} if the schema is invalid. */
-  compile(workflow: Workflow, member: 'variables' | 'output'): Check {
+  compile(workflow: Workflow, member: SchemaMember): Check {
     const noteSecret = (pointer: string) => void this.#secretPointers.push(pointer)
     this.#ajv ??= {
       first: createAjv(noteSecret, { allErrors: false }),
@@ -177,8 +198,7 @@ class WorkflowChecks {
   /** `null` for workflows that no deployment has, in tests. */
   readonly deploymentId: string | null
   readonly #compiler: SchemaCompiler
-  #variables: Check | undefined
-  #output: Check | undefined
+  readonly #checks = new Map<SchemaMember, Check>()
 
   constructor(workflow: Workflow, deploymentId: string | null, compiler: SchemaCompiler) {
     this.workflow = workflow
@@ -187,19 +207,22 @@ class WorkflowChecks {
   }
 
   get isCompiled(): boolean {
-    return this.#variables !== undefined && this.#output !== undefined
+    return this.#checks.size === schemaMembers(this.workflow).length
   }
 
   /** @throws {WorkflowError} if a schema is invalid. */
   compile(): void {
-    this.#variables ??= this.#compiler.compile(this.workflow, 'variables')
-    this.#output ??= this.#compiler.compile(this.workflow, 'output')
+    for (const member of schemaMembers(this.workflow)) this.#checkOf(member)
   }
 
-  check(member: 'variables' | 'output', value: unknown): { errors: ErrorObject[]; secretPointers: string[] } {
-    if (member === 'variables') this.#variables ??= this.#compiler.compile(this.workflow, member)
-    else this.#output ??= this.#compiler.compile(this.workflow, member)
-    return this.#compiler.run((member === 'variables' ? this.#variables : this.#output) as Check, value)
+  check(member: SchemaMember, value: unknown): { errors: ErrorObject[]; secretPointers: string[] } {
+    return this.#compiler.run(this.#checkOf(member), value)
+  }
+
+  #checkOf(member: SchemaMember): Check {
+    const check = this.#checks.get(member) ?? this.#compiler.compile(this.workflow, member)
+    this.#checks.set(member, check)
+    return check
   }
 }
 
@@ -243,8 +266,8 @@ function createCheck(first: ValidateFunction, all: ValidateFunction): Check {
   }
 }
 
-function compile(ajv: Ajv2020, workflow: Workflow, member: 'variables' | 'output'): ValidateFunction {
-  const schema = workflow[member] as JsonSchema
+function compile(ajv: Ajv2020, workflow: Workflow, member: SchemaMember): ValidateFunction {
+  const schema = schemaOf(workflow, member)
   const refusal = (pointer: string, reason: string) => {
     const place = `The ${member} schema of workflow "${workflow.id}" is invalid`
     return new WorkflowSchemaError(workflow, member, pointer, `${place}: ${pointer || '/'} ${reason}.`)

@@ -159,7 +159,14 @@ const isNames: Check = (value) => Array.isArray(value) && value.length <= stepsM
 const isWait: Check = (value) => {
   const { name, kind, deadline, title, shown, workflowId, variables, options, isDetached } = Object(value)
   if (!isName(name)) return false
-  if (kind === 'run') return isText(workflowId) && isObject(variables) && isObject(options) && describeInvalidOptions(options) === undefined && isFlag(isDetached)
+  if (kind === 'run')
+    return (
+      isText(workflowId) &&
+      isObject(variables) &&
+      isObject(options) &&
+      describeInvalidOptions(options) === undefined &&
+      isFlag(isDetached)
+    )
   if (!isNumber(deadline) || !Number.isSafeInteger(deadline)) return false
   const isTitle = title === null || (isText(title) && title.length <= messageLengthMax)
   return kind === 'sleep' || (kind === 'answer' && isTitle && (shown === null || isObject(shown)))

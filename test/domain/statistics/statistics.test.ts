@@ -30,7 +30,7 @@ async function openAt(test: Test, kind: StoreKind) {
 }
 
 /** Statements have at most 32,766 values. */
-const rowsPerStatement = 1000
+const rowsPerStatement = 500
 
 type Finished = Pick<RunsTable, 'created_at' | 'finished_at'> & Partial<RunsTable>
 

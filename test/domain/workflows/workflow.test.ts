@@ -99,7 +99,7 @@ test.each<[string, object]>([
   ],
   ['retry must be an object', { retry: 3 }],
   [
-    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrency, throttle, browser, evidence, deprecated',
+    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrency, throttle, browser, evidence, waits, deprecated',
     { browsers: true },
   ],
   [

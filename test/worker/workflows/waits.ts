@@ -28,7 +28,11 @@ export default defineWorkflow({
         return [before, await step('after', () => 'later')]
       }
       case 'answer': {
-        const answer = await waitFor('approval', { title: 'Refund?', timeoutSeconds: seconds || 3600, show: { amount: 5 } })
+        const answer = await waitFor('approval', {
+          title: 'Refund?',
+          timeoutSeconds: seconds || 3600,
+          show: { amount: 5 },
+        })
         return { answer }
       }
       case 'race': {
@@ -48,7 +52,9 @@ export default defineWorkflow({
       case 'child':
         return count * 2
       case 'failingCall':
-        return call('child', 'waits', { how: 'fail' }).catch((error) => `${error.name} ${error.status} ${error.error.message}`)
+        return call('child', 'waits', { how: 'fail' }).catch(
+          (error) => `${error.name} ${error.status} ${error.error.message}`,
+        )
       case 'fail':
         throw new Error('The child fails.')
       case 'nested':

@@ -1,0 +1,129 @@
+/** The SQL statements of waits: runs reach them, are suspended, and go on. Triggers of the schema resume a run. */
+import { inList } from '../statement-values.ts'
+import { statement, type Transaction } from '../store.ts'
+import type { RunsTable, RunWaitsTable, WaitKind } from '../tables/run-tables.ts'
+
+/** A chain of runs that call each other has at most this many runs above the last. */
+export const callDepthMax = 100
+
+export const insertWait = statement(
+  `INSERT INTO run_waits (run_id, name, id, account_id, workflow_id, kind, status, reached_at, deadline, completed_at,
+      child_run_id, is_detached, title, shown)
+    VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, NULL, ?, ?, ?, ?)`,
+)
+
+/** An answer may have come before. */
+export const reachAnswered = statement<object, [number, number, string | null, string | null, string, string]>(
+  'UPDATE run_waits SET reached_at = ?, deadline = ?, title = ?, shown = ? WHERE run_id = ? AND name = ?',
+)
+
+export const setHasWaits = statement<object, [id: string]>('UPDATE runs SET has_waits = 1 WHERE id = ?')
+
+export const openKinds = statement<{ kind: WaitKind }, [runId: string]>(
+  "SELECT DISTINCT kind FROM run_waits WHERE run_id = ? AND status = 'open'",
+)
+
+export const sizeOfSteps = statement<{ last: number; count: number; bytes: number }, [runId: string]>(
+  `SELECT COALESCE(MAX(position), 0) AS last, COUNT(*) AS count, COALESCE(SUM(octet_length(value)), 0) AS bytes
+    FROM run_steps WHERE run_id = ?`,
+)
+
+export const countWaits = statement<{ count: number }, [runId: string]>(
+  'SELECT COUNT(*) AS count FROM run_waits WHERE run_id = ?',
+)
+
+export const suspend = statement<object, [waitingFor: WaitKind, at: number, attemptEnds: string, id: string]>(
+  `UPDATE runs SET status = 'waiting', reason = 'waiting', waiting_for = ?, worker_id = NULL,
+      lease_expires_at = NULL, continues = 1, losses = 0, available_at = NULL, delayed = 0,
+      executed_ms = executed_ms + CAST(? AS BIGINT) - attempt_started_at, attempt_ends = ?
+    WHERE id = ?`,
+)
+
+export const countWaiting = statement<{ count: number }, [accountId: string, limit: number]>(
+  `SELECT COUNT(*) AS count FROM (SELECT id FROM runs WHERE account_id = ? AND status = 'waiting'
+    AND status <> 'queued' AND status <> 'running' LIMIT ?) AS waiting`,
+)
+
+export const depthOf = statement<{ depth: number }, [id: string]>(
+  `WITH RECURSIVE caller (id, depth) AS (SELECT parent_run_id, 0 FROM runs WHERE id = ?
+      UNION ALL SELECT runs.parent_run_id, depth + 1 FROM caller JOIN runs ON runs.id = caller.id
+        WHERE depth < ${callDepthMax})
+    SELECT MAX(depth) AS depth FROM caller`,
+)
+
+/** What has ended while the worker saved the browser's state. */
+export const endedSince = statement<{ kind: WaitKind }, [runId: string, startedAt: number]>(
+  `SELECT kind FROM run_waits WHERE run_id = ? AND status <> 'open' AND delivered = 0 AND reached_at IS NOT NULL
+    AND completed_at >= ? LIMIT 1`,
+)
+
+export const resume = statement<object, [at: number, id: string]>(
+  "UPDATE runs SET status = 'queued', waiting_for = '', available_at = ? WHERE id = ?",
+)
+
+export const endedWaits = statement<RunWaitsTable, [runId: string]>(
+  `SELECT * FROM run_waits WHERE run_id = ? AND status <> 'open' AND delivered = 0 ORDER BY completed_at, id`,
+)
+
+export const setDelivered = statement<object, [runId: string, name: string]>(
+  'UPDATE run_waits SET delivered = 1 WHERE run_id = ? AND name = ?',
+)
+
+export const findEndedRun = statement<EndedRun, [id: string]>('SELECT status, output, error FROM runs WHERE id = ?')
+
+/** A portion of the timers that are due, by their runs, in the order in which all transactions lock runs. */
+export const dueTimers = statement<Pick<RunWaitsTable, 'run_id' | 'name'>, [now: number]>(
+  `SELECT run_id, name FROM run_waits WHERE status = 'open' AND deadline IS NOT NULL AND deadline <= ?
+    ORDER BY deadline LIMIT 500`,
+)
+
+export const endAnswered = statement<object, [number, string, Uint8Array, string, string]>(
+  `UPDATE run_waits SET status = 'completed', completed_at = ?, completed_by = ?, value = ?
+    WHERE run_id = ? AND name = ?`,
+)
+
+/** Before the run has reached it. */
+export const insertAnswer = statement(
+  `INSERT INTO run_waits (run_id, name, id, account_id, workflow_id, kind, status, completed_at, completed_by, value)
+    VALUES (?, ?, ?, ?, ?, 'answer', 'completed', ?, ?, ?)`,
+)
+
+type EndedRun = Pick<RunsTable, 'status' | 'output' | 'error'>
+
+export async function findWaits(
+  tx: Transaction,
+  runId: string,
+  names: readonly string[],
+): Promise<Map<string, RunWaitsTable>> {
+  const found = new Map<string, RunWaitsTable>()
+  for (let start = 0; start < names.length; start += 500) {
+    const { marks, values } = inList(names.slice(start, start + 500))
+    const rows = await tx.all<RunWaitsTable>(`SELECT * FROM run_waits WHERE run_id = ? AND name IN (${marks})`, [
+      runId,
+      ...values,
+    ])
+    for (const row of rows) found.set(row.name, row)
+  }
+  return found
+}
+
+/** Ends the waits of these runs whose time has come. */
+export async function endWaits(tx: Transaction, runIds: readonly string[], now: number): Promise<void> {
+  const { marks, values } = inList(runIds)
+  await tx.all(
+    `UPDATE run_waits SET status = CASE kind WHEN 'sleep' THEN 'completed' ELSE 'timedOut' END, completed_at = ?
+      WHERE run_id IN (${marks}) AND status = 'open' AND deadline IS NOT NULL AND deadline <= ?`,
+    [now, ...values, now],
+  )
+}
+
+/** The unfinished runs that these have called, and that end with them. */
+export async function findAttachedChildren(tx: Transaction, ids: readonly string[]): Promise<string[]> {
+  const { marks, values } = inList(ids)
+  const rows = await tx.all<{ id: string }>(
+    `SELECT child_run_id AS id FROM run_waits WHERE run_id IN (${marks}) AND kind = 'run' AND is_detached = 0
+      AND child_run_id IS NOT NULL AND status IN ('open', 'cancelled')`,
+    values,
+  )
+  return rows.map(({ id }) => id)
+}
