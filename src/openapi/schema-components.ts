@@ -213,9 +213,11 @@ function nameWithin(name: string, path: Path): string {
   const isDefinition = path.length === 2 && ['$defs', 'definitions'].includes(String(path[0]))
   const words = (isDefinition ? path.slice(1) : path).flatMap((part) => String(part).match(/[A-Za-z0-9]+/g) ?? [])
   const own = [name, ...words].join('_')
-  const isAmbiguous = /variables|output|run/.test(plain(words.join('')))
-  return isAmbiguous ? `${own}_${hash('sha256', own, 'hex').slice(0, 8)}` : own
+  return ambiguous.test(plain(words.join(''))) ? `${own}_${hash('sha256', own, 'hex').slice(0, 8)}` : own
 }
+
+/** Words between the parts of a component's name. */
+const ambiguous = /variables|output|run/
 
 /** What remains of a name in generators that write names in their own case. */
 function plain(name: string): string {
@@ -242,16 +244,15 @@ const plainId = /^[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*$/
  * v1, get a part of their hash.
  */
 export function workflowNames(id: string): { operationId: string; component: string } {
-  const isTaken = /^(remote\b|scheduled$)/.test(id)
-  const component = componentName(id, isTaken ? /^$/ : plainId)
+  const component = componentName(id, plainId.test(id) && !/^(remote\b|scheduled$)/.test(id))
   return { operationId: `queue${component}`, component }
 }
 
-/** Two names become one only if both match `plain`, which makes them equal. */
-function componentName(text: string, plain: RegExp): string {
+/** @param isUnique whether the words of the text suffice. */
+function componentName(text: string, isUnique: boolean): string {
   const words = text.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
   const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
-  return plain.test(text) ? name : `${name}_${hash('sha256', text, 'hex').slice(0, 8)}`
+  return isUnique ? name : `${name}_${hash('sha256', text, 'hex').slice(0, 8)}`
 }
 
 export type Components = Map<string, Schema>
@@ -263,16 +264,13 @@ export function variableComponents({ id, variables }: DescribedWorkflow): Compon
 
 /** The components of an answer that a run of the workflow waits for; the first describes all of it. @throws {SchemaError} */
 export function answerComponents({ id, waits = {} }: DescribedWorkflow, name: string): Components {
-  const { component } = workflowNames(id)
-  return toComponents(
-    waits[name]?.schema ?? {},
-    `${component}_Answer_${componentName(name, waitName)}`,
-    requireNoDefaults,
-  )
+  const lettersOf = (text: string) => text.replaceAll(/[^A-Za-z0-9]/g, '').toLowerCase()
+  const letters = lettersOf(name)
+  const isTaken = Object.keys(waits).some((other) => other !== name && lettersOf(other) === letters)
+  const isUnique = /^[a-z]/.test(letters) && !isTaken && !ambiguous.test(letters)
+  const component = `${workflowNames(id).component}_RunAnswer_${componentName(name, isUnique)}`
+  return toComponents(waits[name]?.schema ?? {}, component, requireNoDefaults)
 }
-
-/** Names of waits that stand for themselves in a component's name. */
-const waitName = /^[a-z][A-Za-z0-9]*$/
 
 /**
  * The components of the output of a run that has succeeded; the first describes all of it.

@@ -13,7 +13,7 @@ import { mask } from '../workflows/secrets.ts'
 import type { JsonSchema, Workflow } from '../workflows/workflow.ts'
 import { Workflows } from '../workflows/workflows.ts'
 
-type Described = Pick<Workflow, 'id' | 'version' | 'variables' | 'output'>
+type Described = Pick<Workflow, 'id' | 'version' | 'variables' | 'output' | 'waits'>
 
 /** A workflow whose new version, or removal, breaks its callers. */
 export interface BreakingVersion {
@@ -26,16 +26,22 @@ export interface BreakingVersion {
   callers: { name: string; calls: number }[]
 }
 
-/** All changes of the schemas, breaking ones and others. */
+/** All changes of the schemas, breaking ones and others. A new wait is none: its answer is no caller's duty. */
 export function compareWorkflows(before: Described, after: Described): Sentence[] {
   const changes: Change[] = []
-  for (const [member, direction] of [
-    ['variables', 'request'],
-    ['output', 'response'],
+  const waits = Object.entries(before.waits ?? {})
+  for (const [member, direction, oldSchema, newSchema] of [
+    ['variables', 'request', before.variables, after.variables],
+    ['output', 'response', before.output, after.output],
+    ...waits.map(([name, { schema }]) => [`waits.${name}`, 'request', schema, after.waits?.[name]?.schema] as const),
   ] as const) {
-    const [was, is] = [prepare(before[member]), prepare(after[member])]
+    const [was, is] = [prepare(oldSchema), prepare(newSchema)]
     const location = { subject: `\`${member}\``, pointer: '', operation: '', status: '' }
     const place = new Place(was as unknown as Document, is as unknown as Document, changes, location)
+    if (newSchema === undefined) {
+      place.note('breaking', 'was removed', 'New runs refuse the answer, while those of earlier versions accept it.')
+      continue
+    }
     try {
       compareSchemas(place, direction, withoutDefinitions(was), withoutDefinitions(is))
     } catch {

@@ -88,3 +88,23 @@ test('the major version is the first number of a version', () => {
   expect(raisesMajor('draft', 'final')).toBe(false)
   expect([nextMajor('1.9.3'), nextMajor('v4'), nextMajor('draft')]).toEqual(['2.0.0', '5.0.0', '1.0.0'])
 })
+
+test('an answer that a wait no longer accepts, and a wait that was removed, break callers', () => {
+  const wait = (schema: object) => ({ schema: schema as JsonSchema, title: null, description: null })
+  const withWaits = (waits: Record<string, object>) => ({
+    ...described(other, other),
+    waits: Object.fromEntries(Object.entries(waits).map(([name, schema]) => [name, wait(schema)])),
+  })
+  const breaks = (before: Record<string, object>, after: Record<string, object>) =>
+    compareWorkflows(withWaits(before), withWaits(after))
+      .filter(({ kind }) => kind === 'breaking')
+      .map(({ text, reason }) => `${text} ${reason}`)
+  expect(breaks({}, { approval: text })).toEqual([])
+  expect(breaks({ approval: closed({ a: text }) }, { approval: closed(two) })).toEqual([])
+  expect(breaks({ approval: closed(two) }, { approval: { ...closed(two), required: ['a'] } })).toEqual([
+    '`waits.approval` now requires `a`. Requests that were accepted are now rejected.',
+  ])
+  expect(breaks({ approval: text }, {})).toEqual([
+    '`waits.approval` was removed. New runs refuse the answer, while those of earlier versions accept it.',
+  ])
+})

@@ -97,6 +97,24 @@ test.each<[string, object]>([
     'concurrency.max is not an option of defineWorkflow: the options are concurrency.limit, concurrency.per',
     { concurrency: { limit: 1, max: 2 } },
   ],
+  ['waits must be an object of waits by their names', { waits: ['approval'] }],
+  [
+    'waits must have at most 100 members',
+    { waits: Object.fromEntries(Array.from({ length: 101 }, (_, index) => [`w${index}`, { schema: {} }])) },
+  ],
+  ['waits must have names of 1 to 200 characters, and not ""', { waits: { '': { schema: {} } } }],
+  ['waits must have names of 1 to 200 characters, and not ".."', { waits: { '..': { schema: {} } } }],
+  [
+    `waits must have names of 1 to 200 characters, and not "${'x'.repeat(201)}"`,
+    { waits: { ['x'.repeat(201)]: { schema: {} } } },
+  ],
+  ['waits.approval must be an object with a JSON Schema as its schema', { waits: { approval: { type: 'object' } } }],
+  [
+    'waits.approval.timeout is not an option of defineWorkflow: the options are waits.approval.schema, waits.approval.title, waits.approval.description',
+    { waits: { approval: { schema: {}, timeout: 5 } } },
+  ],
+  ['waits.approval.title must be a string of 1 to 8192 characters', { waits: { approval: { schema: {}, title: '' } } }],
+  ['waits.approval.description must be a string', { waits: { approval: { schema: {}, description: 5 } } }],
   ['retry must be an object', { retry: 3 }],
   [
     'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrency, throttle, browser, evidence, waits, deprecated',
@@ -124,6 +142,31 @@ test.each([undefined, null, 'text', [], () => definition])(
     )
   },
 )
+
+test('the waits of a definition are kept with their schemas', () => {
+  const waits = { approval: { schema: { type: 'boolean' }, title: 'Approve?' }, 'two words/ä': { schema: {} } }
+  expect(parseWorkflow('example.ts', { ...definition, waits }).waits).toEqual({
+    approval: { schema: { type: 'boolean' }, title: 'Approve?', description: null },
+    'two words/ä': { schema: {}, title: null, description: null },
+  })
+  expect(parseWorkflow('example.ts', { ...definition, waits: {} })).not.toHaveProperty('waits')
+})
+
+test('the schema of an answer that can take very long to validate is refused, with its place in the definition', () => {
+  const waits = { 'a/b': { schema: { type: 'object', properties: { name: { type: 'string', pattern: '(a+)+$' } } } } }
+  let refusal: unknown
+  try {
+    requireFastSchemas(parseWorkflow('example.ts', { ...definition, waits }))
+  } catch (error) {
+    refusal = error
+  }
+  expect(refusal).toBeInstanceOf(WorkflowSchemaError)
+  expect(refusal).toMatchObject({
+    workflowId: 'example',
+    place: '/waits/a~1b/schema/properties/name/pattern',
+    message: expect.stringContaining('at /properties/name/pattern in the waits.a/b schema of workflow "example"'),
+  })
+})
 
 const schemaOf = (schema: object) => ({ type: 'object', properties: { name: schema } })
 const where = 'in the variables schema of workflow "example" may take very long on some input.'

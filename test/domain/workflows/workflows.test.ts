@@ -263,7 +263,32 @@ test('an output is validated, and its secrets are masked', () => {
   for (const value of [null, 0, '', [], false]) expect(workflows.checkOutput('any', value)).toEqual({ masked: value })
 })
 
+test('an answer is validated by the schema of its wait, gets its defaults, and its secrets are masked', () => {
+  const approval = object({ approved: { type: 'boolean' }, note: { type: 'string', default: '' }, pin: secret })
+  const waits = {
+    approval: { schema: { ...approval, required: ['approved'] }, title: null, description: null },
+    code: { schema: secret, title: null, description: null },
+  }
+  const workflows = new Workflows([workflow({ waits })])
+  const check = (name: string, value: unknown) => workflows.checkAnswer('anything', name, value)
+  expect(check('approval', { approved: true })).toEqual({
+    value: { approved: true, note: '' },
+    masked: { approved: true, note: '' },
+  })
+  expect(check('approval', { approved: false, note: 'n', pin: '1234' })).toEqual({
+    value: { approved: false, note: 'n', pin: '1234' },
+    masked: { approved: false, note: 'n', pin: mask },
+  })
+  expect(check('code', '1234')).toEqual({ value: '1234', masked: mask })
+  expect(check('approval', { approved: 'yes' })).toEqual({
+    errors: [{ pointer: '/approved', detail: 'must be boolean' }],
+  })
+  expect(check('approval', {})).toEqual({ errors: [{ pointer: '/approved', detail: 'is required' }] })
+  for (const name of ['other', 'constructor']) expect(check(name, {})).toBeUndefined()
+})
+
 test.each<[string, Parameters<typeof workflow>[0]]>([
+  ['waits.approval', { waits: { approval: { schema: { type: 'bolean' }, title: null, description: null } } }],
   ['variables', { variables: { type: 'object', properties: { a: { type: 'strnig' } } } }],
   ['variables', { variables: { type: 'object', properties: { a: { $ref: '#/$defs/missing' } } } }],
   ['output', { output: { minimum: 'five' } }],
