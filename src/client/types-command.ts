@@ -137,11 +137,13 @@ async function load(path: string): Promise<{ id: string; variables: Schema; outp
   throw new UsageError(`${path} is not a workflow: its default export must be the result of defineWorkflow.`)
 }
 
-/** Where the service's package is not installed, its `defineWorkflow` is one that returns its argument. */
+/** Where the service's package is not installed, its place is taken by the exports that loading a workflow needs. */
 async function resolveWorkflowPackage(): Promise<void> {
   const { registerHooks } = await import('node:module')
   if (registerHooks === undefined) throw new UsageError('--workflows needs Node 22.18 or later, which runs TypeScript.')
-  const url = 'data:text/javascript,export const defineWorkflow = (definition) => definition'
+  const source =
+    'export const defineWorkflow = (definition) => definition; export class CalledRunFailed extends Error {}'
+  const url = `data:text/javascript,${source}`
   registerHooks({
     resolve(specifier, context, next) {
       try {

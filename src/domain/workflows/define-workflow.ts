@@ -36,25 +36,26 @@ export interface ThrottlePolicy {
 
 /** An answer that a run may wait for. */
 export interface WaitDeclaration {
-  /** JSON Schema (2020-12) of the answer. */
+  /** JSON Schema (2020-12) of the answer. Values that it marks as `writeOnly` are masked in responses. */
   schema: TSchema
-  /** For the person who answers, unless the run gives another one. */
+  /** What to decide, for the person who answers: at most 8,192 characters. A run may give another title. */
   title?: string
+  /** Markdown, for the person who answers and for callers. */
   description?: string
 }
 
-/** By name: 1 to 200 characters. At most 100. */
+/** At most 100, by their names of 1 to 200 characters. */
 export type WaitDeclarations = Readonly<Record<string, WaitDeclaration>>
 
-/** How long a sleep takes: the sum of the members, at most 366 days. Or when it ends. */
+/** How long a sleep takes, as the sum of the members, or when it ends: at most 366 days from now. */
 export type SleepTime = { seconds?: number; minutes?: number; hours?: number; days?: number } | { until: Date }
 
 export interface WaitForOptions {
-  /** For the person who answers. The declared title by default. */
+  /** What to decide, for the person who answers: at most 8,192 characters. The declared title by default. */
   title?: string
-  /** How long to wait, at most 366 days. 7 days by default. */
+  /** How long to wait: at most 366 days. 7 days by default. */
   timeoutSeconds?: number
-  /** Values to show to the person who answers. */
+  /** Values to show to the person who answers: at most 1 MiB as JSON. Secrets among them are masked. */
   show?: Record<string, unknown>
 }
 
@@ -73,11 +74,31 @@ export interface CallOptions {
   browserContextId?: string
 }
 
+/**
+ * The workflows whose variables and output `call` knows, by id. Extend it with the types that
+ * `npx execution-service-client types` writes:
+ *
+ * ```ts
+ * declare module 'execution-service/workflow' {
+ *   interface CalledWorkflows extends Workflows {}
+ * }
+ * ```
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: a type alias could not be extended.
+export interface CalledWorkflows {}
+
+type Called<Id> = Id extends keyof CalledWorkflows ? CalledWorkflows[Id] : unknown
+type OutputOf<Id, Other> = Called<Id> extends { output: infer Output } ? Output : Other
+type VariablesOf<Id> =
+  Called<Id> extends { variables: infer Variables }
+    ? [variables: Variables, options?: CallOptions]
+    : [variables?: object, options?: CallOptions]
+
 /** A run that was called has not succeeded. */
 export class CalledRunFailed extends Error {
   override name = 'CalledRunFailed'
   readonly runId: string
-  /** `failed`, `timedOut`, `cancelled`, `expired`, or `deleted`. */
+  /** `failed`, `timedOut`, `cancelled`, `expired`; or `deleted` if the run no longer exists. */
   readonly status: string
   /** The error of the run; `null` if it has none. */
   readonly error: { name: string; message: string } | null
@@ -105,28 +126,41 @@ export interface RunContext<Variables, Waits extends WaitDeclarations = WaitDecl
    */
   step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value>
   /**
-   * Waits until the time has passed. A run that waits for more than a few seconds leaves its process and its worker's
-   * slot, and goes on by executing its function again: steps and waits return at once what they have returned before, and
-   * other code executes again. The end is decided when the run first reaches the sleep. Names are shared with steps.
+   * Resolves when the time has passed. A run that waits for more than a few seconds leaves its process and its worker's
+   * slot, and goes on by executing `run` again: steps and waits return at once what they have returned before, and other
+   * code executes again. So `await` every step and wait, and give it the same name each time; steps and waits share their
+   * names. The end is stored when the run first reaches the sleep. Time spent waiting does not count for
+   * `timeLimitSeconds`, and going on is no further attempt.
+   *
+   * @throws {RangeError} if the time is negative or longer than 366 days.
    */
   sleep(name: string, time: SleepTime): Promise<void>
   /**
-   * Waits for an answer, which a caller or a person gives: the first counts, also if it came before the run got here.
-   * Leaves the process as `sleep` does.
+   * Resolves with the answer of a caller or a person. The first answer counts, also if it came before the run got here.
+   * Leaves the process as `sleep` does. `ok` is false if no answer came in time.
    *
    * @param name of a wait that the definition declares.
+   * @throws {TypeError} if the definition does not declare it. {RangeError} for a time-out longer than 366 days. {Error}
+   * of the name `TooManyWaitingRuns` if the account has reached its limit of waiting runs.
    */
   waitFor<Name extends keyof Waits & string>(
     name: Name,
     options?: WaitForOptions,
   ): Promise<Answer<Static<Waits[Name]['schema']>>>
   /**
-   * Queues a run of a workflow of the same account, and waits for its end. Leaves the process as `sleep` does. Calls may be
-   * awaited together with `Promise.all`. A run has at most 10,000 steps and waits, and calls go at most 100 levels deep.
+   * Queues a run of a workflow, once however often the caller's code executes, and resolves with its output. Leaves the
+   * process as `sleep` does. Calls may be awaited together with `Promise.all`. A run has at most 10,000 steps and waits,
+   * and calls go at most 100 levels deep. When the caller is cancelled, the called run is, too, unless it is `detached`.
    *
+   * @param workflowId of a workflow that the caller's account sees. Its current version executes the run.
+   * @param variables as a request has them, checked by the schema of that workflow.
    * @throws {CalledRunFailed} if the run does not succeed. {Error} of the name `CallRefused` if it cannot be queued.
    */
-  call<Output = unknown>(name: string, workflowId: string, variables?: object, options?: CallOptions): Promise<Output>
+  call<Output = unknown, const Id extends string = string>(
+    name: string,
+    workflowId: Id,
+    ...rest: VariablesOf<Id>
+  ): Promise<OutputOf<Id, Output>>
   /** Writes a line to the run's log, which the caller can follow live. `console` writes there too. */
   log(message: string, level?: 'info' | 'warn' | 'error'): void
   /** Reports the progress of the run to the caller, in percent. */

@@ -120,8 +120,8 @@ export class RunningAttempt {
       artifact: (name, content, options) => this.#artifact(name, content, options?.mediaType),
       sleep: (name, time) => this.#sleep(name, time),
       waitFor: (name, options) => this.#waitFor(name, options),
-      call: async <Output>(name: string, workflowId: string, variables?: object, options?: CallOptions) =>
-        (await this.#call(name, workflowId, variables, options)) as Output,
+      call: ((name: string, workflowId: string, variables?: object, options?: CallOptions) =>
+        this.#call(name, workflowId, variables, options)) as RunContext<object>['call'],
     }
     const { browser } = this
     if (!browser) return { ...context, browser: noBrowser, takeOver: noBrowser }
