@@ -128,7 +128,7 @@ async function service(document: Document, more: object): Promise<RequestListene
     realm: apiKeyRealm,
     problemTypes: domainProblemTypes,
     document,
-    handlers: { ...executionApi({ ...domain, executionUrl: () => '' }), ...more },
+    handlers: { ...executionApi({ ...domain, executionUrl: () => '', linksUrl: () => '' }), ...more },
     authenticate: (value) => apiKeys.authenticate(value),
     isUnavailable: (error) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '22452491d7016ef5'
+export const documentHash = 'd3ad8e7f114ec811'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -142,6 +142,42 @@ export interface ExecutionV1Operations {
    * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · responses: 200, 206, 400, 401, 403, 404, 406, 416, 429, 500, 503
    */
   getRunArtifact: Operation<operations, 'getRunArtifact', 'blob'>
+  /**
+   * List waits.
+   *
+   * Lists what the account's runs wait for, oldest first, in pages. With `kind=answer&status=open` it is an inbox of what
+   * people and systems have to answer.
+   *
+   * `GET /v1/execution/waits` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listWaits: Operation<operations, 'listWaits'>
+  /**
+   * List the waits of a run.
+   *
+   * Lists what the run waits for and has waited for, oldest first, in pages.
+   *
+   * `GET /v1/execution/runs/{runId}/waits` · scopes: runs:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  listRunWaits: Operation<operations, 'listRunWaits'>
+  /**
+   * Answer a wait.
+   *
+   * Stores the answer to a wait that the run's workflow declares, and lets the run go on. The first answer counts: the
+   * same answer again gets 200, another one 409. An answer may come before the run has reached its wait.
+   *
+   * `PUT /v1/execution/runs/{runId}/waits/{name}` · scopes: waits:write · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  completeWait: Operation<operations, 'completeWait'>
+  /**
+   * Create a link to answer a wait.
+   *
+   * Creates an address at which a person without an account answers the wait, once. The page shows the title, what the
+   * workflow shows, and a form made from the answer's schema. Opening the page changes nothing. The address is a secret:
+   * whoever has it may answer.
+   *
+   * `POST /v1/execution/runs/{runId}/waits/{name}/links` · scopes: waits:write · responses: 201, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  createWaitLink: Operation<operations, 'createWaitLink'>
   /**
    * Create a token that reads one run.
    *
@@ -361,6 +397,10 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     streamRunEvents: { method: 'GET', path: '/v1/execution/runs/{runId}/events', retry: 'always', parseAs: 'stream' },
     rerunRun: { method: 'POST', path: '/v1/execution/runs/{runId}/rerun', retry: 'withIdempotencyKey' },
     getRunArtifact: { method: 'GET', path: '/v1/execution/runs/{runId}/artifacts/{artifactName}', retry: 'always', parseAs: 'blob' },
+    listWaits: { method: 'GET', path: '/v1/execution/waits', retry: 'always' },
+    listRunWaits: { method: 'GET', path: '/v1/execution/runs/{runId}/waits', retry: 'always' },
+    completeWait: { method: 'PUT', path: '/v1/execution/runs/{runId}/waits/{name}', retry: 'always' },
+    createWaitLink: { method: 'POST', path: '/v1/execution/runs/{runId}/waits/{name}/links', retry: 'ifRefused' },
     createRunToken: { method: 'POST', path: '/v1/execution/run-tokens', retry: 'ifRefused' },
     listWorkflows: { method: 'GET', path: '/v1/execution/workflows', retry: 'always' },
     getWorkflow: { method: 'GET', path: '/v1/execution/workflows/{workflowId}', retry: 'always' },

@@ -140,6 +140,42 @@ export interface ExecutionV1Handlers<Principal> {
    */
   getRunArtifact: Handler<operations['getRunArtifact'], never, Principal>
   /**
+   * List waits.
+   *
+   * Lists what the account's runs wait for, oldest first, in pages. With `kind=answer&status=open` it is an inbox of what
+   * people and systems have to answer.
+   *
+   * `GET /v1/execution/waits` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listWaits: Handler<operations['listWaits'], 'limit', Principal>
+  /**
+   * List the waits of a run.
+   *
+   * Lists what the run waits for and has waited for, oldest first, in pages.
+   *
+   * `GET /v1/execution/runs/{runId}/waits` · scopes: runs:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  listRunWaits: Handler<operations['listRunWaits'], 'limit', Principal>
+  /**
+   * Answer a wait.
+   *
+   * Stores the answer to a wait that the run's workflow declares, and lets the run go on. The first answer counts: the
+   * same answer again gets 200, another one 409. An answer may come before the run has reached its wait.
+   *
+   * `PUT /v1/execution/runs/{runId}/waits/{name}` · scopes: waits:write · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  completeWait: Handler<operations['completeWait'], never, Principal>
+  /**
+   * Create a link to answer a wait.
+   *
+   * Creates an address at which a person without an account answers the wait, once. The page shows the title, what the
+   * workflow shows, and a form made from the answer's schema. Opening the page changes nothing. The address is a secret:
+   * whoever has it may answer.
+   *
+   * `POST /v1/execution/runs/{runId}/waits/{name}/links` · scopes: waits:write · responses: 201, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  createWaitLink: Handler<operations['createWaitLink'], never, Principal>
+  /**
    * Create a token that reads one run.
    *
    * Creates a token with which a web page, for example, can read and follow one run: getRun, streamRunEvents and

@@ -290,6 +290,103 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/waits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List waits
+         * @description Lists what the account's runs wait for, oldest first, in pages. With `kind=answer&status=open` it is an inbox of what
+         *     people and systems have to answer.
+         */
+        get: operations["listWaits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/runs/{runId}/waits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * List the waits of a run
+         * @description Lists what the run waits for and has waited for, oldest first, in pages.
+         */
+        get: operations["listRunWaits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/runs/{runId}/waits/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /** @description The name of the wait in its workflow. */
+                name: components["parameters"]["WaitNameParameter"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Answer a wait
+         * @description Stores the answer to a wait that the run's workflow declares, and lets the run go on. The first answer counts: the
+         *     same answer again gets 200, another one 409. An answer may come before the run has reached its wait.
+         */
+        put: operations["completeWait"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/runs/{runId}/waits/{name}/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /** @description The name of the wait in its workflow. */
+                name: components["parameters"]["WaitNameParameter"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a link to answer a wait
+         * @description Creates an address at which a person without an account answers the wait, once. The page shows the title, what the
+         *     workflow shows, and a form made from the answer's schema. Opening the page changes nothing. The address is a secret:
+         *     whoever has it may answer.
+         */
+        post: operations["createWaitLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/run-tokens": {
         parameters: {
             query?: never;
@@ -896,6 +993,90 @@ export interface components {
         ArtifactContent: string;
         /** @description The file's content, which may be any JSON value. */
         ArtifactJson: unknown;
+        /**
+         * @description A name that the workflow's author chose.
+         * @example approval
+         */
+        WaitName: string;
+        /**
+         * @description What the run waits for: a time (`sleep`), an answer (`answer`), or a run that it has called (`run`).
+         * @enum {string}
+         */
+        WaitKind: "sleep" | "answer" | "run";
+        /**
+         * @description `completed`: the time has passed, the answer is there, or the called run has ended. `timedOut`: no answer came in time.
+         *     `cancelled`: the run ended before.
+         * @enum {string}
+         */
+        WaitStatus: "open" | "completed" | "timedOut" | "cancelled";
+        /** @description An answer to a wait. */
+        WaitAnswer: {
+            /** @description The answer, which must fit the schema that the workflow declares for it. */
+            value: unknown;
+        };
+        /** @description A link to create. */
+        NewWaitLink: {
+            /**
+             * @description For how long the link can be used.
+             * @default 604800
+             */
+            expiresInSeconds: number;
+        };
+        /** @description An address at which a person answers a wait, once. */
+        WaitLink: {
+            /** @description The address. It is returned only here. */
+            url: string;
+            expiresAt: components["schemas"]["Timestamp"];
+        };
+        /** @description Who answered. One of the members is not `null`. */
+        WaitCompletedBy: {
+            /** @description The API key. */
+            apiKeyId: components["schemas"]["Uuid"] | null;
+            /** @description The user of the dashboard. */
+            userId: components["schemas"]["Uuid"] | null;
+            /** @description The link. */
+            linkId: components["schemas"]["Uuid"] | null;
+        };
+        /** @description What a run waits for, or has waited for. */
+        Wait: {
+            /** @description Identifies the wait. */
+            id: components["schemas"]["Uuid"];
+            /** @description The run that waits. */
+            runId: components["schemas"]["Uuid"];
+            workflowId: components["schemas"]["WorkflowId"];
+            name: components["schemas"]["WaitName"];
+            kind: components["schemas"]["WaitKind"];
+            status: components["schemas"]["WaitStatus"];
+            /** @description What the person who answers is asked; `null` without a title. */
+            title: string | null;
+            /** @description More about it, as the workflow declares it. */
+            description: string | null;
+            /** @description The JSON Schema of the answer; `null` for other kinds. */
+            schema: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Values that the workflow shows to the person who answers, with secrets masked. */
+            shown: {
+                [key: string]: unknown;
+            } | null;
+            /** @description When the run reached the wait; `null` if the answer has come before. */
+            createdAt: components["schemas"]["Timestamp"] | null;
+            /** @description When the sleep or the time for an answer ends; `null` for a called run. */
+            deadline: components["schemas"]["Timestamp"] | null;
+            /** @description When it ended; `null` while it is open. */
+            completedAt: components["schemas"]["Timestamp"] | null;
+            /** @description Who answered; `null` for other kinds and without an answer. */
+            completedBy: components["schemas"]["WaitCompletedBy"] | null;
+            /** @description The answer; `null` without one. */
+            value: unknown;
+            /** @description The run that was called; `null` for other kinds. */
+            calledRunId: components["schemas"]["Uuid"] | null;
+        };
+        /** @description A page of waits. */
+        WaitPage: {
+            data: components["schemas"]["Wait"][];
+            nextCursor: components["schemas"]["NextCursor"];
+        };
         /** @description Why the run is in its status, if the status alone does not say so. */
         RunReason: components["schemas"]["RunReasonCode"] | null;
         /**
@@ -953,6 +1134,8 @@ export interface components {
             scheduledFor: components["schemas"]["Timestamp"] | null;
             /** @description The run that this one repeats; it may have been deleted since. `null` for other runs. */
             rerunOf: components["schemas"]["Uuid"] | null;
+            /** @description The run that called this one; it may have been deleted. `null` if no run did. */
+            parentRunId: components["schemas"]["Uuid"] | null;
             /**
              * @description The API key that queued the run; it may have been deleted since. `null` for a run that was queued in the
              *     dashboard or by a schedule.
@@ -1735,6 +1918,40 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The wait has another answer, its time is over, or its run has ended. Nothing was stored. */
+        WaitConflict: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The service cannot queue a run of the schedule, because the workflow is not deployed, its current deployment refuses the variables or options, or the browser context does not exist. Nothing was queued. */
         ScheduleDoesNotFit: {
             headers: {
@@ -2272,6 +2489,8 @@ export interface components {
         WorkflowIdParameter: components["schemas"]["WorkflowId"];
         /** @description Identifies the run. */
         RunId: components["schemas"]["Uuid"];
+        /** @description The name of the wait in its workflow. */
+        WaitNameParameter: components["schemas"]["WaitName"];
         /**
          * @description Makes the call safe to repeat: for 24 hours, a call of the same account with the same key, workflow, parameters
          *     and body returns the first run, with `Idempotent-Replayed`. With another request, the key is refused (409).
@@ -3982,6 +4201,270 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWaits: {
+        parameters: {
+            query?: {
+                /** @description Only waits of runs of this workflow. */
+                workflowId?: components["schemas"]["WorkflowId"];
+                /** @description Only waits of this name. */
+                name?: components["schemas"]["WaitName"];
+                /** @description Only waits of this kind. */
+                kind?: components["schemas"]["WaitKind"];
+                /** @description Only waits in this status. */
+                status?: components["schemas"]["WaitStatus"];
+                /** @description Only waits of runs with this tag. */
+                tag?: components["schemas"]["RunTag"];
+                /**
+                 * @description Maximum number of items on a page. A page of large items may have fewer.
+                 * @example 20
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
+                cursor?: components["parameters"]["CursorParameter"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of waits. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaitPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listRunWaits: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of items on a page. A page of large items may have fewer.
+                 * @example 20
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
+                cursor?: components["parameters"]["CursorParameter"];
+            };
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of waits. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaitPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    completeWait: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /** @description The name of the wait in its workflow. */
+                name: components["parameters"]["WaitNameParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WaitAnswer"];
+            };
+        };
+        responses: {
+            /** @description The answer is stored durably; the run goes on with it. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Wait"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["WaitConflict"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createWaitLink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /** @description The name of the wait in its workflow. */
+                name: components["parameters"]["WaitNameParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWaitLink"];
+            };
+        };
+        responses: {
+            /** @description The link. */
+            201: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaitLink"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["WaitConflict"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

@@ -16,6 +16,7 @@ import type { WorkflowRegistry } from './deployments/deployments.ts'
 import { RunArtifacts } from './run-api/artifacts.ts'
 import { RunFeed } from './run-api/run-feed.ts'
 import { Runs } from './run-api/runs.ts'
+import { Waits } from './run-api/waits.ts'
 import { Scheduler } from './schedules/scheduler.ts'
 import { Schedules } from './schedules/schedules.ts'
 import { RunStatistics } from './statistics/run-statistics.ts'
@@ -59,6 +60,7 @@ export function createDomain<Registry extends WorkflowRegistry>(options: DomainO
     apiKeys,
     runTokens: new RunTokens(encryption, apiKeys, now),
     runs,
+    waits: new Waits({ store, encryption, cursors, workflows }, now),
     schedules: new Schedules({ store, encryption, cursors, workflows, runs, schedulesMax: config.SCHEDULES_MAX }, now),
     scheduler: new Scheduler({ ...queueing, log, now }),
     bulkActions: new BulkActions(store, encryption),

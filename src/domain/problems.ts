@@ -10,6 +10,7 @@ export const domainProblemTypes = {
   'too-many-bulk-actions': { status: 409, title: 'Too many bulk actions' },
   'too-many-webhook-endpoints': { status: 409, title: 'Too many webhook endpoints' },
   'too-many-schedules': { status: 409, title: 'Too many schedules' },
+  'wait-ended': { status: 409, title: 'Wait ended' },
   'schedule-does-not-fit': { status: 409, title: 'Schedule does not fit' },
   'version-changed': { status: 412, title: 'Version changed' },
   'range-not-satisfiable': { status: 416, title: 'Range not satisfiable' },

@@ -4,6 +4,7 @@ import type { Principal } from '../domain/api-keys/api-key.ts'
 import { type BulkActionDependencies, bulkOperations } from '../domain/bulk-actions/bulk-operations.ts'
 import { type QueueDependencies, queueOperations } from '../domain/run-api/queue-operations.ts'
 import { type RunDependencies, runOperations } from '../domain/run-api/run-operations.ts'
+import { type WaitDependencies, waitOperations } from '../domain/run-api/wait-operations.ts'
 import { type ScheduleDependencies, scheduleOperations } from '../domain/schedules/schedule-operations.ts'
 import { type WebhookDependencies, webhookOperations } from '../domain/webhooks/webhook-operations.ts'
 import { type WorkflowDependencies, workflowOperations } from '../domain/workflows/workflow-operations.ts'
@@ -15,6 +16,10 @@ export const executionScopes = {
   queueRemoteRun: 'runs:write',
   queueRemoteRunBatch: 'runs:write',
   listRuns: 'runs:read',
+  listWaits: 'runs:read',
+  listRunWaits: 'runs:read',
+  completeWait: 'waits:write',
+  createWaitLink: 'waits:write',
   createRunToken: 'runs:read',
   getRun: 'runs:read',
   deleteRun: 'runs:write',
@@ -48,6 +53,7 @@ export const executionScopes = {
 
 export type ExecutionApiDependencies = QueueDependencies &
   RunDependencies &
+  WaitDependencies &
   BulkActionDependencies &
   WorkflowDependencies &
   ScheduleDependencies &
@@ -57,6 +63,7 @@ export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
   return {
     ...queueOperations(dependencies),
     ...runOperations(dependencies),
+    ...waitOperations(dependencies),
     ...bulkOperations(dependencies),
     ...workflowOperations(dependencies),
     ...scheduleOperations(dependencies),

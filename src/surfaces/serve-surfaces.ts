@@ -109,7 +109,11 @@ async function createApps(
   const create: Record<Surface, () => Express | Promise<Express>> = {
     dashboard: () => createDashboard(dependencies, built, docs, addresses),
     execution: () => {
-      const handlers = executionApi({ ...domain, executionUrl: () => addresses.executionUrl })
+      const handlers = executionApi({
+        ...domain,
+        executionUrl: () => addresses.executionUrl,
+        linksUrl: () => addresses.dashboardUrl,
+      })
       const shared = options('execution')
       const fallback = executionFallback(dependencies, shared, built, addresses)
       const warm = ['queueRemoteRun', 'getRun'] as const

@@ -118,7 +118,12 @@ export function testForbidden(subject: Subject): void {
 /** 404: a resource that does not exist. two-accounts.test.ts requires the same response for resources of other accounts. */
 export function testNotFound(subject: Subject): void {
   const { id, tag } = subject.operation
-  const nouns: Record<string, string> = { Runs: 'run', Schedules: 'schedule', Webhooks: 'webhook endpoint' }
+  const nouns: Record<string, string> = {
+    Runs: 'run',
+    Schedules: 'schedule',
+    Waits: 'run',
+    Webhooks: 'webhook endpoint',
+  }
   const nested: Record<string, string> = {
     getRunArtifact: 'artifact',
     redeliverWebhook: 'webhook delivery',

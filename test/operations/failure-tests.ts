@@ -11,6 +11,7 @@ const tables: Record<string, string> = {
   'Browser contexts': 'browser_contexts',
   'Storage state': 'browser_contexts',
   Schedules: 'schedules',
+  Waits: 'run_waits',
   Webhooks: 'webhook_endpoints',
 }
 

@@ -62,6 +62,19 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     await putArtifact(service, runId)
     return { path: { runId, artifactName: 'hello.txt' } }
   },
+  listWaits: async (service, account) => {
+    await answeredRun(service, account)
+    return {}
+  },
+  listRunWaits: async (service, account) => ({ path: { runId: await answeredRun(service, account) } }),
+  completeWait: async (service, account) => ({
+    path: { runId: await queueRun(service, account, approve), name: 'approval' },
+    body: { value: { approved: true } },
+  }),
+  createWaitLink: async (service, account) => ({
+    path: { runId: await queueRun(service, account, approve), name: 'approval' },
+    body: {},
+  }),
   // The stream of a finished run ends by itself.
   streamRunEvents: async (service, account) => ({ path: { runId: await cancelledRun(service, account) } }),
   listWorkflows: async () => ({}),
@@ -297,4 +310,19 @@ export async function sendTestWebhook(service: Service, account: TestAccount, en
   const response = await send(service, 'sendTestWebhook', account.key, { path: { endpointId } })
   if (response.status !== 202) throw new Error(`Sending a test failed: ${response.status} ${response.text}`)
   return response.body.id
+}
+
+/** A run that waits for an approval once it executes. */
+export const approve = {
+  path: { workflowId: 'approve' },
+  query: 'delaySeconds=3600',
+  body: { variableData: { amount: 5 } },
+}
+
+/** Queues a run whose answer has come before the run has reached its wait. */
+export async function answeredRun(service: Service, account: TestAccount): Promise<string> {
+  const runId = await queueRun(service, account, approve)
+  const answer = { path: { runId, name: 'approval' }, body: { value: { approved: true } } }
+  await send(service, 'completeWait', account.key, answer).expect(200)
+  return runId
 }

@@ -17,6 +17,7 @@ import {
   finishRun,
   listIds,
   queue,
+  queueAnswered,
   type Setup,
   schedulePath,
   statePath,
@@ -66,6 +67,24 @@ const cases: Record<OperationId, Case> = {
     },
   },
   triggerSchedule: { prepare: createSchedule, check: (_, output) => expectAll(output, ['queued']) },
+  listWaits: {
+    onlyReads: true,
+    prepare: queueAnswered,
+    check: ({ environment }, output) => expectAll(output, [environment.RUN_ID, 'approval']),
+  },
+  listRunWaits: {
+    onlyReads: true,
+    prepare: queueAnswered,
+    check: ({ environment }, output) => expectAll(output, [environment.RUN_ID, 'approval']),
+  },
+  completeWait: {
+    prepare: (setup) => queue(setup, 'approve', {}, '?delaySeconds=1000'),
+    check: (_, output) => expectAll(output, ['completed', 'approved']),
+  },
+  createWaitLink: {
+    prepare: (setup) => queue(setup, 'approve', {}, '?delaySeconds=1000'),
+    check: (_, output) => expectAll(output, ['/answer/']),
+  },
   listWebhookEndpoints: {
     onlyReads: true,
     prepare: createEndpoint,

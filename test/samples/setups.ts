@@ -34,6 +34,13 @@ export async function queue({ caller, environment }: Setup, workflowId: string, 
   environment.RUN_ID = body.id
 }
 
+/** Queues a run whose answer has come before it has reached its wait. */
+export async function queueAnswered(setup: Setup): Promise<void> {
+  await queue(setup, 'approve', {}, '?delaySeconds=1000')
+  const path = `/v1/execution/runs/${setup.environment.RUN_ID}/waits/approval`
+  expect((await setup.caller.execution('PUT', path, { value: { approved: true } })).status).toBe(200)
+}
+
 export async function finishRun({ caller, environment }: Setup): Promise<void> {
   await until('the run has succeeded', async () => {
     const { body } = await caller.execution('GET', `/v1/execution/runs/${environment.RUN_ID}`)

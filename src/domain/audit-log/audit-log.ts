@@ -18,6 +18,8 @@ export const actions = {
   'browserContext.stateReplaced': 'replaced the state of a browser context',
   'browserContext.restored': 'restored a version of a browser context',
   'run.deleted': 'deleted a run',
+  'wait.answered': 'answered a run that waits',
+  'wait.linkCreated': 'created a link to answer a run',
   'bulkAction.cancelStarted': 'started to cancel many runs',
   'bulkAction.rerunStarted': 'started to run many runs again',
   'schedule.created': 'created a schedule',

@@ -35,6 +35,8 @@ import {
 /** The workflows that an account sees. */
 export interface WorkflowRegistry {
   current(accountId: string): Workflows
+  /** Of a deployment that runs are pinned to; by default, the current ones count. */
+  findWorkflows?(id: string): Promise<Workflows | undefined>
   /** Identifies the runs that share a workflow's concurrency limit; by default, those of the same workflow ID. */
   readonly scopeOf?: ScopeOf
 }
@@ -344,6 +346,8 @@ interface Head {
 interface Source {
   readonly installation: Workflows
   current(accountId: string): Workflows
+  /** Of a deployment that runs are pinned to; by default, the current ones count. */
+  findWorkflows?(id: string): Promise<Workflows | undefined>
   listAll(): readonly Claimable[]
   /** Of the runs' own deployments. */
   findPinned(runIds: readonly string[]): Promise<ReadonlyMap<string, Workflow | 'missing' | undefined>>

@@ -41,6 +41,7 @@ export function toResponse(run: Run): RunResponse {
     scheduleId: run.scheduleId,
     scheduledFor: toTimestamp(run.scheduledFor),
     rerunOf: run.rerunOf,
+    parentRunId: run.parentRunId,
     artifacts: run.artifacts.filter(({ kind }) => kind === 'workflow').map(toFile),
     createdAt: toTimestamp(run.createdAt),
     availableAt: toTimestamp(run.availableAt),

@@ -1,0 +1,285 @@
+/** What runs wait for, as callers and people see it: lists, answers, and links at which a person answers. */
+import { randomBytes } from 'node:crypto'
+import { v7 as uuid } from 'uuid'
+import type { Cursors, PageRequest } from '../../storage/cursors.ts'
+import type { Encryption } from '../../storage/encryption.ts'
+import { readColumns } from '../../storage/runs/run-lookups.ts'
+import { tagTerm } from '../../storage/runs/run-statements.ts'
+import { findWaits } from '../../storage/runs/wait-statements.ts'
+import type { Store, Transaction } from '../../storage/store.ts'
+import type { RunsTable, RunWaitsTable, WaitKind, WaitStatus } from '../../storage/tables/run-tables.ts'
+import { hashToken } from '../accounts/sessions.ts'
+import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
+import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { canonicalJson } from '../queue/queue-request.ts'
+import { findRun, lockRun } from '../queue/runs.sql.ts'
+import { type AnswerResult, answerWait, type CompletedBy } from '../queue/waits.ts'
+import { waitAad } from '../runs/run.ts'
+import type { DeclaredWait } from '../workflows/workflow.ts'
+import type { VariableError, Workflows } from '../workflows/workflows.ts'
+
+/** A wait as it is shown. Times are milliseconds since 1970. */
+export interface Wait {
+  id: string
+  runId: string
+  workflowId: string
+  name: string
+  kind: WaitKind
+  status: WaitStatus
+  title: string | null
+  /** How the workflow declares the answer, in the deployment of the run. */
+  declared: DeclaredWait | undefined
+  shown: Record<string, unknown> | null
+  /** `null` if the answer has come before the run reached the wait. */
+  reachedAt: number | null
+  deadline: number | null
+  completedAt: number | null
+  completedBy: CompletedBy | null
+  /** `undefined` without an answer. */
+  value: unknown
+  calledRunId: string | null
+}
+
+export interface WaitFilter {
+  workflowId?: string | undefined
+  name?: string | undefined
+  kind?: WaitKind | undefined
+  status?: WaitStatus | undefined
+  tag?: string | undefined
+}
+
+/** `apiKeyId` of a caller, a user of the dashboard, or the id of a link. */
+export type Answerer = ApiKeyUse | Actor | { link: string }
+
+export type Answered =
+  | { kind: 'answered' | 'repeated'; wait: Wait }
+  | { kind: 'invalid'; errors: VariableError[] }
+  | { kind: 'noSuchRun' | 'noSuchWait' | 'otherAnswer' | 'timedOut' | 'ended' }
+
+export type OpenedLink = { accountId: string; wait: Wait; linkId: string } | 'used' | 'expired' | undefined
+
+interface Dependencies {
+  store: Store
+  encryption: Encryption
+  cursors: Cursors
+  workflows: WorkflowRegistry
+}
+
+export class Waits {
+  readonly #dependencies: Dependencies
+  readonly #now: () => number
+
+  constructor(dependencies: Dependencies, now: () => number = Date.now) {
+    this.#dependencies = dependencies
+    this.#now = now
+  }
+
+  /** A page of the account's waits, oldest first; `undefined` for a cursor of another list. */
+  async list(accountId: string, request: PageRequest & WaitFilter) {
+    const { store, cursors } = this.#dependencies
+    const { workflowId, name, kind, status, tag } = request
+    const { query } = store.read
+    let all = query.selectFrom('run_waits').selectAll().where('account_id', '=', accountId)
+    if (workflowId !== undefined) all = all.where('workflow_id', '=', workflowId)
+    if (name !== undefined) all = all.where('name', '=', name)
+    if (kind !== undefined) all = all.where('kind', '=', kind)
+    if (status !== undefined) all = all.where('status', '=', status)
+    if (tag !== undefined) {
+      const tagged = query.selectFrom('run_terms').select('run_id').where('account_id', '=', accountId)
+      all = all.where('run_id', 'in', tagged.where('term', '=', tagTerm(tag)).where('scope', '=', ''))
+    }
+    const list = ['waits', accountId, workflowId, name, kind, status, tag]
+    const page = await cursors.page(list, request, (after, limit) => {
+      const rows = after === undefined ? all : all.where('id', '>', after)
+      return rows.orderBy('id').limit(limit).execute()
+    })
+    return page && { waits: await this.#toWaits(page.rows), nextCursor: page.nextCursor }
+  }
+
+  /** A page of a run's waits, oldest first; `undefined` if the account has no such run, `wrongCursor` for another list. */
+  async listOfRun(accountId: string, runId: string, request: PageRequest) {
+    const { store, cursors } = this.#dependencies
+    const run = await findRun(store.read, accountId, runId)
+    if (!run) return undefined
+    const all = store.read.query.selectFrom('run_waits').selectAll().where('run_id', '=', run.id)
+    const page = await cursors.page(['waits', accountId, run.id], request, (after, limit) => {
+      const rows = after === undefined ? all : all.where('id', '>', after)
+      return rows.orderBy('id').limit(limit).execute()
+    })
+    return page ? { waits: await this.#toWaits(page.rows), nextCursor: page.nextCursor } : ('wrongCursor' as const)
+  }
+
+  /** A wait that the run has reached, or which is answered already. */
+  async find(accountId: string, runId: string, name: string): Promise<Wait | undefined> {
+    const { read } = this.#dependencies.store
+    const run = await findRun(read, accountId, runId)
+    const row = run && (await findWaits(read, run.id, [name])).get(name)
+    return row && (await this.#toWaits([row]))[0]
+  }
+
+  /**
+   * Answers a wait that the workflow of the run declares, whether the run has reached it or not.
+   *
+   * @param within writes in the same transaction, if the answer is the first.
+   */
+  async answer(
+    accountId: string,
+    runId: string,
+    name: string,
+    value: unknown,
+    by: Answerer,
+    within?: (tx: Transaction) => Promise<void>,
+  ): Promise<Answered> {
+    const { store, encryption } = this.#dependencies
+    const run = await findRun(store.read, accountId, runId)
+    if (!run) return { kind: 'noSuchRun' }
+    const workflows = await this.#workflowsOf(run)
+    const checked = workflows.checkAnswer(run.workflow_id, name, value)
+    if (!checked) return { kind: 'noSuchWait' }
+    if ('errors' in checked) return { kind: 'invalid', errors: checked.errors }
+    const completedBy: CompletedBy =
+      'apiKeyId' in by ? { apiKeyId: by.apiKeyId } : 'link' in by ? { link: by.link } : { userId: by.id ?? '' }
+    const answer = { name, value: canonicalJson(checked.value), by: completedBy }
+    const answered = await store.write(async (tx): Promise<AnswerResult | undefined> => {
+      const row = await lockRun(tx, accountId, run.id)
+      if (!row) return undefined
+      const result = await answerWait(tx, encryption, row, answer, this.#now())
+      if (result.kind !== 'answered') return result
+      await within?.(tx)
+      const actor: Actor = 'link' in by ? { kind: 'caller', id: by.link, name: 'link' } : await toActor(tx, by)
+      const subject = { id: run.id, name: run.workflow_id }
+      await recordAudit(tx, accountId, { action: 'wait.answered', by: actor, subject, details: { wait: name } })
+      return result
+    })
+    if (!answered) return { kind: 'noSuchRun' }
+    if (answered.kind === 'answered') {
+      store.notify('queue')
+      store.notify('runs')
+    }
+    if (answered.kind === 'noAnswer') return { kind: 'noSuchWait' }
+    if (answered.kind !== 'answered' && answered.kind !== 'repeated') return { kind: answered.kind }
+    const [wait] = await this.#toWaits([answered.wait as RunWaitsTable])
+    return { kind: answered.kind, wait: wait as Wait }
+  }
+
+  // Links
+
+  /** The token is stored as its hash only. */
+  async createLink(
+    accountId: string,
+    runId: string,
+    name: string,
+    expiresInSeconds: number,
+    by: ApiKeyUse | Actor,
+  ): Promise<{ token: string; expiresAt: number } | { kind: 'noSuchRun' | 'noSuchWait' | 'ended' | 'otherAnswer' }> {
+    const { store } = this.#dependencies
+    const run = await findRun(store.read, accountId, runId)
+    if (!run) return { kind: 'noSuchRun' }
+    if (!(await this.#workflowsOf(run))?.get(run.workflow_id)?.waits?.[name]) return { kind: 'noSuchWait' }
+    const token = randomBytes(32).toString('base64url')
+    const now = this.#now()
+    const expiresAt = now + expiresInSeconds * 1000
+    const creator = 'apiKeyId' in by ? { api_key_id: by.apiKeyId, user_id: null } : { api_key_id: null, user_id: by.id }
+    const link = { id: uuid(), account_id: accountId, run_id: run.id, name, created_at: now, expires_at: expiresAt }
+    return store.write(async (tx) => {
+      const row = await lockRun(tx, accountId, run.id)
+      if (!row) return { kind: 'noSuchRun' as const }
+      const wait = (await findWaits(tx, run.id, [name])).get(name)
+      if (wait?.status === 'completed') return { kind: 'otherAnswer' as const }
+      if (row.finished_at !== null || (wait && wait.status !== 'open')) return { kind: 'ended' as const }
+      const values = { ...link, ...creator, hash: hashToken(token), used_at: null }
+      await tx.query.insertInto('wait_links').values(values).execute()
+      const subject = { id: run.id, name: run.workflow_id }
+      const entry = { action: 'wait.linkCreated', by: await toActor(tx, by), subject, details: { wait: name } } as const
+      await recordAudit(tx, accountId, entry)
+      return { token, expiresAt }
+    })
+  }
+
+  /** The wait that a link is for. The run may not have reached it: then, the link shows what is declared. */
+  async openLink(token: string): Promise<OpenedLink> {
+    const { read } = this.#dependencies.store
+    const links = read.query.selectFrom('wait_links').selectAll().where('hash', '=', hashToken(token))
+    const link = await links.executeTakeFirst()
+    if (!link) return undefined
+    if (link.used_at !== null) return 'used'
+    if (link.expires_at <= this.#now()) return 'expired'
+    const run = await findRun(read, link.account_id, link.run_id)
+    if (!run) return undefined
+    const found = await this.find(link.account_id, run.id, link.name)
+    if (found && found.status !== 'open') return 'used'
+    const declared = (await this.#workflowsOf(run))?.get(run.workflow_id)?.waits?.[link.name]
+    if (!declared || run.finished_at !== null) return 'expired'
+    return { accountId: link.account_id, wait: found ?? toUnreached(run, link.name, declared), linkId: link.id }
+  }
+
+  /** Answers by a link, which no longer works afterwards. */
+  async answerByLink(token: string, value: unknown): Promise<Answered | 'used' | 'expired' | undefined> {
+    const opened = await this.openLink(token)
+    if (opened === undefined || typeof opened === 'string') return opened
+    const { accountId, linkId, wait } = opened
+    return this.answer(accountId, wait.runId, wait.name, value, { link: linkId }, async (tx) => {
+      const used = tx.query.updateTable('wait_links').set({ used_at: this.#now() })
+      await used.where('id', '=', linkId).execute()
+    })
+  }
+
+  async #workflowsOf({ account_id, deployment_id }: Pick<RunsTable, 'account_id' | 'deployment_id'>) {
+    const { workflows } = this.#dependencies
+    if (deployment_id === null) return workflows.current(account_id)
+    return (await workflows.findWorkflows?.(deployment_id)) ?? workflows.current(account_id)
+  }
+
+  async #toWaits(rows: readonly RunWaitsTable[]): Promise<Wait[]> {
+    const { store, encryption } = this.#dependencies
+    const ids = [...new Set(rows.map(({ run_id }) => run_id))]
+    const columns = await readColumns(store.read, ['id', 'account_id', 'deployment_id'], ids)
+    const definitions = new Map<string, Workflows>()
+    for (const run of columns) definitions.set(run.id, await this.#workflowsOf(run))
+    return rows.map((row) => {
+      const declared =
+        row.kind === 'answer' ? definitions.get(row.run_id)?.get(row.workflow_id)?.waits?.[row.name] : undefined
+      if (row.value === null) return toWait(row, declared, undefined)
+      const value = JSON.parse(encryption.decrypt(row.value, waitAad(row.run_id, row.name)))
+      // Without its schema, nothing says what is a secret.
+      const checked = definitions.get(row.run_id)?.checkAnswer(row.workflow_id, row.name, value)
+      return toWait(row, declared, checked && 'masked' in checked ? checked.masked : null)
+    })
+  }
+}
+
+function toWait(row: RunWaitsTable, declared: DeclaredWait | undefined, value: unknown): Wait {
+  return {
+    id: row.id,
+    runId: row.run_id,
+    workflowId: row.workflow_id,
+    name: row.name,
+    kind: row.kind,
+    status: row.status,
+    title: row.title ?? declared?.title ?? null,
+    declared,
+    shown: row.shown === null ? null : JSON.parse(row.shown),
+    reachedAt: row.reached_at,
+    deadline: row.deadline,
+    completedAt: row.completed_at,
+    completedBy: row.completed_by === null ? null : JSON.parse(row.completed_by),
+    value,
+    calledRunId: row.child_run_id,
+  }
+}
+
+function toUnreached({ id: runId, workflow_id }: RunsTable, name: string, declared: DeclaredWait): Wait {
+  const { title } = declared
+  const times = { reachedAt: null, deadline: null, completedAt: null, completedBy: null }
+  const wait = {
+    id: runId,
+    runId,
+    workflowId: workflow_id,
+    name,
+    kind: 'answer',
+    status: 'open',
+    title,
+    declared,
+  } as const
+  return { ...wait, ...times, shown: null, value: undefined, calledRunId: null }
+}

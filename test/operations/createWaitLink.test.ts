@@ -1,0 +1,55 @@
+/** Tests createWaitLink by documented status. */
+import { expect, test } from 'vitest'
+import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { expectProblem } from './document.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import {
+  testContentTooLarge,
+  testInvalidRequest,
+  testNotAcceptable,
+  testUnsupportedMediaType,
+} from './request-tests.ts'
+import { answeredRun, approve, queueRun } from './requests.ts'
+
+describeOperation(
+  'createWaitLink',
+  { worker: false },
+  {
+    201(subject) {
+      test('returns an address of the dashboard, which is stored as a hash only', async () => {
+        const account = await subject.service.createAccount()
+        const path = { runId: await queueRun(subject.service, account, approve), name: 'approval' }
+        const { body } = await subject.call(account.key, { path, body: { expiresInSeconds: 60 } })
+        const token = new URL(body.url).pathname.split('/').at(-1) ?? ''
+        expect(token).toHaveLength(43)
+        expect(Date.parse(body.expiresAt)).toBeGreaterThan(Date.now())
+        const rows = await subject.service.rows('SELECT * FROM wait_links')
+        expect(JSON.stringify(rows)).not.toContain(token)
+      })
+    },
+    400: testInvalidRequest,
+    401: testUnauthorized,
+    403: testForbidden,
+    404: testNotFound,
+    406: testNotAcceptable,
+    409(subject) {
+      test('refuses a wait that has its answer', async () => {
+        const account = await subject.service.createAccount()
+        const path = { runId: await answeredRun(subject.service, account), name: 'approval' }
+        expectProblem(subject.operation, await subject.call(account.key, { path, body: {} }), {
+          kind: 'wait-ended',
+          title: 'Wait ended',
+          status: 409,
+          detail: 'The wait "approval" has an answer. Nothing was stored.',
+        })
+      })
+    },
+    413: testContentTooLarge,
+    415: testUnsupportedMediaType,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
+  },
+)

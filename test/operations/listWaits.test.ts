@@ -1,0 +1,44 @@
+/** Tests listWaits by documented status. */
+import { expect, test } from 'vitest'
+import { testForbidden, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
+import { answeredRun, approve, queueRun, send } from './requests.ts'
+
+describeOperation(
+  'listWaits',
+  { worker: false },
+  {
+    200(subject) {
+      test('finds waits by each filter, oldest first, in pages', async () => {
+        const { service } = subject
+        const account = await service.createAccount()
+        const tagged = { ...approve, query: `${approve.query}&tag=customer:42` }
+        const ids = [await answeredRun(service, account), await queueRun(service, account, tagged)]
+        const answer = { path: { runId: ids[1] as string, name: 'approval' }, body: { value: { approved: false } } }
+        await send(service, 'completeWait', account.key, answer).expect(200)
+        const list = async (query: string) => {
+          const { body } = await subject.call(account.key, { query })
+          return { runs: body.data.map(({ runId }: { runId: string }) => runId), cursor: body.nextCursor }
+        }
+        for (const filter of ['', 'workflowId=approve', 'name=approval', 'kind=answer', 'status=completed'])
+          expect((await list(filter)).runs).toEqual(ids)
+        expect((await list('tag=customer:42')).runs).toEqual([ids[1]])
+        for (const filter of ['workflowId=greet', 'name=other', 'kind=sleep', 'status=open', 'tag=other'])
+          expect((await list(filter)).runs).toEqual([])
+        const first = await list('limit=1')
+        expect(first.runs).toEqual([ids[0]])
+        expect(await list(`limit=1&cursor=${first.cursor}`)).toEqual({ runs: [ids[1]], cursor: null })
+      })
+    },
+    400: testInvalidRequest,
+    401: testUnauthorized,
+    403: testForbidden,
+    406: testNotAcceptable,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
+  },
+)
