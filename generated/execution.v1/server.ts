@@ -34,8 +34,9 @@ export interface ExecutionV1Handlers<Principal> {
    * which its runs would exceed 1 MiB, so it may have fewer runs than `limit` although `nextCursor` is set.
    *
    * Every list is read from an index, whatever the number of runs. Therefore a request may have only one of
-   * `browserContextId`, `tag`, `reason`, `apiKeyId`, `scheduleId` and `errorWord`, and neither `apiKeyId` nor
-   * `scheduleId` can be combined with `workflowId`. Otherwise it is refused (400). `status`, `createdAfter`, `createdBefore` and `order` go with all.
+   * `browserContextId`, `tag`, `reason`, `apiKeyId`, `scheduleId`, `parentRunId` and `errorWord`, and none of `apiKeyId`,
+   * `scheduleId` and `parentRunId` can be combined with `workflowId`. Otherwise it is refused (400). `status`,
+   * `createdAfter`, `createdBefore` and `order` go with all.
    *
    * `GET /v1/execution/runs` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */

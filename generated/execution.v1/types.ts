@@ -67,8 +67,9 @@ export interface paths {
          *     which its runs would exceed 1 MiB, so it may have fewer runs than `limit` although `nextCursor` is set.
          *
          *     Every list is read from an index, whatever the number of runs. Therefore a request may have only one of
-         *     `browserContextId`, `tag`, `reason`, `apiKeyId`, `scheduleId` and `errorWord`, and neither `apiKeyId` nor
-         *     `scheduleId` can be combined with `workflowId`. Otherwise it is refused (400). `status`, `createdAfter`, `createdBefore` and `order` go with all.
+         *     `browserContextId`, `tag`, `reason`, `apiKeyId`, `scheduleId`, `parentRunId` and `errorWord`, and none of `apiKeyId`,
+         *     `scheduleId` and `parentRunId` can be combined with `workflowId`. Otherwise it is refused (400). `status`,
+         *     `createdAfter`, `createdBefore` and `order` go with all.
          */
         get: operations["listRuns"];
         put?: never;
@@ -3144,6 +3145,8 @@ export interface operations {
                 apiKeyId?: components["schemas"]["Uuid"];
                 /** @description Only runs that this schedule queued, even if it has been deleted. */
                 scheduleId?: components["schemas"]["Uuid"];
+                /** @description Only runs that this run called, even if it has been deleted. */
+                parentRunId?: components["schemas"]["Uuid"];
                 /**
                  * @description Only runs that failed or timed out and whose `error` has this word among the first 24 different words of its
                  *     name and message, or the first 12 of its causes. A word consists of letters, digits and `_`; upper and lower case are the same.

@@ -169,6 +169,33 @@ describeOperation(
         expect(await listed('createdAfter=2999-01-01T00:00:00%2B01:00')).toEqual([])
         expect(await listed('createdBefore=1960-01-01T00:00:00Z')).toEqual([])
       })
+
+      test('lists a run that waits as queued, by each filter', async () => {
+        const { service } = subject
+        const account = await service.createAccount()
+        const query = 'tag=customer:42&delaySeconds=100'
+        const runId = await queueRun(service, account, { query })
+        const parent = await queueRun(service, account)
+        const waiting = "status = 'waiting', waiting_for = 'answer', reason = 'waiting', delayed = 0"
+        await service.change(`UPDATE runs SET ${waiting}, parent_run_id = ? WHERE id = ?`, parent, runId)
+        const filters = [
+          'workflowId=greet',
+          'tag=customer:42',
+          'reason=waiting',
+          `parentRunId=${parent}`,
+          'status=queued',
+        ]
+        const [{ apiKeyId }] = (await subject.call(account.key, { query: 'tag=customer:42' })).body.data
+        for (const filter of [...filters, `apiKeyId=${apiKeyId}`]) {
+          const { body } = await subject.call(account.key, { query: `status=queued&${filter}` })
+          const run = { id: runId, status: 'queued', reason: 'waiting', waitingFor: 'answer', parentRunId: parent }
+          expect(body.data.filter(({ id }: { id: string }) => id === runId)).toMatchObject([run])
+          const failed = await subject.call(account.key, {
+            query: `status=failed&${filter}`,
+          })
+          expect(failed.body.data).toEqual([])
+        }
+      })
     },
     400(subject) {
       testInvalidRequest(subject)

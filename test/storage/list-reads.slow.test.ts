@@ -38,6 +38,7 @@ const choices: { [Name in keyof Required<Filters>]: Filters[Name][] } = {
   reason: [undefined, 'timeLimit', 'workerLost'],
   apiKeyId: [undefined, common, rare],
   scheduleId: [undefined, common, rare],
+  parentRunId: [undefined, rare],
   errorWord: [undefined, 'timeout', 'none'],
   order: ['newestFirst', 'oldestFirst'],
   createdAfter: [undefined, timeOf(runs / 2)],

@@ -3,7 +3,7 @@ import type { RunFilter, RunSelector } from '../../storage/runs/run-list.ts'
 import { errorTerm, tagTerm } from '../../storage/runs/run-statements.ts'
 import { errorWords } from '../queue/attempt-history.ts'
 import { firstIdAt } from '../runs/run.ts'
-import { type RunReason, type RunStatus, transitions } from '../runs/run-state.ts'
+import { type RunReason, type RunStatus, transitions, waitingStatus } from '../runs/run-state.ts'
 
 export interface ListRequest {
   workflowId?: string | undefined
@@ -14,6 +14,7 @@ export interface ListRequest {
   reason?: RunReason | undefined
   apiKeyId?: string | undefined
   scheduleId?: string | undefined
+  parentRunId?: string | undefined
   /** One word of the error's name or message. */
   errorWord?: string | undefined
   /** A tag, or text of the error, whose longest word is searched. */
@@ -29,13 +30,13 @@ export interface ListRequest {
 const allStatuses = Object.keys(transitions) as RunStatus[]
 
 /** Each has its own index, and no index covers two of them. */
-const selectors = ['browserContextId', 'tag', 'reason', 'apiKeyId', 'scheduleId', 'errorWord'] as const
+const selectors = ['browserContextId', 'tag', 'reason', 'apiKeyId', 'scheduleId', 'parentRunId', 'errorWord'] as const
 
 /** Validation errors of the filters: combinations that no index answers, and text that is not one word. */
 export function findListErrors(request: ListRequest): { parameter: string; detail: string }[] {
   const [first, ...others] = selectors.filter((name) => request[name] !== undefined)
   const errors = others.map((parameter) => ({ parameter, detail: `cannot be combined with ${first}` }))
-  for (const parameter of ['apiKeyId', 'scheduleId'] as const) {
+  for (const parameter of ['apiKeyId', 'scheduleId', 'parentRunId'] as const) {
     if (request[parameter] === undefined || request.workflowId === undefined) continue
     errors.push({ parameter, detail: 'cannot be combined with workflowId' })
   }
@@ -66,6 +67,7 @@ export function nameList(accountId: string, request: ListRequest): unknown[] {
   const [browserContextId, apiKeyId] = [request.browserContextId?.toLowerCase(), request.apiKeyId?.toLowerCase()]
   // Lists of other filters keep their names, and so their cursors.
   const scheduled = request.scheduleId === undefined ? [] : [request.scheduleId.toLowerCase()]
+  if (request.parentRunId !== undefined) scheduled.push('parent', request.parentRunId.toLowerCase())
   const statuses = status === undefined ? undefined : [...new Set([status].flat())].sort()
   const tags = tag?.toSorted()
   const times = [createdAfter, createdBefore]
@@ -82,12 +84,17 @@ export function toRunFilter(request: ListRequest, after: string | undefined): Ru
   return {
     selector: selectorOf(request),
     workflowId,
-    statuses: status === undefined ? allStatuses : [status].flat(),
+    statuses: toStored(status === undefined ? allStatuses : [status].flat()),
     // The id with a space appended sorts directly after the id, so the bound excludes the run itself.
     from: isAscending && after !== undefined ? `${after} ` : from,
     before: !isAscending && after !== undefined ? after : before,
     order,
   }
+}
+
+/** A run that waits is queued for callers. */
+function toStored(statuses: readonly RunStatus[]): string[] {
+  return statuses.includes('queued') ? [...statuses, waitingStatus] : [...statuses]
 }
 
 function selectorOf({
@@ -96,6 +103,7 @@ function selectorOf({
   reason,
   apiKeyId,
   scheduleId,
+  parentRunId,
   errorWord,
   search,
 }: ListRequest): RunSelector {
@@ -104,6 +112,7 @@ function selectorOf({
   if (reason !== undefined) return { by: 'reason', reason }
   if (apiKeyId !== undefined) return { by: 'apiKey', apiKeyId: apiKeyId.toLowerCase() }
   if (scheduleId !== undefined) return { by: 'schedule', scheduleId: scheduleId.toLowerCase() }
+  if (parentRunId !== undefined) return { by: 'parent', parentRunId: parentRunId.toLowerCase() }
   if (errorWord !== undefined) return { by: 'terms', terms: [errorTerm(wordOf(errorWord) ?? '')] }
   if (search !== undefined) return { by: 'terms', terms: searchTerms(search) }
   return { by: 'account' }

@@ -120,7 +120,7 @@ CREATE INDEX runs_by_reason ON runs (account_id, reason, status, (id || '')) WHE
 CREATE INDEX runs_by_reason_and_workflow ON runs (account_id, reason, workflow_id, status, (workflow_id || id))
   WHERE reason IS NOT NULL;
 CREATE INDEX runs_finished_by_key ON runs (api_key_id, status, (id || ''))
-  WHERE api_key_id IS NOT NULL AND finished_at IS NOT NULL;
+  WHERE api_key_id IS NOT NULL AND status <> 'queued' AND status <> 'running';
 CREATE INDEX runs_by_schedule ON runs (schedule_id, status, (id || '')) WHERE schedule_id IS NOT NULL;
 CREATE INDEX runs_by_parent ON runs (parent_run_id, status, (id || '')) WHERE parent_run_id IS NOT NULL;
 -- A time of a schedule has at most one run, whatever the processes do. Runs that a caller started have no time, and
@@ -215,8 +215,7 @@ CREATE TABLE wait_links (
   hash ${blob} PRIMARY KEY, id ${text} NOT NULL UNIQUE, account_id ${text} NOT NULL,
   run_id ${text} NOT NULL REFERENCES runs (id), name ${text} NOT NULL, created_at BIGINT NOT NULL,
   expires_at BIGINT NOT NULL, used_at BIGINT, api_key_id ${text}, user_id ${text});
-CREATE INDEX wait_links_by_run ON wait_links (run_id, name);
-CREATE INDEX wait_links_expiring ON wait_links (expires_at)${inSqlite(`;
+CREATE INDEX wait_links_by_run ON wait_links (run_id, name)${inSqlite(`;
 CREATE TRIGGER run_waits_ended AFTER UPDATE OF status ON run_waits WHEN OLD.status = 'open' AND NEW.status <> 'open'
   BEGIN ${resumeRun} END;
 CREATE TRIGGER run_waits_of_child AFTER UPDATE OF status ON runs

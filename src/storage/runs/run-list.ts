@@ -15,11 +15,13 @@ export type RunSelector =
   | { by: 'apiKey'; apiKeyId: string }
   /** Not with a workflow. */
   | { by: 'schedule'; scheduleId: string }
+  /** The runs that this one has called. Not with a workflow. */
+  | { by: 'parent'; parentRunId: string }
 
 export interface RunFilter {
   selector: RunSelector
   workflowId?: string | undefined
-  /** Any of these. */
+  /** Any of these, as the store has them. */
   statuses: readonly string[]
   /** The lowest id. */
   from?: string | undefined
@@ -28,11 +30,11 @@ export interface RunFilter {
   order?: 'newestFirst' | 'oldestFirst' | undefined
 }
 
-/** The size is `null` for a run of another account, whose browser context, API key or schedule the caller has given. */
+/** The size is `null` for a run of another account, whose browser context, API key, schedule or caller the request names. */
 type ListedRun = { id: string; size_bytes: number | null }
 
 const unfinishedStatuses = ['queued', 'running']
-const listedStatuses = [...unfinishedStatuses, 'succeeded', 'failed', 'timedOut', 'cancelled', 'expired']
+const listedStatuses = [...unfinishedStatuses, 'waiting', 'succeeded', 'failed', 'timedOut', 'cancelled', 'expired']
 
 /** Sort before and after every id. */
 const [firstId, lastId] = ['', '~']
@@ -68,6 +70,7 @@ interface Given {
   reason: string
   api_key_id: string
   schedule_id: string
+  parent_run_id: string
   term: string
   scope: string
 }
@@ -75,7 +78,6 @@ interface Given {
 function queryOf(status: string, { by, byWorkflow }: Shape): StatusQuery {
   const isUnfinished = unfinishedStatuses.includes(status)
   const isFinished = isUnfinished ? '' : finished
-  const hasFinished = isUnfinished ? '' : 'finished_at IS NOT NULL'
   const workflow = byWorkflow ? (['workflow_id'] as const) : []
   const hidden = "(id || '')"
   const ofAccount = status === 'running' ? hidden : 'id'
@@ -95,10 +97,12 @@ function queryOf(status: string, { by, byWorkflow }: Shape): StatusQuery {
     case 'apiKey': {
       // The queued runs of the account are at most QUEUED_RUNS_MAX, whichever key queued them.
       const columns = isUnfinished ? (['account_id', 'api_key_id'] as const) : (['api_key_id'] as const)
-      return { table: 'runs', columns: [...columns], condition: hasFinished, order: isUnfinished ? ofAccount : hidden }
+      return { table: 'runs', columns: [...columns], condition: isFinished, order: isUnfinished ? ofAccount : hidden }
     }
     case 'schedule':
       return { table: 'runs', columns: ['schedule_id'], condition: '', order: hidden }
+    case 'parent':
+      return { table: 'runs', columns: ['parent_run_id'], condition: '', order: hidden }
   }
 }
 
@@ -165,6 +169,7 @@ export function listQuery(
     reason: selector.by === 'reason' ? selector.reason : '',
     api_key_id: selector.by === 'apiKey' ? selector.apiKeyId : '',
     schedule_id: selector.by === 'schedule' ? selector.scheduleId : '',
+    parent_run_id: selector.by === 'parent' ? selector.parentRunId : '',
     term: '',
     scope: workflowId ?? '',
   }
