@@ -774,7 +774,7 @@ export interface webhooks {
         /**
          * A run has ended
          * @description Sent to each endpoint whose `events`, `workflowIds` and `tags` match, at least once, after the run's end is
-         *     stored. A run ends once, so each endpoint gets one event of it; a repeated request has the same `webhook-id`.
+         *     stored. `run.waiting` is sent when a run reaches a wait for an answer that has not come yet. A run ends once, so each endpoint gets one event of it; a repeated request has the same `webhook-id`.
          *     Respond with any 2xx status within 10 seconds. Otherwise the request is repeated for three days.
          *     Redirects are not followed. 410 disables the endpoint.
          */
@@ -1655,10 +1655,10 @@ export interface components {
             nextCursor: components["schemas"]["NextCursor"];
         };
         /**
-         * @description The end of a run that an endpoint is notified of.
+         * @description What an endpoint is notified of: the end of a run, or that a run waits for an answer (`run.waiting`).
          * @enum {string}
          */
-        WebhookEventType: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired";
+        WebhookEventType: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired" | "run.waiting";
         /**
          * @description An absolute URL without credentials and fragment. Requests are sent to public addresses only, by `https:`.
          *     Addresses in the operator's `WEBHOOK_PRIVATE_ADDRESSES` may also be private, and use `http:`; without any,
@@ -1761,7 +1761,7 @@ export interface components {
              * @description The type of the event.
              * @enum {string}
              */
-            event: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired" | "webhook.test";
+            event: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired" | "run.waiting" | "webhook.test";
             /** @description The run; `null` for a test. */
             runId: components["schemas"]["Uuid"] | null;
             status: components["schemas"]["WebhookDeliveryStatus"];
@@ -1817,11 +1817,14 @@ export interface components {
              * @description The type of the event. `webhook.test` is sent on request only.
              * @enum {string}
              */
-            type: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired" | "webhook.test";
+            type: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired" | "run.waiting" | "webhook.test";
             timestamp: components["schemas"]["Timestamp"];
             data: components["schemas"]["WebhookEventData"];
         };
-        /** @description The run that ended; empty for `webhook.test`. Variables, output and error are left out: read them with `getRun`. */
+        /**
+         * @description The run that ended or waits; empty for `webhook.test`. Variables, output and error are left out: read them with
+         *     `getRun`. `finishedAt` is absent in `run.waiting`, and `wait` in the others.
+         */
         WebhookEventData: {
             runId?: components["schemas"]["Uuid"];
             workflowId?: components["schemas"]["WorkflowId"];
@@ -1835,6 +1838,13 @@ export interface components {
             attempts?: number;
             createdAt?: components["schemas"]["Timestamp"];
             finishedAt?: components["schemas"]["Timestamp"];
+            /** @description What the run waits for. `createWaitLink` makes an address at which a person answers. */
+            wait?: {
+                name: components["schemas"]["WaitName"];
+                title: string | null;
+                /** @description Until when an answer counts. */
+                deadline: components["schemas"]["Timestamp"] | null;
+            };
         };
         /**
          * Format: uuid

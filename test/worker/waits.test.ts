@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { lockRun } from '../../src/domain/queue/runs.sql.ts'
 import { type AnswerResult, answerWait, endDueWaits } from '../../src/domain/queue/waits.ts'
 import type { Run } from '../../src/domain/runs/run.ts'
+import { readBodies } from '../../src/domain/webhooks/webhook-deliveries.ts'
 import { type Domain, queueRun } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
@@ -84,6 +85,29 @@ describe.concurrent.each(stores)('a run that waits, on $name', (kind) => {
     await answer(domain, late, 'approval', { approved: true })
     expect(await waitForRun(domain, late)).toMatchObject({ output, attempts: 1 })
     expect(await answer(domain, late, 'stop', true)).toMatchObject({ kind: 'ended' })
+  })
+
+  test('is an event of webhooks when it reaches a wait for an answer', async (test) => {
+    const { domain, principal } = await openInstallation(test, kind)
+    const endpoint = { url: 'https://example.com/hooks', events: ['run.waiting'], workflowIds: [workflowId], tags: [] }
+    await domain.webhookEndpoints.create(principal.accountId, endpoint as never, { kind: 'user', id: null, name: 'me' })
+    await startWorker(test, domain)
+    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'answer' } })
+    await untilWaiting(domain, run, 'answer')
+    const { read } = domain.store
+    const deliveries = await read.query.selectFrom('webhook_deliveries').selectAll().execute()
+    expect(deliveries).toMatchObject([
+      { event: 'run.waiting', run_id: run.id, wait_name: 'approval', status: 'pending' },
+    ])
+    const [body] = [...(await readBodies(read, deliveries)).values()]
+    expect(JSON.parse(body ?? '')).toMatchObject({
+      type: 'run.waiting',
+      data: {
+        runId: run.id,
+        status: 'queued',
+        wait: { name: 'approval', title: 'Refund?', deadline: expect.any(String) },
+      },
+    })
   })
 
   test('learns that no answer came in time', async (test) => {

@@ -3,6 +3,7 @@ import { v7 as uuid } from 'uuid'
 import type { Cursors, PageRequest } from '../../storage/cursors.ts'
 import { dayMilliseconds, type PurgeTarget, purgeById } from '../../storage/purge-target.ts'
 import { readColumns } from '../../storage/runs/run-lookups.ts'
+import { findWaits } from '../../storage/runs/wait-statements.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { WebhookDeliveriesTable, WebhookEndpointsTable } from '../../storage/tables/tables.ts'
@@ -182,27 +183,29 @@ async function recordAction(
   await recordAudit(tx, account_id, { action, by: await toActor(tx, by), subject, details })
 }
 
-type Unsent = Pick<WebhookDeliveriesTable, 'id' | 'event' | 'run_id' | 'request_body' | 'created_at'>
+type Unsent = Pick<WebhookDeliveriesTable, 'id' | 'event' | 'run_id' | 'wait_name' | 'request_body' | 'created_at'>
 
 /** The bodies of the deliveries by their ids. Has none for a run that was erased since the row was read. */
 export async function readBodies(tx: Transaction, rows: readonly Unsent[]): Promise<Map<string, string>> {
   const ids = new Set(rows.flatMap(({ request_body, run_id }) => (request_body === null && run_id) || []))
   const runs = await readColumns(tx, [...eventColumns, 'status'], [...ids])
   const byId = new Map(runs.flatMap((run) => (run.status === deletedStatus ? [] : [[run.id, run]])))
-  return new Map(
-    rows.flatMap((row) => {
-      const run = byId.get(row.run_id ?? '')
-      const body = row.request_body ?? (run || row.run_id === null ? toBody(row, run) : undefined)
-      return body === undefined ? [] : [[row.id, body]]
-    }),
-  )
+  const bodies = new Map<string, string>()
+  for (const row of rows) {
+    const { wait_name: name, run_id, request_body } = row
+    const run = byId.get(run_id ?? '')
+    const wait = run && name !== null ? (await findWaits(tx, run.id, [name])).get(name) : undefined
+    const body = request_body ?? (run || run_id === null ? toBody(row, run, wait) : undefined)
+    if (body !== undefined) bodies.set(row.id, body)
+  }
+  return bodies
 }
 
 /** Stores the bodies that have not been sent yet, since their runs are about to be erased. */
 export async function storeBodies(tx: Transaction, runIds: readonly string[]): Promise<void> {
   const { marks, values } = inList(runIds)
   const rows = await tx.all<Unsent>(
-    `SELECT id, event, run_id, request_body, created_at FROM webhook_deliveries
+    `SELECT id, event, run_id, wait_name, request_body, created_at FROM webhook_deliveries
       WHERE request_body IS NULL AND run_id IN (${marks})`,
     values,
   )

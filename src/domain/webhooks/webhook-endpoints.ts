@@ -9,7 +9,14 @@ import type { WebhookEndpointsTable } from '../../storage/tables/tables.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import { findEndpoint, secretAad } from './webhooks.sql.ts'
 
-export const eventTypes = ['run.succeeded', 'run.failed', 'run.timedOut', 'run.cancelled', 'run.expired'] as const
+export const eventTypes = [
+  'run.succeeded',
+  'run.failed',
+  'run.timedOut',
+  'run.cancelled',
+  'run.expired',
+  'run.waiting',
+] as const
 export type EventType = (typeof eventTypes)[number]
 
 /** `request`: a caller or user disabled it. */

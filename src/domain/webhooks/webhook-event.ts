@@ -1,26 +1,36 @@
 /** The request of a delivery, signed by the Standard Webhooks specification, and the delays between its attempts. */
 import { Webhook } from 'standardwebhooks'
-import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import type { RunsTable, RunWaitsTable } from '../../storage/tables/run-tables.ts'
 import type { WebhookDeliveriesTable } from '../../storage/tables/tables.ts'
+import { attemptsOf } from '../runs/run.ts'
 
 /** The columns of a run that its event needs. */
-export const eventColumns = ['id', 'workflow_id', 'reason', 'attempts', 'tags', 'created_at'] as const
+export const eventColumns = ['id', 'workflow_id', 'reason', 'attempts', 'continuations', 'tags', 'created_at'] as const
 
-/** @param run `undefined` for a test. */
+/** @param run `undefined` for a test. @param wait what the run waits for, of `run.waiting`. */
 export function toBody(
   { event, created_at }: Pick<WebhookDeliveriesTable, 'event' | 'created_at'>,
   run?: Pick<RunsTable, (typeof eventColumns)[number]>,
+  wait?: Pick<RunWaitsTable, 'name' | 'title' | 'deadline'>,
 ): string {
   const timestamp = new Date(created_at).toISOString()
   const data = run && {
     runId: run.id,
     workflowId: run.workflow_id,
-    status: event.replace('run.', ''),
-    reason: run.reason,
-    attempts: run.attempts,
+    status: wait ? 'queued' : event.replace('run.', ''),
+    reason: wait ? 'waiting' : run.reason,
+    attempts: attemptsOf(run),
     tags: JSON.parse(run.tags ?? '[]'),
     createdAt: new Date(run.created_at).toISOString(),
-    finishedAt: timestamp,
+    ...(wait
+      ? {
+          wait: {
+            name: wait.name,
+            title: wait.title,
+            deadline: wait.deadline && new Date(wait.deadline).toISOString(),
+          },
+        }
+      : { finishedAt: timestamp }),
   }
   return JSON.stringify({ type: event, timestamp, data: data ?? {} })
 }

@@ -302,7 +302,7 @@ CREATE INDEX webhook_endpoints_by_account ON webhook_endpoints (account_id, id);
 
 CREATE TABLE webhook_deliveries (
   id ${text} PRIMARY KEY, endpoint_id ${text} NOT NULL, account_id ${text} NOT NULL, event ${text} NOT NULL,
-  run_id ${text}, status ${text} NOT NULL, attempts INTEGER NOT NULL, created_at BIGINT NOT NULL,
+  run_id ${text}, wait_name ${text}, status ${text} NOT NULL, attempts INTEGER NOT NULL, created_at BIGINT NOT NULL,
   next_attempt_at BIGINT, deadline BIGINT NOT NULL, last_attempt_at BIGINT, latency_ms INTEGER,
   response_status INTEGER, error ${text}, request_url ${text}, request_body ${text}, response_body ${text});
 CREATE INDEX webhook_deliveries_by_endpoint ON webhook_deliveries (endpoint_id, id);
@@ -310,42 +310,78 @@ CREATE INDEX webhook_deliveries_by_status ON webhook_deliveries (endpoint_id, st
 CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (endpoint_id, next_attempt_at)
   WHERE status = 'pending';
 CREATE INDEX webhook_deliveries_unsent ON webhook_deliveries (run_id) WHERE request_body IS NULL${inSqlite(`;
-${sqliteDeliveries}`)}${inPostgres(postgresDeliveries)}${inPostgres(`CREATE TRIGGER webhook_deliveries_of_run AFTER UPDATE OF status ON runs FOR EACH ROW
-  WHEN (NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL) EXECUTE FUNCTION add_webhook_deliveries()`)}
+${sqliteDeliveries}`)}${inPostgres(insertInPostgres('add_webhook_deliveries', endOfRun))}${inPostgres(`CREATE TRIGGER webhook_deliveries_of_run AFTER UPDATE OF status ON runs FOR EACH ROW
+  WHEN (NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL) EXECUTE FUNCTION add_webhook_deliveries()`)}${inPostgres(insertInPostgres('add_webhook_deliveries_of_wait', reachedWait))}${inPostgres(`CREATE TRIGGER webhook_deliveries_of_wait AFTER INSERT ON run_waits FOR EACH ROW
+  WHEN (${isOpenAnswer}) EXECUTE FUNCTION add_webhook_deliveries_of_wait()`)}
 `
 
-// The trigger covers every statement that ends a run, in the same transaction. Without an enabled endpoint in the
+// The first trigger covers every statement that ends a run, in the same transaction. Without an enabled endpoint in the
 // account, it costs one look-up in the index of endpoints. A delivery's id is a UUIDv7 of the time at which the run
-// ended, so that the index by id has the order of the list, of `since` and of the purge.
-const insertDelivery = (id: string, matches: string) => `INSERT INTO webhook_deliveries
-    (id, endpoint_id, account_id, event, run_id, status, attempts, created_at, next_attempt_at, deadline)
-    SELECT ${id}, e.id, e.account_id, 'run.' || NEW.status, NEW.id, 'pending', 0,
-      NEW.finished_at, NEW.finished_at, NEW.finished_at + 259200000
+// ended, so that the index by id has the order of the list, of `since` and of the purge. The second one covers waits for an
+// answer that a run reaches.
+interface EventSource {
+  event: string
+  runId: string
+  waitName: string
+  at: string
+  tags: string
+}
+
+const endOfRun: EventSource = {
+  event: "'run.' || NEW.status",
+  runId: 'NEW.id',
+  waitName: 'NULL',
+  at: 'NEW.finished_at',
+  tags: "COALESCE(NEW.tags, '[]')",
+}
+const reachedWait: EventSource = {
+  event: "'run.waiting'",
+  runId: 'NEW.run_id',
+  waitName: 'NEW.name',
+  at: 'NEW.reached_at',
+  tags: "COALESCE((SELECT tags FROM runs WHERE runs.id = NEW.run_id), '[]')",
+}
+const isOpenAnswer = "NEW.kind = 'answer' AND NEW.status = 'open'"
+
+const insertDelivery = ({ event, runId, waitName, at }: EventSource, id: string, matches: string) => `INSERT INTO
+    webhook_deliveries
+    (id, endpoint_id, account_id, event, run_id, wait_name, status, attempts, created_at, next_attempt_at, deadline)
+    SELECT ${id}, e.id, e.account_id, ${event}, ${runId}, ${waitName}, 'pending', 0, ${at}, ${at}, ${at} + 259200000
     FROM webhook_endpoints AS e WHERE e.account_id = NEW.account_id AND e.disabled_reason IS NULL AND ${matches};`
 
 const hasEndpoint =
   'EXISTS (SELECT 1 FROM webhook_endpoints WHERE account_id = NEW.account_id AND disabled_reason IS NULL)'
 
-const sqliteDeliveries = `CREATE TRIGGER webhook_deliveries_of_run AFTER UPDATE OF status ON runs
-  WHEN NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL AND ${hasEndpoint}
-  BEGIN ${insertDelivery(
-    `substr(printf('%012x', NEW.finished_at), 1, 8) || '-' || substr(printf('%012x', NEW.finished_at), 9) || '-7' ||
+const insertInSqlite = (source: EventSource) =>
+  insertDelivery(
+    source,
+    `substr(printf('%012x', ${source.at}), 1, 8) || '-' || substr(printf('%012x', ${source.at}), 9) || '-7' ||
       lower(substr(hex(randomblob(2)), 1, 3) || '-8' || substr(hex(randomblob(2)), 1, 3) || '-' || hex(randomblob(6)))`,
-    `instr(e.events, '"run.' || NEW.status || '"') > 0
+    `instr(e.events, '"' || ${source.event} || '"') > 0
       AND (e.workflow_ids = '[]' OR EXISTS (SELECT 1 FROM json_each(e.workflow_ids) WHERE value = NEW.workflow_id))
       AND (e.tags = '[]' OR EXISTS (SELECT 1 FROM json_each(e.tags) AS wanted
-        JOIN json_each(COALESCE(NEW.tags, '[]')) AS found ON found.value = wanted.value))`,
-  )} END`
+        JOIN json_each(${source.tags}) AS found ON found.value = wanted.value))`,
+  )
 
-const postgresDeliveries = `CREATE FUNCTION add_webhook_deliveries() RETURNS trigger ${postgresFunction} AS $$
+const sqliteDeliveries = `CREATE TRIGGER webhook_deliveries_of_run AFTER UPDATE OF status ON runs
+  WHEN NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL AND ${hasEndpoint}
+  BEGIN ${insertInSqlite(endOfRun)} END;
+CREATE TRIGGER webhook_deliveries_of_wait AFTER INSERT ON run_waits WHEN ${isOpenAnswer} AND ${hasEndpoint}
+  BEGIN ${insertInSqlite(reachedWait)} END`
+
+const insertInPostgres = (
+  name: string,
+  source: EventSource,
+) => `CREATE FUNCTION ${name}() RETURNS trigger ${postgresFunction} AS $$
   BEGIN IF ${hasEndpoint} THEN ${insertDelivery(
-    `substr(lpad(to_hex(NEW.finished_at), 12, '0'), 1, 8) || '-' || substr(lpad(to_hex(NEW.finished_at), 12, '0'), 9)
+    source,
+    `substr(lpad(to_hex(${source.at}), 12, '0'), 1, 8) || '-' || substr(lpad(to_hex(${source.at}), 12, '0'), 9)
       || '-7' || substr(gen_random_uuid()::text, 16)`,
-    `position('"run.' || NEW.status || '"' IN e.events) > 0
+    `position('"' || ${source.event} || '"' IN e.events) > 0
       AND (e.workflow_ids = '[]'
         OR EXISTS (SELECT 1 FROM json_array_elements_text(e.workflow_ids::json) AS w (id) WHERE w.id = NEW.workflow_id))
       AND (e.tags = '[]' OR EXISTS (SELECT 1 FROM json_array_elements_text(e.tags::json) AS wanted (tag)
-        JOIN json_array_elements_text(COALESCE(NEW.tags, '[]')::json) AS found (tag) ON found.tag = wanted.tag))`,
+        JOIN json_array_elements_text(${source.tags}::json) AS found (tag) ON found.tag = wanted.tag))`,
   )} END IF; RETURN NULL; END $$`
 
 export const script = (types: ColumnTypes) =>

@@ -272,6 +272,8 @@ export interface WebhookDeliveriesTable {
   event: string
   /** `null` for a test. */
   run_id: string | null
+  /** The wait that the run has reached; `null` for other events. */
+  wait_name: string | null
   status: string
   /** Number of started attempts, which is the fencing token of the last one. */
   attempts: number

@@ -124,6 +124,7 @@ const eventLabels: Record<(typeof eventTypes)[number], string> = {
   'run.timedOut': 'Run timed out',
   'run.cancelled': 'Run cancelled',
   'run.expired': 'Run expired',
+  'run.waiting': 'Run waits for an answer',
 }
 
 interface EndpointFormPage {
