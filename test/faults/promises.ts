@@ -1,7 +1,7 @@
 /** The service's promises, each with the tests that verify it. `docs/reliability.md` is generated from this list. */
 
 export interface Promised {
-  /** `P1` to `P20`. */
+  /** `P1` to `P21`. */
   id: string
   sentence: string
   /** Slow tests with faults. Empty when only the quick tests exist; these also run on PostgreSQL. */
@@ -144,5 +144,12 @@ export const promises: readonly Promised[] = [
       'test/domain/run-api/run-list.test.ts',
       'test/domain/queue/fair-scheduling.test.ts',
     ],
+  },
+  {
+    id: 'P21',
+    sentence:
+      'An answer to a wait that got 200 resumes its run exactly once. No answer is invented, and a sleep ends once.',
+    faults: [fault('answered-once')],
+    quick: ['test/worker/waits.test.ts', 'test/operations/completeWait.test.ts'],
   },
 ]
