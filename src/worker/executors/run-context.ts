@@ -27,6 +27,8 @@ interface AttemptOptions {
   /** Whether the process may execute another attempt now. */
   checkReusable?: () => Promise<boolean>
   now?: () => number
+  /** A sleep that ends within this time does not leave the process. */
+  stayMilliseconds?: number
 }
 
 type BrowserConstructor = typeof import('./run-browser.ts').BrowserOfAttempt
@@ -58,7 +60,12 @@ export class RunningAttempt {
     start: Start,
     send: (message: AttemptMessage) => void,
     Browser: BrowserConstructor | undefined,
-    { declaredWaits = [], checkReusable = async () => false, now = Date.now }: AttemptOptions = {},
+    {
+      declaredWaits = [],
+      checkReusable = async () => false,
+      now = Date.now,
+      stayMilliseconds = 2000,
+    }: AttemptOptions = {},
   ) {
     this.attempt = start.attempt
     this.#start = start
@@ -73,6 +80,7 @@ export class RunningAttempt {
       hasOpenBrowser: () => this.browser?.isOpen ?? false,
       checkReusable,
       now,
+      stayMilliseconds,
     })
     this.#now = now
     this.browser = start.usesBrowser && Browser ? new Browser(start, send, this.abort.signal) : undefined

@@ -7,8 +7,6 @@ import type { AttemptMessage, ToExecutor } from './messages.ts'
 
 type Reply = Extract<ToExecutor, { type: 'waitsEnded' }>
 
-/** A sleep that ends within this time does not leave the process. */
-const stayMilliseconds = 2000
 /** A result whose turn does not come within this time, because the code calls in another order, is handed over anyway. */
 const orderMilliseconds = 1000
 /** Bound a message and a transaction. */
@@ -35,6 +33,8 @@ interface Options {
   hasOpenBrowser(): boolean
   checkReusable(): Promise<boolean>
   now(): number
+  /** A sleep that ends within this time does not leave the process. */
+  stayMilliseconds: number
 }
 
 export class RunWaits {
@@ -136,7 +136,7 @@ export class RunWaits {
     const soonest = Math.min(...open.map(({ deadline }) => deadline))
     const isDue = soonest <= now
     const isBusy = this.#options.isBusy() || this.#asked.size > 0
-    const stays = isBusy || soonest - now <= stayMilliseconds
+    const stays = isBusy || soonest - now <= this.#options.stayMilliseconds
     const isComplete = unsent.length === allUnsent.length
     if (stays && unsent.length === 0 && !isDue) return this.#wakeAt(soonest, now)
     void this.#send(unsent, open, !stays && isComplete)

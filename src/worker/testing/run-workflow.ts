@@ -11,18 +11,34 @@ import { nextState } from '../../domain/runs/run-state.ts'
 import type {
   ArtifactMediaType,
   BrowserRunContext,
+  WaitDeclarations,
   WorkflowDefinition,
 } from '../../domain/workflows/define-workflow.ts'
+import { createRedactor } from '../../domain/workflows/redactor.ts'
 import { parseWorkflow } from '../../domain/workflows/workflow.ts'
 import { Workflows } from '../../domain/workflows/workflows.ts'
-import { FakeClock, realClock } from './fake-clock.ts'
+import { createRealClock, FakeClock, type RunClock } from './fake-clock.ts'
 import { loadBundle } from './load-bundle.ts'
-import { type AttemptResult, TestAttempt, type TestRun } from './test-attempt.ts'
+import { type AttemptResult, executeAttempt, type TestRun } from './test-attempt.ts'
+import { Delayed, TestWaits } from './test-waits.ts'
 
 /** A context, or a function that makes one. It may have only those members that the workflow uses. */
 export type FakeBrowser = object | ((options: BrowserContextOptions) => object | Promise<object>)
 
-export interface RunOptions<Variables> {
+/** An answer, or what a called run returns, that comes this many seconds after the run waits for it. */
+export function after<Value>(seconds: number, value: Value): Delayed<Value> {
+  return new Delayed(seconds, value)
+}
+
+export type { Delayed }
+
+/** `undefined`: no answer comes in time. */
+type AnswerOrDelayed<Value> = Value | Delayed<Value> | undefined
+type AnswerFake<Value> =
+  | AnswerOrDelayed<Value>
+  | ((wait: RunWait) => AnswerOrDelayed<Value> | Promise<AnswerOrDelayed<Value>>)
+
+export interface RunOptions<Variables, Waits extends WaitDeclarations = WaitDeclarations> {
   /** Checked against the schema as the service checks `variableData`, with defaults filled in. `{}` by default. */
   variables?: Variables
   /**
@@ -30,6 +46,18 @@ export interface RunOptions<Variables> {
    * A name that a successful run does not use is an error.
    */
   steps?: Record<string, unknown>
+  /**
+   * What callers answer to the waits that the definition declares, by name: a value, which is checked against the schema, or
+   * a function that returns it. `undefined` if no answer comes in time. Reaching a wait without a member here is an error.
+   * No wait takes real time; with a fake clock, `Date` moves by the time that it takes.
+   */
+  answers?: { [Name in keyof Waits & string]?: AnswerFake<Static<Waits[Name]['schema']>> | undefined }
+  /**
+   * The runs that `call` queues, by the ID of their workflow: functions that return the output, or throw the error with
+   * which the run fails. A function that a successful run does not use is an error.
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: the called workflow's variables have any type.
+  calls?: Record<string, (variables: any, call: RunWait) => unknown>
   /** The number of the first attempt. 1 by default. */
   attempt?: number
   /** Results that earlier attempts have stored, by the name of their step. These steps do not run again. */
@@ -72,6 +100,24 @@ export interface RunStep {
   state: 'started' | 'finished' | 'failed' | 'reused'
 }
 
+/** What a run has waited for. */
+export interface RunWait {
+  name: string
+  kind: 'sleep' | 'answer' | 'run'
+  /** `cancelled`: the run has ended before. */
+  status: 'open' | 'completed' | 'timedOut' | 'cancelled'
+  /** How long the run has waited. */
+  seconds: number
+  /** What the person who answers sees, with secrets masked. */
+  title: string | null
+  shown: Record<string, unknown> | null
+  /** Of a call. */
+  workflowId: string | null
+  variables: Record<string, unknown> | null
+  /** The answer, or the output of the called run; `null` if there is none. */
+  value: unknown
+}
+
 export interface RunArtifact {
   name: string
   mediaType: ArtifactMediaType
@@ -92,7 +138,9 @@ export type RunResult<Output> = (
   logs: RunLog[]
   progress: { percent: number; message: string | null }[]
   steps: RunStep[]
-  /** The results of finished steps by name. Pass them to a further run to test what a later attempt does. */
+  /** In the order in which the run has reached them. */
+  waits: RunWait[]
+  /** The results of finished steps and waits by name. Pass them to a further run to test what a later attempt does. */
   finishedSteps: Record<string, unknown>
   artifacts: RunArtifact[]
   /** Everything that the run reported, in order, as `streamRunEvents` sends it. */
@@ -120,20 +168,27 @@ export async function runWorkflow<
   const Variables extends TSchema,
   const Output extends TSchema,
   const Browser extends boolean,
+  const Waits extends WaitDeclarations,
 >(
-  workflow: WorkflowDefinition<Variables, Output, Browser>,
-  options: RunOptions<Static<Variables>> = {},
+  workflow: WorkflowDefinition<Variables, Output, Browser, Waits>,
+  options: RunOptions<Static<Variables>, Waits> = {},
 ): Promise<RunResult<Static<Output>>> {
   const { attempt: firstAttempt = 1, retry = false, clock = 'real', now = new Date('2026-01-01') } = options
   const source = workflow as unknown as WorkflowDefinition<object, object, true>
-  const test = prepare(options.bundle === undefined ? source : await findInBundle(options.bundle, source), options)
-  const runClock = clock === 'fake' ? new FakeClock(now) : realClock
+  const definition = options.bundle === undefined ? source : await findInBundle(options.bundle, source)
+  const runClock = clock === 'fake' ? new FakeClock(now) : createRealClock()
+  const test = prepare(definition, options as RunOptions<unknown>, runClock)
+  const { cancelAfterSeconds } = options
   const result = await runClock.run(async () => {
+    if (cancelAfterSeconds !== undefined) test.cancelAt = runClock.now() + cancelAfterSeconds * 1000
     for (let attempt = firstAttempt; ; attempt += 1) {
-      const ended = await new TestAttempt(test, attempt).execute()
+      const ended = await executeAttempt(test, attempt)
       const history = { cancelRequested: false, failures: attempt - 1, losses: 0, retry: test.workflow.retry }
       const next = nextState(ended.outcome, history)
-      if (!retry || next.status !== 'queued') return toResult(test, ended, attempt)
+      if (!retry || next.status !== 'queued') {
+        test.waits.cancel()
+        return toResult(test, ended, attempt)
+      }
       await runClock.skip(next.delaySeconds)
     }
   })
@@ -151,7 +206,11 @@ async function findInBundle(module: string | URL, { id }: WorkflowDefinition<obj
 /** Validators by definition: compiling the schemas takes some milliseconds. */
 const compiled = new WeakMap<object, Workflows>()
 
-function prepare(definition: WorkflowDefinition<object, object, true>, options: RunOptions<unknown>): TestRun {
+function prepare(
+  definition: WorkflowDefinition<object, object, true>,
+  options: RunOptions<unknown>,
+  clock: RunClock,
+): TestRun {
   const { variables = {}, steps = {}, finishedSteps = {}, runId = '01900000-0000-7000-8000-000000000000' } = options
   const workflow = parseWorkflow('The definition', definition)
   const workflows = compiled.get(definition) ?? new Workflows([workflow])
@@ -160,6 +219,8 @@ function prepare(definition: WorkflowDefinition<object, object, true>, options: 
   if ('errors' in checked) {
     throw new VariablesInvalid(checked.errors.map((each) => ({ ...each, pointer: `/variableData${each.pointer}` })))
   }
+  const { answers = {}, calls = {} } = options
+  const redact = createRedactor(checked.secrets)
   return {
     workflow,
     workflows,
@@ -170,11 +231,13 @@ function prepare(definition: WorkflowDefinition<object, object, true>, options: 
     fakeSteps: steps,
     browser: options.browser,
     takeOver: options.takeOver,
-    cancelAfterSeconds: options.cancelAfterSeconds,
     finishedSteps: new Map(Object.entries(finishedSteps).map(([name, value]) => [name, JSON.stringify(value ?? null)])),
     artifacts: new Map(),
     events: [],
     reachedSteps: new Set(),
+    waits: new TestWaits({ workflow, workflows, answers, calls, redact, now: () => clock.now() }),
+    clock,
+    cancelAt: undefined,
   }
 }
 
@@ -193,7 +256,8 @@ function toResult(test: TestRun, { outcome, cause }: AttemptResult, attempts: nu
   const dataOf = <Data>(type: string) =>
     test.events.filter((each) => each.type === type).map(({ data }) => data as Data)
   const steps = new Map<string, RunStep>()
-  for (const step of dataOf<RunStep>('step')) steps.set(JSON.stringify([step.attempt, step.name]), { ...step })
+  for (const step of dataOf<RunStep & { wait?: string }>('step'))
+    if (!step.wait) steps.set(JSON.stringify([step.attempt, step.name]), { ...step })
   return {
     ...toStatus(outcome),
     cause,
@@ -202,6 +266,7 @@ function toResult(test: TestRun, { outcome, cause }: AttemptResult, attempts: nu
     progress: dataOf<{ percent: number; message: string | null }>('progress').map(({ percent, message }) => {
       return { percent, message }
     }),
+    waits: test.waits.list(),
     steps: [...steps.values()].map(({ name, attempt, state }) => ({ name, attempt, state })),
     finishedSteps: Object.fromEntries([...test.finishedSteps].map(([name, json]) => [name, JSON.parse(json)])),
     artifacts: [...test.artifacts.values()],
@@ -225,7 +290,10 @@ function toStatus(outcome: AttemptResult['outcome']) {
 }
 
 /** Finds typing mistakes in the names of fakes, with which a step would run its own function. */
-function requireUsed({ fakeSteps, reachedSteps }: TestRun): void {
+function requireUsed({ fakeSteps, reachedSteps, waits }: TestRun): void {
+  const uncalled = waits.unusedCall()
+  if (uncalled !== undefined)
+    throw new Error(`The run does not call the workflow "${uncalled}", for which the test gives a fake.`)
   const unused = Object.keys(fakeSteps).find((name) => !reachedSteps.has(name))
   if (unused === undefined) return
   const names = [...reachedSteps].map((name) => `"${name}"`).join(', ') || 'none'

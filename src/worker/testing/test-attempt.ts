@@ -2,6 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { existsSync } from 'node:fs'
 import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
+import type { ReachedWait } from '../../domain/queue/waits.ts'
 import {
   ArtifactError,
   artifactWritesMax,
@@ -24,7 +25,9 @@ import { captureConsole, executeWorkflow } from '../executors/execute-workflow.t
 import type { AttemptMessage } from '../executors/messages.ts'
 import { BrowserOfAttempt } from '../executors/run-browser.ts'
 import { RunningAttempt } from '../executors/run-context.ts'
+import type { RunClock } from './fake-clock.ts'
 import type { FakeBrowser } from './run-workflow.ts'
+import type { TestWaits } from './test-waits.ts'
 
 export interface TestRun {
   workflow: Workflow
@@ -38,13 +41,16 @@ export interface TestRun {
   fakeSteps: Record<string, unknown>
   browser: 'chromium' | FakeBrowser | undefined
   takeOver: (() => unknown) | undefined
-  cancelAfterSeconds: number | undefined
   /** Results as JSON; attempts add theirs. */
   finishedSteps: Map<string, string>
   artifacts: Map<string, NewArtifact>
   events: Pick<RunEvent, 'type' | 'data'>[]
   /** Names of all steps that attempts have reached. */
   reachedSteps: Set<string>
+  waits: TestWaits
+  clock: RunClock
+  /** When it is cancelled, in milliseconds since 1970. */
+  cancelAt: number | undefined
 }
 
 export interface AttemptResult {
@@ -56,10 +62,25 @@ export interface AttemptResult {
 /** ABORT_GRACE_SECONDS by default. */
 const abortGraceSeconds = 5
 
+/** Executes an attempt in parts, between which the run waits. */
+export async function executeAttempt(test: TestRun, attempt: number): Promise<AttemptResult> {
+  const { clock, waits, cancelAt = Number.POSITIVE_INFINITY } = test
+  let executedSeconds = 0
+  for (;;) {
+    const startedAt = clock.now()
+    const ended = await new TestAttempt(test, attempt).execute(executedSeconds)
+    executedSeconds += (clock.now() - startedAt) / 1000
+    if (ended.outcome.kind !== 'waiting') return ended
+    const next = Math.min(cancelAt, await waits.nextEnd())
+    await clock.skip(Math.max(0, next - clock.now()) / 1000)
+    if (next === cancelAt) return { outcome: { kind: 'cancelled' }, cause: undefined }
+  }
+}
+
 /** The attempt whose code writes to the console. */
 const writing = new AsyncLocalStorage<TestAttempt>()
 
-export class TestAttempt {
+class TestAttempt {
   readonly #test: TestRun
   readonly #attempt: number
   readonly #redact: <Value>(value: Value) => Value
@@ -68,6 +89,7 @@ export class TestAttempt {
   #cause: unknown
   #artifactWrites = 0
   #hasEnded = false
+  readonly #suspended = Promise.withResolvers<Outcome>()
 
   constructor(test: TestRun, attempt: number) {
     this.#test = test
@@ -81,17 +103,23 @@ export class TestAttempt {
       runAttempt: attempt,
       variables: insertSecrets(test.variables, test.secrets),
       steps: Object.fromEntries(test.finishedSteps),
-      recorded: undefined,
+      recorded: test.waits.isEmpty ? undefined : [...test.finishedSteps.keys()],
       captureState: 'never',
       evidence: 'off',
       secrets: [],
       usesBrowser: test.workflow.usesBrowser,
     } as const
-    this.#running = new RunningAttempt(start, (message) => this.#onMessage(message), BrowserOfAttempt)
+    this.#running = new RunningAttempt(start, (message) => this.#onMessage(message), BrowserOfAttempt, {
+      declaredWaits: Object.keys(test.workflow.waits ?? {}),
+      now: () => test.clock.now(),
+      // Each wait executes the code before it again, as a long one does.
+      stayMilliseconds: 0,
+    })
   }
 
-  async execute(): Promise<AttemptResult> {
-    const { workflow, workflows, cancelAfterSeconds } = this.#test
+  /** @param executedSeconds by earlier parts of the attempt. */
+  async execute(executedSeconds: number): Promise<AttemptResult> {
+    const { workflow, workflows, cancelAt, clock } = this.#test
     const interruption = Promise.withResolvers<Outcome>()
     const timers: NodeJS.Timeout[] = []
     let interrupted: Outcome | undefined
@@ -104,8 +132,8 @@ export class TestAttempt {
       }
       timers.push(setTimeout(interrupt, seconds * 1000))
     }
-    interruptAfter(workflow.timeLimitSeconds, 'timeLimit', { kind: 'timedOut' })
-    if (cancelAfterSeconds !== undefined) interruptAfter(cancelAfterSeconds, 'cancelled', { kind: 'cancelled' })
+    interruptAfter(Math.max(0, workflow.timeLimitSeconds - executedSeconds), 'timeLimit', { kind: 'timedOut' })
+    if (cancelAt !== undefined) interruptAfter((cancelAt - clock.now()) / 1000, 'cancelled', { kind: 'cancelled' })
     const restoreConsole = captureConsole((level, toMessage) => {
       const attempt = writing.getStore()
       if (attempt) attempt.#add('log', { level, message: toMessage() })
@@ -120,7 +148,8 @@ export class TestAttempt {
     )
     const ended = executed.then((event) => interrupted ?? toOutcome(event, workflows, workflow.id, redact, null))
     try {
-      return { outcome: await Promise.race([ended, interruption.promise]), cause: this.#cause }
+      const outcome = await Promise.race([ended, interruption.promise, this.#suspended.promise])
+      return { outcome: interrupted ?? outcome, cause: this.#cause }
     } finally {
       this.#hasEnded = true
       for (const timer of timers) clearTimeout(timer)
@@ -161,11 +190,19 @@ export class TestAttempt {
       case 'progress':
         return this.#add('progress', { percent: message.percent, message: message.message })
       case 'step':
-        return this.#add('step', { name: message.name, state: message.state })
+        return this.#add('step', {
+          name: message.name,
+          state: message.state,
+          ...(message.wait && { wait: message.wait }),
+        })
       case 'stepFinished':
         this.#test.finishedSteps.set(message.name, message.value)
         this.#report('step', { name: message.name, state: 'finished' })
         return this.#running.onMessage({ type: 'stepSaved', attempt: this.#attempt, name: message.name })
+      case 'waits':
+        return queueMicrotask(() => this.#onWaits(message))
+      case 'suspended':
+        return this.#suspended.resolve({ kind: 'waiting' })
       case 'artifact':
         return this.#running.onMessage({
           type: 'artifactSaved',
@@ -178,6 +215,32 @@ export class TestAttempt {
         return this.#running.onMessage({ type: 'browserUnavailable', attempt: this.#attempt, message: noTestBrowser })
     }
   }
+
+  /** Ends the part unless a wait has ended, or something else executes. */
+  #onWaits({ reached, names, canSuspend }: Extract<AttemptMessage, { type: 'waits' }>): void {
+    if (this.#hasEnded) return
+    const { waits, finishedSteps } = this.#test
+    const attempt = this.#attempt
+    const refused: { name: string; errorName: string; message: string }[] = []
+    for (const request of reached.map(this.#maskWait)) {
+      const { name, kind } = request
+      const { isNew, error: message } = waits.reach(request)
+      if (isNew) this.#report('step', { name, state: 'started', wait: kind })
+      if (message !== undefined) refused.push({ name, errorName: 'WaitMismatch', message })
+    }
+    const ended = waits.take(names)
+    for (const { name, kind, outcome } of ended) {
+      finishedSteps.set(name, outcome)
+      this.#report('step', { name, state: 'finished', wait: kind })
+    }
+    if (canSuspend && ended.length + refused.length === 0) return this.#running.onMessage({ type: 'suspend', attempt })
+    const sleeps = reached.filter(({ kind }) => kind === 'sleep')
+    const deadlines = Object.fromEntries(sleeps.map(({ name }) => [name, waits.deadlineOf(name)]))
+    this.#running.onMessage({ type: 'waitsEnded', attempt, ended, refused, deadlines })
+  }
+
+  readonly #maskWait = (wait: ReachedWait): ReachedWait =>
+    wait.kind === 'answer' ? { ...wait, title: this.#redact(wait.title), shown: this.#redact(wait.shown) } : wait
 
   /** Does what the test has in place of a person. */
   async #takeOver(message: string): Promise<boolean> {
