@@ -39,3 +39,22 @@ Nothing was deployed.
   expect(deployed).toMatchObject({ code: 0, stderr: '' })
   expect(deployed.stdout).toMatch(/^Tried greet\.\nDeployed .*\n {2}greet 1\.0\.0 is new\n$/)
 })
+
+test('a run that waits gets examples of answers and of outputs', async (context) => {
+  const installation = await newInstallation()
+  context.onTestFinished(() => installation.remove())
+  const waits = `{ code: { schema: { type: 'string', examples: ['AB-7'] } }, odd: { schema: { type: 'string', pattern: '^x[0-9]' } } }`
+  const run = `async ({ sleep, waitFor, call }) => {
+    await sleep('month', { days: 30 })
+    const [code, odd, greeting] = [await waitFor('code'), await waitFor('odd'), await call('greeting', 'greet', { name: 'Ada' })]
+    if (odd.ok) throw Error('An answer without a valid example came.')
+    return code.value + greeting
+  }`
+  const waiting = module('waiting', run).replace('  run:', `  waits: ${waits},\n  run:`)
+  const directory = await writeModules(context, { 'greet.mjs': greet, 'waiting.mjs': waiting })
+  const deployed = await installation.runCommand('workflows', 'deploy', directory, '--try')
+  expect(deployed).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('Tried waiting.') })
+  const lonely = await writeModules(context, { 'waiting.mjs': waiting })
+  const refused = await installation.runCommand('workflows', 'deploy', lonely, '--try', '--allow-breaking')
+  expect(refused.stderr).toContain('No workflow of the directory has the ID "greet" and an example of its output.')
+})

@@ -17,7 +17,6 @@ const programs = [
   'worker/browser/remote-browser.ts',
   'worker/browser/unpack-chromium.ts',
   'worker/executors/executor.ts',
-  'worker/testing/try-process.ts',
 ]
 
 /** What `workflows init` copies. */

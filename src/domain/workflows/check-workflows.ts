@@ -3,7 +3,7 @@
 import { walk } from '../../openapi/document.ts'
 import { toPointer } from '../../openapi/json-pointer.ts'
 import { isSafePattern, patternsIn, safePatternAdvice } from '../../openapi/patterns.ts'
-import { exampleOutput, exampleVariables } from './example-values.ts'
+import { exampleOf, exampleVariables } from './example-values.ts'
 import {
   type JsonSchema,
   schemaMembers,
@@ -86,13 +86,13 @@ function isRegularExpression(pattern: string): boolean {
 // Valid examples of a workflow's variables and output, which are made once, when it is deployed.
 
 /**
- * The schema's own examples of variables, or else one made from the schemas of its members, and the same for the output.
+ * The schema's own examples of variables, or else one made from the schemas of its members. One of the output and each answer.
  * What is made and not valid, for example by a pattern, is left out.
  *
  * @throws {WorkflowError} if an example of the variables' schema is not valid by it: callers would copy it.
  */
 function createExamples(workflows: Workflows, workflow: Workflow): WorkflowExamples {
-  const { id, variables, output } = workflow
+  const { id, variables, output, waits } = workflow
   const own = Array.isArray(variables.examples) ? variables.examples : []
   const values = own.length > 0 ? own : [exampleVariables(variables)]
   const checkedVariables = values.flatMap((value, index) => {
@@ -107,6 +107,14 @@ function createExamples(workflows: Workflows, workflow: Workflow): WorkflowExamp
       `The example at /examples/${index} in the variables schema of workflow "${id}" does not match it: ${`${pointer} ${detail}`.trim()}.`,
     )
   })
-  const checkedOutput = workflows.checkOutput(id, exampleOutput(output))
-  return { variables: checkedVariables, outputs: 'masked' in checkedOutput ? [checkedOutput.masked] : [] }
+  const checkedOutput = workflows.checkOutput(id, exampleOf('output', output))
+  const answers = Object.entries(waits ?? {}).flatMap(([name, { schema }]) => {
+    const checked = workflows.checkAnswer(id, name, exampleOf(name, schema))
+    return checked && 'value' in checked ? [[name, checked.value]] : []
+  })
+  return {
+    variables: checkedVariables,
+    outputs: 'masked' in checkedOutput ? [checkedOutput.masked] : [],
+    ...(waits && { answers: Object.fromEntries(answers) }),
+  }
 }

@@ -65,8 +65,9 @@ export function exampleVariables(schema: JsonSchema): Members {
   return isObject(example) ? structuredClone(example) : exampleMembers(schema, namedPlaceholders(schema))
 }
 
-export function exampleOutput(schema: JsonSchema): unknown {
-  return exampleValue('output', schema, namedPlaceholders(schema))
+/** @param name of the value: `output`, or the wait of an answer. */
+export function exampleOf(name: string, schema: JsonSchema): unknown {
+  return exampleValue(name, schema, namedPlaceholders(schema))
 }
 
 function namedPlaceholders(root: JsonSchema): Scope {

@@ -44,6 +44,8 @@ export interface WorkflowExamples {
   variables: { value: unknown; masked: unknown }[]
   /** At most one. */
   outputs: unknown[]
+  /** By the name of the wait. Absent if the workflow declares no waits. */
+  answers?: Record<string, unknown>
 }
 
 export type JsonSchema = Record<string, unknown>

@@ -38,6 +38,9 @@ type AnswerFake<Value> =
   | AnswerOrDelayed<Value>
   | ((wait: RunWait) => AnswerOrDelayed<Value> | Promise<AnswerOrDelayed<Value>>)
 
+// biome-ignore lint/suspicious/noExplicitAny: the called workflow's variables have any type.
+export type CallFake = (variables: any, call: RunWait) => unknown
+
 export interface RunOptions<Variables, Waits extends WaitDeclarations = WaitDeclarations> {
   /** Checked against the schema as the service checks `variableData`, with defaults filled in. `{}` by default. */
   variables?: Variables
@@ -53,11 +56,10 @@ export interface RunOptions<Variables, Waits extends WaitDeclarations = WaitDecl
    */
   answers?: { [Name in keyof Waits & string]?: AnswerFake<Static<Waits[Name]['schema']>> | undefined }
   /**
-   * The runs that `call` queues, by the ID of their workflow: functions that return the output, or throw the error with
-   * which the run fails. A function that a successful run does not use is an error.
+   * The runs that `call` queues: a function for all, or functions by the ID of their workflow. It returns the output, or
+   * throws the error with which the run fails. A function that a successful run does not use is an error.
    */
-  // biome-ignore lint/suspicious/noExplicitAny: the called workflow's variables have any type.
-  calls?: Record<string, (variables: any, call: RunWait) => unknown>
+  calls?: CallFake | Record<string, CallFake>
   /** The number of the first attempt. 1 by default. */
   attempt?: number
   /** Results that earlier attempts have stored, by the name of their step. These steps do not run again. */

@@ -5,7 +5,7 @@ import { CalledRunFailed } from '../../domain/workflows/define-workflow.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { toJson } from '../executors/workflow-values.ts'
-import type { RunWait } from './run-workflow.ts'
+import type { CallFake, RunWait } from './run-workflow.ts'
 
 /** A value that comes after a time, which `after` makes. */
 export class Delayed<Value> {
@@ -23,8 +23,8 @@ export interface WaitFakes {
   workflows: Workflows
   /** By name: answers, or functions that return them. `undefined` for none in time. */
   answers: Readonly<Record<string, unknown>>
-  /** By the ID of the called workflow. */
-  calls: Readonly<Record<string, (variables: never, call: RunWait) => unknown>>
+  /** One for all called workflows, or by their IDs. */
+  calls: CallFake | Readonly<Record<string, CallFake>>
   redact<Value>(value: Value): Value
   now(): number
 }
@@ -150,7 +150,8 @@ export class TestWaits {
   async #call(kept: Kept, request: Extract<ReachedWait, { kind: 'run' }>, shown: RunWait): Promise<void> {
     const { workflowId, variables } = request
     const { calls, redact } = this.#fakes
-    const fake = Object.hasOwn(calls, workflowId) ? calls[workflowId] : undefined
+    const own = typeof calls !== 'function' && Object.hasOwn(calls, workflowId) ? calls[workflowId] : undefined
+    const fake = typeof calls === 'function' ? calls : own
     if (!fake) {
       throw new Error(
         `The run calls the workflow "${workflowId}", whose output the test does not give: set it in the option \`calls\` of runWorkflow.`,
@@ -158,7 +159,7 @@ export class TestWaits {
     }
     this.#usedCalls.add(workflowId)
     const failed = (error: unknown) => (error instanceof CalledRunFailed ? error : asFailed(request.name, error))
-    const result = await (async () => fake(variables as never, shown))().catch(failed)
+    const result = await (async () => fake(variables, shown))().catch(failed)
     const { seconds, value } = toDelayed(result)
     kept.endsAt = this.#fakes.now() + seconds * 1000
     if (value instanceof CalledRunFailed) {
@@ -173,7 +174,9 @@ export class TestWaits {
 
   /** A workflow whose output the test gives, and that the run has not called. */
   unusedCall(): string | undefined {
-    return Object.keys(this.#fakes.calls).find((id) => !this.#usedCalls.has(id))
+    const { calls } = this.#fakes
+    if (typeof calls === 'function') return undefined
+    return Object.keys(calls).find((id) => !this.#usedCalls.has(id))
   }
 
   /** Ends what is open when the run ends. */

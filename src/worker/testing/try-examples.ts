@@ -1,5 +1,11 @@
 /** Runs each workflow of a snapshot once, with its first example, before the snapshot is deployed. */
-import { fileURLToPath } from 'node:url'
+import { mkdirSync } from 'node:fs'
+import { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { pathToFileURL } from 'node:url'
+import { type Message, messageStream } from '../../domain/deployments/build-process.ts'
 import { runStep } from '../../domain/deployments/build-snapshot.ts'
 import { DeploymentFiles, temporaryParentOf } from '../../domain/deployments/deployment-files.ts'
 import type { DeployedWorkflow, Snapshot } from '../../domain/deployments/snapshot.ts'
@@ -11,6 +17,15 @@ export interface Trial {
   workflow: DeployedWorkflow
   /** Why the run failed; `null` if it succeeded, `undefined` if the workflow has no valid example. */
   failure: string | null | undefined
+}
+
+/** What the process of a run reads. */
+interface TrialInput {
+  variables: Record<string, unknown>
+  /** Examples by wait. A wait without one times out. */
+  answers: Record<string, unknown>
+  /** Examples of outputs by workflow, for calls. */
+  outputs: Record<string, unknown>
 }
 
 /** For the start of the process, and of a browser, and for the grace after the time limit. */
@@ -25,8 +40,14 @@ export async function* tryExamples(snapshot: Snapshot, directory: string, identi
   const reaper = new ProcessReaper({ graceSeconds: 0, identity, filesPrefix: () => files.filesPrefix })
   try {
     const target = await files.write('snapshot', snapshot, [directory])
+    const outputs = Object.fromEntries(
+      snapshot.workflows.flatMap(({ id, examples }) => (examples?.outputs ?? []).map((output) => [id, output])),
+    )
     for (const workflow of snapshot.workflows) {
-      yield { workflow, failure: await findFailure(workflow, target, identity, reaper.mark(temporaryParentOf(target))) }
+      const { variables: [example] = [], answers = {} } = workflow.examples ?? {}
+      const input = example && { variables: example.value as TrialInput['variables'], answers, outputs }
+      const mark = reaper.mark(temporaryParentOf(target))
+      yield { workflow, failure: input && (await findFailure(workflow, input, target, identity, mark)) }
     }
   } finally {
     reaper.close()
@@ -34,17 +55,19 @@ export async function* tryExamples(snapshot: Snapshot, directory: string, identi
   }
 }
 
-const processModule = fileURLToPath(new URL('./try-process.ts', import.meta.url))
-
 /** Runs in a separate process, which the code of the workflow can end. */
-async function findFailure(workflow: DeployedWorkflow, target: string, identity: Identity, mark: Mark) {
-  const example = workflow.examples?.variables[0]
-  if (example === undefined) return undefined
+async function findFailure(
+  workflow: DeployedWorkflow,
+  input: TrialInput,
+  target: string,
+  identity: Identity,
+  mark: Mark,
+): Promise<string | null> {
   const seconds = workflow.timeLimitSeconds + overheadSeconds
   const { BROWSER_PATH } = process.env
   try {
     const message = await runStep('try', [target, workflow.module], {
-      ...{ module: processModule, identity, mark, seconds, input: JSON.stringify(example.value) },
+      ...{ module: import.meta.filename, identity, mark, seconds, input: JSON.stringify(input) },
       environment: BROWSER_PATH === undefined ? {} : { BROWSER_PATH },
       onTimeout: () => new WorkflowError(`Its process did not end within ${seconds} seconds.`),
       onEnd: (code, signal) => new WorkflowError(`Its process ended (${signal ?? `exit code ${code}`}).`),
@@ -55,4 +78,31 @@ async function findFailure(workflow: DeployedWorkflow, target: string, identity:
     if (error instanceof WorkflowError) return error.message
     throw error
   }
+}
+
+// The process that runs a workflow of a snapshot once. Arguments: the step, the directory and the module.
+
+async function runExample(path: string): Promise<string | null> {
+  const { variables, answers, outputs } = JSON.parse(await text(process.stdin)) as TrialInput
+  const { runWorkflow } = await import('./run-workflow.ts')
+  const workflow = (await import(pathToFileURL(path).href)).default
+  const unanswered = Object.fromEntries(Object.keys(workflow.waits ?? {}).map((name) => [name, undefined]))
+  const { status, error, reason } = await runWorkflow(workflow, {
+    ...{ variables, retry: true, browser: 'chromium', answers: { ...unanswered, ...answers } },
+    calls: (_, { workflowId }) => {
+      if (workflowId !== null && Object.hasOwn(outputs, workflowId)) return outputs[workflowId]
+      throw new Error(`No workflow of the directory has the ID "${workflowId}" and an example of its output.`)
+    },
+  })
+  if (status === 'succeeded') return null
+  return error ? `${error.name}: ${error.message}` : `${status} (${reason})`
+}
+
+if (import.meta.main) {
+  const [, directory = '', module = ''] = process.argv.slice(2)
+  mkdirSync(tmpdir(), { recursive: true, mode: 0o700 })
+  const pipe = new Socket({ fd: messageStream, readable: false, writable: true })
+  pipe.on('error', () => process.exit())
+  const failure = await runExample(join(directory, module)).catch((error: unknown) => String(error))
+  pipe.write(`${JSON.stringify({ kind: 'tried', failure } satisfies Message)}\n`)
 }

@@ -40,3 +40,12 @@ test('an example that the schema refuses is an error with its place', () => {
     'The example at /examples/1 in the variables schema of workflow "anything" does not match it: /path must be string.',
   )
 })
+
+test('each answer that a workflow waits for has an example, if it is valid', () => {
+  const wait = (schema: Schema) => ({ schema, title: null, description: null })
+  const approval = { type: 'object', required: ['approved'], properties: { approved: { type: 'boolean' } } }
+  const code = { type: 'string', pattern: '^[0-9]{4}$' }
+  const checked = workflow({ waits: { approval: wait(approval), code: wait(code), name: wait({ type: 'string' }) } })
+  checkWorkflows([checked])
+  expect(checked.examples?.answers).toEqual({ approval: { approved: false }, name: '<name>' })
+})
