@@ -24,6 +24,10 @@ function withMember(schema: unknown, name = 'member') {
   return { variables: { type: 'object', properties: { [name]: schema, last: { const: 'last' } } } }
 }
 
+const withWait = (name: string, wait: object) => ({
+  waits: { [name]: { schema: {}, title: null, description: null, ...wait } },
+})
+
 const fields: Record<string, (text: string) => object> = {
   title: (title) => ({ title }),
   version: (version) => ({ version }),
@@ -41,6 +45,14 @@ const fields: Record<string, (text: string) => object> = {
   enum: (text) => withMember({ enum: [text, { [text]: text }] }),
   'items of an array': (type) => withMember({ type: 'array', items: { type } }),
   'names in a constant': (text) => ({ output: { const: { [text]: [text] }, type: 'object', required: ['a', text] } }),
+  'name of a wait': (text) => withWait(text, {}),
+  'title of a wait': (title) => withWait('w', { title }),
+  'description of a wait': (description) => withWait('w', { description }),
+  'schema of an answer': (description) => withWait('w', { schema: { type: 'string', description, const: '<b>' } }),
+  'example of an answer': (text) => ({
+    ...withWait(text, {}),
+    examples: { variables: [], outputs: [], answers: { [text]: text } },
+  }),
   examples: (text) => ({ examples: { variables: [{ value: { [text]: text } }], outputs: [text] } }),
 }
 

@@ -98,6 +98,32 @@ test('the page of a workflow describes nested members, secrets and limits, and s
   expect(markdown).toMatch(/Deprecated.*An attempt may take 7 s\./s)
 })
 
+test('the page of a workflow describes the answers that its runs wait for', () => {
+  const workflow = parseWorkflow('w.ts', {
+    ...{ id: 'w', version: '1.0.0', title: 'W', variables: { type: 'object' }, output: {}, run: () => null },
+    waits: {
+      approval: {
+        title: 'Refund?',
+        description: 'The *refund* of an order.',
+        schema: { type: 'object', required: ['approved'], properties: { approved: { type: 'boolean' } } },
+      },
+      'any thing': { schema: {} },
+    },
+  })
+  workflow.examples = { variables: [], outputs: [], answers: { approval: { approved: false } } }
+  const markdown = workflowMarkdown(workflow, { executionUrl: 'http://x', root: '../' })
+  const { html } = renderWorkflowPage(markdown)
+  expect(html).toContain('<h2 id="answers">')
+  expect(html).toMatch(
+    /<h3 id="approval">.*<code>approval<\/code>.*<\/h3>\n<p>Title: Refund\?<\/p>\n<p>The <em>refund<\/em> of an order\.<\/p>/,
+  )
+  expect(html).toContain('<td><code>approved</code></td>\n<td>boolean</td>\n<td>Required.</td>')
+  expect(markdown).toContain('```json\n{\n  "value": {\n    "approved": false\n  }\n}\n```')
+  expect(markdown).toContain('### `any thing`\n\nThe answer can be any JSON value.\n')
+  const { waits: _, ...without } = workflow
+  expect(workflowMarkdown(without, { executionUrl: 'http://x', root: '../' })).not.toContain('## Answers')
+})
+
 test('the public docs have a page with samples for each example, and none for other workflows', async () => {
   const page = await siteText('example-count-words.html')
   expect(page).toContain('Count the words of a text file')

@@ -74,14 +74,15 @@ function render(markdown: string, renderer: RendererObject): Rendered {
   }
 }
 
-/** Derives ids from the headings' text. A repeated heading is prefixed with the id of its section. */
+/** Derives ids from the headings' text. A repeated heading is prefixed with the id of its section, and numbered. */
 function assignIds(tokens: Tokens.Generic[], ids: Map<object, string>) {
   const used = new Set<string>()
   let section = ''
   for (const token of tokens) {
     if (token.type !== 'heading') continue
     const slug = slugify(token.text)
-    const id = used.has(slug) ? `${section}-${slug}` : slug
+    let id = slug
+    for (let count = 1; used.has(id); count++) id = `${section}-${slug}${count > 1 ? `-${count}` : ''}`
     if (token.depth === 2) section = id
     used.add(id)
     ids.set(token, id)

@@ -38,7 +38,7 @@ Other members of \`variableData\` are ${variables.additionalProperties === false
 ## Queue a run
 
 ${example ? samples(executionUrl, id, example.value, root) : 'No example satisfies the schema of the variables. Add `examples` to the schema to get samples here.\n'}
-${workflow.usesBrowser ? browserSection(root) : ''}## Output
+${workflow.usesBrowser ? browserSection(root) : ''}${workflow.waits ? answersSection(workflow, root) : ''}## Output
 
 ${schemaTable(output, 'The output can be any JSON value.')}
 
@@ -73,6 +73,25 @@ function browserSection(root: string): string {
 The run has its own browser. The query parameter \`browserContextId\` starts it with the cookies and storage of a
 [browser context](${root}browser-contexts.md).
 
+`
+}
+
+function answersSection({ waits = {}, examples }: Workflow, root: string): string {
+  const answers = Object.entries(waits).map(([name, { schema, title, description }]) => {
+    const texts = [title && `Title: ${plain(title)}`, description && paragraphs(description)].filter(Boolean)
+    const example = Object.hasOwn(examples?.answers ?? {}, name) ? examples?.answers?.[name] : undefined
+    return `### ${code(name)}
+
+${[...texts, schemaTable(schema, 'The answer can be any JSON value.')].join('\n\n')}
+${example === undefined ? '' : `\n${fence('json', JSON.stringify({ value: example }, null, 2))}\n`}`
+  })
+  return `## Answers
+
+A run may wait for an answer. \`PUT /v1/execution/runs/{runId}/waits/{name}\` gives it, with the answer as \`value\`; the
+first one counts, also before the run waits for it. The API key needs the scope \`waits:write\`, if its account has scopes.
+[How runs wait](${root}runs-that-wait.md).
+
+${answers.join('\n')}
 `
 }
 
