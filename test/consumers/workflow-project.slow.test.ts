@@ -131,7 +131,7 @@ test('a second init in the directory is refused with one sentence, and changes n
 
 test('its tests pass, and its types fit', async () => {
   const tests = await npm('test')
-  expect(tests.output).toMatch(/pass 3\b/)
+  expect(tests.output).toMatch(/pass 5\b/)
   expect(tests.code, tests.output).toBe(0)
   expect(await npm('run', '--silent', 'types')).toEqual({ code: 0, output: '' })
 })

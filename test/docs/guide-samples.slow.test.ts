@@ -7,7 +7,7 @@ import ts from 'typescript'
 import { expect, test } from 'vitest'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
-const blocks = blocksOf('writing-workflows')
+const blocks = ['writing-workflows', 'runs-that-wait'].flatMap(blocksOf)
 
 function blocksOf(guide: string): string[] {
   const text = readFileSync(`docs/guides/${guide}.md`, 'utf8')
@@ -30,15 +30,19 @@ function moduleFor(block: string, index: number): { file: string; code: string }
 import { defineWorkflow } from 'execution-service/workflow'
 declare function charge(orderId: string): Promise<{ amount: number; customer: string }>
 declare function notify(customer: string): Promise<void>
-export default defineWorkflow({ id: 'sample', version: '1.0.0', title: 'Sample', ${missing.join('\n')}
+export default defineWorkflow({ waits: { approval: { schema: {} } }, id: 'sample', version: '1.0.0', title: 'Sample', ${missing.join('\n')}
 ${block}})
 export const used = [setTimeout, charge, notify]
 `
-  return { file: `sample-${index}.ts`, code }
+  return {
+    file: /^import /.test(block) ? 'called-workflows.ts' : `sample-${index}.ts`,
+    code: /^import /.test(block) ? block : code,
+  }
 }
 
-/** The workflows that the samples of the guide to projects test. */
+/** Modules that the samples of the guides import. */
 const tested = {
+  'workflow-types.ts': 'export interface Workflows {}\n',
   'order.ts': `import { defineWorkflow } from 'execution-service/workflow'
 export default defineWorkflow({
   id: 'order', version: '1.0.0', title: 'Order', retry: { maxAttempts: 2 },
@@ -124,5 +128,5 @@ test('the samples compile, and the sample tests pass', async (context) => {
     cwd: workflows,
     env: { PATH: process.env.PATH },
   })
-  expect(stdout).toContain('pass 6')
+  expect(stdout).toContain('pass 8')
 })

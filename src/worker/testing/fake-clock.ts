@@ -11,6 +11,17 @@ const pollMilliseconds = 2
 /** Rounds of immediates during which time does not pass. */
 const immediateRoundsMax = 100
 
+/** A value that comes after a time, which `after` makes. */
+export class Delayed<Value> {
+  readonly seconds: number
+  readonly value: Value
+
+  constructor(seconds: number, value: Value) {
+    this.seconds = seconds
+    this.value = value
+  }
+}
+
 export interface RunClock {
   /** Resolves with the result of `act`, during which the clock's timers are those of the process. */
   run<Result>(act: () => Promise<Result>): Promise<Result>

@@ -17,10 +17,10 @@ import type {
 import { createRedactor } from '../../domain/workflows/redactor.ts'
 import { parseWorkflow } from '../../domain/workflows/workflow.ts'
 import { Workflows } from '../../domain/workflows/workflows.ts'
-import { createRealClock, FakeClock, type RunClock } from './fake-clock.ts'
+import { createRealClock, Delayed, FakeClock, type RunClock } from './fake-clock.ts'
 import { loadBundle } from './load-bundle.ts'
 import { type AttemptResult, executeAttempt, type TestRun } from './test-attempt.ts'
-import { Delayed, TestWaits } from './test-waits.ts'
+import { TestWaits } from './test-waits.ts'
 
 /** A context, or a function that makes one. It may have only those members that the workflow uses. */
 export type FakeBrowser = object | ((options: BrowserContextOptions) => object | Promise<object>)

@@ -5,18 +5,8 @@ import { CalledRunFailed } from '../../domain/workflows/define-workflow.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { toJson } from '../executors/workflow-values.ts'
+import { Delayed } from './fake-clock.ts'
 import type { CallFake, RunWait } from './run-workflow.ts'
-
-/** A value that comes after a time, which `after` makes. */
-export class Delayed<Value> {
-  readonly seconds: number
-  readonly value: Value
-
-  constructor(seconds: number, value: Value) {
-    this.seconds = seconds
-    this.value = value
-  }
-}
 
 export interface WaitFakes {
   workflow: Workflow
