@@ -37,6 +37,8 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['POST /sign-out', 'everyone'],
   ['GET /links/:token', 'everyone'],
   ['POST /links/:token', 'everyone'],
+  ['GET /answer/:token', 'everyone'],
+  ['POST /answer/:token', 'everyone'],
   ['GET /', 'users'],
   ['GET /go-to', 'users'],
   ['GET /runs', 'users'],

@@ -7,7 +7,7 @@ import { readColumns } from '../../storage/runs/run-lookups.ts'
 import { tagTerm } from '../../storage/runs/run-statements.ts'
 import { findWaits } from '../../storage/runs/wait-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
-import type { RunsTable, RunWaitsTable, WaitKind, WaitStatus } from '../../storage/tables/run-tables.ts'
+import type { RunsTable, RunWaitsTable, WaitKind, WaitLinksTable, WaitStatus } from '../../storage/tables/run-tables.ts'
 import { hashToken } from '../accounts/sessions.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
@@ -56,7 +56,14 @@ export type Answered =
   | { kind: 'invalid'; errors: VariableError[] }
   | { kind: 'noSuchRun' | 'noSuchWait' | 'otherAnswer' | 'timedOut' | 'ended' }
 
-export type OpenedLink = { accountId: string; wait: Wait; linkId: string } | 'used' | 'expired' | undefined
+/** A link, with the wait that it is for and why it no longer takes an answer. */
+export interface OpenedLink {
+  id: string
+  accountId: string
+  expiresAt: number
+  wait: Wait
+  state: 'open' | 'used' | 'expired' | 'otherAnswer' | 'timedOut' | 'ended'
+}
 
 interface Dependencies {
   store: Store
@@ -196,31 +203,34 @@ export class Waits {
     })
   }
 
-  /** The wait that a link is for. The run may not have reached it: then, the link shows what is declared. */
-  async openLink(token: string): Promise<OpenedLink> {
+  /**
+   * The wait that a link is for; `undefined` if there is no such link. Changes nothing. If the run has not reached the wait,
+   * the link shows what is declared.
+   */
+  async openLink(token: string): Promise<OpenedLink | undefined> {
     const { read } = this.#dependencies.store
     const links = read.query.selectFrom('wait_links').selectAll().where('hash', '=', hashToken(token))
     const link = await links.executeTakeFirst()
-    if (!link) return undefined
-    if (link.used_at !== null) return 'used'
-    if (link.expires_at <= this.#now()) return 'expired'
-    const run = await findRun(read, link.account_id, link.run_id)
-    if (!run) return undefined
-    const found = await this.find(link.account_id, run.id, link.name)
-    if (found && found.status !== 'open') return 'used'
-    const declared = (await this.#workflowsOf(run))?.get(run.workflow_id)?.waits?.[link.name]
-    if (!declared || run.finished_at !== null) return 'expired'
-    return { accountId: link.account_id, wait: found ?? toUnreached(run, link.name, declared), linkId: link.id }
+    const run = link && (await findRun(read, link.account_id, link.run_id))
+    const declared = run && (await this.#workflowsOf(run)).get(run.workflow_id)?.waits?.[link.name]
+    if (!declared) return undefined
+    const wait = (await this.find(link.account_id, run.id, link.name)) ?? toUnreached(run, link.name, declared)
+    const state = this.#stateOf(link, wait, run.finished_at !== null)
+    return { id: link.id, accountId: link.account_id, expiresAt: link.expires_at, wait, state }
   }
 
-  /** Answers by a link, which no longer works afterwards. */
-  async answerByLink(token: string, value: unknown): Promise<Answered | 'used' | 'expired' | undefined> {
-    const opened = await this.openLink(token)
-    if (opened === undefined || typeof opened === 'string') return opened
-    const { accountId, linkId, wait } = opened
-    return this.answer(accountId, wait.runId, wait.name, value, { link: linkId }, async (tx) => {
-      const used = tx.query.updateTable('wait_links').set({ used_at: this.#now() })
-      await used.where('id', '=', linkId).execute()
+  #stateOf(link: WaitLinksTable, { status, completedBy }: Wait, hasEnded: boolean): OpenedLink['state'] {
+    if (status === 'completed')
+      return completedBy && 'link' in completedBy && completedBy.link === link.id ? 'used' : 'otherAnswer'
+    if (status !== 'open') return status === 'timedOut' ? 'timedOut' : 'ended'
+    if (hasEnded) return 'ended'
+    return link.expires_at <= this.#now() ? 'expired' : 'open'
+  }
+
+  /** Answers by an open link, which no longer works afterwards. The same answer again, as by a second click, is repeated. */
+  answerByLink({ id, accountId, wait }: OpenedLink, value: unknown): Promise<Answered> {
+    return this.answer(accountId, wait.runId, wait.name, value, { link: id }, async (tx) => {
+      await tx.query.updateTable('wait_links').set({ used_at: this.#now() }).where('id', '=', id).execute()
     })
   }
 

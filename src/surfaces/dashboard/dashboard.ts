@@ -29,6 +29,7 @@ import * as code from './sign-in/code-page.ts'
 import * as links from './sign-in/link-pages.ts'
 import * as signIn from './sign-in/sign-in-page.ts'
 import { sendTrace, traceViewer } from './trace-viewer/trace-viewer.ts'
+import * as answers from './waits/answer-link.ts'
 import * as webhookActions from './webhooks/webhook-action-handlers.ts'
 import * as webhooks from './webhooks/webhook-pages.ts'
 import * as workflows from './workflows/workflow-pages.ts'
@@ -73,6 +74,8 @@ function routeSignIn(pages: PublicPages, deps: Dependencies): void {
   pages.post('/sign-out', signIn.signOut)
   pages.get('/links/:token', links.showLink)
   pages.post('/links/:token', links.useLink, linkLimit(deps))
+  pages.get('/answer/:token', answers.showAnswerLink)
+  pages.postAfter('/answer/:token', [linkLimit(deps), answers.requireAnswerLink(deps)], answers.answerByLink)
 }
 
 function routeRuns(pages: UserPages): void {

@@ -65,6 +65,9 @@ export function publicPages(app: Express, deps: Dependencies) {
     get: (path: string, handler: PublicHandler) => app.get(path, handle(handler)),
     post: (path: string, handler: PublicHandler, ...limits: RequestHandler[]) =>
       app.post(path, ...readFormFields(publicFormBytesMax), ...limits, handle(handler)),
+    /** @param checks precede the body, which may therefore be as large as a user's. */
+    postAfter: (path: string, checks: RequestHandler[], handler: PublicHandler) =>
+      app.post(path, ...checks, ...readFormFields(formBytesMax), handle(handler)),
   }
 }
 

@@ -40,16 +40,19 @@ function renderModeLink({ workflow, mode, jsonOnly, from, context: { contextId }
   return html`<a href="${path}">${mode === 'json' ? 'Edit as fields' : 'Edit as JSON'}</a>`
 }
 
-export function renderVariables(form: VariablesForm): Html {
-  return form.mode === 'json' ? renderJson(form) : renderFields(form)
+/** What the form calls what is entered. */
+const variableWords = { none: 'This workflow takes no variables.', json: 'Variables', many: 'variables' }
+
+export function renderVariables(form: VariablesForm, words = variableWords): Html {
+  return form.mode === 'json' ? renderJson(form, words) : renderFields(form, words)
 }
 
 /** More fields than fit on a screen. */
 const foldedMin = 7
 
 /** Of many fields, those that must be filled in come first, and the others are folded unless one has a value to see. */
-function renderFields({ fields, values, earlier }: VariablesForm): Html {
-  if (fields.length === 0) return html`<p>This workflow takes no variables.</p>`
+function renderFields({ fields, values, earlier }: VariablesForm, words: typeof variableWords): Html {
+  if (fields.length === 0) return html`<p>${words.none}</p>`
   const entered = (field: VariableField) => values.get(field.name) ?? { text: '' }
   const render = (field: VariableField) => {
     const keepsSecret = field.isSecret && earlier !== undefined && Object.hasOwn(earlier.variables, field.name)
@@ -63,7 +66,7 @@ function renderFields({ fields, values, earlier }: VariablesForm): Html {
     return error !== undefined || isHidden === true || text !== defaults.get(field.name)?.text
   })
   return html`${required.map(render)}
-    <details ${attribute('open', isOpen)}><summary>${optional.length} optional variables</summary>${optional.map(render)}</details>`
+    <details ${attribute('open', isOpen)}><summary>${optional.length} optional ${words.many}</summary>${optional.map(render)}</details>`
 }
 
 const keptHints = {
@@ -76,7 +79,7 @@ const maskHints = {
   schedule: `${mask} stands for a secret of the schedule. If you change anything here, enter its secrets again.`,
 }
 
-function renderJson({ json, jsonOnly, earlier }: VariablesForm): Html {
+function renderJson({ json, jsonOnly, earlier }: VariablesForm, words: typeof variableWords): Html {
   const hints = [
     jsonOnly === 'noFieldForValue' && 'Shown as JSON because the form has no fields for some of the variables.',
     earlier && json.text.includes(mask) && maskHints[earlier.owner],
@@ -84,7 +87,7 @@ function renderJson({ json, jsonOnly, earlier }: VariablesForm): Html {
   ]
   const rows = Math.min(24, Math.max(8, json.text.split('\n').length + 1))
   const hint = hints.filter(Boolean).join(' ') || undefined
-  return labelledField({ name: 'variables', label: 'Variables', hint, error: json.error }, (common) =>
+  return labelledField({ name: 'variables', label: words.json, hint, error: json.error }, (common) =>
     textArea(common, json.text, rows),
   )
 }
