@@ -37,8 +37,8 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['POST /sign-out', 'everyone'],
   ['GET /links/:token', 'everyone'],
   ['POST /links/:token', 'everyone'],
-  ['GET /answer/:token', 'everyone'],
-  ['POST /answer/:token', 'everyone'],
+  ['GET /answer/:answer', 'everyone'],
+  ['POST /answer/:answer', 'everyone'],
   ['GET /', 'users'],
   ['GET /go-to', 'users'],
   ['GET /runs', 'users'],
@@ -170,12 +170,13 @@ interface Router {
   router: { stack: { route?: { path: string; methods: object } }[] }
 }
 
-export type Items = Record<ItemKind | 'delivery' | 'token', string>
+export type Items = Record<ItemKind | 'delivery' | 'token' | 'answer', string>
 
 /** Fills in the route's parameters. */
 export function routePath({ path, of }: Route, items: Items): string {
   const withItem = path.replace(':id', of === undefined ? ':id' : items[of]).replace(':token', items.token)
   return withItem
+    .replace(':answer', items.answer)
     .replace(':delivery', items.delivery)
     .replace(':version', '1')
     .replace(':name', artifact.name)
@@ -197,19 +198,16 @@ export async function createItems(
   const key = await domain.apiKeys.create(draft, operator)
   const token = await domain.links.invite(accountId, { label: 'Cy', role: 'member' }, operator)
   const [invitation] = await domain.links.listInvitations(accountId)
-  const queued = await sendRaw(executionUrl, {
-    method: 'PUT',
-    path: '/v1/execution/queue-remote/greet',
-    headers: ['Authorization', `Bearer ${key.value}`, 'Content-Type', 'application/json'],
-    body: '{"variableData":{"name":"Ada"}}',
-  })
-  const { id: run } = JSON.parse(queued.text)
-  const scheduled = await sendRaw(executionUrl, {
-    method: 'POST',
-    path: '/v1/execution/schedules',
-    headers: ['Authorization', `Bearer ${key.value}`, 'Content-Type', 'application/json'],
-    body: '{"workflowId":"greet","variableData":{"name":"Ada"},"cron":"0 0 29 2 *"}',
-  })
+  const call = async (method: string, path: string, body: string) => {
+    const headers = ['Authorization', `Bearer ${key.value}`, 'Content-Type', 'application/json']
+    const response = await sendRaw(executionUrl, { method, path: `/v1/execution/${path}`, headers, body })
+    return JSON.parse(response.text)
+  }
+  const { id: run } = await call('PUT', 'queue-remote/greet', '{"variableData":{"name":"Ada"}}')
+  const { id: waiting } = await call('PUT', 'queue-remote/approve', '{"variableData":{}}')
+  const link = await call('POST', `runs/${waiting}/waits/approval/links`, '{}')
+  const schedule = '{"workflowId":"greet","variableData":{"name":"Ada"},"cron":"0 0 29 2 *"}'
+  const scheduled = await call('POST', 'schedules', schedule)
   for (const each of [artifact, trace]) {
     await domain.store.write((tx) => putArtifact(tx, { runId: run, attempt: 1 }, each, Date.now()))
   }
@@ -225,12 +223,13 @@ export async function createItems(
     user: member.id,
     invitation: invitation?.id ?? '',
     run,
-    schedule: JSON.parse(scheduled.text).id,
+    schedule: scheduled.id,
     session: (await domain.sessions.list(userId))[0]?.id ?? '',
     webhook,
     delivery,
     workflow: 'greet',
     token,
+    answer: new URL(link.url).pathname.split('/').at(-1) ?? '',
   }
   return { owner, member, items }
 }

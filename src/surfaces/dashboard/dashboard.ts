@@ -74,8 +74,8 @@ function routeSignIn(pages: PublicPages, deps: Dependencies): void {
   pages.post('/sign-out', signIn.signOut)
   pages.get('/links/:token', links.showLink)
   pages.post('/links/:token', links.useLink, linkLimit(deps))
-  pages.get('/answer/:token', answers.showAnswerLink)
-  pages.postAfter('/answer/:token', [linkLimit(deps), answers.requireAnswerLink(deps)], answers.answerByLink)
+  pages.get('/answer/:answer', answers.showAnswerLink)
+  pages.postAfter('/answer/:answer', [linkLimit(deps), answers.requireAnswerLink(deps)], answers.answerByLink)
 }
 
 function routeRuns(pages: UserPages): void {

@@ -18,6 +18,8 @@ export default defineWorkflow({
         properties: { approved: { type: 'boolean' }, reason: { type: 'string', maxLength: 80 } },
       },
     },
+    discount: { schema: { type: 'integer', title: 'Percent', minimum: 1, maximum: 100 } },
+    reviewers: { schema: { type: 'array', items: { type: 'string' }, minItems: 2 } },
   },
   async run({ variables, waitFor }) {
     return waitFor('approval', { title: `Refund ${variables.amount} €?`, show: { amount: variables.amount } })

@@ -61,7 +61,7 @@ export const answerByLink: PublicHandler = async (_request, response, deps) => {
 }
 
 async function openLink({ params }: Request, { waits }: Dependencies): Promise<OpenedLink> {
-  const link = await waits.openLink(String(params.token))
+  const link = await waits.openLink(String(params.answer))
   if (!link) throw unknownLink()
   return link
 }
