@@ -15,6 +15,7 @@ type ItemKind =
   | 'user'
   | 'invitation'
   | 'run'
+  | 'waitingRun'
   | 'schedule'
   | 'session'
   | 'bulkAction'
@@ -57,6 +58,9 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['POST /runs/:id/live/input', 'users', 'run'],
   ['GET /runs/:id/artifacts/:name', 'users', 'run'],
   ['GET /trace-viewer/runs/:id/:trace', 'users', 'run'],
+  ['GET /waits', 'users'],
+  ['GET /runs/:id/waits/:wait', 'users', 'waitingRun'],
+  ['POST /runs/:id/waits/:wait', 'users', 'waitingRun'],
   ['GET /runs/:id/cancel', 'users', 'run'],
   ['POST /runs/:id/cancel', 'users', 'run'],
   ['GET /runs/:id/delete', 'users', 'run'],
@@ -180,6 +184,7 @@ export function routePath({ path, of }: Route, items: Items): string {
     .replace(':delivery', items.delivery)
     .replace(':version', '1')
     .replace(':name', artifact.name)
+    .replace(':wait', 'approval')
     .replace(':trace', trace.name)
 }
 
@@ -223,6 +228,7 @@ export async function createItems(
     user: member.id,
     invitation: invitation?.id ?? '',
     run,
+    waitingRun: waiting,
     schedule: scheduled.id,
     session: (await domain.sessions.list(userId))[0]?.id ?? '',
     webhook,

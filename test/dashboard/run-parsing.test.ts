@@ -83,6 +83,7 @@ describe('parsing attempts', () => {
         { name: 'read', state: 'finished', startedAt: 300, endedAt: 500 },
         { name: 'write', state: 'failed', startedAt: 600, endedAt: 700 },
       ],
+      isWaiting: false,
     })
     expect(second).toMatchObject({ number: 2, endedAt: null, next: 'running', reason: null })
     expect(second?.steps).toEqual([

@@ -18,7 +18,7 @@ describe('the list of runs', () => {
     const user = await newUser(service)
     const empty = await page(user, '/runs')
     expect(empty).toContain('No runs yet')
-    expect(empty).toContain(`curl -X PUT ${service.executionUrl}/v1/execution/queue-remote/betray`)
+    expect(empty).toContain(`curl -X PUT ${service.executionUrl}/v1/execution/queue-remote/approve`)
     await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60')
     expect(await page(user, '/runs?status=failed')).toContain('No runs match these filters')
   })

@@ -116,12 +116,15 @@ export class Waits {
     return page ? { waits: await this.#toWaits(page.rows), nextCursor: page.nextCursor } : ('wrongCursor' as const)
   }
 
-  /** A wait that the run has reached, or which is answered already. */
+  /** A wait that the run has reached or that has its answer, or else one that its workflow declares. */
   async find(accountId: string, runId: string, name: string): Promise<Wait | undefined> {
     const { read } = this.#dependencies.store
     const run = await findRun(read, accountId, runId)
-    const row = run && (await findWaits(read, run.id, [name])).get(name)
-    return row && (await this.#toWaits([row]))[0]
+    if (!run) return undefined
+    const row = (await findWaits(read, run.id, [name])).get(name)
+    if (row) return (await this.#toWaits([row]))[0]
+    const declared = (await this.#workflowsOf(run)).get(run.workflow_id)?.waits?.[name]
+    return declared && run.finished_at === null ? toUnreached(run, name, declared) : undefined
   }
 
   /**

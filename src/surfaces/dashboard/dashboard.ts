@@ -30,6 +30,7 @@ import * as links from './sign-in/link-pages.ts'
 import * as signIn from './sign-in/sign-in-page.ts'
 import { sendTrace, traceViewer } from './trace-viewer/trace-viewer.ts'
 import * as answers from './waits/answer-link.ts'
+import * as waits from './waits/wait-pages.ts'
 import * as webhookActions from './webhooks/webhook-action-handlers.ts'
 import * as webhooks from './webhooks/webhook-pages.ts'
 import * as workflows from './workflows/workflow-pages.ts'
@@ -97,6 +98,9 @@ function routeRuns(pages: UserPages): void {
   pages.stream('/trace-viewer/runs/:id/:trace', sendTrace)
   pages.get('/runs/:id/cancel', runs.confirmCancellation)
   pages.post('/runs/:id/cancel', runs.cancelRun)
+  pages.get('/waits', waits.listWaits)
+  pages.get('/runs/:id/waits/:wait', waits.showWait)
+  pages.post('/runs/:id/waits/:wait', waits.answerWait)
   pages.get('/runs/:id/delete', runs.confirmRunDeletion)
   pages.post('/runs/:id/delete', runs.deleteRun)
 }

@@ -7,6 +7,7 @@ import type { Page, PageRequest, Tab } from './page-handler.ts'
 export const tabs: [tab: Tab, title: string, icon: string][] = [
   ['overview', 'Overview', 'M3 12h4l3-8 4 16 3-8h4'],
   ['runs', 'Runs', 'M7 4v16l13-8z'],
+  ['waits', 'Waiting', 'M7 4h10M7 20h10M8 4c0 5 8 6 8 8s-8 3-8 8M16 4c0 5-8 6-8 8s8 3 8 8'],
   ['workflows', 'Workflows', 'M4 5h6v6H4zM14 13h6v6h-6zM10 8h4a3 3 0 0 1 3 3v2'],
   ['browser-contexts', 'Browser Contexts', 'M4 5h16v14H4zM4 10h16M7 7.5h.01M10 7.5h.01'],
   ['schedules', 'Schedules', 'M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM12 8v4l3 2'],

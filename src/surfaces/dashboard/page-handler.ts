@@ -13,6 +13,7 @@ import type { Html, Tone } from './html.ts'
 export type Tab =
   | 'overview'
   | 'runs'
+  | 'waits'
   | 'workflows'
   | 'browser-contexts'
   | 'schedules'

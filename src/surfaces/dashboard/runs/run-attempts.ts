@@ -20,6 +20,8 @@ export interface Attempt {
   /** Why it failed. */
   error: AttemptError | null
   steps: Step[]
+  /** It has left its worker until a wait ends. */
+  isWaiting: boolean
 }
 
 /** @param events of one run, in order. The oldest may be missing. */
@@ -40,6 +42,7 @@ export function parseAttempts(events: readonly RunEvent[]): Attempt[] {
       reason: null,
       error: null,
       steps: [],
+      isWaiting: false,
     }
     attempts.set(number, attempt)
     if (type === 'step') applyStep(attempt, data as unknown as StepData, at)
@@ -55,8 +58,10 @@ interface StepData {
 
 function applyStep({ steps }: Attempt, { name, state }: StepData, at: number): void {
   if (state === 'started') steps.push({ name, state: 'running', startedAt: at, endedAt: null })
-  else if (state === 'reused') steps.push({ name, state, startedAt: at, endedAt: at })
-  else {
+  else if (state === 'reused') {
+    // A part of an attempt after a wait repeats those of the part before.
+    if (!steps.some((each) => each.name === name)) steps.push({ name, state, startedAt: at, endedAt: at })
+  } else {
     const started = steps.findLast((each) => each.name === name)
     if (started) Object.assign(started, { state, endedAt: at })
     else steps.push({ name, startedAt: at, state, endedAt: at })
@@ -71,7 +76,9 @@ interface StatusData {
 
 function applyStatus(attempt: Attempt, { status, reason, error }: StatusData, at: number): void {
   // A cancellation request repeats `running`, and cancelling between attempts repeats the last attempt's number.
-  if (status === 'running' || attempt.endedAt !== null) return
+  if (attempt.endedAt !== null) return
+  attempt.isWaiting = status === 'queued' && reason === 'waiting'
+  if (status === 'running' || attempt.isWaiting) return
   Object.assign(attempt, { endedAt: at, next: status, reason, error: error ?? null })
   for (const step of attempt.steps) {
     if (step.state === 'running') Object.assign(step, { state: 'interrupted', endedAt: at })

@@ -17,6 +17,7 @@ import { renderCancellation, renderRun, renderRunDeletion } from './run-template
 
 const runsPerPage = 50
 const logLinesMax = 200
+const waitsMax = 50
 
 export const listRuns: PageHandler = async ({ account, query }, deps) => {
   const filter = parseRunFilter(query)
@@ -85,8 +86,10 @@ export const showRun: PageHandler = async (request, deps) => {
   const { browserContextId, cancelledBy } = run
   const isCancellerKnown = cancelledBy.apiKeyId !== null || cancelledBy.userId !== null
   const workflow = deps.workflows.current(account.id).get(run.workflowId)
+  const waits = await deps.waits.listOfRun(account.id, run.id, { limit: waitsMax })
   const body = renderRun({
     run,
+    waits: waits && waits !== 'wrongCursor' ? waits.waits : [],
     context: browserContextId === null ? undefined : await deps.browserContexts.get(account.id, browserContextId),
     history,
     attempts: parseAttempts(history.events),

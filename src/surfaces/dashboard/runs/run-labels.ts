@@ -1,8 +1,10 @@
 /** How pages describe a run: status, who queued it, why it waits and why it ended. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
+import type { Wait } from '../../../domain/run-api/waits.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import type { RunReason, RunStatus } from '../../../domain/runs/run-state.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
+import type { WaitKind } from '../../../storage/tables/run-tables.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { elapsedSince, formatDuration, time } from '../format.ts'
 import { badge, type Html, html, type Tone } from '../html.ts'
@@ -22,10 +24,19 @@ export const statusOptions = Object.entries(statusBadges).map(([value, { label }
   title: label,
 }))
 
-type RunState = Pick<Run, 'status' | 'cancelRequested'>
+type RunState = Pick<Run, 'status' | 'cancelRequested'> & Partial<Pick<Run, 'waitingFor'>>
 
-export function describeStatus({ status, cancelRequested }: RunState): { tone: Tone; label: string } {
+const waitKinds = ['sleep', 'answer', 'run'] as const satisfies WaitKind[]
+
+/** What a run that has left its worker waits for. */
+export function waitKindOf({ waitingFor }: Partial<Pick<Run, 'waitingFor'>>): WaitKind | undefined {
+  return waitKinds.find((kind) => kind === waitingFor)
+}
+
+export function describeStatus(run: RunState): { tone: Tone; label: string } {
+  const { status, cancelRequested } = run
   const { tone, label } = statusBadges[status]
+  if (waitKindOf(run)) return { tone, label: 'Waiting' }
   return { tone, label: status === 'running' && cancelRequested ? 'Cancelling' : label }
 }
 
@@ -64,8 +75,36 @@ export function describeWaitBriefly({ waitingFor, availableAt, reason }: Run): H
   if (waitingFor === 'worker') return html`waiting for a worker`
   if (waitingFor === 'concurrencyLimit') return html`concurrency limit reached`
   if (waitingFor === 'throttle') return html`rate reached`
+  if (waitingFor === 'sleep') return html`sleeps`
+  if (waitingFor === 'answer') return html`waiting for an answer`
+  if (waitingFor === 'run') return html`waiting for a run that it has called`
   if (waitingFor === 'browserContext') return html`waiting for its browser context`
   return html`${reason === 'attemptFailed' ? 'retries' : 'starts'} ${time(availableAt)}`
+}
+
+// Waits of runs that have left their worker.
+
+export function waitPath({ runId, name }: Pick<Wait, 'runId' | 'name'>): string {
+  return `/runs/${runId}/waits/${encodeURIComponent(name)}`
+}
+
+export function titleOf({ title, name }: Pick<Wait, 'title' | 'name'>): string {
+  return title ?? `Answer “${name}”`
+}
+
+/** What a waiting run waits for: of several waits, the one that needs something from outside. */
+function describeRunWait(waitingFor: WaitKind, waits: readonly Wait[]): Html {
+  const open = waits.filter(({ kind, status }) => kind === waitingFor && status === 'open')
+  const [first] = open
+  if (!first) return html`Waiting.`
+  const since = html`since ${time(first.reachedAt)}`
+  if (waitingFor === 'sleep') return html`Sleeping until ${time(first.deadline)}.`
+  if (waitingFor === 'answer') {
+    const link = html`<a href="${waitPath(first)}">${titleOf(first)}</a>`
+    return html`Waiting for an answer to ${link}, ${since}, until ${time(first.deadline)}.`
+  }
+  if (open.length > 1) return html`Waiting for ${open.length} runs that it has called, ${since}.`
+  return html`Waiting for ${runLink(first.calledRunId ?? '')}, which it has called, ${since}.`
 }
 
 interface WaitCircumstances {
@@ -74,11 +113,14 @@ interface WaitCircumstances {
   workers: number
   /** The run's browser context, unless it was deleted. */
   context: BrowserContext | undefined
+  waits: readonly Wait[]
 }
 
-export function describeWait(run: Run, { workflow, workers, context }: WaitCircumstances): Html | undefined {
+export function describeWait(run: Run, { workflow, workers, context, waits }: WaitCircumstances): Html | undefined {
   const { waitingFor, waitingForDetail, deploymentId, reason, attempts, availableAt } = run
   if (waitingFor === null) return undefined
+  const kind = waitKindOf(run)
+  if (kind) return describeRunWait(kind, waits)
   const endings: { [Key in RunReason]?: string } = {
     attemptFailed: `Attempt ${attempts} failed. `,
     workerStopped: `The worker of attempt ${attempts} shut down. `,

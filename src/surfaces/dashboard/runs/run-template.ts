@@ -1,6 +1,7 @@
 /** Templates of the page of a run, its cancellation and its deletion. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { History } from '../../../domain/run-api/runs.ts'
+import type { Wait } from '../../../domain/run-api/waits.ts'
 import type { Run, RunEvent } from '../../../domain/runs/run.ts'
 import { type AttemptError, isFinal, type RunError } from '../../../domain/runs/run-state.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
@@ -21,6 +22,7 @@ import {
   notice,
   type Tone,
 } from '../html.ts'
+import { renderRunWaits } from '../waits/wait-pages.ts'
 import { eventsCommand, readCommand } from '../workflows/curl-commands.ts'
 import { optionFacts } from '../workflows/queue-options.ts'
 import { renderArtifacts } from './run-artifacts.ts'
@@ -30,6 +32,8 @@ import { describeEnd, describeWait, reasonLabels, renderRunDuration, runBadge, s
 
 interface RunPage {
   run: Run
+  /** The first ones. */
+  waits: readonly Wait[]
   history: History
   attempts: Attempt[]
   report: BrowserReport | undefined
@@ -72,6 +76,7 @@ export function renderRun(page: RunPage): Html {
         ${hasFailed ? nothing : renderRail(page)}
         <div>
           ${hasFailed ? evidence : nothing} ${renderTimeline(run, attempts, history.othersOmitted)}
+          ${renderRunWaits(page.waits)}
           ${hasFailed ? nothing : evidence} ${renderArtifacts(run)} ${renderLog(run, history, executionUrl)}
           <div class="pair">
             ${renderJson('variables', 'Variables', run.variables, page)}
@@ -146,6 +151,10 @@ function runFacts({ run, queuer, workflow, context }: RunPage): { main: Fact[]; 
     ['Duration', renderRunDuration(run)],
     ['Attempts', maxAttempts > 1 ? `${attempts} of ${maxAttempts}` : `${attempts}`],
     ['Queued by', queuer],
+    run.parentRunId !== null && [
+      'Called by',
+      html`<a href="/runs/${run.parentRunId}"><code>${shortId(run.parentRunId)}</code></a>`,
+    ],
     run.rerunOf !== null && ['Repeats', html`<a href="/runs/${run.rerunOf}"><code>${shortId(run.rerunOf)}</code></a>`],
     ...optionFacts(run),
     isScheduled && ['Scheduled for', time(run.availableAt, 'exact')],
@@ -331,7 +340,8 @@ function renderError({ number, error }: Attempt, isShownAbove: boolean): Html | 
     }`
 }
 
-function outcomeBadge({ endedAt, next, reason }: Attempt): [tone: Tone, label: string] {
+function outcomeBadge({ endedAt, next, reason, isWaiting }: Attempt): [tone: Tone, label: string] {
+  if (isWaiting) return ['waiting', 'Waiting']
   if (endedAt === null) return ['busy', 'Running']
   if (next === 'succeeded') return ['good', 'Succeeded']
   if (next === 'timedOut') return ['bad', 'Timed out']

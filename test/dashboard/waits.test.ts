@@ -1,0 +1,60 @@
+/** The tab "Waiting", the page of a wait, and what the page of a run says about its waits. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { fieldError, pageText } from '../support/html.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { newUser, page, queue, waitForPage } from './run-helpers.ts'
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startTestService()
+})
+
+afterAll(() => service.stop())
+
+test('a user finds the question of a run, answers it, and the run goes on', async () => {
+  const ada = await newUser(service)
+  expect(await page(ada, '/waits')).toContain('No run waits for an answer')
+  const id = await queue(ada, 'approve', { amount: 42 }, '?tag=customer:42')
+  const waiting = await waitForPage(ada, id, 'Waiting for an answer')
+  expect(waiting).toContain('Refund 42 €?')
+  expect(waiting).toMatch(/Waits .*an answer Waiting/)
+  for (const query of ['', '?workflowId=approve', '?tag=customer:42']) {
+    expect(await page(ada, `/waits${query}`)).toMatch(/Refund 42 €\? .*run …\w{8} Waiting/)
+  }
+  for (const query of ['?workflowId=greet', '?tag=other', '?status=completed']) {
+    expect(await page(ada, `/waits${query}`)).not.toContain('Refund 42 €?')
+  }
+  const path = `/runs/${id}/waits/approval`
+  const question = await page(ada, path)
+  for (const text of ['Refund 42 €?', 'Refunds above 100 € need a reason.', 'amount 42'])
+    expect(question).toContain(text)
+
+  const refused = await ada.visitor.post(path, { 'variable-approved': 'on', 'variable-reason': 'x'.repeat(81) })
+  expect(refused.status).toBe(400)
+  expect(fieldError(refused, 'variable-reason')).toContain('80')
+  const answered = await ada.visitor.post(path, { 'variable-approved': 'on', 'variable-reason': 'Broken' })
+  expect([answered.status, answered.headers.location]).toEqual([303, `${path}?done=answered`])
+  expect(await page(ada, `${path}?done=answered`)).toMatch(/Your answer is stored.*Answered by Ada Answer .*Broken/)
+  expect(await waitForPage(ada, id, 'Succeeded')).toMatch(/Attempts 1 /)
+  const other = await ada.visitor.post(path, { 'variable-approved': '' })
+  expect([other.status, pageText(other)]).toEqual([409, expect.stringContaining('Another answer was stored before')])
+  expect(await page(ada, '/settings/audit-log')).toContain('answered a run that waits')
+})
+
+test('a user may answer before the run asks', async () => {
+  const ada = await newUser(service)
+  const id = await queue(ada, 'approve', {}, '?delaySeconds=1000')
+  const path = `/runs/${id}/waits/approval`
+  expect(await page(ada, path)).toContain('The run has not asked yet.')
+  expect((await ada.visitor.post(path, { 'variable-approved': '' })).status).toBe(303)
+  expect(await page(ada, path)).toContain('{"approved":false}')
+})
+
+test('a wait of another account is not found', async () => {
+  const [ada, eve] = [await newUser(service), await newUser(service)]
+  const id = await queue(ada, 'approve', {}, '?delaySeconds=1000')
+  expect((await eve.visitor.get(`/runs/${id}/waits/approval`)).status).toBe(404)
+  expect((await eve.visitor.post(`/runs/${id}/waits/approval`, { 'variable-approved': 'on' })).status).toBe(404)
+  expect((await ada.visitor.get(`/runs/${id}/waits/other`)).status).toBe(404)
+})
