@@ -42,8 +42,9 @@ import type { Concurrency, Throttle } from '../workflows/workflow-limits.ts'
 import { addAttemptEnd, attemptError, insertErrorWords } from './attempt-history.ts'
 import type { ClaimCandidate } from './claim.ts'
 import { groupCapacity, permitsStart, recordStart, type ScopeOf, throttleId } from './limits.ts'
+import type { WaitResults } from './run-options.ts'
 import { appendEvents, appendStatus, statusReport, toNewEvent } from './runs.sql.ts'
-import { reachWaits, suspendRun, type WaitDependencies, type WaitRequest, type WaitResults } from './waits.ts'
+import { reachWaits, suspendRun, type WaitDependencies, type WaitRequest } from './waits.ts'
 
 /** What claiming a workflow's runs depends on. */
 export interface Claimable {

@@ -146,3 +146,24 @@ export function identify(options: RunOptions): GivenOptions {
     if (JSON.stringify(named[name]) === JSON.stringify(defaultOptions[name])) delete named[name]
   return named
 }
+
+// Waits, as an executor and its worker name them.
+
+/** A wait that a run has reached. */
+export type ReachedWait = { name: string } & (
+  | { kind: 'sleep'; deadline: number }
+  | { kind: 'answer'; deadline: number; title: string | null; shown: Record<string, unknown> | null }
+  | { kind: 'run'; workflowId: string; variables: Record<string, unknown>; options: GivenOptions; isDetached: boolean }
+)
+
+/** What a run learns of its waits. */
+export interface WaitResults {
+  /** In the order in which the run gets them. Outcomes are JSON. */
+  ended: { name: string; outcome: string }[]
+  /** Waits that are not stored, with the error that the workflow gets. */
+  refused: { name: string; errorName: string; message: string }[]
+  /** When each stored sleep of the request ends: the run may have reached it before. */
+  deadlines: Record<string, number>
+  /** Whether the run has left its worker. */
+  isSuspended: boolean
+}

@@ -29,7 +29,8 @@ import {
 } from './attempts.ts'
 import { RunClaims } from './claim.ts'
 import { Batcher } from './enqueue-batcher.ts'
-import type { WaitDependencies, WaitRequest, WaitResults } from './waits.ts'
+import type { WaitResults } from './run-options.ts'
+import type { WaitDependencies, WaitRequest } from './waits.ts'
 
 export interface RunQueueOptions {
   /** How many runs of one account may run at the same time, over all workers; 0 for no limit. */

@@ -36,27 +36,8 @@ import { addAttemptEnd } from './attempt-history.ts'
 import { insertRuns, type NewRun, waitForContexts } from './enqueue-batcher.ts'
 import { toErrors } from './queue-problems.ts'
 import { createRun } from './queue-request.ts'
-import type { GivenOptions } from './run-options.ts'
+import type { ReachedWait, WaitResults } from './run-options.ts'
 import { appendEvents, statusReport } from './runs.sql.ts'
-
-/** A wait that a run has reached. */
-export type ReachedWait = { name: string } & (
-  | { kind: 'sleep'; deadline: number }
-  | { kind: 'answer'; deadline: number; title: string | null; shown: Record<string, unknown> | null }
-  | { kind: 'run'; workflowId: string; variables: Record<string, unknown>; options: GivenOptions; isDetached: boolean }
-)
-
-/** What a run learns of its waits. */
-export interface WaitResults {
-  /** In the order in which the run gets them. Outcomes are JSON. */
-  ended: { name: string; outcome: string }[]
-  /** Waits that are not stored, with the error that the workflow gets. */
-  refused: { name: string; errorName: string; message: string }[]
-  /** When each stored sleep of the request ends: the run may have reached it before. */
-  deadlines: Record<string, number>
-  /** Whether the run has left its worker. */
-  isSuspended: boolean
-}
 
 export interface WaitRequest {
   /** Waits that the executor has not sent before. */

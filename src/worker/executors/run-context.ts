@@ -1,7 +1,6 @@
 /** The `RunContext` that a workflow's `run` function gets, in the executor: each call becomes a message to the worker. */
 
-import { describeInvalidOptions } from '../../domain/queue/run-options.ts'
-import type { ReachedWait } from '../../domain/queue/waits.ts'
+import { describeInvalidOptions, type ReachedWait } from '../../domain/queue/run-options.ts'
 import { checkArtifact } from '../../domain/runs/artifact.ts'
 import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
 import {

@@ -2,7 +2,7 @@
  * The waits of an attempt, in the executor. Results of earlier parts come in the order in which the run got them, so that
  * a race has the same winner again. When only waits are left, the worker suspends the run, unless one of them has ended.
  */
-import type { ReachedWait } from '../../domain/queue/waits.ts'
+import type { ReachedWait } from '../../domain/queue/run-options.ts'
 import type { AttemptMessage, ToExecutor } from './messages.ts'
 
 type Reply = Extract<ToExecutor, { type: 'waitsEnded' }>

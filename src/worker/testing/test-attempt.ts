@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { existsSync } from 'node:fs'
 import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
-import type { ReachedWait } from '../../domain/queue/waits.ts'
+import type { ReachedWait } from '../../domain/queue/run-options.ts'
 import {
   ArtifactError,
   artifactWritesMax,

@@ -1,5 +1,6 @@
 /** What a run under test waits for. The test answers in place of callers, and time passes without waiting. */
-import type { ReachedWait } from '../../domain/queue/waits.ts'
+
+import type { ReachedWait } from '../../domain/queue/run-options.ts'
 import { toRunError } from '../../domain/runs/reported-values.ts'
 import { CalledRunFailed } from '../../domain/workflows/define-workflow.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
