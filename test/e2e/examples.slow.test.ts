@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startSite } from '../../examples/site/site.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { createDomain } from '../../src/domain/create-domain.ts'
@@ -145,6 +145,33 @@ describe('count-words', () => {
     await writeFile(join(filesDirectory, 'text.txt'), 'The kettle, the lantern and the teapot: THE END.')
     const { run } = await finished(await queue('count-words', { path: 'text.txt', top: 1 }))
     expect(run).toMatchObject({ status: 'succeeded', output: { words: 9, top: [{ word: 'the', count: 4 }] } })
+  })
+})
+
+describe('review-text', () => {
+  const review = async (answer: Record<string, unknown>) => {
+    const { queue, finished, accountId } = await newAccount(storage)
+    await writeFile(join(filesDirectory, 'review.txt'), 'Three short words.')
+    const queued = await queue('review-text', { path: 'review.txt', releaseInHours: 0 })
+    await vi.waitUntil(
+      async () => (await storage.domain.waits.find(accountId, queued.id, 'review')) !== undefined,
+      waitLimits,
+    )
+    const wait = await storage.domain.waits.find(accountId, queued.id, 'review')
+    expect(wait).toMatchObject({
+      status: 'open',
+      title: 'Release review.txt?',
+      shown: { path: 'review.txt', words: 3 },
+    })
+    await storage.domain.waits.answer(accountId, queued.id, 'review', answer, { link: 'test' })
+    return (await finished(queued)).run
+  }
+
+  test('releases a text whose reviewer agrees, and no other', async () => {
+    const released = { released: true, words: 3, note: '' }
+    expect(await review({ release: true })).toMatchObject({ status: 'succeeded', output: released, attempts: 1 })
+    const refused = { released: false, words: 3, note: 'Too short.' }
+    expect(await review({ release: false, note: 'Too short.' })).toMatchObject({ output: refused })
   })
 })
 

@@ -1,7 +1,7 @@
 /** The test kit for authors shows what a worker would do: the same workflows run in both, and their results are compared. */
 import { fileURLToPath } from 'node:url'
 import { runWorkflow } from 'execution-service/testing'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Principal } from '../../src/domain/api-keys/api-key.ts'
 import { eventsAfter } from '../../src/domain/queue/runs.sql.ts'
 import type { WorkflowDefinition } from '../../src/domain/workflows/define-workflow.ts'
@@ -12,6 +12,7 @@ import conform, { ways } from './conformance/conform.ts'
 import page from './conformance/page.ts'
 import patient from './conformance/patient.ts'
 import strict from './conformance/strict.ts'
+import waiting, { waitingWays } from './conformance/waiting.ts'
 
 const directory = fileURLToPath(new URL('./conformance', import.meta.url))
 
@@ -38,6 +39,7 @@ const cases = [
   ...values.map((value) => [strict, { value }]),
   [strict, { value: { name: 'ok', token: 'hidden' } }],
   ...['until aborted', 'and clean up', 'deaf', 'briefly'].map((how) => [patient, { how }]),
+  ...waitingWays.map((how) => [waiting, { how, password }]),
   ...[{}, { how: 'failing' }, { how: 'closing' }].map((variables) => [page, variables]),
 ] as [Definition, Variables][]
 
@@ -65,6 +67,12 @@ async function runInService(
   variables: Variables,
 ) {
   const queued = await queueRun(domain, principal, { workflowId, variables })
+  if (workflowId === 'waiting' && ['answer', 'race'].includes(String(variables.how))) {
+    await vi.waitUntil(async () => (await domain.runs.get(principal.accountId, queued.id))?.waitingFor === 'answer', {
+      timeout: 60_000,
+    })
+    await domain.waits.answer(principal.accountId, queued.id, 'approval', { approved: true }, { link: 'test' })
+  }
   const { status, reason, output, error, attempts, artifacts } = await waitForRun(domain, queued)
   // The test kit records no evidence.
   const ofWorkflow = artifacts.filter(({ kind }) => kind === 'workflow')
@@ -76,7 +84,13 @@ async function runInService(
 
 async function runInKit(workflow: Definition, variables: Variables) {
   const surroundings = workflow.browser ? { browser: 'chromium' as const } : { clock: 'fake' as const }
-  const run = await runWorkflow(workflow, { variables, retry: true, ...surroundings })
+  const child = ({ how }: Variables) => {
+    if (how === 'child') return 'grown'
+    throw new Error('The child fails.')
+  }
+  const approval = variables.how === 'timeout' ? undefined : { approved: true }
+  const callers = workflow.id === 'waiting' ? { calls: child, answers: { approval } } : {}
+  const run = await runWorkflow(workflow, { variables, retry: true, ...surroundings, ...callers })
   const { status, reason, output, error, attempts, artifacts, events } = run
   const described = artifacts.map(({ name, mediaType, content }) => ({ name, mediaType, sizeBytes: content.length }))
   const reports = events.map(({ type, data }) => ({ type, data: JSON.parse(JSON.stringify(data)) }))
