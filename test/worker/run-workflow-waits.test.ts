@@ -156,7 +156,7 @@ test('many calls at once end in one part, and a call that fails has the error of
   })
   expect(run.output).toEqual({
     sum: 249_500,
-    message: expect.stringMatching(/^Run \S+, called as "failing", has ended as failed: TypeError: no funds\.$/),
+    message: expect.stringMatching(/^Run \S+, called as "failing", has ended as failed: TypeError: no funds$/),
   })
   expect(run.logs).toHaveLength(2)
 })

@@ -94,9 +94,17 @@ type VariablesOf<Id> =
     ? [variables: Variables, options?: CallOptions]
     : [variables?: object, options?: CallOptions]
 
+/** A deployment has its own copy of the class, while the executor throws one of the service's. */
+const isCalledRunFailed = Symbol.for('execution-service/CalledRunFailed')
+
 /** A run that was called has not succeeded. */
 export class CalledRunFailed extends Error {
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return Object(value)[isCalledRunFailed] === true
+  }
+
   override name = 'CalledRunFailed'
+  readonly [isCalledRunFailed] = true
   readonly runId: string
   /** `failed`, `timedOut`, `cancelled`, `expired`; or `deleted` if the run no longer exists. */
   readonly status: string
@@ -104,8 +112,8 @@ export class CalledRunFailed extends Error {
   readonly error: { name: string; message: string } | null
 
   constructor(call: string, run: { runId: string; status: string; error: { name: string; message: string } | null }) {
-    const reason = run.error ? `: ${run.error.name}: ${run.error.message}` : ''
-    super(`Run ${run.runId}, called as "${call}", has ended as ${run.status}${reason}.`)
+    const reason = run.error ? `: ${run.error.name}: ${run.error.message}` : '.'
+    super(`Run ${run.runId}, called as "${call}", has ended as ${run.status}${reason}`)
     this.runId = run.runId
     this.status = run.status
     this.error = run.error

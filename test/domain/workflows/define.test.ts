@@ -129,7 +129,7 @@ test('a called run that failed is an error with its ID, status and error', () =>
   const failed = { runId: 'r', status: 'failed', error: { name: 'CardDeclined', message: 'no funds' } }
   expect(new CalledRunFailed('bill', failed)).toMatchObject({
     name: 'CalledRunFailed',
-    message: 'Run r, called as "bill", has ended as failed: CardDeclined: no funds.',
+    message: 'Run r, called as "bill", has ended as failed: CardDeclined: no funds',
     ...failed,
   })
   expect(new CalledRunFailed('bill', { ...failed, status: 'cancelled', error: null }).message).toBe(
