@@ -85,12 +85,13 @@ async function sendForm(response: Response, deps: Dependencies, link: OpenedLink
   const account = await deps.accounts.get(accountId)
   const title = titleOf(link)
   const until = Math.min(expiresAt, wait.deadline ?? expiresAt)
-  const body = html`<p class="muted">${account?.name ?? ''}</p>
-    <h1>${title}</h1>
+  const body = html`<h1>${title}</h1>
     ${wait.declared?.description ? html`<p>${wait.declared.description}</p>` : nothing}
     ${renderShown(wait.shown)}
     <form method="post">${renderAnswerFields(form)}</form>
-    <p class="muted">Answer before ${time(until, 'exact')}. The first answer counts.</p>`
+    <p class="muted">
+      Asked by ${account?.name ?? ''}. Answer before ${time(until, 'exact')}. The first answer counts.
+    </p>`
   await sendHtml(response, status, renderPlainPage(title, body))
 }
 
