@@ -18,6 +18,7 @@ import {
   listIds,
   queue,
   queueAnswered,
+  reachWait,
   type Setup,
   schedulePath,
   statePath,
@@ -69,7 +70,7 @@ const cases: Record<OperationId, Case> = {
   triggerSchedule: { prepare: createSchedule, check: (_, output) => expectAll(output, ['queued']) },
   listWaits: {
     onlyReads: true,
-    prepare: queueAnswered,
+    prepare: reachWait,
     check: ({ environment }, output) => expectAll(output, [environment.RUN_ID, 'approval']),
   },
   listRunWaits: {

@@ -34,6 +34,15 @@ export async function queue({ caller, environment }: Setup, workflowId: string, 
   environment.RUN_ID = body.id
 }
 
+/** Queues a run, which reaches its wait. */
+export async function reachWait(setup: Setup): Promise<void> {
+  await queue(setup, 'approve', {})
+  await until('the run waits', async () => {
+    const { body } = await setup.caller.execution('GET', `/v1/execution/runs/${setup.environment.RUN_ID}/waits`)
+    return body.data.length === 1
+  })
+}
+
 /** Queues a run whose answer has come before it has reached its wait. */
 export async function queueAnswered(setup: Setup): Promise<void> {
   await queue(setup, 'approve', {}, '?delaySeconds=1000')
