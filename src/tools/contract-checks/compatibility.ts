@@ -27,6 +27,14 @@ const accepted: Record<string, string> = {
     'Only where a worker cannot get the code of a run. It would otherwise be executed by other code than was validated.',
   '`Run.waitingFor` can also be `throttle`.':
     'Only for workflows that declare `throttle`, which the last release does not know.',
+  ...Object.fromEntries(
+    [
+      '`Run.waitingFor` can also be `sleep`.',
+      '`Run.waitingFor` can also be `answer`.',
+      '`Run.waitingFor` can also be `run`.',
+      '`RunReasonCode` can also be `waiting`.',
+    ].map((text) => [text, 'Only for workflows that wait, which the last release does not know.']),
+  ),
   '`Workflow` no longer has the member `concurrencyLimit`.':
     '`concurrency` has every kind of limit, and 0.1.0 is not installed anywhere.',
 }

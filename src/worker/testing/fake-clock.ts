@@ -8,7 +8,7 @@ const real = { setTimeout, setImmediate, timeoutSignal: AbortSignal.timeout }
 /** How long to wait for work that is no timer before looking again. */
 const pollMilliseconds = 2
 
-/** Rounds of immediates during which time does not pass. */
+/** Rounds of `setImmediate` during which time does not pass. */
 const immediateRoundsMax = 100
 
 /** A value that comes after a time, which `after` makes. */
@@ -98,7 +98,7 @@ export class FakeClock implements RunClock {
     let rounds = 0
     while (!hasEnded) {
       await new Promise((resolve) => real.setImmediate(resolve))
-      // They execute before the next round. A loop of immediates may wait for the time.
+      // They execute before the next round. A loop of `setImmediate` may wait for the time.
       if (process.getActiveResourcesInfo().includes('Immediate') && rounds < immediateRoundsMax) {
         rounds += 1
         continue
