@@ -114,6 +114,7 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
     at('go-to', '/go-to'),
     { name: 'command-menu', open: openCommandMenu },
     ...runPages(runs),
+    ...(await waitPages(dashboard, key)),
     ...(await contextPages(dashboard, page, runs)),
     ...(await schedulePages(page)),
     ...(await webhookPages(dashboard, page, key)),
@@ -139,6 +140,23 @@ async function openCommandMenu(page: Page): Promise<void> {
   await page.goto('/')
   await page.keyboard.press('Control+k')
   await page.getByRole('option').first().waitFor()
+}
+
+/** Of a run that waits for a review, and of a link at which a person answers. */
+async function waitPages(dashboard: Dashboard, key: string): Promise<ShownPage[]> {
+  const call = async (method: string, path: string, body?: object) => {
+    const response = await dashboard.call(key, method, `/v1/execution/${path}`, body)
+    return response.body as { id: string; url: string; waitingFor: string | null }
+  }
+  const { id } = await call('PUT', 'queue-remote/review-text', { variableData: { path: 'README.md' } })
+  await until('the run waits for a review', async () => (await call('GET', `runs/${id}`)).waitingFor === 'answer')
+  const { url } = await call('POST', `runs/${id}/waits/review/links`, {})
+  return [
+    at('waits', '/waits'),
+    at('wait', `/runs/${id}/waits/review`),
+    at('run-waiting', `/runs/${id}`),
+    at('answer-link', new URL(url).pathname),
+  ]
 }
 
 type ShownRuns = Awaited<ReturnType<typeof queueRuns>>

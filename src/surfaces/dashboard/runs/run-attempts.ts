@@ -5,7 +5,7 @@ import { type AttemptError, isFinal, type RunReason, type RunStatus } from '../.
 export interface Step {
   name: string
   /** `reused`: an earlier attempt had finished it. `interrupted`: its attempt ended while it ran. */
-  state: 'running' | 'finished' | 'failed' | 'reused' | 'interrupted'
+  state: 'running' | 'waiting' | 'finished' | 'failed' | 'reused' | 'interrupted'
   startedAt: number
   endedAt: number | null
 }
@@ -54,10 +54,12 @@ export function parseAttempts(events: readonly RunEvent[]): Attempt[] {
 interface StepData {
   name: string
   state: 'started' | 'finished' | 'failed' | 'reused'
+  /** Set for a wait. */
+  wait?: string
 }
 
-function applyStep({ steps }: Attempt, { name, state }: StepData, at: number): void {
-  if (state === 'started') steps.push({ name, state: 'running', startedAt: at, endedAt: null })
+function applyStep({ steps }: Attempt, { name, state, wait }: StepData, at: number): void {
+  if (state === 'started') steps.push({ name, state: wait ? 'waiting' : 'running', startedAt: at, endedAt: null })
   else if (state === 'reused') {
     // A part of an attempt after a wait repeats those of the part before.
     if (!steps.some((each) => each.name === name)) steps.push({ name, state, startedAt: at, endedAt: at })
@@ -81,7 +83,7 @@ function applyStatus(attempt: Attempt, { status, reason, error }: StatusData, at
   if (status === 'running' || attempt.isWaiting) return
   Object.assign(attempt, { endedAt: at, next: status, reason, error: error ?? null })
   for (const step of attempt.steps) {
-    if (step.state === 'running') Object.assign(step, { state: 'interrupted', endedAt: at })
+    if (step.state === 'running' || step.state === 'waiting') Object.assign(step, { state: 'interrupted', endedAt: at })
   }
 }
 

@@ -355,8 +355,22 @@ function outcomeBadge({ endedAt, next, reason, isWaiting }: Attempt): [tone: Ton
 
 type State = Step['state']
 
-const stateTones = { running: 'busy', finished: 'good', failed: 'bad', reused: 'good', interrupted: 'waiting' }
-const stateNotes = { running: '', finished: '', failed: 'failed', reused: 'reused', interrupted: 'interrupted' }
+const stateTones = {
+  running: 'busy',
+  waiting: 'waiting',
+  finished: 'good',
+  failed: 'bad',
+  reused: 'good',
+  interrupted: 'waiting',
+}
+const stateNotes = {
+  running: '',
+  waiting: 'waiting',
+  finished: '',
+  failed: 'failed',
+  reused: 'reused',
+  interrupted: 'interrupted',
+}
 
 /** Fewer steps of one kind are shown one by one. */
 const groupSizeMin = 5

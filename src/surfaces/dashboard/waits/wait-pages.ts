@@ -12,7 +12,7 @@ import {
   type Html,
   heading,
   html,
-  inputField,
+  labelledField,
   nothing,
   notice,
   selectField,
@@ -79,7 +79,7 @@ function renderFilters({ workflowId = '', tag = '', status = 'open' }: WaitFilte
   return html`<form method="get" action="/waits" class="filters" data-submit-on-change>
     ${selectField({ name: 'status', label: 'Status', value: status, options })}
     ${selectField({ name: 'workflowId', label: 'Workflow', value: workflowId, options: [{ value: '', title: 'All workflows' }, ...workflows] })}
-    ${inputField({ name: 'tag', label: 'Tag', value: tag })}
+    ${labelledField({ name: 'tag', label: 'Tag' }, (common) => html`<input type="search" ${common} value="${tag}" placeholder="Tag" />`)}
     <div class="buttons"><button class="secondary">Apply</button></div>
   </form>`
 }
