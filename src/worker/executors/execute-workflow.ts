@@ -17,7 +17,7 @@ export async function executeWorkflow(
   root: string,
 ): Promise<Ended> {
   try {
-    const output = toOutput(await run())
+    const output = toOutput(await run().finally(() => running.stopWaiting()))
     const state = await running.browser?.end(true)
     return { type: 'returned', output, reusable: await checkReusable(), state }
   } catch (error) {

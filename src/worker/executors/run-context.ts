@@ -235,6 +235,11 @@ export class RunningAttempt {
     throw new CalledRunFailed(name, outcome)
   }
 
+  /** Waits that the function has left open must not suspend a run whose outcome is decided. */
+  stopWaiting(): void {
+    this.#waits.suspend()
+  }
+
   async #suspend(): Promise<void> {
     this.#waits.suspend()
     await this.browser?.boundary()

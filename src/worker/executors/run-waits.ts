@@ -187,6 +187,7 @@ export class RunWaits {
     const { send, checkReusable, hasOpenBrowser } = this.#options
     for (const each of unsent) each.isSent = true
     const reusable = canSuspend && (await checkReusable())
+    if (this.#ended) return
     // A step may have begun in the meantime.
     this.#mayBeSuspended = canSuspend && !this.#options.isBusy() && open.length === this.#open.size
     send({
