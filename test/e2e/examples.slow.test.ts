@@ -153,11 +153,10 @@ describe('review-text', () => {
     const { queue, finished, accountId } = await newAccount(storage)
     await writeFile(join(filesDirectory, 'review.txt'), 'Three short words.')
     const queued = await queue('review-text', { path: 'review.txt', releaseInHours: 0 })
-    await vi.waitUntil(
-      async () => (await storage.domain.waits.find(accountId, queued.id, 'review')) !== undefined,
-      waitLimits,
-    )
-    const wait = await storage.domain.waits.find(accountId, queued.id, 'review')
+    const wait = await vi.waitUntil(async () => {
+      const found = await storage.domain.waits.find(accountId, queued.id, 'review')
+      return found?.reachedAt && found
+    }, waitLimits)
     expect(wait).toMatchObject({
       status: 'open',
       title: 'Release review.txt?',
