@@ -16,6 +16,7 @@ import { schedules } from './schedules.ts'
 import { starting } from './starting.ts'
 import { statements } from './statements.ts'
 import { tenants } from './tenants.ts'
+import { waits } from './waits.ts'
 import { webhooks } from './webhooks.ts'
 import { measureWorkflowsDocument } from './workflows-document.ts'
 
@@ -40,6 +41,7 @@ const longBenchmarks: Record<string, Benchmark> = {
   schedules,
   statements,
   tenants,
+  waits,
   webhooks,
 }
 const benchmarks = { ...defaultBenchmarks, ...longBenchmarks }

@@ -11,6 +11,7 @@ import {
   countWaits,
   depthOf,
   dueTimers,
+  dueWaitsMax,
   endAnswered,
   endedSince,
   endedWaits,
@@ -264,7 +265,7 @@ export async function endDueWaits(tx: Transaction, now: number): Promise<boolean
   const runIds = [...new Set(due.map(({ run_id }) => run_id))].sort()
   await tx.statements.lockRuns(tx, runIds)
   await endWaits(tx, runIds, now)
-  return due.length === 500
+  return due.length === dueWaitsMax
 }
 
 /** Who answered. */

@@ -224,7 +224,7 @@ CREATE TRIGGER run_waits_of_child AFTER UPDATE OF status ON runs
 CREATE TRIGGER run_waits_of_run AFTER UPDATE OF status ON runs
   WHEN NEW.has_waits = 1 AND NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL
   BEGIN ${cancelWaits} END`)}${inPostgres(`CREATE FUNCTION resume_waiting_run() RETURNS trigger ${postgresFunction} AS $$
-  BEGIN ${resumeRun} RETURN NULL; END $$`)}${inPostgres(`CREATE TRIGGER run_waits_ended AFTER UPDATE OF status ON run_waits FOR EACH ROW
+  BEGIN IF NEW.kind = 'run' THEN ${resumeRun} ELSE ${resumeNow} END IF; RETURN NULL; END $$`)}${inPostgres(`CREATE TRIGGER run_waits_ended AFTER UPDATE OF status ON run_waits FOR EACH ROW
   WHEN (OLD.status = 'open' AND NEW.status <> 'open') EXECUTE FUNCTION resume_waiting_run()`)}${inPostgres(`CREATE FUNCTION end_wait_of_parent() RETURNS trigger ${postgresFunction} AS $$
   BEGIN PERFORM 1 FROM runs WHERE id = NEW.parent_run_id FOR UPDATE; ${endWaitOfParent} RETURN NULL; END $$`)}${inPostgres(`CREATE TRIGGER run_waits_of_child AFTER UPDATE OF status ON runs FOR EACH ROW
   WHEN (NEW.parent_run_id IS NOT NULL AND NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL)
@@ -245,6 +245,10 @@ const isLast = `(NEW.kind <> 'run' OR NOT EXISTS (SELECT 1 FROM run_waits
 const resumeRun = `UPDATE runs SET status = 'queued', waiting_for = '', delayed = CASE WHEN ${isLast} THEN 0 ELSE 1 END,
     available_at = NEW.completed_at + CASE WHEN ${isLast} THEN 0 ELSE 10 * ${openCalls} END
   WHERE id = NEW.run_id AND (status = 'waiting' OR status = 'queued' AND delayed = 1 AND continues = 1 AND ${isLast});`
+/** The same for the other kinds, without counting calls. */
+const resumeNow = `UPDATE runs SET status = 'queued', waiting_for = '', delayed = 0, available_at = NEW.completed_at
+  WHERE id = NEW.run_id AND CASE WHEN status = 'waiting' OR status = 'queued' AND delayed = 1 AND continues = 1
+    THEN 1 ELSE 0 END = 1;`
 const endWaitOfParent = `UPDATE run_waits SET status = 'completed', completed_at = NEW.finished_at
   WHERE run_id = NEW.parent_run_id AND child_run_id = NEW.id AND status = 'open';`
 const cancelWaits = `UPDATE run_waits SET status = 'cancelled', completed_at = NEW.finished_at

@@ -71,10 +71,12 @@ export const setDelivered = statement<object, [runId: string, name: string]>(
 
 export const findEndedRun = statement<EndedRun, [id: string]>('SELECT status, output, error FROM runs WHERE id = ?')
 
-/** A portion of the timers that are due, by their runs, in the order in which all transactions lock runs. */
+/** Of one transaction. */
+export const dueWaitsMax = 500
+
 export const dueTimers = statement<Pick<RunWaitsTable, 'run_id' | 'name'>, [now: number]>(
   `SELECT run_id, name FROM run_waits WHERE status = 'open' AND deadline IS NOT NULL AND deadline <= ?
-    ORDER BY deadline LIMIT 500`,
+    ORDER BY deadline LIMIT ${dueWaitsMax}`,
 )
 
 export const endAnswered = statement<object, [number, string, Uint8Array, string, string]>(
