@@ -91,7 +91,7 @@ async function measureSleeps(domain: Domain, template: string): Promise<number[]
   const begin = Date.now() + 20_000
   let next = 0
   await insertWaiting(domain, template, due, () => begin + Math.floor((next++ / due) * 1000))
-  const maintenance = new Maintenance({ store, retention, log: { warn: (error: unknown) => console.error(error) } })
+  const maintenance = new Maintenance({ store, retention, log: { warn: fail } })
   maintenance.start()
   const isLeft = async () => {
     const open = store.read.query.selectFrom('run_waits').select('id').where('status', '=', 'open')
@@ -107,4 +107,8 @@ async function measureSleeps(domain: Domain, template: string): Promise<number[]
   const ended = store.read.query.selectFrom('run_waits').select(['deadline', 'completed_at'])
   const rows = await ended.where('status', '=', 'completed').execute()
   return rows.map(({ deadline, completed_at }) => Number(completed_at) - Number(deadline))
+}
+
+function fail(error: unknown): never {
+  throw error
 }
