@@ -69,6 +69,19 @@ test('each workflow is a tool with its schemas', async () => {
   }
 })
 
+test('a run that waits for an answer returns at once with how to answer', async () => {
+  const account = await service.createAccount()
+  const result = await call(await connect(account.key), 'approve', { amount: 7 })
+  const runId = runIdOf(result)
+  expect(result.isError).toBe(true)
+  const [{ text = '' } = {}] = result.content as { text?: string }[]
+  for (const part of [runId, `PUT /v1/execution/runs/${runId}/waits/approval`, 'Refund 7 €?', '"approved"'])
+    expect(text).toContain(part)
+  const answer = { path: { runId, name: 'approval' }, body: { value: { approved: true } } }
+  await send(service, 'completeWait', account.key, answer).expect(200)
+  await expect.poll(async () => (await readRun(account, runId)).status).toBe('succeeded')
+})
+
 test('the tools are made once for all accounts with the same deployment', async () => {
   const [first, second] = [await service.createAccount(), await service.createAccount()]
   const list = async (account: TestAccount, id: number | string) => {

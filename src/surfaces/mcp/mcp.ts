@@ -27,6 +27,7 @@ import type { Principal } from '../../domain/api-keys/api-key.ts'
 import type { WorkflowRegistry } from '../../domain/deployments/deployments.ts'
 import type { RunFeed } from '../../domain/run-api/run-feed.ts'
 import type { QueueResult, Runs } from '../../domain/run-api/runs.ts'
+import type { Wait, Waits } from '../../domain/run-api/waits.ts'
 import type { Run, RunEvent } from '../../domain/runs/run.ts'
 import { isFinal } from '../../domain/runs/run-state.ts'
 import { readSized } from '../../domain/sized.ts'
@@ -45,6 +46,7 @@ interface ToolDependencies {
   runs: Runs
   feed: RunFeed
   cursors: Cursors
+  waits: Waits
 }
 
 interface ToolCaller {
@@ -83,6 +85,7 @@ function createToolServer(dependencies: ToolDependencies, caller: ToolCaller): S
       })
       if (queued.kind !== 'queued') return toToolError(params.name, queued)
       const run = await follow(dependencies, caller, queued.run, signal, report)
+      if (run?.waitingFor === 'answer') return toQuestion(run, await findQuestions(dependencies, run))
       return toResult(run, queued.run.id, visible.get(params.name))
     } catch (error) {
       if (error instanceof McpError) throw error
@@ -181,10 +184,34 @@ async function follow(
 ): Promise<Run | undefined> {
   for await (const event of feed.events(id, 0, 1, signal)) {
     if (!(await stillAuthenticated())) throw new McpError(ErrorCode.InvalidRequest, `Unauthorized. Run ${id} goes on.`)
-    if (event) await report(event)
+    if (!event) continue
+    await report(event)
+    // An answer may take days: the client learns how to give it.
+    if (isWaiting(event) && (await runs.get(principal.accountId, id))?.waitingFor === 'answer') break
   }
   const found = await runs.measure(principal.accountId, id)
   return found && readSized(reserve, found)
+}
+
+function isWaiting({ type, data }: RunEvent): boolean {
+  return type === 'status' && data.status === 'queued' && data.reason === 'waiting'
+}
+
+async function findQuestions({ waits }: ToolDependencies, { accountId, id }: Run): Promise<Wait[]> {
+  const page = await waits.listOfRun(accountId, id, { limit: 100 })
+  const all = page && page !== 'wrongCursor' ? page.waits : []
+  return all.filter(({ kind, status }) => kind === 'answer' && status === 'open')
+}
+
+/** An error result, because a result without error must have the output of the workflow. */
+function toQuestion({ id }: Run, questions: readonly Wait[]): CallToolResult {
+  const described = questions.map(({ name, title, shown, deadline, declared }) => {
+    const until = deadline === null ? '' : ` until ${new Date(deadline).toISOString()}`
+    const details = { title, description: declared?.description, shown, schema: declared?.schema }
+    return `"${name}"${until}: PUT /v1/execution/runs/${id}/waits/${encodeURIComponent(name)} with {"value": …}. ${JSON.stringify(details)}`
+  })
+  const text = `Run ${id} waits for an answer and goes on with it. Answer with completeWait, on the dashboard, or by a link of createWaitLink; then read the run with getRun. ${described.join(' ')}`
+  return { ...toolError(text), _meta: { [runIdMember]: id } }
 }
 
 /** Progress must increase with each notification, also for events without progress and in another attempt. */
