@@ -12,6 +12,7 @@ import type { Deployments } from '../domain/deployments/deployments.ts'
 import type { Claim, Claimable, Lease } from '../domain/queue/attempts.ts'
 import type { OwnAttempts } from '../domain/queue/claim.ts'
 import type { RunQueue } from '../domain/queue/run-queue.ts'
+import { WaitingRunsLimit } from '../domain/queue/waits.ts'
 import type { Workers } from '../domain/queue/workers.ts'
 import { noRetry, type Outcome } from '../domain/runs/run-state.ts'
 import type { Maintenance } from '../maintenance/maintenance.ts'
@@ -95,8 +96,7 @@ export class Worker {
     const { deployments, executors, liveViews } = this.#dependencies
     const { abortGraceSeconds, slots } = this.#settings
     const browser = { host, liveViews, versions, usage }
-    const { waitingRunsMax } = this.#settings
-    const waits = { workflows: deployments, waitingRunsMax }
+    const waits = { workflows: deployments, waitingRuns: new WaitingRunsLimit(this.#settings.waitingRunsMax) }
     this.#attemptDependencies = { queue: this.#queue, encryption, abortGraceSeconds, browser, usage, ...waits }
     await executors.open(() => this.#wake())
     this.#unsubscribe = [

@@ -46,6 +46,7 @@ interface WorkerChanges extends Pick<WorkerOptions, 'loadSecondsMax'> {
   abortGraceSeconds?: number
   memoryMegabytesMax?: number
   storageQuotaMegabytes?: number
+  waitingRunsMax?: number
   browserPath?: string
 }
 
@@ -62,6 +63,7 @@ export async function startWorker(
     ABORT_GRACE_SECONDS: changes.abortGraceSeconds ?? 0.2,
     WORKFLOW_MEMORY_MB: changes.memoryMegabytesMax ?? 64,
     STORAGE_QUOTA_MB: changes.storageQuotaMegabytes ?? 0,
+    WAITING_RUNS_MAX: changes.waitingRunsMax ?? 0,
     ACCOUNT_CONCURRENCY: 0,
   }
   // Not mocks: each test clears the mocks of all tests, and tests of workers run concurrently.

@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { lockRun } from '../../src/domain/queue/runs.sql.ts'
 import { type AnswerResult, answerWait, endDueWaits } from '../../src/domain/queue/waits.ts'
 import type { Run } from '../../src/domain/runs/run.ts'
+import { queueDepth } from '../../src/domain/statistics/queue-depth.ts'
 import { readBodies } from '../../src/domain/webhooks/webhook-deliveries.ts'
 import { type Domain, queueRun } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
@@ -188,6 +189,24 @@ describe.concurrent.each(stores)('a run that waits, on $name', (kind) => {
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId, variables: { how } })
     expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', error: { name, message } })
+  })
+
+  test('is refused beyond the limit of waiting runs, and is counted by what it waits for', async (test) => {
+    const { domain, principal } = await openInstallation(test, kind)
+    await startWorker(test, domain, { waitingRunsMax: 1 })
+    const run = await queueRun(domain, principal, { workflowId, variables: { how: 'answer' } })
+    await untilWaiting(domain, run, 'answer')
+    const refused = await queueRun(domain, principal, { workflowId, variables: { how: 'answer' } })
+    const message = 'The account has reached its limit of 1 waiting runs.'
+    expect(await waitForRun(domain, refused)).toMatchObject({ error: { name: 'TooManyWaitingRuns', message } })
+    const unlimited = {
+      ofWorkflow: () => undefined,
+      ofWorkflowInAccount: () => undefined,
+      ofAccount: Number.POSITIVE_INFINITY,
+    }
+    const { waiting } = await queueDepth(domain.store.read, unlimited as never)
+    expect(waiting).toEqual([{ workflowId, waitingFor: 'answer', count: 1 }])
+    expect(await domain.statistics.current(principal.accountId)).toMatchObject({ waiting: 1, ready: 0, running: 0 })
   })
 
   test('is cancelled with the runs that it has called', async (test) => {

@@ -26,6 +26,7 @@ export async function queueDepth(tx: Transaction, limits: QueueLimits): Promise<
   const delayed = await tx.all(tx.statements.countDelayed, [])
   const waitingForGroup = await tx.all(tx.statements.countWaitingForGroup, [])
   const waitingForContext = await tx.all(tx.statements.countWaitingForContext, [])
+  const waiting = await tx.all(tx.statements.countWaiting, [])
   const throttles = new Set(
     limits.throttleOf ? (await tx.all(tx.statements.listThrottles, [])).map(({ id }) => id) : [],
   )
@@ -48,6 +49,9 @@ export async function queueDepth(tx: Transaction, limits: QueueLimits): Promise<
       ...sumByWorkflow('worker', worker),
       ...sumByWorkflow('delay', delayed),
       ...sumByWorkflow('browserContext', waitingForContext),
+      ...waiting.map(({ workflow_id, waiting_for, count }) => {
+        return { workflowId: workflow_id, waitingFor: waiting_for, count }
+      }),
     ],
     running: [...running.byWorkflow].map(([workflowId, count]) => ({ workflowId, count })),
     oldest: await findOldest(tx, ready),

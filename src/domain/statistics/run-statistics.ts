@@ -25,6 +25,8 @@ export interface CurrentRuns {
   ready: number
   delayed: number
   running: number
+  /** Those that have left their workers until a wait ends. */
+  waiting: number
   oldestReady: { id: string; workflowId: string; createdAt: number } | null
 }
 
@@ -97,11 +99,11 @@ export class RunStatistics {
   /** Not a snapshot: a run that changes its status between two counts may be in both or in neither. */
   async current(accountId: string): Promise<CurrentRuns> {
     const { read } = this.#store
-    const [counted] = await read.all(read.statements.countOfAccount, [accountId, accountId, accountId])
-    const { queued = 0, delayed = 0, running = 0 } = counted ?? {}
+    const [counted] = await read.all(read.statements.countOfAccount, [accountId, accountId, accountId, accountId])
+    const { queued = 0, delayed = 0, running = 0, waiting = 0 } = counted ?? {}
     const [oldest] = queued > delayed ? await read.all(read.statements.oldestReady, [accountId, accountId]) : []
     const oldestReady = oldest ? { id: oldest.id, workflowId: oldest.workflow_id, createdAt: oldest.created_at } : null
-    return { ready: queued - delayed, delayed, running, oldestReady }
+    return { ready: queued - delayed, delayed, running, waiting, oldestReady }
   }
 
   async history(accountId: string, name: RangeName): Promise<RunHistory> {

@@ -122,6 +122,8 @@ CREATE INDEX runs_by_reason_and_workflow ON runs (account_id, reason, workflow_i
 CREATE INDEX runs_finished_by_key ON runs (api_key_id, status, (id || ''))
   WHERE api_key_id IS NOT NULL AND status <> 'queued' AND status <> 'running';
 CREATE INDEX runs_by_schedule ON runs (schedule_id, status, (id || '')) WHERE schedule_id IS NOT NULL;
+-- For metrics; lists of waiting runs read the indexes of finished ones.
+CREATE INDEX runs_waiting ON runs (account_id, workflow_id, waiting_for) WHERE status = 'waiting';
 CREATE INDEX runs_by_parent ON runs (parent_run_id, status, (id || '')) WHERE parent_run_id IS NOT NULL;
 -- A time of a schedule has at most one run, whatever the processes do. Runs that a caller started have no time, and
 -- NULLs differ from each other.

@@ -4,7 +4,7 @@
  */
 import { inList } from '../statement-values.ts'
 import { type Statement, statement, type Transaction, type Value } from '../store.ts'
-import type { RunEventsTable, RunsTable, ThrottlesTable } from '../tables/run-tables.ts'
+import type { RunEventsTable, RunsTable, ThrottlesTable, WaitKind } from '../tables/run-tables.ts'
 
 // The SQL statements that count runs, for metrics, concurrency limits and the dashboard. All read indexes alone.
 
@@ -52,6 +52,11 @@ const runCountStatements = {
       WHERE ${waitsForGroup} GROUP BY workflow_id`,
   ),
 
+  /** Runs that have left their workers, from an index of their own. */
+  countWaiting: statement<CountByWorkflow & { waiting_for: WaitKind }, []>(
+    "SELECT workflow_id, waiting_for, COUNT(*) AS count FROM runs WHERE status = 'waiting' GROUP BY workflow_id, waiting_for",
+  ),
+
   /** When the run could first start, and when it was last queued: later than the former for a retried run. */
   availability: statement<{ available_at: number; queued_at: number | null }, [id: string]>(
     `SELECT COALESCE(available_at, created_at) AS available_at,
@@ -69,9 +74,12 @@ const runCountStatements = {
 
   // Of one account
 
-  countOfAccount: statement<{ queued: number; delayed: number; running: number }, [string, string, string]>(
+  countOfAccount: statement<
+    { queued: number; delayed: number; running: number; waiting: number },
+    [string, string, string, string]
+  >(
     `SELECT ${count('queued')} AS queued, ${count('queued', 'AND delayed = 1')} AS delayed,
-      ${count('running')} AS running`,
+      ${count('running')} AS running, ${count('waiting')} AS waiting`,
   ),
 
   /** The oldest run that is not delayed. For `delayed = 0`, SQLite would read the rows of every status. */
@@ -94,7 +102,7 @@ function countAhead<Queue extends string[]>(condition: string) {
 }
 
 /** A scalar subquery: the number of an account's unfinished runs of a status. */
-function count(status: 'queued' | 'running', condition = ''): string {
+function count(status: 'queued' | 'running' | 'waiting', condition = ''): string {
   return `(SELECT COUNT(*) FROM runs WHERE account_id = ? AND status = '${status}' ${condition})`
 }
 

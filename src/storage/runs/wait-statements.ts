@@ -40,8 +40,7 @@ export const suspend = statement<object, [waitingFor: WaitKind, at: number, atte
 )
 
 export const countWaiting = statement<{ count: number }, [accountId: string, limit: number]>(
-  `SELECT COUNT(*) AS count FROM (SELECT id FROM runs WHERE account_id = ? AND status = 'waiting'
-    AND status <> 'queued' AND status <> 'running' LIMIT ?) AS waiting`,
+  `SELECT COUNT(*) AS count FROM (SELECT id FROM runs WHERE account_id = ? AND status = 'waiting' LIMIT ?) AS waiting`,
 )
 
 export const depthOf = statement<{ depth: number }, [id: string]>(

@@ -4,6 +4,7 @@ import type { WorkflowRegistry } from '../../domain/deployments/deployments.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import type { ReachedWait } from '../../domain/queue/run-options.ts'
 import type { RunQueue } from '../../domain/queue/run-queue.ts'
+import type { WaitingRunsLimit } from '../../domain/queue/waits.ts'
 import { ArtifactError, artifactWritesMax, type NewArtifact } from '../../domain/runs/artifact.ts'
 import { stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
 import { type Report, secretsAad, stepAad } from '../../domain/runs/run.ts'
@@ -34,8 +35,7 @@ export interface AttemptDependencies {
   browser: AttemptBrowserDependencies
   usage: StorageUsage
   workflows: WorkflowRegistry
-  /** How many waiting runs an account may have; 0 for no limit. */
-  waitingRunsMax: number
+  waitingRuns: WaitingRunsLimit
 }
 
 export class Attempt {
@@ -258,11 +258,11 @@ export class Attempt {
     await Promise.all(this.#saving)
     // The process is about to be told, or to end.
     if (this.#isEnding || this.#interruption) return
-    const { queue, encryption, workflows, waitingRunsMax } = this.#dependencies
+    const { queue, encryption, workflows, waitingRuns } = this.#dependencies
     const before = await this.#reporter.take()
     const request = { reached: reached.map(this.#maskWait), names, suspend: canSuspend && !hasOpenBrowser }
     const results = await retryUntilAvailable(() =>
-      queue.wait(this.#claim, { encryption, workflows, waitingRunsMax }, request, before),
+      queue.wait(this.#claim, { encryption, workflows, waitingRuns }, request, before),
     )
     if (!results) return this.interrupt('leaseLost')
     const { isSuspended, ...reply } = results

@@ -97,7 +97,7 @@ const incomplete = notice('quiet', 'Earlier runs are still being added up. Reloa
 
 function renderTiles(overview: Overview, period: ReturnType<typeof bucketFilter>): Html {
   const { current, history, workers, storage, range } = overview
-  const { ready, delayed, running, oldestReady } = current
+  const { ready, delayed, running, waiting, oldestReady } = current
   const groups = history.buckets.map(({ counts }) => groupOutcomes(counts))
   const succeeded = groups.reduce((total, { good }) => total + good, 0)
   const failed = groups.reduce((total, { bad }) => total + bad, 0)
@@ -114,6 +114,7 @@ function renderTiles(overview: Overview, period: ReturnType<typeof bucketFilter>
   return html`<ul class="tiles">
     ${tile('Queued', ready + delayed, '/runs?status=queued', queueNote)}
     ${tile('Running', running, '/runs?status=running', `${slots} worker ${slots === 1 ? 'slot' : 'slots'}`)}
+    ${waiting === 0 ? nothing : tile('Waiting', waiting, '/runs?status=queued', html`<a href="/waits">questions</a>`)}
     ${tile('Succeeded', succeeded, `/runs?${good}`, rangeNote)}
     ${tile('Failed', failed, `/runs?${bad}`, failureNote, failed > 0 ? 'bad' : '')}
     ${tile('Workers', workers.length, undefined, describeHosts(workers))}
