@@ -97,6 +97,13 @@ async function createArtifact(variables: Variables): Promise<void> {
   await untilSucceeded(variables)
 }
 
+/** Queues a run that waits for an answer. */
+async function createWaitingRun(variables: Variables): Promise<void> {
+  const queued = findRequest('queueRemoteRun')
+  variables.set('workflowId', 'approve').set('name', 'approval')
+  expect((await send({ ...queued, body: { json: '{"variableData": {}}' } }, variables)).status).toBe(202)
+}
+
 function untilSucceeded(variables: Variables): Promise<unknown> {
   return until('the run has succeeded', async () => {
     return JSON.parse((await send(findRequest('getRun'), variables)).text).status === 'succeeded'
@@ -146,11 +153,20 @@ test('every request succeeds against the service, using the resources that earli
   const variables = await createServerEnvironment()
   const artifact = await createServerEnvironment()
   await createArtifact(artifact)
+  const waiting = await createServerEnvironment()
+  await createWaitingRun(waiting)
+  const linked = await createServerEnvironment()
+  await createWaitingRun(linked)
+  const others = new Map([
+    ['getRunArtifact', artifact],
+    ['createWaitLink', linked],
+    ['completeWait', waiting],
+  ])
   for (const id of sendingOrder) {
     // Only finished runs can be deleted. This one was queued last, by a schedule.
     if (id === 'deleteRun') await untilSucceeded(variables)
     const before = service.log.length
-    const { status, text } = await send(findRequest(id), id === 'getRunArtifact' ? artifact : variables)
+    const { status, text } = await send(findRequest(id), others.get(id) ?? variables)
     expect(successes, `${id}: ${text}`).toContain(status)
     await until('the service has logged the request', () => {
       return service.log.slice(before).some(({ msg, operationId }) => msg === 'request' && operationId === id)

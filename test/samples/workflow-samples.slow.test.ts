@@ -7,7 +7,8 @@ import { buildOnce } from '../support/snapshots.ts'
 import { preparePython, startSample, stopPython } from './run-sample.ts'
 
 const directory = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
-const { workflows } = await buildOnce(directory)
+// The samples follow a run to its end: one that waits for a person is answered in other tests.
+const workflows = (await buildOnce(directory)).workflows.filter(({ waits }) => waits === undefined)
 const languages: Record<string, SampleLanguage> = { sh: 'curl', ts: 'TypeScript', py: 'Python' }
 
 let service: TestService

@@ -109,9 +109,19 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
 /** Refuses what the service refuses beyond the document. */
 function refuse(operationId: string, workflows: Workflows, request: HandlerRequest): HandlerResponse | undefined {
   if (operationId === 'queueRemoteRunBatch') return refuseBatch(workflows, request)
+  if (operationId === 'completeWait') return refuseAnswer(workflows, request)
   if (operationId !== 'createWebhookEndpoint' && operationId !== 'updateWebhookEndpoint') return undefined
   const errors = findUnknownWorkflows(request.body as EndpointChange, workflows)
   return errors.length > 0 ? invalidRequest(errors) : undefined
+}
+
+/** By the first workflow that declares a wait of the name: the mock knows no waits of runs. */
+function refuseAnswer(workflows: Workflows, { path, body }: HandlerRequest): HandlerResponse | undefined {
+  const [{ name }, { value }] = [path as { name: string }, body as { value: unknown }]
+  const workflow = workflows.list().find(({ waits }) => Object.hasOwn(waits ?? {}, name))
+  const checked = workflow && workflows.checkAnswer(workflow.id, name, structuredClone(value))
+  if (!checked || !('errors' in checked)) return undefined
+  return invalidRequest(checked.errors.map(({ pointer, detail }) => ({ pointer: `/value${pointer}`, detail })))
 }
 
 /** The run was not queued here: Prism responds. */
