@@ -995,7 +995,7 @@ export interface components {
         /** @description The file's content, which may be any JSON value. */
         ArtifactJson: unknown;
         /**
-         * @description A name that the workflow's author chose.
+         * @description A name that the workflow's author chose. U+0000 is in none.
          * @example approval
          */
         WaitName: string;

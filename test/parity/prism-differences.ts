@@ -150,11 +150,11 @@ export const prismDifferences: readonly Difference[] = [
     },
   },
   {
-    what: 'Prism accepts variables, cursors and combinations of parameters that only the service can check',
+    what: 'Prism accepts variables, answers, cursors and combinations of parameters that only the service can check',
     why: 'Workflows have their own schemas, and no schema of the document expresses the other rules.',
     is: accepts(
       400,
-      /\/variableData|"parameter":"(cursor|expiresInSeconds|browserContextId|concurrencyKey|errorWord)"/,
+      /\/(variableData|value\b)|"parameter":"(cursor|expiresInSeconds|browserContextId|concurrencyKey|errorWord)"/,
     ),
   },
   {

@@ -78,7 +78,6 @@ export const exceptions: Record<string, string> = {
   'owasp:api4:2023-string-restricted /components/parameters/IfRange/': 'A value that is no entity tag matches none.',
   'owasp:api4:2023-string-restricted /components/parameters/ByteRange/': 'Malformed ranges are ignored (RFC 9110).',
   'owasp:api4:2023-string-restricted /components/parameters/Prefer/': 'Unknown preferences are ignored (RFC 7240).',
-  'owasp:api4:2023-string-restricted /components/schemas/WaitName': 'Authors name waits and steps in their own words.',
   'owasp:api4:2023-string-restricted /components/schemas/Cookie/': storageState,
   'owasp:api4:2023-string-restricted /components/schemas/NameValue/': storageState,
 }
