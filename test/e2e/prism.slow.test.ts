@@ -95,6 +95,7 @@ describe('Prism reports', () => {
     await client.listRuns({ params: { query: { limit: 1, workflowId, createdAfter: '2020-01-01T00:00:00Z', cursor } } })
     await client.deleteRun({ params: { path: { runId: finishedId } } })
     await callScheduleOperations(client)
+    await callWaitOperations(client)
     await callWebhookOperations(client)
 
     expect(takeViolations()).toEqual([])
@@ -105,7 +106,8 @@ describe('Prism reports', () => {
     ]
     const ofSchedules = [201, 200, 200, 200, 202, 204]
     const ofWebhooks = [201, 200, 200, 200, 200, 202, 200, 202, 202, 204]
-    expect(statuses).toEqual([...ofRuns, ...ofSchedules, ...ofWebhooks])
+    const ofWaits = [202, 201, 200, 200, 200]
+    expect(statuses).toEqual([...ofRuns, ...ofSchedules, ...ofWaits, ...ofWebhooks])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })
 
@@ -190,6 +192,16 @@ describe('Prism reports', () => {
     expect(violations.map(({ location }) => location.join('/'))).toContain('response/body/data')
   })
 })
+
+async function callWaitOperations(client: ExecutionClient): Promise<void> {
+  const approve = { path: { workflowId: 'approve' }, query: { delaySeconds: 3600 } }
+  const { data } = await client.queueRemoteRun({ params: approve, body: { variableData: {} } })
+  const path = { runId: data?.id ?? '', name: 'approval' }
+  await client.createWaitLink({ params: { path }, body: { expiresInSeconds: 60 } })
+  await client.completeWait({ params: { path }, body: { value: { approved: true } } })
+  await client.listRunWaits({ params: { path } })
+  await client.listWaits({ params: { query: { kind: 'answer', status: 'completed' } } })
+}
 
 async function callScheduleOperations(client: ExecutionClient): Promise<void> {
   const created = await client.createSchedule({
