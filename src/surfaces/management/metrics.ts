@@ -186,7 +186,7 @@ interface Snapshot {
 }
 
 const waitingHelp =
-  'Queued runs, by what they wait for. Runs that wait for a key with both a limit and a rate count as `concurrencyLimit`.'
+  'Queued runs, by what they wait for: also a time (`sleep`), an answer (`answer`) or a called run (`run`). Runs that wait for a key with both a limit and a rate count as `concurrencyLimit`.'
 
 const waitingReasons: WaitingFor[] = ['worker', 'delay', 'concurrencyLimit', 'throttle', 'browserContext']
 
