@@ -8,7 +8,8 @@ import { pino } from 'pino'
 import { vi } from 'vitest'
 import { readConfig } from '../../src/config/config.ts'
 import type { Snapshot } from '../../src/domain/deployments/snapshot.ts'
-import { eventsAfter } from '../../src/domain/queue/runs.sql.ts'
+import { eventsAfter, lockRun } from '../../src/domain/queue/runs.sql.ts'
+import { type AnswerResult, answerWait } from '../../src/domain/queue/waits.ts'
 import type { Run } from '../../src/domain/runs/run.ts'
 import { isFinal } from '../../src/domain/runs/run-state.ts'
 import { createWorker, type WorkerOptions } from '../../src/worker/create-worker.ts'
@@ -111,6 +112,35 @@ export async function waitForRun({ runs }: Domain, { accountId, id }: Run): Prom
     const run = await runs.get(accountId, id)
     return run && isFinal(run.status) && run
   }, waitLimits) as Promise<Run>
+}
+
+/** Waits until the run waits for this. */
+export async function untilWaiting(
+  { runs }: Domain,
+  { accountId, id }: Run,
+  waitingFor: Run['waitingFor'],
+): Promise<Run> {
+  return vi.waitUntil(async () => {
+    const run = await runs.get(accountId, id)
+    return run?.waitingFor === waitingFor && run
+  }, waitLimits) as Promise<Run>
+}
+
+/** Answers the wait of a run as `me`. */
+export async function answer(
+  domain: Domain,
+  { accountId, id }: Run,
+  name: string,
+  value: unknown,
+): Promise<AnswerResult> {
+  const { store, encryption } = domain
+  const result = await store.write(async (tx) => {
+    const row = await lockRun(tx, accountId, id)
+    if (!row) throw new Error('There is no such run.')
+    return answerWait(tx, encryption, row, { name, value: JSON.stringify(value), by: { userId: 'me' } }, Date.now())
+  })
+  store.notify('queue')
+  return result
 }
 
 /** Waits until an attempt of the workflow `wait` has written its process id to `path`, and returns the id. */

@@ -1,40 +1,19 @@
 /** Runs that wait leave their worker, and go on exactly once when their wait has ended. */
 import { describe, expect, test, vi } from 'vitest'
-import { lockRun } from '../../src/domain/queue/runs.sql.ts'
-import { type AnswerResult, answerWait, endDueWaits } from '../../src/domain/queue/waits.ts'
-import type { Run } from '../../src/domain/runs/run.ts'
+import { endDueWaits } from '../../src/domain/queue/waits.ts'
 import { queueDepth } from '../../src/domain/statistics/queue-depth.ts'
 import { readBodies } from '../../src/domain/webhooks/webhook-deliveries.ts'
 import { type Domain, queueRun } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
-import { describeEvents, openInstallation, startWorker, waitForRun } from '../support/worker.ts'
+import { answer, describeEvents, openInstallation, startWorker, untilWaiting, waitForRun } from '../support/worker.ts'
 
 const workflowId = 'waits'
-
-/** Waits until the run waits for this. */
-async function untilWaiting({ runs }: Domain, { accountId, id }: Run, waitingFor: Run['waitingFor']): Promise<Run> {
-  return vi.waitUntil(async () => {
-    const run = await runs.get(accountId, id)
-    return run?.waitingFor === waitingFor && run
-  }, waitLimits) as Promise<Run>
-}
 
 /** Ends the waits that are due by a clock that is ahead. */
 async function passTime({ store }: Domain, seconds: number): Promise<void> {
   await store.write((tx) => endDueWaits(tx, Date.now() + seconds * 1000))
   store.notify('queue')
-}
-
-async function answer(domain: Domain, { accountId, id }: Run, name: string, value: unknown): Promise<AnswerResult> {
-  const { store, encryption } = domain
-  const result = await store.write(async (tx) => {
-    const row = await lockRun(tx, accountId, id)
-    if (!row) throw new Error('There is no such run.')
-    return answerWait(tx, encryption, row, { name, value: JSON.stringify(value), by: { userId: 'me' } }, Date.now())
-  })
-  store.notify('queue')
-  return result
 }
 
 describe.concurrent.each(stores)('a run that waits, on $name', (kind) => {

@@ -5,6 +5,7 @@
 
 import { context, ROOT_CONTEXT } from '@opentelemetry/api'
 import { countQueuedRuns, type InsertedRun } from '../../storage/runs/run-statements.ts'
+import { repeatHasWaits } from '../../storage/runs/wait-statements.ts'
 import {
   type Store,
   StoreUnavailable,
@@ -179,7 +180,11 @@ export async function insertRuns(tx: Transaction, runs: readonly NewRun[]): Prom
     tx,
     runs.map(({ steps: _, ...run }) => ({ ...run, secrets: run.secrets?.() ?? null })),
   )
-  for (const run of runs) if (run.steps) await insertSteps(tx, run.id, run.steps)
+  for (const run of runs) {
+    if (!run.steps) continue
+    await insertSteps(tx, run.id, run.steps)
+    await tx.all(repeatHasWaits, [run.id])
+  }
 }
 
 /** Steps per statement, which bounds the number of its parameters. */

@@ -19,6 +19,11 @@ export const reachAnswered = statement<object, [number, number, string | null, s
 
 export const setHasWaits = statement<object, [id: string]>('UPDATE runs SET has_waits = 1 WHERE id = ?')
 
+/** A run that reuses the results of another one repeats them in their order, if there are waits among them. */
+export const repeatHasWaits = statement<object, [id: string]>(
+  'UPDATE runs SET has_waits = COALESCE((SELECT has_waits FROM runs AS earlier WHERE id = runs.rerun_of), 0) WHERE id = ?',
+)
+
 export const openKinds = statement<{ kind: WaitKind }, [runId: string]>(
   "SELECT DISTINCT kind FROM run_waits WHERE run_id = ? AND status = 'open'",
 )
