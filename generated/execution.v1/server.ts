@@ -208,13 +208,20 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Returns this OpenAPI document with one more operation for each workflow that can be run, such as
    * `PUT /v1/execution/queue-remote/count-words`, which is `queueRemoteRun` with the types of the workflow's variables
-   * and output. Generate a client from it, or its types. Its `servers` are the addresses of this service.
+   * and output, and for each wait that workflows declare, such as
+   * `PUT /v1/execution/runs/{runId}/waits/approval`, which is `completeWait` with the types of the answers. Generate a
+   * client from it, or its types. Its `servers` are the addresses of this service.
    *
    * The `operationId` of a workflow is `queue` and the words of its id, such as `queueCountWords`. `_` and 8 digits of
    * the SHA-256 of the id are appended, as in `queueCountWords_2f1a90c4`, if the id has characters other than lower-case
    * letters, digits and single hyphens, if one of its words begins with a digit, or if it begins with `remote`. Names
    * therefore do not collide, and do not depend on other workflows. `x-workflow-id` has the id. A member of
-   * `variableData` that has a default is not required. Secrets in an output are `********`.
+   * `variableData` or of an answer that has a default is not required. Secrets in an output are `********`.
+   *
+   * The `operationId` for a wait is `completeWait` and its name, such as `completeWaitApproval`, with digits appended in
+   * the same way unless the name has only letters and digits and begins with a lower-case letter. `x-wait-name` has the
+   * name. Where several workflows declare a wait of the same name, an answer has the type of any of them, and
+   * `x-workflow-answers` has the component for each workflow. Which one applies depends on the run.
    *
    * The response may be several megabytes long. `ETag` identifies it: send it as `If-None-Match` to read the document only
    * if it has changed.

@@ -32,7 +32,7 @@ import {
 } from './problem.ts'
 import { createRuns, type Runs } from './runs.ts'
 import { mayRetry, pause, retryDelay, timeLimit, unlessAborted, withEndCallback } from './time-limit.ts'
-import type { AnyWorkflows, QueueRemoteRun, WorkflowTypes } from './typed-workflows.ts'
+import type { AnyWorkflows, CompleteWait, QueueRemoteRun, WorkflowTypes } from './typed-workflows.ts'
 
 /** The query of `listWorkflows`. `limit` is the page size; `cursor` is the page to start with. */
 export type WorkflowFilters = NonNullable<execution.operations['listWorkflows']['parameters']['query']>
@@ -52,9 +52,11 @@ export interface Workflows {
  * workflows; see `createExecutionClient`.
  */
 export interface ExecutionClient<Known extends WorkflowTypes<Known> = AnyWorkflows>
-  extends Omit<ExecutionV1Operations, 'queueRemoteRun'> {
+  extends Omit<ExecutionV1Operations, 'queueRemoteRun' | 'completeWait'> {
   /** Queue a remote run of a workflow, and respond as soon as it is stored. */
   queueRemoteRun: QueueRemoteRun<Known>
+  /** Answer what a run waits for. */
+  completeWait: CompleteWait<Known>
   /** List all runs, follow a run, wait until it finishes. */
   readonly runs: Runs<Known>
   /** List all workflows. */
@@ -68,8 +70,8 @@ export interface ExecutionClient<Known extends WorkflowTypes<Known> = AnyWorkflo
  * const client = createExecutionClient({ baseUrl: 'http://127.0.0.1:3001', apiKey })
  * const { data: run, error } = await client.runs.queueAndWait('count-words', { path: 'README.md' })
  *
- * @typeParam Known The `Workflows` of the file that `npx execution-service-client types` writes. With it, ids, variables
- * and outputs of workflows are checked; without it, a client accepts any.
+ * @typeParam Known The `Workflows` of the file that `npx execution-service-client types` writes. With it, ids, variables,
+ * outputs and answers of workflows are checked; without it, a client accepts any.
  * @throws {TypeError} if `baseUrl` is empty, or `apiKey` cannot be the value of an API key.
  */
 export function createExecutionClient<Known extends WorkflowTypes<Known> = AnyWorkflows>(

@@ -1,4 +1,4 @@
-/** The types of a client that knows the variables and outputs of workflows, from the file that `types` writes. */
+/** The types of a client that knows the variables, outputs and answers of workflows, from the file that `types` writes. */
 import type { ExecutionV1Operations } from '../../generated/execution.v1/client.ts'
 import type { components, operations } from '../../generated/execution.v1/types.ts'
 import type { OperationInit, Result } from './operation.ts'
@@ -9,6 +9,8 @@ type Run = components['schemas']['Run']
 export interface WorkflowType {
   variables: object
   output: unknown
+  /** The answers that its runs wait for, by the names of the waits. */
+  answers?: object
 }
 
 /** Workflows by id. */
@@ -38,11 +40,31 @@ type RunWith<Id, Status, Output> = Omit<Run, 'workflowId' | 'status' | 'output'>
 /** `queueRemoteRun` as a function that checks the workflow's id and variables. */
 export type QueueRemoteRun<W extends WorkflowTypes<W>> = string extends keyof W
   ? ExecutionV1Operations['queueRemoteRun']
-  : <Id extends WorkflowIdOf<W>>(init: QueueInit<Id, VariablesOf<W, Id>>) => Promise<Result<RunOf<W, Id>>>
+  : <Id extends WorkflowIdOf<W>>(
+      init: TypedInit<'queueRemoteRun', { workflowId: Id }, { variableData: VariablesOf<W, Id> }>,
+    ) => Promise<Result<RunOf<W, Id>>>
 
-type AnyInit = OperationInit<operations, 'queueRemoteRun', 'json'>
+/** `completeWait` as a function that checks the name of the wait, and the answer by the workflows that declare the name. */
+export type CompleteWait<W extends WorkflowTypes<W>> = string extends keyof W
+  ? ExecutionV1Operations['completeWait']
+  : <Name extends WaitNameOf<W>>(
+      init: TypedInit<'completeWait', { runId: string; name: Name }, { value: AnswerOf<W, Name> }>,
+    ) => Promise<Result<components['schemas']['Wait']>>
 
-type QueueInit<Id, Variables> = Omit<AnyInit, 'params' | 'body' | 'parseAs'> & {
-  params: Omit<AnyInit['params'], 'path'> & { path: { workflowId: Id } }
-  body: { variableData: Variables }
-}
+type AnswersOf<W extends WorkflowTypes<W>, Id extends keyof W> = W[Id] extends { answers: infer Answers }
+  ? Answers
+  : object
+
+type WaitNameOf<W extends WorkflowTypes<W>> = { [Id in keyof W]: keyof AnswersOf<W, Id> & string }[keyof W]
+
+type AnswerOf<W extends WorkflowTypes<W>, Name> = {
+  [Id in keyof W]: Name extends keyof AnswersOf<W, Id> ? AnswersOf<W, Id>[Name] : never
+}[keyof W]
+
+type AnyInit<Id extends keyof operations> = OperationInit<operations, Id, 'json'>
+
+/** The arguments of an operation with the types of a workflow. */
+type TypedInit<Id extends 'queueRemoteRun' | 'completeWait', Path, Body> = Omit<
+  AnyInit<Id>,
+  'params' | 'body' | 'parseAs'
+> & { params: Omit<AnyInit<Id>['params'], 'path'> & { path: Path }; body: Body }

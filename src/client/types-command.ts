@@ -4,7 +4,7 @@ import { readdir, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
-import type { DescribedTypes } from './workflow-type-file.ts'
+import type { DescribedTypes, TypeNames } from './workflow-type-file.ts'
 
 const usage = `Usage:
   execution-service-client types --url URL --out FILE        the workflows of a service; API_KEY has the key
@@ -42,25 +42,36 @@ function readOptions(args: string[]) {
   }
 }
 
+interface ServedOperation {
+  operationId: string
+  'x-workflow-id'?: string
+  'x-wait-name'?: string
+  'x-workflow-answers'?: Record<string, string>
+}
+
 interface ServedDocument {
-  paths: Record<string, { put?: { operationId: string; 'x-workflow-id'?: string } }>
+  paths: Record<string, { put?: ServedOperation }>
   components: { schemas: Record<string, Schema> }
 }
 
 async function describeService(url: string): Promise<DescribedTypes> {
   const { paths, components } = await fetchDocument(`${url.replace(/\/$/, '')}/v1/execution/openapi.json`)
-  const workflows = new Map<string, { variables: string; output: string }>()
-  const [variables, outputs] = [new Map<string, Schema>(), new Map<string, Schema>()]
-  for (const { put } of Object.values(paths)) {
-    const id = put?.['x-workflow-id']
-    if (!put || id === undefined) continue
-    const component = put.operationId.replace(/^queue/, '')
-    const names = { variables: `${component}_Variables`, output: `${component}_Output` }
+  const workflows = new Map<string, TypeNames>()
+  const [inputs, outputs] = [new Map<string, Schema>(), new Map<string, Schema>()]
+  const operations = Object.values(paths).flatMap(({ put }) => put ?? [])
+  for (const { operationId, 'x-workflow-id': id } of operations) {
+    if (id === undefined) continue
+    const component = operationId.replace(/^queue/, '')
+    const answers = operations.flatMap(({ 'x-wait-name': name, 'x-workflow-answers': components = {} }) => {
+      const answer = components[id]
+      return name === undefined || answer === undefined ? [] : [[name, answer] as const]
+    })
+    const names = { variables: `${component}_Variables`, output: `${component}_Output`, answers: new Map(answers) }
     workflows.set(id, names)
-    collect(components.schemas, names.variables, variables)
+    for (const input of [names.variables, ...names.answers.values()]) collect(components.schemas, input, inputs)
     collect(components.schemas, names.output, outputs)
   }
-  return { workflows, variables, outputs }
+  return { workflows, inputs, outputs }
 }
 
 /** Adds a component and those that it refers to. */
@@ -94,19 +105,26 @@ const modulePattern = /(?<!\.d|\.test)\.(ts|mts|js|mjs)$/
 const mask = '********'
 
 async function describeDirectory(directory: string): Promise<DescribedTypes> {
-  const { outputComponents, variableComponents } = await import('../openapi/schema-components.ts')
+  const { answerComponents, outputComponents, variableComponents } = await import('../openapi/schema-components.ts')
   const files = (await listFiles(directory)).filter((file) => modulePattern.test(file)).sort()
   if (files.length === 0) throw new UsageError(`${directory} has no workflows: no file ends in .ts, .mts, .js or .mjs.`)
   await resolveWorkflowPackage()
-  const workflows = new Map<string, { variables: string; output: string }>()
-  const described = { workflows, variables: new Map<string, Schema>(), outputs: new Map<string, Schema>() }
+  const workflows = new Map<string, TypeNames>()
+  const described = { workflows, inputs: new Map<string, Schema>(), outputs: new Map<string, Schema>() }
   for (const file of files) {
     const workflow = await load(join(directory, file))
     const [variables, outputs] = [variableComponents(workflow), outputComponents(workflow, mask)]
-    const names = { variables: firstName(variables), output: firstName(outputs) }
+    const waits = Object.keys(workflow.waits).sort()
+    const answers = waits.map((name) => [name, answerComponents(workflow, name)] as const)
+    const names = {
+      variables: firstName(variables),
+      output: firstName(outputs),
+      answers: new Map(answers.map(([name, components]) => [name, firstName(components)])),
+    }
     if (workflows.has(workflow.id)) throw new UsageError(`Two workflows have the id "${workflow.id}": rename one.`)
     workflows.set(workflow.id, names)
-    for (const [name, schema] of variables) described.variables.set(name, schema)
+    for (const components of [variables, ...answers.map(([, components]) => components)])
+      for (const [name, schema] of components) described.inputs.set(name, schema)
     for (const [name, schema] of outputs) described.outputs.set(name, schema)
   }
   return described
@@ -125,14 +143,21 @@ async function listFiles(directory: string): Promise<string[]> {
   }
 }
 
-async function load(path: string): Promise<{ id: string; variables: Schema; output: Schema }> {
+interface LoadedWorkflow {
+  id: string
+  variables: Schema
+  output: Schema
+  waits: Record<string, { schema: Schema }>
+}
+
+async function load(path: string): Promise<LoadedWorkflow> {
   const module = await import(pathToFileURL(resolve(path)).href).catch((error: Error) => {
     throw new UsageError(`${path} failed to load: ${error.message}`)
   })
-  const { id, variables, output } = (module.default ?? {}) as { id?: string; variables?: Schema; output?: Schema }
+  const { id, variables, output, waits = {} } = (module.default ?? {}) as Partial<LoadedWorkflow>
   if (typeof id === 'string' && variables && output) {
     // As plain JSON: libraries add symbols to schemas.
-    return { id, variables: JSON.parse(JSON.stringify(variables)), output: JSON.parse(JSON.stringify(output)) }
+    return JSON.parse(JSON.stringify({ id, variables, output, waits }))
   }
   throw new UsageError(`${path} is not a workflow: its default export must be the result of defineWorkflow.`)
 }

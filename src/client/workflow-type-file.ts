@@ -1,19 +1,27 @@
-/** Writes the TypeScript file with the variables and outputs of workflows, by openapi-typescript. */
+/** Writes the TypeScript file with the variables, outputs and answers of workflows, by openapi-typescript. */
 import openapiTypescript, { astToString, type OpenAPI3 } from 'openapi-typescript'
 
 type Schema = Record<string, unknown>
 
+/** The names of a workflow's components. */
+export interface TypeNames {
+  variables: string
+  output: string
+  /** By the name of the wait. */
+  answers: Map<string, string>
+}
+
 export interface DescribedTypes {
-  /** The names of the components of each workflow, by its id. */
-  workflows: Map<string, { variables: string; output: string }>
-  /** Schemas by the name of their component, with those that they refer to. */
-  variables: Map<string, Schema>
+  /** By the id of the workflow. */
+  workflows: Map<string, TypeNames>
+  /** Schemas of variables and answers by the name of their component, with those that they refer to. */
+  inputs: Map<string, Schema>
   outputs: Map<string, Schema>
 }
 
-export async function writeTypeFile({ workflows, variables, outputs }: DescribedTypes): Promise<string> {
+export async function writeTypeFile({ workflows, inputs, outputs }: DescribedTypes): Promise<string> {
   const schemas = Object.fromEntries([
-    ...[...variables].map(([name, schema]) => [name, mapSchemas(schema, (each) => withoutStricterTypes(each, true))]),
+    ...[...inputs].map(([name, schema]) => [name, mapSchemas(schema, (each) => withoutStricterTypes(each, true))]),
     ...[...outputs].map(([name, schema]) => [name, mapSchemas(schema, (each) => withoutStricterTypes(each, false))]),
   ])
   const document = { openapi: '3.1.0', info: { title: '', version: '' }, paths: {}, components: { schemas } }
@@ -21,7 +29,9 @@ export async function writeTypeFile({ workflows, variables, outputs }: Described
   const types = await openapiTypescript(document as unknown as OpenAPI3, { defaultNonNullable: false })
   const members = [...workflows].map(([id, names]) => {
     const type = (name: string) => `components["schemas"][${JSON.stringify(name)}]`
-    return `    ${JSON.stringify(id)}: { variables: ${type(names.variables)}; output: ${type(names.output)} };\n`
+    const answers = [...names.answers].map(([name, answer]) => `${JSON.stringify(name)}: ${type(answer)}`)
+    const ofAnswers = answers.length === 0 ? '' : `; answers: { ${answers.join('; ')} }`
+    return `    ${JSON.stringify(id)}: { variables: ${type(names.variables)}; output: ${type(names.output)}${ofAnswers} };\n`
   })
   return `// Written by \`execution-service-client types\`. Do not edit: write it again when workflows change.
 

@@ -248,6 +248,14 @@ export function workflowNames(id: string): { operationId: string; component: str
   return { operationId: `queue${component}`, component }
 }
 
+/** `managerApproval`: names in JSON and in code begin a word with a capital. */
+const plainName = /^[a-z][a-z0-9]*([A-Z][a-z0-9]*)*$/
+
+/** The operationId of the operation that answers a declared wait. It depends on the name alone. */
+export function waitOperationId(name: string): string {
+  return `completeWait${componentName(name, plainName.test(name))}`
+}
+
 /** @param isUnique whether the words of the text suffice. */
 function componentName(text: string, isUnique: boolean): string {
   const words = text.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')

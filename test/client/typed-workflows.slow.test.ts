@@ -226,6 +226,20 @@ test('the output has the type of the workflow when the run has succeeded, and is
   expect([...compile('outputs.ts', lines)].sort()).toEqual([3, 4, 7, 8])
 })
 
+test('an answer has the type that the workflows which declare the wait give it', () => {
+  const answer = (name: string, value: unknown) =>
+    `  await client.completeWait({ params: { path: { runId: 'r', name: '${name}' } }, body: ${JSON.stringify({ value })} })`
+  const lines = [
+    answer('review', { release: true }),
+    answer('review', { release: 'yes' }),
+    answer('review', {}),
+    answer('reviews', { release: true }),
+    `  const { data } = await client.completeWait({ params: { path: { runId: 'r', name: 'review' } }, body: { value: { release: false, note: 'No' } } })`,
+    '  if (data) { const status: string = data.status; void status }',
+  ]
+  expect([...compile('answers.ts', lines)].sort()).toEqual([1, 2, 3])
+})
+
 test('the file is the same for a service and for its directory of workflows', async () => {
   await writeTypes(['--workflows', workflowsDirectory], 'from-directory.ts')
   const [ofService, ofDirectory] = ['workflows.ts', 'from-directory.ts'].map((name) =>
@@ -256,11 +270,12 @@ test('unusual schemas have types that accept what the schemas accept, and refuse
     workflow({ id: `w${index}`, variables: { type: 'object', ...schema } }),
   )
   const registry = new Workflows(workflows)
-  const described: DescribedTypes = { workflows: new Map(), variables: new Map(), outputs: new Map() }
+  const described: DescribedTypes = { workflows: new Map(), inputs: new Map(), outputs: new Map() }
   for (const each of workflows) {
     const components = [...variableComponents(each)]
-    described.workflows.set(each.id, { variables: String(components[0]?.[0]), output: String(components[0]?.[0]) })
-    for (const [name, schema] of components) described.variables.set(name, schema)
+    const [[name] = ['']] = components
+    described.workflows.set(each.id, { variables: name, output: name, answers: new Map() })
+    for (const [component, schema] of components) described.inputs.set(component, schema)
   }
   writeFileSync(join(directory, 'workflows.ts'), await writeTypeFile(described))
   const calls = Object.values(unusual).flatMap(({ valid, invalid }, index) =>

@@ -5,6 +5,7 @@ export interface VariedWorkflow {
   title: string
   variables: object
   output: object
+  waits?: Record<string, { title?: string; schema: object }>
   /** Variables of a call. */
   call: object
   /** What a run of the call returns. */
@@ -82,6 +83,7 @@ export const variedWorkflows: VariedWorkflow[] = [
       },
     }),
     output: { oneOf: [object({ sent: { type: 'boolean' } }), object({ refused: text })] },
+    waits: { approval: { title: 'Send */ it?', schema: object({ approved: { type: 'boolean' } }) } },
     call: { to: { kind: 'phone', number: '1' } },
     result: { sent: true },
     type: '{ sent: boolean } | { refused: string }',
@@ -90,6 +92,7 @@ export const variedWorkflows: VariedWorkflow[] = [
     id: 'nothing-or-name',
     title: 'Values that may be null',
     variables: object({ name: { type: ['string', 'null'] }, note: { type: ['integer', 'null'] } }),
+    waits: { approval: { schema: { type: 'boolean' } }, 'Ist {es} #richtig?': { schema: object({ größe: text }) } },
     output: object({ name: { type: ['string', 'null'] }, items: { type: ['array', 'null'], items: text } }),
     call: { name: null, note: 3 },
     result: { name: null, items: ['a'] },

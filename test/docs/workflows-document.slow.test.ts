@@ -92,6 +92,16 @@ const workflows: Record<string, () => Promise<Workflow[]> | Workflow[]> = {
         properties: { s: { type: 'string', writeOnly: true, minLength: 20 } },
       },
     }),
+    workflow({
+      id: 'asks',
+      waits: {
+        approval: { title: 'Ends */ it?', description: 'With `code` and ${x}', schema },
+        Approval: { title: null, description: null, schema: { type: 'string', writeOnly: true, default: 'a' } },
+        'a {name}/of? #many\n parts': { title: null, description: null, schema: true as never },
+        wait: { title: null, description: null, schema: {} },
+      },
+    }),
+    workflow({ id: 'asks-too', waits: { approval: { title: null, description: null, schema: { type: 'boolean' } } } }),
   ],
 }
 

@@ -7,6 +7,7 @@ import { testInternalError, testUnavailable } from './failure-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
 import { testInvalidEntityTags, testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { send } from './requests.ts'
+import approve from './workflows/approve.ts'
 import greet from './workflows/greet.ts'
 
 describeOperation(
@@ -23,8 +24,31 @@ describeOperation(
         const workflows = await send(subject.service, 'listWorkflows', key)
         const ids = workflows.body.data.map(({ id }: { id: string }) => id)
         const added = Object.keys(body.paths).filter((path) => !(path in document.paths))
-        expect(added).toEqual(ids.map((id: string) => `/v1/execution/queue-remote/${id}`))
-        expect(added.map((path) => body.paths[path].put['x-workflow-id'])).toEqual(ids)
+        const [queueing, answering] = [added.slice(0, ids.length), added.slice(ids.length)]
+        expect(queueing).toEqual(ids.map((id: string) => `/v1/execution/queue-remote/${id}`))
+        expect(queueing.map((path) => body.paths[path].put['x-workflow-id'])).toEqual(ids)
+        const waits = ['approval', 'discount', 'reviewers']
+        expect(answering).toEqual(waits.map((name) => `/v1/execution/runs/{runId}/waits/${name}`))
+      })
+
+      test('types the answer to each wait that a workflow declares', async () => {
+        const { key } = await subject.service.createAccount()
+        const { body } = await subject.call(key)
+        const { parameters, put } = body.paths['/v1/execution/runs/{runId}/waits/approval']
+        const template = body.paths['/v1/execution/runs/{runId}/waits/{name}'].put
+        expect(parameters).toEqual([{ $ref: '#/components/parameters/RunId' }])
+        expect(put).toMatchObject({
+          operationId: 'completeWaitApproval',
+          'x-wait-name': 'approval',
+          'x-workflow-answers': { approve: 'Approve_RunAnswer_Approval' },
+        })
+        expect(put.responses).toEqual(template.responses)
+        expect(put.description).toContain('Refunds above 100 € need a reason.')
+        const { schema, examples } = put.requestBody.content['application/json']
+        expect(schema).toMatchObject({ required: ['value'], additionalProperties: false })
+        expect(schema.properties.value).toEqual({ $ref: '#/components/schemas/Approve_RunAnswer_Approval' })
+        expect(body.components.schemas.Approve_RunAnswer_Approval).toEqual(approve.waits?.approval.schema)
+        expect(examples.example.value).toEqual({ value: { approved: false } })
       })
 
       test('types the variables and the output of a workflow', async () => {
@@ -72,6 +96,20 @@ describeOperation(
           }
         }
         expect(queued).toBeGreaterThan(5)
+        const waits = Object.keys(approve.waits ?? {})
+        for (const name of waits) {
+          const { put } = body.paths[`/v1/execution/runs/{runId}/waits/${name}`]
+          for (const { value } of Object.values<{ value: object }>(
+            put.requestBody.content['application/json'].examples ?? {},
+          )) {
+            const path = { workflowId: 'approve' }
+            const run = await send(subject.service, 'queueRemoteRun', key, { path, body: { variableData: {} } })
+            await send(subject.service, 'completeWait', key, {
+              path: { runId: run.body.id, name },
+              body: value,
+            }).expect(200)
+          }
+        }
       })
     },
     304(subject) {

@@ -7,6 +7,7 @@ import {
   outputComponents,
   toComponents,
   variableComponents,
+  waitOperationId,
   workflowNames,
 } from '../../src/openapi/schema-components.ts'
 import { workflow } from '../support/snapshots.ts'
@@ -135,6 +136,14 @@ test('operationIds are readable, and differ for all ids', () => {
   expect(names.filter((name) => !/^queue[A-Za-z0-9_]+$/.test(name))).toEqual([])
   // Operations of v1 have these names, or may have them later.
   expect(names.filter((name) => /^queueRemote[^_]*$/.test(name))).toEqual(['queueRemoterun'])
+})
+
+test('operationIds of waits are identifiers, and differ for all names, also for generators that ignore "_"', () => {
+  const names = ['approval', 'managerApproval', 'managerapproval', 'manager-approval', 'manager approval', 'Approval']
+  const ids = [...names, '{name}', '!', '9', 'größe', 'a/b', 'wait'].map(waitOperationId)
+  expect(ids.slice(0, 2)).toEqual(['completeWaitApproval', 'completeWaitManagerApproval'])
+  expect(ids.filter((id) => !/^[A-Za-z]\w*$/.test(id))).toEqual([])
+  expect(new Set([...ids, 'completeWait'].map((id) => id.replaceAll('_', ''))).size).toBe(ids.length + 1)
 })
 
 test('names of components are identifiers, and differ also for generators that write them in their own case', () => {

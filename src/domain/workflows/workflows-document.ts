@@ -1,4 +1,7 @@
-/** The document of the Execution API with an operation for each workflow, as `getWorkflowsDocument` returns it. */
+/**
+ * The document of the Execution API with an operation for each workflow and for each wait that workflows declare, as
+ * `getWorkflowsDocument` returns it.
+ */
 import { JsonText, stringify } from '../../contract/i-json.ts'
 import { type Representation, Representations } from '../../contract/representations.ts'
 import type { Document, MediaTypeObject, OperationObject, ResponseObject, Schema } from '../../openapi/document.ts'
@@ -9,6 +12,7 @@ import {
   SchemaError,
   toCommentText,
   variableComponents,
+  waitOperationId,
   workflowNames,
 } from '../../openapi/schema-components.ts'
 import { executionContract } from '../../openapi/served-documents.ts'
@@ -17,7 +21,12 @@ import { type SchemaMember, type Workflow, type WorkflowExamples, WorkflowSchema
 import type { Workflows } from './workflows.ts'
 
 const queuePath = '/v1/execution/queue-remote/'
-const template = `${queuePath}{workflowId}`
+const waitsPath = '/v1/execution/runs/{runId}/waits/'
+
+/** The path of the operation that answers a declared wait. */
+export function waitPath(name: string): string {
+  return waitsPath + encodeURIComponent(name)
+}
 
 /** The document, the pages and the tools of workflows, for all accounts that see the same ones. */
 export const representations = new Representations<Workflows>()
@@ -56,8 +65,13 @@ export function requireDescribable(workflow: Workflow): void {
 function createDocument(workflows: Workflows, url: string): Document {
   const document = structuredClone(executionContract.document)
   document.servers = [{ url, description: 'This service.' }]
-  shareResponses(document)
-  const shared = sharedParts(document)
+  const [queueing, answering] = [`${queuePath}{workflowId}`, `${waitsPath}{name}`].map((path) => {
+    const { parameters = [], put } = document.paths[path] as unknown as Partial<PathTemplate> &
+      Pick<PathTemplate, 'put'>
+    shareResponses(document, put)
+    return { parameters, put }
+  }) as [PathTemplate, PathTemplate]
+  const shared = sharedParts(document, queueing.put)
   const { schemas = {} } = document.components as Record<string, Record<string, Schema>>
   schemas[sharedMembers] = membersOfEveryRun()
   for (const workflow of workflows.list()) {
@@ -65,7 +79,64 @@ function createDocument(workflows: Workflows, url: string): Document {
     for (const [name, schema] of variableComponents(workflow)) schemas[name] = schema
     for (const [name, schema] of runComponents(workflow)) schemas[name] = schema
   }
+  for (const [name, declaring] of declaredWaits(workflows)) {
+    document.paths[waitPath(name)] = createWaitPath(answering, name, declaring)
+    for (const workflow of declaring) {
+      for (const [component, schema] of answerComponents(workflow, name)) schemas[component] = schema
+    }
+  }
   return document
+}
+
+/** The workflows that declare each wait, by its name. */
+function declaredWaits(workflows: Workflows): [string, Workflow[]][] {
+  const declared = new Map<string, Workflow[]>()
+  for (const workflow of workflows.list()) {
+    for (const name of Object.keys(workflow.waits ?? {})) declared.set(name, [...(declared.get(name) ?? []), workflow])
+  }
+  return [...declared].sort(([a], [b]) => (a < b ? -1 : 1))
+}
+
+/** A path of the document of v1, of which the live document has one for each workflow or wait. */
+interface PathTemplate {
+  parameters: { $ref: string }[]
+  put: OperationObject
+}
+
+/** The address is the same for all workflows, so an answer is that of any workflow which declares the wait. */
+function createWaitPath({ parameters, put }: PathTemplate, name: string, declaring: readonly Workflow[]) {
+  const answers = declaring.map((workflow): [string, string] => {
+    const [component = ''] = answerComponents(workflow, name).keys()
+    return [workflow.id, component]
+  })
+  const [only, ...others] = answers.map(([, component]) => reference(component))
+  const value = others.length === 0 ? only : { anyOf: [only, ...others] }
+  const questions = declaring.map(({ id, waits }) => {
+    const { title, description } = waits?.[name] ?? {}
+    return `- \`${id}\`: ${[title ?? name, description].filter(Boolean).join('. ')}`
+  })
+  const example = declaring[0]?.examples?.answers?.[name]
+  const operation = {
+    ...put,
+    operationId: waitOperationId(name),
+    summary: toCommentText(`Answer the wait ${JSON.stringify(name)}`),
+    description: toCommentText(`${put.description}\nWorkflows that declare this wait:\n\n${questions.join('\n')}`),
+    requestBody: {
+      ...put.requestBody,
+      content: {
+        'application/json': {
+          schema: { type: 'object', additionalProperties: false, required: ['value'], properties: { value } },
+          ...(example !== undefined && { examples: { example: { value: { value: example } } } }),
+        },
+      },
+    },
+    'x-wait-name': name,
+    'x-workflow-answers': Object.fromEntries(answers),
+  }
+  return {
+    parameters: parameters.filter((it) => it.$ref !== '#/components/parameters/WaitNameParameter'),
+    put: operation,
+  }
 }
 
 /**
@@ -74,9 +145,8 @@ function createDocument(workflows: Workflows, url: string): Document {
  */
 const typedStatuses = ['200', '202']
 
-/** Moves all other responses of the template to the components, so that every workflow refers to them. */
-function shareResponses(document: Document): void {
-  const { operationId, responses } = templateOf(document)
+/** Moves all other responses of a template to the components, so that every operation made from it refers to them. */
+function shareResponses(document: Document, { operationId, responses }: OperationObject): void {
   const prefix = operationId.charAt(0).toUpperCase() + operationId.slice(1)
   const shared: Record<string, unknown> = {}
   for (const [status, response] of Object.entries(responses)) {
@@ -85,10 +155,6 @@ function shareResponses(document: Document): void {
     responses[status] = { $ref: `#/components/responses/${prefix}${status}` } as unknown as ResponseObject
   }
   document.components.responses = { ...document.components.responses, ...shared } as Document['components'][string]
-}
-
-function templateOf({ paths }: Document): OperationObject {
-  return paths[template]?.put as OperationObject
 }
 
 /** Parameters that only workflows with a browser accept. */
@@ -109,8 +175,7 @@ interface SharedParts {
   runs: { queued: string; succeeded: string }
 }
 
-function sharedParts(document: Document): SharedParts {
-  const operation = templateOf(document)
+function sharedParts(document: Document, operation: OperationObject): SharedParts {
   const { parameters = [], responses } = operation
   const others = parameters.filter((it) => !browserParameters.includes(String(Object(it).$ref)))
   const text = (value: unknown) => new JsonText(JSON.stringify(value))
