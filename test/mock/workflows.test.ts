@@ -61,6 +61,35 @@ test('invalid variables get a 400 that names them', async () => {
   })
 })
 
+describe('an answer', () => {
+  const complete = operationOf('completeWait')
+  const answer = (name: string, value: unknown, runId = unknownRun) =>
+    call(complete, { path: { runId, name }, body: { value } })
+
+  test('is returned as the answer to the declared wait', async () => {
+    const response = await answer('discount', 20)
+    expectDocumented(complete, response)
+    const { schema } = workflows.get('approve')?.waits?.discount ?? {}
+    const wait = { runId: unknownRun, workflowId: 'approve', name: 'discount', status: 'completed', value: 20, schema }
+    expect(JSON.parse(response.text)).toMatchObject(wait)
+  })
+
+  test('that does not fit the declared schema gets a 400 that names the place', async () => {
+    const response = await answer('approval', { approved: 'yes' })
+    expectProblem(complete, response, {
+      ...{ kind: 'invalid-request', title: 'Invalid request', status: 400 },
+      errors: [{ pointer: '/value/approved', detail: 'must be boolean' }],
+    })
+  })
+
+  test('to a run of the mock gets a 404 unless the workflow of the run declares the wait', async () => {
+    const queued = await call(queue, { path: { workflowId: 'approve' }, body: { variableData: {} } })
+    expect((await answer('discount', 20, JSON.parse(queued.text).id)).status).toBe(200)
+    const { id } = JSON.parse((await queueGreet()).text)
+    expect((await answer('discount', 20, id)).status).toBe(404)
+  })
+})
+
 test('examples of runs become runs of the workflow that is asked for', async () => {
   const { text } = await call(operationOf('listRuns'), { query: 'workflowId=greet' })
   const [run] = JSON.parse(text).data

@@ -22,6 +22,7 @@ import { type Clock, MockRuns } from './mock-runs.ts'
 import type { MockWebhooks } from './mock-webhooks.ts'
 import {
   type AcceptedRequest,
+  checkAnswer,
   checkQueueRequest,
   type QueueRequest,
   refuseBatch,
@@ -76,11 +77,16 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
   const ofService = Object.entries(service).map(([id, handler]) => {
     return [id, handler as never as Handler] as const
   })
-  const runOf = ({ path }: HandlerRequest) => (path as { runId: string }).runId
   const own: Record<string, Handler | undefined> = {
     ...Object.fromEntries(ofService),
     getRun: async (request) => respond(runs.get(runOf(request))),
     cancelRun: async (request) => respond(runs.cancel(runOf(request))),
+    completeWait: async (request) => {
+      const answer = checkAnswer(workflows, runs.get(runOf(request)), request)
+      if (!answer || !('wait' in answer)) return notHere
+      const response = await mockResponse(prism, find('completeWait'), request, clock)
+      return 'body' in response ? { ...response, body: { ...Object(response.body), ...answer.wait } } : response
+    },
     rerunRun: rerunHandler(dependencies, find('rerunRun'), find('queueRemoteRun'), runs, onQueued),
     streamRunEvents: async (request) => {
       const after = Number(request.header['Last-Event-ID'] ?? 0)
@@ -91,7 +97,7 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
   }
   const handlers = operations.map((operation): [string, Handler] => {
     const handler: Handler = async (request) => {
-      const refused = refuse(operation.id, workflows, request)
+      const refused = refuse(operation.id, workflows, runs, request)
       if (refused) return refused
       const handle = isChosen(request.headers.prefer as string | undefined) ? undefined : own[operation.id]
       const response = (await handle?.(request)) ?? notHere
@@ -106,22 +112,25 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
   return { ...Object.fromEntries(handlers), queueRemoteRun: queue(clock) }
 }
 
+function runOf({ path }: HandlerRequest): string {
+  return (path as { runId: string }).runId
+}
+
 /** Refuses what the service refuses beyond the document. */
-function refuse(operationId: string, workflows: Workflows, request: HandlerRequest): HandlerResponse | undefined {
+function refuse(
+  operationId: string,
+  workflows: Workflows,
+  runs: MockRuns,
+  request: HandlerRequest,
+): HandlerResponse | undefined {
   if (operationId === 'queueRemoteRunBatch') return refuseBatch(workflows, request)
-  if (operationId === 'completeWait') return refuseAnswer(workflows, request)
+  if (operationId === 'completeWait') {
+    const answer = checkAnswer(workflows, runs.get(runOf(request)), request)
+    return answer && 'wait' in answer ? undefined : answer
+  }
   if (operationId !== 'createWebhookEndpoint' && operationId !== 'updateWebhookEndpoint') return undefined
   const errors = findUnknownWorkflows(request.body as EndpointChange, workflows)
   return errors.length > 0 ? invalidRequest(errors) : undefined
-}
-
-/** By the first workflow that declares a wait of the name: the mock knows no waits of runs. */
-function refuseAnswer(workflows: Workflows, { path, body }: HandlerRequest): HandlerResponse | undefined {
-  const [{ name }, { value }] = [path as { name: string }, body as { value: unknown }]
-  const workflow = workflows.list().find(({ waits }) => Object.hasOwn(waits ?? {}, name))
-  const checked = workflow && workflows.checkAnswer(workflow.id, name, structuredClone(value))
-  if (!checked || !('errors' in checked)) return undefined
-  return invalidRequest(checked.errors.map(({ pointer, detail }) => ({ pointer: `/value${pointer}`, detail })))
 }
 
 /** The run was not queued here: Prism responds. */

@@ -10,7 +10,7 @@ import { checkRequest } from '../../domain/queue/queue-request.ts'
 import { fromMembers, fromParameters, type GivenOptions } from '../../domain/queue/run-options.ts'
 import { findListErrors, type ListRequest } from '../../domain/run-api/list-request.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
-import { Workflows } from '../../domain/workflows/workflows.ts'
+import { type VariableError, Workflows } from '../../domain/workflows/workflows.ts'
 
 export const exampleWorkflows = fileURLToPath(new URL('../../../examples/workflows', import.meta.url))
 
@@ -68,6 +68,31 @@ export function refuseBatch(workflows: Workflows, { body }: HandlerRequest): Han
 }
 
 const errorsMax = 20
+
+/**
+ * The members of a wait with this answer, or its refusal; `undefined` if no workflow declares a wait of the name.
+ *
+ * @param run the run, if it was queued here: the mock knows no waits of others, so their answers need to fit one of the
+ * workflows that declare the name.
+ */
+export function checkAnswer(
+  workflows: Workflows,
+  run: Record<string, unknown> | undefined,
+  { path, body }: HandlerRequest,
+): { wait: Record<string, unknown> } | HandlerResponse | undefined {
+  const [{ runId, name }, { value }] = [path as { runId: string; name: string }, body as { value: unknown }]
+  const candidates = workflows.list().filter(({ id }) => run === undefined || id === run.workflowId)
+  const errors: VariableError[] = []
+  for (const { id: workflowId, waits = {} } of candidates) {
+    const checked = workflows.checkAnswer(workflowId, name, structuredClone(value))
+    if (checked && !('errors' in checked))
+      return { wait: { runId, workflowId, name, ...waits[name], value: checked.masked } }
+    if (errors.length === 0) errors.push(...(checked?.errors ?? []))
+  }
+  if (errors.length > 0)
+    return invalidRequest(errors.map(({ pointer, detail }) => ({ pointer: `/value${pointer}`, detail })))
+  return run && notFound('wait')
+}
 
 /** Refuses filters of runs that cannot be combined, and cursors: lists of the mock have one page. */
 export function refuseList(operationId: string, request: HandlerRequest): HandlerResponse | undefined {
