@@ -1,5 +1,7 @@
 /** The tab "Waiting", the page of a wait, and what the page of a run says about its waits. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { send } from '../operations/requests.ts'
+import { Visitor } from '../support/dashboard.ts'
 import { fieldError, pageText } from '../support/html.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { newUser, page, queue, waitForPage } from './run-helpers.ts'
@@ -18,11 +20,11 @@ test('a user finds the question of a run, answers it, and the run goes on', asyn
   const id = await queue(ada, 'approve', { amount: 42 }, '?tag=customer:42')
   const waiting = await waitForPage(ada, id, 'Waiting for an answer')
   expect(waiting).toContain('Refund 42 €?')
-  expect(waiting).toMatch(/Waits .*an answer Waiting/)
-  for (const query of ['', '?workflowId=approve', '?tag=customer:42']) {
-    expect(await page(ada, `/waits${query}`)).toMatch(/Refund 42 €\? .*run …\w{8} Waiting/)
+  expect(waiting).toMatch(/Waits .*Refund 42 €\? Answer Waiting \d+m?s /)
+  for (const query of ['', '?workflowId=approve', '?tag=customer:42', '?name=approval', '?kind=answer&status=open']) {
+    expect(await page(ada, `/waits${query}`)).toMatch(/Refund 42 €\? .*run …\w{8} Waiting \d+m?s /)
   }
-  for (const query of ['?workflowId=greet', '?tag=other', '?status=completed']) {
+  for (const query of ['?workflowId=greet', '?tag=other', '?status=completed', '?name=discount', '?kind=sleep']) {
     expect(await page(ada, `/waits${query}`)).not.toContain('Refund 42 €?')
   }
   const path = `/runs/${id}/waits/approval`
@@ -35,11 +37,36 @@ test('a user finds the question of a run, answers it, and the run goes on', asyn
   expect(fieldError(refused, 'variable-reason')).toContain('80')
   const answered = await ada.visitor.post(path, { 'variable-approved': 'on', 'variable-reason': 'Broken' })
   expect([answered.status, answered.headers.location]).toEqual([303, `${path}?done=answered`])
-  expect(await page(ada, `${path}?done=answered`)).toMatch(/Your answer is stored.*Answered by Ada Answer .*Broken/)
+  expect(await page(ada, `${path}?done=answered`)).toMatch(
+    /Your answer is stored.*Answered by Ada in the dashboard Answer .*Broken/,
+  )
   expect(await waitForPage(ada, id, 'Succeeded')).toMatch(/Attempts 1 /)
   const other = await ada.visitor.post(path, { 'variable-approved': '' })
   expect([other.status, pageText(other)]).toEqual([409, expect.stringContaining('Another answer was stored before')])
   expect(await page(ada, '/settings/audit-log')).toContain('answered a run that waits')
+})
+
+test('an answer shows who gave it and from where: a user, a key, or the link of a key', async () => {
+  const ada = await newUser(service)
+  const [byKey, byLink] = [await queue(ada, 'approve', {}), await queue(ada, 'approve', {})]
+  for (const id of [byKey, byLink]) await waitForPage(ada, id, 'Waiting for an answer')
+  const path = { runId: byKey, name: 'approval' }
+  await send(service, 'completeWait', ada.key, { path, body: { value: { approved: true } } }).expect(200)
+  const link = await send(service, 'createWaitLink', ada.key, { path: { ...path, runId: byLink }, body: {} }).expect(
+    201,
+  )
+  const visitor = new Visitor(service.dashboardUrl)
+  expect((await visitor.post(new URL(link.body.url).pathname, { 'variable-approved': 'on' })).status).toBe(200)
+  const texts = [
+    [byKey, 'key test through the API'],
+    [byLink, 'a person with a link that key test created'],
+  ] as const
+  const inbox = await page(ada, '/waits?status=completed')
+  for (const [id, text] of texts) {
+    expect(inbox).toContain(text)
+    expect(await page(ada, `/runs/${id}/waits/approval`)).toContain(`Answered by ${text}`)
+    expect(await page(ada, `/runs/${id}`)).toContain(text)
+  }
 })
 
 test('a user may answer before the run asks', async () => {

@@ -35,6 +35,8 @@ export interface Wait {
   deadline: number | null
   completedAt: number | null
   completedBy: CompletedBy | null
+  /** The API key or the user that created the link of the answer. */
+  linkCreator: { apiKeyId: string | null; userId: string | null } | null
   /** `undefined` without an answer. */
   value: unknown
   calledRunId: string | null
@@ -249,19 +251,37 @@ export class Waits {
     const columns = await readColumns(store.read, ['id', 'account_id', 'deployment_id'], ids)
     const definitions = new Map<string, Workflows>()
     for (const run of columns) definitions.set(run.id, await this.#workflowsOf(run))
+    const creators = await this.#readLinkCreators(rows)
     return rows.map((row) => {
       const declared =
         row.kind === 'answer' ? definitions.get(row.run_id)?.get(row.workflow_id)?.waits?.[row.name] : undefined
-      if (row.value === null) return toWait(row, declared, undefined)
+      const completedBy: CompletedBy | null = row.completed_by === null ? null : JSON.parse(row.completed_by)
+      const linkCreator = (completedBy && 'link' in completedBy && creators.get(completedBy.link)) || null
+      const by = { completedBy, linkCreator }
+      if (row.value === null) return toWait(row, declared, by, undefined)
       const value = JSON.parse(encryption.decrypt(row.value, waitAad(row.run_id, row.name)))
       // Without its schema, nothing says what is a secret.
       const checked = definitions.get(row.run_id)?.checkAnswer(row.workflow_id, row.name, value)
-      return toWait(row, declared, checked && 'masked' in checked ? checked.masked : null)
+      return toWait(row, declared, by, checked && 'masked' in checked ? checked.masked : null)
     })
+  }
+
+  async #readLinkCreators(rows: readonly RunWaitsTable[]): Promise<Map<string, NonNullable<Wait['linkCreator']>>> {
+    const links = rows.flatMap(({ completed_by }) => JSON.parse(completed_by ?? '{}').link ?? [])
+    if (links.length === 0) return new Map()
+    const { query } = this.#dependencies.store.read
+    const found = query.selectFrom('wait_links').select(['id', 'api_key_id', 'user_id']).where('id', 'in', links)
+    const creators = await found.execute()
+    return new Map(creators.map(({ id, api_key_id, user_id }) => [id, { apiKeyId: api_key_id, userId: user_id }]))
   }
 }
 
-function toWait(row: RunWaitsTable, declared: DeclaredWait | undefined, value: unknown): Wait {
+function toWait(
+  row: RunWaitsTable,
+  declared: DeclaredWait | undefined,
+  by: Pick<Wait, 'completedBy' | 'linkCreator'>,
+  value: unknown,
+): Wait {
   return {
     id: row.id,
     runId: row.run_id,
@@ -275,7 +295,7 @@ function toWait(row: RunWaitsTable, declared: DeclaredWait | undefined, value: u
     reachedAt: row.reached_at,
     deadline: row.deadline,
     completedAt: row.completed_at,
-    completedBy: row.completed_by === null ? null : JSON.parse(row.completed_by),
+    ...by,
     value,
     calledRunId: row.child_run_id,
   }
@@ -283,7 +303,7 @@ function toWait(row: RunWaitsTable, declared: DeclaredWait | undefined, value: u
 
 function toUnreached({ id: runId, workflow_id }: RunsTable, name: string, declared: DeclaredWait): Wait {
   const { title } = declared
-  const times = { reachedAt: null, deadline: null, completedAt: null, completedBy: null }
+  const times = { reachedAt: null, deadline: null, completedAt: null, completedBy: null, linkCreator: null }
   const wait = {
     id: runId,
     runId,

@@ -95,7 +95,7 @@ export const showRun: PageHandler = async (request, deps) => {
     attempts: parseAttempts(history.events),
     report: await readBrowserReport(run, request, deps),
     workflow,
-    queuer: queuerLabel(run),
+    queuerLabel,
     canceller: isCancellerKnown ? queuerLabel(run.cancelledBy) : undefined,
     workers: workers.length,
     userId: user.id,

@@ -28,7 +28,15 @@ import { optionFacts } from '../workflows/queue-options.ts'
 import { renderArtifacts } from './run-artifacts.ts'
 import type { Attempt, Step } from './run-attempts.ts'
 import { type BrowserReport, renderEvidence } from './run-evidence.ts'
-import { describeEnd, describeWait, reasonLabels, renderRunDuration, runBadge, shortId } from './run-labels.ts'
+import {
+  describeEnd,
+  describeWait,
+  type QueuerLabel,
+  reasonLabels,
+  renderRunDuration,
+  runBadge,
+  shortId,
+} from './run-labels.ts'
 
 interface RunPage {
   run: Run
@@ -39,7 +47,7 @@ interface RunPage {
   report: BrowserReport | undefined
   /** `undefined` when it is no longer deployed. */
   workflow: Workflow | undefined
-  queuer: Html
+  queuerLabel: QueuerLabel
   /** `undefined` unless the run was cancelled by a known key or user. */
   canceller: Html | undefined
   /** `undefined` when the run has none, or it was deleted. */
@@ -76,7 +84,7 @@ export function renderRun(page: RunPage): Html {
         ${hasFailed ? nothing : renderRail(page)}
         <div>
           ${hasFailed ? evidence : nothing} ${renderTimeline(run, attempts, history.othersOmitted)}
-          ${renderRunWaits(page.waits)}
+          ${renderRunWaits(page.waits, page.queuerLabel)}
           ${hasFailed ? nothing : evidence} ${renderArtifacts(run)} ${renderLog(run, history, executionUrl)}
           <div class="pair">
             ${renderJson('variables', 'Variables', run.variables, page)}
@@ -140,7 +148,7 @@ function renderProgress({ progress, status }: Run): Html | '' {
   </div>`
 }
 
-function runFacts({ run, queuer, workflow, context }: RunPage): { main: Fact[]; details: Fact[] } {
+function runFacts({ run, queuerLabel, workflow, context }: RunPage): { main: Fact[]; details: Fact[] } {
   const { workflowId, attempts } = run
   const id = html`<code>${workflowId}</code>`
   const maxAttempts = workflow?.retry.maxAttempts ?? 1
@@ -150,7 +158,7 @@ function runFacts({ run, queuer, workflow, context }: RunPage): { main: Fact[]; 
     ['Workflow', workflow ? html`<a href="/workflows/${workflowId}">${id}</a>` : id],
     ['Duration', renderRunDuration(run)],
     ['Attempts', maxAttempts > 1 ? `${attempts} of ${maxAttempts}` : `${attempts}`],
-    ['Queued by', queuer],
+    ['Queued by', queuerLabel(run)],
     run.parentRunId !== null && [
       'Called by',
       html`<a href="/runs/${run.parentRunId}"><code>${shortId(run.parentRunId)}</code></a>`,

@@ -1,8 +1,9 @@
 /** The tab "Waiting": what runs wait for, and the pages on which users answer. Every user of the account may answer. */
 import type { Answered, Wait, WaitFilter } from '../../../domain/run-api/waits.ts'
+import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import type { WaitKind, WaitStatus } from '../../../storage/tables/run-tables.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { elapsedSince, time } from '../format.ts'
+import { elapsedSince, formatDuration, time } from '../format.ts'
 import {
   backLink,
   badge,
@@ -46,59 +47,102 @@ function isStatus(text: string): text is WaitStatus {
 
 // The inbox
 
-export const listWaits: PageHandler = async ({ account, query }, { waits, workflows }) => {
+export const listWaits: PageHandler = async ({ account, query }, deps) => {
   const given = (name: string) => query.get(name) || undefined
-  const status = given('status') ?? 'open'
+  const [status = 'open', kind = 'answer'] = [given('status'), given('kind')]
   const filter: WaitFilter = {
-    kind: 'answer',
+    kind: isKind(kind) ? kind : 'answer',
     status: isStatus(status) ? status : 'open',
     workflowId: given('workflowId'),
+    name: given('name'),
     tag: given('tag'),
   }
   const cursor = given('cursor')
-  const page = await waits.list(account.id, { ...filter, limit: waitsPerPage, cursor })
+  const page = await deps.waits.list(account.id, { ...filter, limit: waitsPerPage, cursor })
   // The cursor is invalid, for example because someone edited the address.
   if (!page) return { location: '/waits' }
-  const titles = new Map(
-    workflows
-      .current(account.id)
-      .list()
-      .map(({ id, title }) => [id, title]),
-  )
+  const workflows = deps.workflows.current(account.id).list()
   const next = new URLSearchParams({ ...Object.fromEntries(query), cursor: page.nextCursor ?? '' })
-  const body = html`${heading('Waiting', { lead: 'Runs that wait for an answer, the oldest question first.' })}
-    ${renderFilters(filter, titles)} ${page.waits.length === 0 ? renderNone(filter) : renderList(page.waits, titles)}
+  const label = await readQueuerLabels(deps, account.id)
+  const list = page.waits.length === 0 ? renderNone(filter) : renderList(page.waits, workflows, filter, label)
+  const body = html`${heading('Waiting', { lead: leads[filter.kind ?? 'answer'] })}
+    ${renderFilters(filter, workflows)} ${list}
     <p class="pages">${cursor === undefined ? nothing : html`<a href="/waits">← Oldest</a>`}
       ${page.nextCursor === null ? nothing : html`<a href="/waits?${next}">Newer →</a>`}</p>`
   return { title: 'Waiting', tab: 'waits', body }
 }
 
-function renderFilters({ workflowId = '', tag = '', status = 'open' }: WaitFilter, titles: Map<string, string>): Html {
-  const workflows = [...titles].map(([value, title]) => ({ value, title }))
-  const options = Object.entries(statuses).map(([value, { title }]) => ({ value, title }))
+const kinds: Record<WaitKind, string> = { answer: 'Answer', run: 'Called run', sleep: 'Time' }
+
+function isKind(text: string): text is WaitKind {
+  return Object.hasOwn(kinds, text)
+}
+
+const leads: Record<WaitKind, string> = {
+  answer: 'Runs that wait for an answer, the oldest question first.',
+  run: 'Runs that wait for a run that they have called, the oldest call first.',
+  sleep: 'Runs that wait for a time, the oldest wait first.',
+}
+
+function renderFilters(filter: WaitFilter, workflows: readonly Workflow[]): Html {
+  const { workflowId = '', name = '', tag = '', status = 'open', kind = 'answer' } = filter
+  const toOptions = (titles: Record<string, string>) =>
+    Object.entries(titles).map(([value, title]) => ({ value, title }))
+  const ofStatus = Object.fromEntries(Object.entries(statuses).map(([value, { title }]) => [value, title]))
+  const ofWorkflow = workflows.map(({ id, title }) => ({ value: id, title }))
+  const names = [...new Set(workflows.flatMap(({ waits = {} }) => Object.keys(waits)))].sort()
+  const text = (field: string, label: string, value: string, list: Html | '' = nothing) =>
+    labelledField({ name: field, label }, (common) => {
+      return html`<input type="search" ${common} value="${value}" placeholder="${label}" ${list} />`
+    })
   return html`<form method="get" action="/waits" class="filters" data-submit-on-change>
-    ${selectField({ name: 'status', label: 'Status', value: status, options })}
-    ${selectField({ name: 'workflowId', label: 'Workflow', value: workflowId, options: [{ value: '', title: 'All workflows' }, ...workflows] })}
-    ${labelledField({ name: 'tag', label: 'Tag' }, (common) => html`<input type="search" ${common} value="${tag}" placeholder="Tag" />`)}
+    ${selectField({ name: 'status', label: 'Status', value: status, options: toOptions(ofStatus) })}
+    ${selectField({ name: 'kind', label: 'Waits for', value: kind, options: toOptions(kinds) })}
+    ${selectField({ name: 'workflowId', label: 'Workflow', value: workflowId, options: [{ value: '', title: 'All workflows' }, ...ofWorkflow] })}
+    ${text('name', 'Name', name, html`list="wait-names"`)} ${text('tag', 'Tag', tag)}
+    <datalist id="wait-names">${names.map((each) => html`<option value="${each}"></option>`)}</datalist>
     <div class="buttons"><button class="secondary">Apply</button></div>
   </form>`
 }
 
-function renderNone({ status }: WaitFilter): Html {
-  const title = status === 'open' ? 'No run waits for an answer' : 'No results'
-  return emptyState(title, html`<p>A workflow asks with <code>waitFor</code>. Each open question is listed here.</p>`)
+function renderNone({ status, kind }: WaitFilter): Html {
+  if (status !== 'open' || kind !== 'answer')
+    return emptyState('No results', html`<p>No wait matches these filters.</p>`)
+  return emptyState(
+    'No run waits for an answer',
+    html`<p>A workflow asks with <code>waitFor</code>. Each open question is listed here.</p>`,
+  )
 }
 
-function renderList(waits: readonly Wait[], titles: Map<string, string>): Html {
+function renderList(
+  waits: readonly Wait[],
+  workflows: readonly Workflow[],
+  filter: WaitFilter,
+  label: QueuerLabel,
+): Html {
+  const titles = new Map(workflows.map(({ id, title }) => [id, title]))
+  const isOpen = filter.status === 'open'
   const rows = waits.map((wait) => [
-    html`<a href="${waitPath(wait)}">${titleOf(wait)}</a>`,
+    html`<a href="${waitPath(wait)}">${nameOf(wait)}</a>`,
     html`<a href="/workflows/${wait.workflowId}">${titles.get(wait.workflowId) ?? wait.workflowId}</a>`,
     runLink(wait.runId),
     renderStatus(wait),
-    wait.reachedAt === null ? html`<span class="muted">not reached</span>` : elapsedSince(wait.reachedAt),
-    time(wait.deadline, 'relative', '–'),
+    renderAge(wait),
+    ...(isOpen ? [time(wait.deadline, 'relative', '–')] : [time(wait.completedAt), renderAnswerer(wait, label)]),
   ])
-  return table(['Question', 'Workflow', 'Run', 'Status', 'Waits for', 'Until'], rows, 'Questions of runs, oldest first')
+  const name = filter.kind === 'answer' ? 'Question' : 'Name'
+  const columns = [name, 'Workflow', 'Run', 'Status', ...(isOpen ? ['Age', 'Until'] : ['Waited', 'Ended', 'By'])]
+  return table(columns, rows, 'Waits of runs, oldest first')
+}
+
+function nameOf(wait: Wait): string {
+  return wait.kind === 'answer' ? titleOf(wait) : wait.name
+}
+
+/** How long the run has waited, which the browser keeps counting while the wait is open. */
+function renderAge({ reachedAt, completedAt }: Wait): Html | string {
+  if (reachedAt === null) return html`<span class="muted">not reached</span>`
+  return completedAt === null ? elapsedSince(reachedAt) : formatDuration(completedAt - reachedAt)
 }
 
 function renderStatus({ status, kind }: Wait): Html {
@@ -170,39 +214,43 @@ async function waitPage(
 }
 
 function waitFacts(wait: Wait, label: QueuerLabel): Fact[] {
-  const { deadline, completedAt, completedBy, value, workflowId } = wait
+  const { kind, deadline, reachedAt, completedAt, completedBy, value, workflowId, calledRunId } = wait
   const facts: (Fact | false)[] = [
     ['Status', renderStatus(wait)],
     ['Run', runLink(wait.runId)],
     ['Workflow', html`<a href="/workflows/${workflowId}"><code>${workflowId}</code></a>`],
-    ['Asked', time(wait.reachedAt, 'relative', 'The run has not asked yet.')],
+    kind !== 'answer' && ['Waits for', calledRunId === null ? kinds[kind] : runLink(calledRunId)],
+    [kind === 'answer' ? 'Asked' : 'Since', time(reachedAt, 'relative', 'The run has not asked yet.')],
+    reachedAt !== null && [completedAt === null ? 'Age' : 'Waited', renderAge(wait)],
     completedAt === null && deadline !== null && ['Until', time(deadline)],
     completedAt !== null && ['Ended', time(completedAt)],
-    completedBy !== null && ['Answered by', renderAnswerer(completedBy, label)],
+    completedBy !== null && ['Answered by', renderAnswerer(wait, label)],
     value !== undefined && ['Answer', html`<code>${JSON.stringify(value)}</code>`],
   ]
   return facts.filter((fact) => fact !== false)
 }
 
-function renderAnswerer(by: NonNullable<Wait['completedBy']>, label: QueuerLabel): Html {
-  if ('link' in by) return html`a person with a link`
-  return label({ apiKeyId: 'apiKeyId' in by ? by.apiKeyId : null, userId: 'userId' in by ? by.userId : null })
+/** Who answered, and from where. */
+function renderAnswerer({ completedBy, linkCreator }: Wait, label: QueuerLabel): Html {
+  if (completedBy === null) return html`<span class="muted">–</span>`
+  if ('userId' in completedBy) return html`${label({ apiKeyId: null, ...completedBy })} in the dashboard`
+  if ('apiKeyId' in completedBy) return html`${label({ userId: null, ...completedBy })} through the API`
+  return html`a person with a link${linkCreator ? html` that ${label(linkCreator)} created` : nothing}`
 }
 
 // On the page of a run
 
-const kindTitles: Record<WaitKind, string> = { sleep: 'a time', answer: 'an answer', run: 'a run' }
-
 /** All waits of a run, with the runs that it has called. */
-export function renderRunWaits(waits: readonly Wait[]): Html | '' {
+export function renderRunWaits(waits: readonly Wait[], label: QueuerLabel): Html | '' {
   if (waits.length === 0) return nothing
   const rows = waits.map((wait) => [
-    wait.kind === 'answer' ? html`<a href="${waitPath(wait)}">${titleOf(wait)}</a>` : html`${wait.name}`,
-    wait.calledRunId === null ? kindTitles[wait.kind] : runLink(wait.calledRunId),
+    html`<a href="${waitPath(wait)}">${nameOf(wait)}</a>`,
+    wait.calledRunId === null ? kinds[wait.kind] : runLink(wait.calledRunId),
     renderStatus(wait),
-    time(wait.reachedAt, 'relative', 'not reached'),
+    renderAge(wait),
     time(wait.completedAt ?? wait.deadline, 'relative', '–'),
+    renderAnswerer(wait, label),
   ])
   return html`<section class="card" id="waits"><h2>Waits</h2>
-    ${table(['Name', 'For', 'Status', 'Since', 'Until'], rows, 'What the run waits for')}</section>`
+    ${table(['Name', 'For', 'Status', 'Waited', 'Until', 'By'], rows, 'What the run waits for')}</section>`
 }
