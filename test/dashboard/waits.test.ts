@@ -85,3 +85,23 @@ test('a wait of another account is not found', async () => {
   expect((await eve.visitor.post(`/runs/${id}/waits/approval`, { 'variable-approved': 'on' })).status).toBe(404)
   expect((await ada.visitor.get(`/runs/${id}/waits/other`)).status).toBe(404)
 })
+
+test('the page of a run shows the tree of calls that it is in, and lists the runs that it has called', async () => {
+  const ada = await newUser(service)
+  const ids = await Promise.all(Array.from({ length: 4 }, () => queue(ada, 'approve', {}, '?delaySeconds=1000')))
+  const [root, parent, child, other] = ids.sort() as [string, string, string, string]
+  expect(await page(ada, `/runs/${parent}`)).not.toContain('Calls')
+  const call = (caller: string, called: string) =>
+    service.change('UPDATE runs SET parent_run_id = ? WHERE id = ?', caller, called)
+  await call(root, parent)
+  await call(parent, child)
+  await call(root, other)
+  const shown = await ada.visitor.get(`/runs/${parent}`)
+  const hrefs = [...shown.text.matchAll(/<ul class="calls">.*<\/ul>/gs)].join('').matchAll(/href="\/runs\/([^"]+)"/g)
+  expect([...hrefs].map(([, id]) => id)).toEqual([root, child])
+  const list = await page(ada, `/runs?parent=${root}`)
+  expect(list).toContain(`Runs that run …${root.slice(-8)} has called.`)
+  for (const id of [parent, other]) expect(list).toContain(id.slice(-8))
+  expect(list).not.toContain(child.slice(-8))
+  for (const text of ['nonsense', '../..']) expect(await page(ada, `/runs?parent=${text}`)).toContain(child.slice(-8))
+})

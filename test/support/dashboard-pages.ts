@@ -153,6 +153,7 @@ async function waitPages(dashboard: Dashboard, key: string): Promise<ShownPage[]
   const { url } = await call('POST', `runs/${id}/waits/review/links`, {})
   return [
     at('waits', '/waits'),
+    at('waits-ended', '/waits?kind=run&status=completed'),
     at('wait', `/runs/${id}/waits/review`),
     at('run-waiting', `/runs/${id}`),
     at('answer-link', new URL(url).pathname),

@@ -5,7 +5,7 @@ import type { Cursors, PageRequest } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { readColumns } from '../../storage/runs/run-lookups.ts'
 import { tagTerm } from '../../storage/runs/run-statements.ts'
-import { findWaits } from '../../storage/runs/wait-statements.ts'
+import { type CallingRun, calledMax, findCallers, findWaits } from '../../storage/runs/wait-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { RunsTable, RunWaitsTable, WaitKind, WaitLinksTable, WaitStatus } from '../../storage/tables/run-tables.ts'
 import { hashToken } from '../accounts/sessions.ts'
@@ -14,7 +14,8 @@ import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { canonicalJson } from '../queue/queue-request.ts'
 import { findRun, lockRun } from '../queue/runs.sql.ts'
 import { type AnswerResult, answerWait, type CompletedBy } from '../queue/waits.ts'
-import { waitAad } from '../runs/run.ts'
+import { type Run, waitAad } from '../runs/run.ts'
+import { type RunStatus, toRunStatus, waitingStatus } from '../runs/run-state.ts'
 import type { DeclaredWait } from '../workflows/workflow.ts'
 import type { VariableError, Workflows } from '../workflows/workflows.ts'
 
@@ -67,6 +68,28 @@ export interface OpenedLink {
   state: 'open' | 'used' | 'expired' | 'otherAnswer' | 'timedOut' | 'ended'
 }
 
+/** A run that has called runs or was called, in the tree of those that the account sees. */
+export interface CallTreeRun {
+  id: string
+  workflowId: string
+  status: RunStatus
+  waitingFor: WaitKind | null
+  cancelRequested: boolean
+  startedAt: number | null
+  finishedAt: number | null
+  /** The runs that it has called, oldest first. Of the runs above, only the one that leads to the run. */
+  called: CallTreeRun[]
+}
+
+export interface CallTree {
+  /** Nothing has called it, or its caller was deleted. */
+  root: CallTreeRun
+  /** The caller of the root, if it was deleted. */
+  deletedCallerId: string | null
+  /** Whether the run has called more runs, directly or not, than the tree has. */
+  hasMore: boolean
+}
+
 interface Dependencies {
   store: Store
   encryption: Encryption
@@ -116,6 +139,22 @@ export class Waits {
       return rows.orderBy('id').limit(limit).execute()
     })
     return page ? { waits: await this.#toWaits(page.rows), nextCursor: page.nextCursor } : ('wrongCursor' as const)
+  }
+
+  /** The runs above and below a run; `undefined` if it was not called and has called none. */
+  async callTree({ id, parentRunId }: Pick<Run, 'id' | 'parentRunId'>): Promise<CallTree | undefined> {
+    const { read } = this.#dependencies.store
+    // The run itself, and one more than is shown.
+    const [self, ...below] = await read.all(read.statements.findCalled, [id, calledMax + 2])
+    if (!self || (parentRunId === null && below.length === 0)) return undefined
+    const above = parentRunId === null ? [] : (await read.all(findCallers, [id])).slice(1)
+    const rows = [...above.toReversed(), self, ...below.slice(0, calledMax)]
+    const runs = new Map(rows.map((row) => [row.id, toCallTreeRun(row)]))
+    for (const row of rows.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
+      runs.get(row.parent_run_id ?? '')?.called.push(runs.get(row.id) as CallTreeRun)
+    const [first] = rows as [CallingRun]
+    const root = runs.get(first.id) as CallTreeRun
+    return { root, deletedCallerId: first.parent_run_id, hasMore: below.length > calledMax }
   }
 
   /** A wait that the run has reached or that has its answer, or else one that its workflow declares. */
@@ -299,6 +338,13 @@ function toWait(
     value,
     calledRunId: row.child_run_id,
   }
+}
+
+function toCallTreeRun(row: CallingRun): CallTreeRun {
+  const { id, workflow_id: workflowId, status, waiting_for, started_at: startedAt, finished_at: finishedAt } = row
+  const waitingFor = status === waitingStatus ? (waiting_for as WaitKind) : null
+  const cancelRequested = row.cancel_requested === 1
+  return { id, workflowId, status: toRunStatus(status), waitingFor, cancelRequested, startedAt, finishedAt, called: [] }
 }
 
 function toUnreached({ id: runId, workflow_id }: RunsTable, name: string, declared: DeclaredWait): Wait {

@@ -5,6 +5,7 @@
 
 import { type Statement, statement, type Value } from '../store.ts'
 import type { RunsTable } from '../tables/run-tables.ts'
+import { isVisible } from './run-lookups.ts'
 import {
   type ClaimedRun,
   findRunSql,
@@ -19,6 +20,7 @@ import {
   tagRows,
   termColumns,
 } from './run-statements.ts'
+import { findCalledSql } from './wait-statements.ts'
 
 /** CASE hides conditions, so that the planner cannot pick a partial index of ready or running runs instead of the id's. */
 const isRunning = "CASE WHEN status = 'running' THEN 1 ELSE 0 END = 1"
@@ -172,6 +174,7 @@ export const postgresRunStatements = {
   // With a plain join, a plan made with an empty table could read the whole primary key.
   joinSmallRuns: `LEFT JOIN LATERAL (SELECT * FROM runs WHERE id = page.id AND ${runBytes} <= ? LIMIT 1) AS runs ON TRUE`,
   // A caller may send any number as Last-Event-ID, beyond the column's INTEGER too.
+  findCalled: findCalledSql(`JOIN runs ON runs.parent_run_id = called.id WHERE runs.${isVisible}`),
   eventsAfter: statement(`SELECT sequence, at, type, data FROM run_events
     WHERE run_id = ? AND sequence > CAST(? AS BIGINT) ORDER BY sequence LIMIT ?`),
 } satisfies RunStatements

@@ -5,6 +5,7 @@
 import { inList } from '../statement-values.ts'
 import { type Statement, statement, type Transaction, type Value } from '../store.ts'
 import type { RunEventsTable, RunsTable, ThrottlesTable, WaitKind } from '../tables/run-tables.ts'
+import type { CallingRun } from './wait-statements.ts'
 
 // The SQL statements that count runs, for metrics, concurrency limits and the dashboard. All read indexes alone.
 
@@ -550,6 +551,8 @@ export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   lockLostRuns: Statement<RunsTable, [now: number]>
   /** Joins each run of `page` that is small with its row. Has one value: the most bytes. */
   joinSmallRuns: string
+  /** The run and those below it, level by level. */
+  findCalled: Statement<CallingRun, [id: string, limit: number]>
   /** The run's events after a sequence number, oldest first. */
   eventsAfter: Statement<
     { sequence: number; at: number; type: string; data: string },

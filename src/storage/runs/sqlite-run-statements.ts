@@ -3,6 +3,7 @@
 import { inList } from '../statement-values.ts'
 import { type Statement, statement, type Transaction, type Value } from '../store.ts'
 import type { RunsTable } from '../tables/run-tables.ts'
+import { isVisible } from './run-lookups.ts'
 import {
   findRunSql,
   insertedRunColumns,
@@ -14,6 +15,7 @@ import {
   startedAttempt,
   tagRows,
 } from './run-statements.ts'
+import { calledMax, findCalledSql } from './wait-statements.ts'
 
 /** Statements by number of rows, largest first: a few prepared statements insert any number. */
 const insertRunsSql = new Map(
@@ -101,6 +103,9 @@ export const sqliteRunStatements = {
   lockLeasedRun: statement("SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND status = 'running'"),
   lockLostRuns: statement("SELECT * FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500"),
   joinSmallRuns: `LEFT JOIN runs ON runs.id = page.id AND ${runBytes} <= ?`,
+  // SQLite reads all runs that a run has called before it returns the first of them.
+  findCalled: findCalledSql(`CROSS JOIN runs WHERE runs.id IN
+    (SELECT id FROM runs WHERE parent_run_id = called.id AND ${isVisible} LIMIT ${calledMax + 2})`),
   eventsAfter: statement(
     'SELECT sequence, at, type, data FROM run_events WHERE run_id = ? AND sequence > ? ORDER BY sequence LIMIT ?',
   ),

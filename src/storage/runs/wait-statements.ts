@@ -1,6 +1,6 @@
 /** The SQL statements of waits: runs reach them, are suspended, and go on. Triggers of the schema resume a run. */
 import { inList } from '../statement-values.ts'
-import { statement, type Transaction } from '../store.ts'
+import { type Statement, statement, type Transaction } from '../store.ts'
 import type { RunsTable, RunWaitsTable, WaitKind } from '../tables/run-tables.ts'
 
 /** A chain of runs that call each other has at most this many runs above the last. */
@@ -54,6 +54,38 @@ export const depthOf = statement<{ depth: number }, [id: string]>(
         WHERE depth < ${callDepthMax})
     SELECT MAX(depth) AS depth FROM caller`,
 )
+
+export type CallingRun = Pick<
+  RunsTable,
+  'id' | 'parent_run_id' | 'workflow_id' | 'status' | 'waiting_for' | 'cancel_requested' | 'started_at' | 'finished_at'
+>
+
+const callingColumns = `runs.id, runs.parent_run_id, runs.workflow_id, runs.status, runs.waiting_for,
+  runs.cancel_requested, runs.started_at, runs.finished_at`
+
+/** The run and those above it, the run first. */
+export const findCallers = statement<CallingRun, [id: string]>(
+  `WITH RECURSIVE caller (id, parent_run_id, depth) AS (SELECT id, parent_run_id, 0 FROM runs WHERE id = ?
+      UNION ALL SELECT runs.id, runs.parent_run_id, depth + 1 FROM caller JOIN runs ON runs.id = caller.parent_run_id
+        WHERE depth < ${callDepthMax} AND runs.status <> 'deleted')
+    SELECT ${callingColumns} FROM caller JOIN runs ON runs.id = caller.id ORDER BY depth`,
+)
+
+/**
+ * The run and those below it, level by level. The limit also ends the recursion, since both stores return each row when they
+ * have found it. `CROSS JOIN` keeps SQLite from reading all runs first.
+ *
+ * @param below joins `runs` that the run `called.id` has called. A run may have 10,000 of them.
+ */
+export function findCalledSql(below: string): Statement<CallingRun, [id: string, limit: number]> {
+  return statement(
+    `WITH RECURSIVE called (id) AS (SELECT id FROM runs WHERE id = ? UNION ALL SELECT runs.id FROM called ${below})
+      SELECT ${callingColumns} FROM called CROSS JOIN runs WHERE runs.id = called.id LIMIT ? + 0`,
+  )
+}
+
+/** Runs below a run that are shown at most. */
+export const calledMax = 100
 
 /** What has ended while the worker saved the browser's state. */
 export const endedSince = statement<{ kind: WaitKind }, [runId: string, startedAt: number]>(

@@ -14,8 +14,11 @@ export interface RunFilter {
   from: string
   until: string
   zone: string
+  /** The run that has called the runs. Without a search and a workflow, which no index combines with it. */
+  parent: string
 }
 
+const runId = /^[0-9a-f-]{36}$/
 const searchLengthMax = 200
 
 const allStatuses = statusOptions.map(({ value }) => value)
@@ -28,9 +31,12 @@ export function parseRunFilter(query: URLSearchParams): RunFilter {
     const text = query.get(name) ?? ''
     return parseLocalTime(text, zone) === undefined ? '' : text
   }
+  const parent = query.get('parent') ?? ''
+  const isOfParent = runId.test(parent)
   return {
-    search: (query.get('search') ?? '').trim().slice(0, searchLengthMax),
-    workflow: query.get('workflow') ?? '',
+    parent: isOfParent ? parent : '',
+    search: isOfParent ? '' : (query.get('search') ?? '').trim().slice(0, searchLengthMax),
+    workflow: isOfParent ? '' : (query.get('workflow') ?? ''),
     statuses: allStatuses.filter((status) => chosen.includes(status)),
     from: parseTime('from'),
     until: parseTime('until'),
@@ -39,8 +45,9 @@ export function parseRunFilter(query: URLSearchParams): RunFilter {
 }
 
 export function toListRequest(filter: RunFilter): Omit<ListRequest, 'limit' | 'cursor'> {
-  const { search, workflow, statuses, from, until, zone } = filter
+  const { search, workflow, statuses, from, until, zone, parent } = filter
   return {
+    parentRunId: parent || undefined,
     search: search || undefined,
     workflowId: workflow || undefined,
     status: statuses.length > 0 ? statuses : undefined,
@@ -50,8 +57,9 @@ export function toListRequest(filter: RunFilter): Omit<ListRequest, 'limit' | 'c
 }
 
 export function toRunQuery(filter: Partial<RunFilter>, cursor = ''): string {
-  const { search = '', workflow = '', statuses = [], from = '', until = '', zone = '' } = filter
+  const { search = '', workflow = '', statuses = [], from = '', until = '', zone = '', parent = '' } = filter
   const values = [
+    ['parent', parent],
     ['search', search],
     ['workflow', workflow],
     ...statuses.map((status) => ['status', status]),
@@ -63,6 +71,7 @@ export function toRunQuery(filter: Partial<RunFilter>, cursor = ''): string {
   return new URLSearchParams(values.filter(([, value]) => value !== '')).toString()
 }
 
-export function isEmptyFilter({ search, workflow, statuses, from, until }: RunFilter): boolean {
-  return search === '' && workflow === '' && statuses.length === 0 && from === '' && until === ''
+export function isEmptyFilter({ statuses, ...texts }: RunFilter): boolean {
+  const { search, workflow, from, until, parent } = texts
+  return statuses.length === 0 && [search, workflow, from, until, parent].every((text) => text === '')
 }

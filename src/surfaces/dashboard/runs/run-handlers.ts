@@ -6,12 +6,13 @@ import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { copyable, emptyState, type Html, heading, html, labelledField, nothing, notice, selectField } from '../html.ts'
 import { orNotFound, type PageHandler } from '../page-handler.ts'
+import { renderCallTree } from '../waits/wait-pages.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
 import { renderBulkLinks, renderBulkSummary } from './bulk-action-pages.ts'
 import { parseAttempts } from './run-attempts.ts'
 import { readBrowserReport } from './run-evidence.ts'
 import { isEmptyFilter, parseRunFilter, type RunFilter, toListRequest, toRunQuery } from './run-filter.ts'
-import { describeStatus, readQueuerLabels, shortId, statusOptions } from './run-labels.ts'
+import { describeStatus, readQueuerLabels, runLink, shortId, statusOptions } from './run-labels.ts'
 import { renderRunTable } from './run-table.ts'
 import { renderCancellation, renderRun, renderRunDeletion } from './run-template.ts'
 
@@ -21,7 +22,7 @@ const waitsMax = 50
 
 export const listRuns: PageHandler = async ({ account, query }, deps) => {
   const filter = parseRunFilter(query)
-  const { search } = filter
+  const { search, parent } = filter
   const byId = search === '' ? undefined : await deps.runs.find(account.id, search)
   if (byId) return { location: `/runs/${byId.id}` }
   const cursor = query.get('cursor') ?? undefined
@@ -38,7 +39,8 @@ export const listRuns: PageHandler = async ({ account, query }, deps) => {
   const bulkActions = await deps.bulkActions.unfinished(account.id)
   const queuerLabel = await readQueuerLabels(deps, account.id)
   const isEmpty = runs.length === 0 && isFirstPage && isEmptyFilter(filter)
-  const bulkLinks = runs.length > 0 || !isFirstPage ? renderBulkLinks(filter) : nothing
+  // Bulk actions have no such filter.
+  const bulkLinks = parent === '' && (runs.length > 0 || !isFirstPage) ? renderBulkLinks(filter) : nothing
   const actions = html`${bulkLinks}<a class="button" href="/workflows">Run a workflow</a>`
   const newest = html`<a href="/runs?${toRunQuery(filter)}">← Newest runs</a>`
   const older = nextCursor && html`<a href="/runs?${toRunQuery(filter, nextCursor)}">Older runs →</a>`
@@ -49,6 +51,7 @@ export const listRuns: PageHandler = async ({ account, query }, deps) => {
     <div id="runs" data-live="/runs/changes">
       ${bulkActions.map((action) => notice('quiet', renderBulkSummary(action)))}
       ${renderNamedWorkflows(named, filter)}
+      ${parent === '' ? nothing : html`<p>Runs that ${runLink(parent)} has called. <a href="/runs">Show all runs</a></p>`}
       ${isEmpty ? renderNoRuns(workflows, deps.addresses().executionUrl) : found}
       <p class="pages">${isFirstPage ? nothing : newest} ${older ?? nothing}</p>
     </div>`
@@ -90,6 +93,7 @@ export const showRun: PageHandler = async (request, deps) => {
   const body = renderRun({
     run,
     waits: waits && waits !== 'wrongCursor' ? waits.waits : [],
+    calls: renderCallTree(await deps.waits.callTree(run), run.id, deps.workflows.current(account.id)),
     context: browserContextId === null ? undefined : await deps.browserContexts.get(account.id, browserContextId),
     history,
     attempts: parseAttempts(history.events),
@@ -159,14 +163,16 @@ function renderNoRuns([workflow]: readonly Workflow[], executionUrl: string): Ht
 // Template of the filters of the list of runs: a search, a workflow, a period, and a link for each status.
 
 function renderFilters(filter: RunFilter, workflows: Workflow[]): Html {
-  const { search, workflow, statuses } = filter
+  const { search, workflow, statuses, parent } = filter
   const options = [{ value: '', title: 'All workflows' }, ...workflows.map(({ id, title }) => ({ value: id, title }))]
   // A workflow that is no longer installed can still be filtered for.
   if (!options.some(({ value }) => value === workflow)) options.push({ value: workflow, title: workflow })
   const searchField = { name: 'search', label: 'Run ID, workflow, tag or error' }
+  const searchInput = labelledField(searchField, (common) => {
+    return html`<input type="search" ${common} value="${search}" autocomplete="off" spellcheck="false" placeholder="Run ID, workflow, tag or error" />`
+  })
   return html`<form method="get" action="/runs" class="filters" data-submit-on-change>
-      ${labelledField(searchField, (common) => html`<input type="search" ${common} value="${search}" autocomplete="off" spellcheck="false" placeholder="Run ID, workflow, tag or error" />`)}
-      ${selectField({ name: 'workflow', label: 'Workflow', value: workflow, options })}
+      ${parent === '' ? html`${searchInput} ${selectField({ name: 'workflow', label: 'Workflow', value: workflow, options })}` : html`<input type="hidden" name="parent" value="${parent}" />`}
       ${statuses.map((status) => html`<input type="hidden" name="status" value="${status}" />`)}
       ${renderPeriod(filter)}
       <button class="secondary">Apply</button>

@@ -48,6 +48,8 @@ interface RunPage {
   /** `undefined` when it is no longer deployed. */
   workflow: Workflow | undefined
   queuerLabel: QueuerLabel
+  /** The tree of the runs above and below. */
+  calls: Html | ''
   /** `undefined` unless the run was cancelled by a known key or user. */
   canceller: Html | undefined
   /** `undefined` when the run has none, or it was deleted. */
@@ -84,7 +86,7 @@ export function renderRun(page: RunPage): Html {
         ${hasFailed ? nothing : renderRail(page)}
         <div>
           ${hasFailed ? evidence : nothing} ${renderTimeline(run, attempts, history.othersOmitted)}
-          ${renderRunWaits(page.waits, page.queuerLabel)}
+          ${renderRunWaits(page.waits, page.queuerLabel)} ${page.calls}
           ${hasFailed ? nothing : evidence} ${renderArtifacts(run)} ${renderLog(run, history, executionUrl)}
           <div class="pair">
             ${renderJson('variables', 'Variables', run.variables, page)}

@@ -1,6 +1,7 @@
 /** The tab "Waiting": what runs wait for, and the pages on which users answer. Every user of the account may answer. */
-import type { Answered, Wait, WaitFilter } from '../../../domain/run-api/waits.ts'
+import type { Answered, CallTree, CallTreeRun, Wait, WaitFilter } from '../../../domain/run-api/waits.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
+import type { Workflows } from '../../../domain/workflows/workflows.ts'
 import type { WaitKind, WaitStatus } from '../../../storage/tables/run-tables.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { elapsedSince, formatDuration, time } from '../format.ts'
@@ -21,7 +22,16 @@ import {
   table,
 } from '../html.ts'
 import { orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
-import { type QueuerLabel, readQueuerLabels, runLink, titleOf, waitPath } from '../runs/run-labels.ts'
+import {
+  type QueuerLabel,
+  readQueuerLabels,
+  renderRunDuration,
+  runBadge,
+  runLink,
+  shortId,
+  titleOf,
+  waitPath,
+} from '../runs/run-labels.ts'
 import {
   type AnswerForm,
   newAnswerForm,
@@ -253,4 +263,27 @@ export function renderRunWaits(waits: readonly Wait[], label: QueuerLabel): Html
   ])
   return html`<section class="card" id="waits"><h2>Waits</h2>
     ${table(['Name', 'For', 'Status', 'Waited', 'Until', 'By'], rows, 'What the run waits for')}</section>`
+}
+
+/** The runs above and below a run, as a list of lists. */
+export function renderCallTree(tree: CallTree | undefined, id: string, workflows: Workflows): Html | '' {
+  if (!tree) return nothing
+  const { root, deletedCallerId, hasMore } = tree
+  const renderNode = (run: CallTreeRun): Html => {
+    const title = workflows.get(run.workflowId)?.title ?? run.workflowId
+    const name = html`${title} <code>${shortId(run.id)}</code>`
+    const isShown = run.id === id
+    return html`<li>
+      <div class="call" ${isShown ? html`aria-current="true"` : nothing}>
+        ${isShown ? html`<strong>${name}</strong>` : html`<a href="/runs/${run.id}">${name}</a>`}
+        ${runBadge(run)} <small class="muted">${renderRunDuration(run)}</small>
+      </div>
+      ${run.called.length === 0 ? nothing : html`<ul>${run.called.map(renderNode)}</ul>`}
+    </li>`
+  }
+  return html`<section class="card" id="calls"><h2>Calls</h2>
+    ${deletedCallerId === null ? nothing : html`<p class="muted">The run that called the first one was deleted.</p>`}
+    <ul class="calls">${renderNode(root)}</ul>
+    ${hasMore ? html`<p>More runs were called. <a href="/runs?parent=${id}">All runs that this run has called</a></p>` : nothing}
+  </section>`
 }
