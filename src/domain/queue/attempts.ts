@@ -108,7 +108,9 @@ export async function startSingly(
   if (!run?.claimable) return undefined
   const { concurrency_group: group, browser_context_id: contextId } = run
   const { concurrency, throttle } = workflow
-  const throttled = throttle && { throttle, id: throttleId(throttle, head, group, scopeOf) }
+  // A run that goes on after a wait has started before.
+  const throttled =
+    throttle && run.continues === 0 ? { throttle, id: throttleId(throttle, head, group, scopeOf) } : undefined
   const capacity = concurrency ? await groupCapacity(tx, group, concurrency) : Number.POSITIVE_INFINITY
   if (capacity <= 0 || (throttled && !(await permitsStart(tx, throttled.id, throttled.throttle, at)))) {
     // Runs of a throttle per account or workflow stay ready: the next snapshot leaves out their queue heads.
@@ -227,7 +229,7 @@ export async function completeAttempt(
 ): Promise<EndedAttempt> {
   const next = nextStateOfRow(row, outcome, retry)
   if (outcome.kind === 'waiting' && next.status === 'queued') {
-    if (await suspendRun(tx, row, at)) {
+    if (await suspendRun(tx, row, outcome, at)) {
       await resumeOthers(tx, row)
       return { finished: undefined, failed: undefined }
     }

@@ -389,7 +389,8 @@ async function findThrottledHeads(
 ): Promise<Set<QueueHead>> {
   const throttled = heads.flatMap((head) => {
     const { throttle } = workflows.find(head.account_id, head.workflow_id) ?? {}
-    if (!throttle || throttle.per === 'key') return []
+    // A run that goes on after a wait has started before.
+    if (!throttle || throttle.per === 'key' || head.continues === 1) return []
     return [{ head, throttle, id: throttleId(throttle, head, null, workflows.scopeOf) }]
   })
   if (throttled.length === 0) return new Set()

@@ -13,7 +13,6 @@ import {
   dueTimers,
   dueWaitsMax,
   endAnswered,
-  endedSince,
   endedWaits,
   endWaits,
   findEndedRun,
@@ -33,6 +32,7 @@ import type { RunsTable, RunWaitsTable, WaitKind } from '../../storage/tables/ru
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { attemptsOf, type Report, stepAad, waitAad } from '../runs/run.ts'
+import type { Suspension } from '../runs/run-state.ts'
 import { addAttemptEnd } from './attempt-history.ts'
 import { insertRuns, type NewRun, waitForContexts } from './enqueue-batcher.ts'
 import { toErrors } from './queue-problems.ts'
@@ -45,8 +45,8 @@ export interface WaitRequest {
   reached: readonly ReachedWait[]
   /** All waits that the run waits for now. */
   names: readonly string[]
-  /** Whether to suspend the run if none of them has ended. */
-  suspend: boolean
+  /** If the run is to be suspended unless one of them has ended. */
+  suspend: Suspension | undefined
 }
 
 export interface WaitDependencies {
@@ -68,8 +68,8 @@ export async function reachWaits(
   if (row.cancel_requested === 1) return results
   await store(tx, dependencies, row, request.reached, results, at)
   await handOver(tx, dependencies.encryption, row, request.names, results, at)
-  const canSuspend = request.suspend && results.ended.length === 0 && results.refused.length === 0
-  if (canSuspend) results.isSuspended = await suspendRun(tx, row, at)
+  const isIdle = results.ended.length === 0 && results.refused.length === 0
+  if (request.suspend && isIdle) results.isSuspended = await suspendRun(tx, row, request.suspend, at)
   return results
 }
 
@@ -215,8 +215,7 @@ async function handOver(
   results: WaitResults,
   at: number,
 ): Promise<void> {
-  const awaited = new Set(names)
-  const ended = (await tx.all(endedWaits, [row.id])).filter(({ name }) => awaited.has(name))
+  const ended = await findEnded(tx, row.id, names)
   if (ended.length === 0) return
   const [steps] = await tx.all(sizeOfSteps, [row.id])
   let { last = 0, bytes = 0 } = steps ?? {}
@@ -243,6 +242,12 @@ async function handOver(
   await appendEvents(tx, row.id, events)
 }
 
+/** Those of these waits that have ended, and whose outcomes the run has not got. */
+async function findEnded(tx: Transaction, runId: string, names: readonly string[]): Promise<RunWaitsTable[]> {
+  const awaited = new Set(names)
+  return (await tx.all(endedWaits, [runId])).filter(({ name }) => awaited.has(name))
+}
+
 /** What the author's call resolves with, as JSON. */
 async function outcomeOf(tx: Transaction, encryption: Encryption, wait: RunWaitsTable): Promise<string> {
   const { run_id, name, kind, status, value, child_run_id } = wait
@@ -262,15 +267,23 @@ async function outcomeOf(tx: Transaction, encryption: Encryption, wait: RunWaits
 /** Shown for a run that waits for several: the one that most likely needs something from outside. */
 const precedence: readonly WaitKind[] = ['answer', 'run', 'sleep']
 
-/** Returns false if nothing is open, and nothing has ended during this part. */
-export async function suspendRun(tx: Transaction, row: RunsTable, at: number): Promise<boolean> {
+/**
+ * Suspends the run, which goes on at once if a wait has ended while the worker saved the browser's state. Returns false if
+ * it waits for nothing.
+ */
+export async function suspendRun(
+  tx: Transaction,
+  row: RunsTable,
+  { executedMilliseconds, names }: Suspension,
+  at: number,
+): Promise<boolean> {
   const kinds = new Set((await tx.all(openKinds, [row.id])).map(({ kind }) => kind))
-  const ended = await tx.all(endedSince, [row.id, row.attempt_started_at ?? at])
+  const ended = await findEnded(tx, row.id, names)
   const waitingFor = precedence.find((kind) => kinds.has(kind)) ?? ended[0]?.kind
   if (waitingFor === undefined) return false
   await appendEvents(tx, row.id, [statusReport(attemptsOf(row), 'queued', 'waiting', at)])
   const ends = await addAttemptEnd(tx, row, at)
-  await tx.all(suspend, [waitingFor, at, ends, row.id])
+  await tx.all(suspend, [waitingFor, executedMilliseconds, ends, row.id])
   if (ended.length > 0) await tx.all(resume, [at, row.id])
   return true
 }

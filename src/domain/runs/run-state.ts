@@ -53,7 +53,14 @@ export type Outcome =
   /** The lease expired. */
   | { kind: 'workerLost' }
   /** The run waits, and leaves its worker. */
-  | { kind: 'waiting' }
+  | ({ kind: 'waiting' } & Suspension)
+
+export interface Suspension {
+  /** For how long this part has executed. */
+  executedMilliseconds: number
+  /** The waits that the run waits for. */
+  names: readonly string[]
+}
 
 export interface RunError {
   name: string

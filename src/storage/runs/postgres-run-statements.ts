@@ -165,7 +165,7 @@ export const postgresRunStatements = {
     await tx.all(lockRunsSql, [ids as unknown as Value])
   },
   findClaimable: statement(
-    `SELECT id, browser_context_id, persist_context, concurrency_group, ${isClaimable} AS claimable FROM runs WHERE id = ? FOR UPDATE`,
+    `SELECT id, browser_context_id, persist_context, concurrency_group, continues, ${isClaimable} AS claimable FROM runs WHERE id = ? FOR UPDATE`,
   ),
   lockLeasedRun: statement(
     `SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND ${isRunning} FOR UPDATE`,

@@ -217,6 +217,8 @@ const waitingRunStatements = {
 /** The first ready run of an account and a workflow. */
 export type QueueHead = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'priority'> & {
   has_context: 0 | 1
+  /** Whether it goes on after a wait. */
+  continues: 0 | 1
   /** The account's running runs, to compare accounts; 0 if there is only one. Accurate below some hundreds. */
   running: number
 }
@@ -237,10 +239,11 @@ const lastAccount = "'~'"
 /**
  * A queue head as one text, because a scalar subquery, which finds it by one index look-up, has one column: whether its
  * account is a further one (1 character), id and account (36 each), priority (3 digits), whether it has a browser context
- * (1), and the workflow (the rest).
+ * (1), whether it goes on after a wait (1), and the workflow (the rest).
  */
 const findHead = (isNew: 0 | 1, condition: string) => `(SELECT '${isNew}' || id || account_id
-    || (priority + ${priorityOffset}) || CASE WHEN browser_context_id IS NULL THEN '0' ELSE '1' END || workflow_id
+    || (priority + ${priorityOffset}) || CASE WHEN browser_context_id IS NULL THEN '0' ELSE '1' END
+    || continues || workflow_id
   FROM runs WHERE ${ready('moment')} AND ${condition} ORDER BY account_id, workflow_id, priority DESC, id LIMIT 1)`
 /** Makes each priority, which may be negative, a number of three digits. */
 const priorityOffset = 500
@@ -249,7 +252,8 @@ const headId = 'substr(head, 2, 36)'
 const headAccount = 'substr(head, 38, 36)'
 const headPriority = `CAST(substr(head, 74, 3) AS INTEGER) - ${priorityOffset}`
 const headHasContext = 'CAST(substr(head, 77, 1) AS INTEGER)'
-const headWorkflow = 'substr(head, 78)'
+const headContinues = 'CAST(substr(head, 78, 1) AS INTEGER)'
+const headWorkflow = 'substr(head, 79)'
 
 const accountsLeft = `accounts_left - ${headIsNew}`
 const findNextHead = `COALESCE(
@@ -280,7 +284,7 @@ const queueHeads = statement<QueueHead, [startAfter: string, accountsMax: number
     running AS MATERIALIZED (SELECT account_id, COUNT(*) AS count FROM (
       SELECT account_id FROM runs WHERE status = 'running' LIMIT ${countedMax}) AS counted GROUP BY account_id)
     SELECT ${headId} AS id, ${headAccount} AS account_id, ${headWorkflow} AS workflow_id,
-      ${headPriority} AS priority, ${headHasContext} AS has_context,
+      ${headPriority} AS priority, ${headHasContext} AS has_context, ${headContinues} AS continues,
       CASE WHEN (SELECT MIN(${headAccount}) = MAX(${headAccount}) FROM heads) THEN 0
         ELSE COALESCE((SELECT count FROM running WHERE running.account_id = ${headAccount}), 0) END AS running
     FROM heads WHERE head IS NOT NULL`,
@@ -542,7 +546,9 @@ export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   lockRuns(tx: Transaction, ids: readonly string[]): Promise<void>
   /** Locks the run and returns whether it can be claimed now. Waits for a transaction that changes it. */
   findClaimable: Statement<
-    Pick<RunsTable, 'id' | 'browser_context_id' | 'persist_context' | 'concurrency_group'> & { claimable: 0 | 1 },
+    Pick<RunsTable, 'id' | 'browser_context_id' | 'persist_context' | 'concurrency_group' | 'continues'> & {
+      claimable: 0 | 1
+    },
     [now: number, id: string]
   >
   /** Locks and returns the run of a lease; no row when the lease was lost. */

@@ -98,7 +98,7 @@ export const sqliteRunStatements = {
   lockRun: statement(findRunSql),
   async lockRuns() {},
   findClaimable: statement(
-    `SELECT id, browser_context_id, persist_context, concurrency_group, (${ready()}) AS claimable FROM runs WHERE id = ?`,
+    `SELECT id, browser_context_id, persist_context, concurrency_group, continues, (${ready()}) AS claimable FROM runs WHERE id = ?`,
   ),
   lockLeasedRun: statement("SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND status = 'running'"),
   lockLostRuns: statement("SELECT * FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500"),

@@ -37,10 +37,13 @@ export const countWaits = statement<{ count: number }, [runId: string]>(
   'SELECT COUNT(*) AS count FROM run_waits WHERE run_id = ?',
 )
 
-export const suspend = statement<object, [waitingFor: WaitKind, at: number, attemptEnds: string, id: string]>(
+export const suspend = statement<
+  object,
+  [waitingFor: WaitKind, executedMilliseconds: number, attemptEnds: string, id: string]
+>(
   `UPDATE runs SET status = 'waiting', reason = 'waiting', waiting_for = ?, worker_id = NULL,
       lease_expires_at = NULL, continues = 1, losses = 0, available_at = NULL, delayed = 0,
-      executed_ms = executed_ms + CAST(? AS BIGINT) - attempt_started_at, attempt_ends = ?
+      executed_ms = executed_ms + CAST(? AS BIGINT), attempt_ends = ?
     WHERE id = ?`,
 )
 
@@ -86,12 +89,6 @@ export function findCalledSql(below: string): Statement<CallingRun, [id: string,
 
 /** Runs below a run that are shown at most. */
 export const calledMax = 100
-
-/** What has ended while the worker saved the browser's state. */
-export const endedSince = statement<{ kind: WaitKind }, [runId: string, startedAt: number]>(
-  `SELECT kind FROM run_waits WHERE run_id = ? AND status <> 'open' AND delivered = 0 AND reached_at IS NOT NULL
-    AND completed_at >= ? LIMIT 1`,
-)
 
 export const resume = statement<object, [at: number, id: string]>(
   "UPDATE runs SET status = 'queued', waiting_for = '', available_at = ? WHERE id = ?",

@@ -23,7 +23,7 @@ export type LastEvent =
  * @param runningStep the step that the process was executing when it ended.
  */
 export function toOutcome(
-  event: LastEvent,
+  event: Exclude<LastEvent, { type: 'suspended' }>,
   workflows: Workflows,
   workflowId: string,
   redact: { output: Redact; error: Redact },
@@ -37,7 +37,6 @@ export function toOutcome(
     const { reason, name, message, stack, step } = event
     return failed(reason, { name, message, stack, step })
   }
-  if (event.type === 'suspended') return { kind: 'waiting' }
   if (event.type === 'exited') {
     const { name, message, stack } = event
     return failed('workflowExited', { name, message, stack, step: runningStep })

@@ -8,7 +8,7 @@ import type { WaitingRunsLimit } from '../../domain/queue/waits.ts'
 import { ArtifactError, artifactWritesMax, type NewArtifact } from '../../domain/runs/artifact.ts'
 import { stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
 import { type Report, secretsAad, stepAad } from '../../domain/runs/run.ts'
-import type { Outcome, RetryPolicy, RunStatus } from '../../domain/runs/run-state.ts'
+import type { Outcome, RetryPolicy, RunStatus, Suspension } from '../../domain/runs/run-state.ts'
 import { insertSecrets, type Secrets } from '../../domain/workflows/secrets.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Encryption } from '../../storage/encryption.ts'
@@ -64,6 +64,8 @@ export class Attempt {
   readonly #saving = new Set<Promise<void>>()
   /** The last write of waits. Steps and waits are stored one after the other, in the order in which the workflow gets them. */
   #waiting: Promise<unknown> = Promise.resolve()
+  /** The waits that the run waits for. */
+  #awaited: readonly string[] = []
   /** Whether the executor may run another attempt. */
   reusable = false
   /** Set when `execute` has resolved. */
@@ -104,7 +106,7 @@ export class Attempt {
     this.#browser.release()
     onReturned()
     if (outcome === 'suspended') {
-      this.end = { kind: 'waiting' }
+      this.end = { kind: 'waiting', ...this.#suspension() }
       return true
     }
     const completed = outcome !== 'leaseLost' && (await this.#complete(outcome, workflow.retry))
@@ -224,6 +226,7 @@ export class Attempt {
   /** The outcome of an attempt that was not interrupted. */
   #outcome(event: LastEvent): Outcome {
     if (event.type === 'returned' || event.type === 'suspended') this.reusable = event.reusable
+    if (event.type === 'suspended') return { kind: 'waiting', ...this.#suspension() }
     const redact = { output: this.#redactor.redactSecrets, error: this.#redactor.redact }
     return toOutcome(event, this.#execution.workflows, this.#claim.workflowId, redact, this.#steps.running)
   }
@@ -260,7 +263,9 @@ export class Attempt {
     if (this.#isEnding || this.#interruption) return
     const { queue, encryption, workflows, waitingRuns } = this.#dependencies
     const before = await this.#reporter.take()
-    const request = { reached: reached.map(this.#maskWait), names, suspend: canSuspend && !hasOpenBrowser }
+    this.#awaited = names
+    const suspend = canSuspend && !hasOpenBrowser ? this.#suspension() : undefined
+    const request = { reached: reached.map(this.#maskWait), names, suspend }
     const results = await retryUntilAvailable(() =>
       queue.wait(this.#claim, { encryption, workflows, waitingRuns }, request, before),
     )
@@ -275,6 +280,10 @@ export class Attempt {
     if (canSuspend && hasOpenBrowser && reply.ended.length + reply.refused.length === 0)
       this.#channel?.reply({ type: 'suspend' })
     else this.#channel?.reply({ type: 'waitsEnded', ...reply })
+  }
+
+  #suspension(): Suspension {
+    return { executedMilliseconds: this.#timeLimit.usedMilliseconds, names: this.#awaited }
   }
 
   readonly #maskWait = (wait: ReachedWait): ReachedWait => {

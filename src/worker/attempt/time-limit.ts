@@ -2,6 +2,7 @@
 import { pausedMillisecondsMax } from '../../domain/run-api/live-views.ts'
 
 export class TimeLimit {
+  #total = 0
   #left = 0
   #pausedLeft = pausedMillisecondsMax
   #since = 0
@@ -10,9 +11,16 @@ export class TimeLimit {
   #onReached: () => void = () => {}
 
   start(seconds: number, onReached: () => void): void {
-    this.#left = seconds * 1000
+    this.#total = seconds * 1000
+    this.#left = this.#total
     this.#onReached = onReached
     this.#run()
+  }
+
+  /** By a clock that nobody sets. */
+  get usedMilliseconds(): number {
+    const running = this.#isPaused || !this.#timer ? 0 : performance.now() - this.#since
+    return Math.round(this.#total - this.#left + running)
   }
 
   /** Does nothing once the attempt has been paused for the maximum. */

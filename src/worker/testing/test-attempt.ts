@@ -202,7 +202,7 @@ class TestAttempt {
       case 'waits':
         return queueMicrotask(() => this.#onWaits(message))
       case 'suspended':
-        return this.#suspended.resolve({ kind: 'waiting' })
+        return this.#suspended.resolve({ kind: 'waiting', executedMilliseconds: 0, names: [] })
       case 'artifact':
         return this.#running.onMessage({
           type: 'artifactSaved',

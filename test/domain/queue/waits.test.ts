@@ -1,0 +1,82 @@
+/** Waits of runs by a clock that jumps: what counts as execution, and what lets a run go on. */
+import { describe, expect, test } from 'vitest'
+import type { Claim } from '../../../src/domain/queue/attempts.ts'
+import type { ReachedWait } from '../../../src/domain/queue/run-options.ts'
+import { WaitingRunsLimit } from '../../../src/domain/queue/waits.ts'
+import { claimAll, claimOne, createManualClock, noRetry } from '../../support/claims.ts'
+import { newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
+import { type StoreKind, stores } from '../../support/store-kinds.ts'
+import { answer } from '../../support/worker.ts'
+
+const day = 86_400
+
+async function open(test: Test, kind: StoreKind, workflows = [workflow()]) {
+  const clock = createManualClock()
+  const domain = await openDomain(test, { kind, now: clock.now, workflows })
+  const { principal } = await newAccount(domain)
+  const run = await queueRun(domain, principal)
+  const dependencies = {
+    ...domain,
+    workflows: { current: () => domain.workflows },
+    waitingRuns: new WaitingRunsLimit(0),
+  }
+  /** @param executedMilliseconds if the run is to be suspended. */
+  const reach = async (claim: Claim, wait: ReachedWait, executedMilliseconds?: number) => {
+    const names = [wait.name]
+    const suspend = executedMilliseconds === undefined ? undefined : { executedMilliseconds, names }
+    const results = await domain.queue.wait(claim, dependencies as never, { reached: [wait], names, suspend }, [])
+    if (!results) throw new Error('The lease was lost.')
+    return results
+  }
+  const approval = (): ReachedWait => {
+    return { name: 'approval', kind: 'answer', deadline: clock.now() + 100 * day * 1000, title: null, shown: null }
+  }
+  return { clock, domain, principal, run, reach, approval }
+}
+
+describe.each(stores)('a run that waits ($name)', (kind) => {
+  test('has executed for as long as its worker has measured, when the clock jumps', async (test) => {
+    const { clock, domain, run, reach, approval } = await open(test, kind)
+    const claim = await claimOne(domain)
+    clock.advance(day)
+    expect(await reach(claim, approval(), 700)).toMatchObject({ isSuspended: true })
+    clock.advance(-day)
+    await answer(domain, run, 'approval', 1)
+    const second = await claimOne(domain)
+    clock.advance(-1)
+    const wait: ReachedWait = { name: 'pause', kind: 'sleep', deadline: clock.now() + 1000 }
+    expect(await reach(second, wait, 300)).toMatchObject({ isSuspended: true })
+    clock.advance(1)
+    await domain.maintenance.once()
+    expect(await claimOne(domain)).toMatchObject({ executedMilliseconds: 1000, number: 1 })
+  })
+
+  test('goes on with an answer that comes while its browser is saved, although the clock jumps back', async (test) => {
+    const { clock, domain, run, reach, approval } = await open(test, kind)
+    clock.advance(day)
+    const claim = await claimOne(domain)
+    expect(await reach(claim, approval())).toMatchObject({ isSuspended: false, ended: [] })
+    clock.advance(-day)
+    await answer(domain, run, 'approval', 1)
+    await domain.queue.complete(claim, { kind: 'waiting', executedMilliseconds: 1, names: ['approval'] }, noRetry)
+    expect(await claimAll(domain.queue, domain)).toHaveLength(1)
+  })
+
+  test.for(['key', 'account', 'workflow'] as const)('is no second start of a throttle per %s', async (per, test) => {
+    const throttled = workflow({ throttle: { limit: 2, periodSeconds: 60, per } })
+    const { domain, principal, run, reach, approval } = await open(test, kind, [throttled])
+    expect(await reach(await claimOne(domain), approval(), 1)).toMatchObject({ isSuspended: true })
+    await answer(domain, run, 'approval', 1)
+    const continued = await claimOne(domain)
+    expect(continued.runId).toBe(run.id)
+    expect(await reach(continued, { ...approval(), name: 'second' }, 1)).toMatchObject({ isSuspended: true })
+    const other = await queueRun(domain, principal)
+    expect((await claimOne(domain)).runId).toBe(other.id)
+    const late = await queueRun(domain, principal)
+    expect(await claimAll(domain.queue, domain)).toEqual([])
+    // The throttle is at its rate.
+    await answer(domain, run, 'second', 2)
+    expect((await claimAll(domain.queue, domain)).map(({ runId }) => runId)).toEqual([run.id])
+    expect(await domain.runs.getWithWaiting(principal.accountId, late.id)).toMatchObject({ waitingFor: 'throttle' })
+  })
+})
