@@ -62,7 +62,12 @@ export const settings = {
     0,
     1_000_000,
   ),
-  QUEUED_RUNS_MAX: integer('Maximum queued runs per account; 0 for no limit.', '10000', 0, 100_000),
+  QUEUED_RUNS_MAX: integer(
+    'Maximum queued runs per account; 0 for no limit. Runs that other runs call count, and are never refused.',
+    '10000',
+    0,
+    100_000,
+  ),
   WAITING_RUNS_MAX: integer(
     'Maximum runs per account that wait for a time, an answer or another run; 0 for no limit.',
     '100000',

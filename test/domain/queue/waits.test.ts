@@ -10,9 +10,9 @@ import { answer } from '../../support/worker.ts'
 
 const day = 86_400
 
-async function open(test: Test, kind: StoreKind, workflows = [workflow()]) {
+async function open(test: Test, kind: StoreKind, workflows = [workflow()], queuedRunsMax = 0) {
   const clock = createManualClock()
-  const domain = await openDomain(test, { kind, now: clock.now, workflows })
+  const domain = await openDomain(test, { kind, now: clock.now, workflows, queuedRunsMax })
   const { principal } = await newAccount(domain)
   const run = await queueRun(domain, principal)
   const dependencies = {
@@ -31,7 +31,14 @@ async function open(test: Test, kind: StoreKind, workflows = [workflow()]) {
   const approval = (): ReachedWait => {
     return { name: 'approval', kind: 'answer', deadline: clock.now() + 100 * day * 1000, title: null, shown: null }
   }
-  return { clock, domain, principal, run, reach, approval }
+  const called = (name: string, isDetached = false): ReachedWait => {
+    return { name, kind: 'run', workflowId: 'anything', variables: {}, options: {}, isDetached }
+  }
+  const children = () => {
+    const query = domain.store.read.query.selectFrom('runs').select(['id', 'status']).orderBy('id')
+    return query.where('parent_run_id', '=', run.id).execute()
+  }
+  return { clock, domain, principal, run, reach, approval, called, children }
 }
 
 describe.each(stores)('a run that waits ($name)', (kind) => {
@@ -78,5 +85,48 @@ describe.each(stores)('a run that waits ($name)', (kind) => {
     await answer(domain, run, 'second', 2)
     expect((await claimAll(domain.queue, domain)).map(({ runId }) => runId)).toEqual([run.id])
     expect(await domain.runs.getWithWaiting(principal.accountId, late.id)).toMatchObject({ waitingFor: 'throttle' })
+  })
+
+  test('is kept beyond the retention while it waits, and is purged with its waits after it has ended', async (test) => {
+    const { clock, domain, principal, run, reach, approval } = await open(test, kind)
+    await reach(await claimOne(domain), approval(), 1)
+    const purge = async () => {
+      while ((await domain.maintenance.once()) < 1000);
+      return domain.runs.get(principal.accountId, run.id)
+    }
+    clock.advance(99 * day)
+    expect(await purge()).toMatchObject({ waitingFor: 'answer' })
+    await domain.runs.cancel(principal.accountId, run.id)
+    clock.advance(90 * day)
+    expect(await purge()).toBe(undefined)
+    expect(await domain.store.read.all('SELECT name FROM run_waits', [])).toEqual([])
+  })
+
+  test('is cancelled with the runs that it has called, unless they are detached', async (test) => {
+    const { domain, principal, run, reach, called, children } = await open(test, kind)
+    const claim = await claimOne(domain)
+    await reach(claim, called('attached'))
+    await reach(claim, called('detached', true))
+    const [attached] = await children()
+    expect(await reach(claim, called('ended'), 1)).toMatchObject({ isSuspended: true })
+    for (const child of await claimAll(domain.queue, domain, 1)) {
+      expect(child.runId).toBe(attached?.id)
+      await reach(child, called('below'), 1)
+    }
+    await domain.runs.cancel(principal.accountId, run.id)
+    expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'cancelled' })
+    expect((await children()).map(({ status }) => status)).toEqual(['cancelled', 'queued', 'cancelled'])
+    const below = domain.store.read.query.selectFrom('runs').select('status')
+    expect(await below.where('parent_run_id', '=', attached?.id as string).execute()).toEqual([{ status: 'cancelled' }])
+  })
+
+  test('may call others when the queue is full, and these count for others', async (test) => {
+    const { domain, principal, reach, called, children } = await open(test, kind, [workflow()], 2)
+    const claim = await claimOne(domain)
+    await queueRun(domain, principal)
+    await reach(claim, called('first'))
+    await expect(queueRun(domain, principal)).rejects.toThrow('tooManyQueuedRuns')
+    expect(await reach(claim, called('second'), 1)).toMatchObject({ isSuspended: true, refused: [] })
+    expect(await children()).toHaveLength(2)
   })
 })
