@@ -11,7 +11,7 @@ export default defineWorkflow({
   retry: { maxAttempts: 3, backoffSeconds: 0 },
   async run({ variables, waitFor, sleep, call, step }) {
     if (variables.double !== undefined) return 2 * variables.double
-    const answer = await waitFor('answer', { timeoutSeconds: 86_400 })
+    const answer = await waitFor('answer', { timeoutSeconds: 30 * 86_400 })
     if (!answer.ok) return 'timed out'
     const value = answer.value as number
     await step('answered', () => value)
