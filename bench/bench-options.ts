@@ -1,4 +1,4 @@
-/** Command-line options that select what `scaling`, `statements` and `peers` measure. */
+/** Command-line options that select what `scaling`, `statements`, `peers` and `waits` measure. */
 import { type StoreKind, storeKinds } from './filled-store.ts'
 import type { Shape } from './separate-processes.ts'
 
@@ -8,6 +8,8 @@ export interface BenchOptions {
   shapes: Shape[]
   rounds: number
   seconds: number
+  /** Waiting runs. */
+  waiting: number
 }
 
 export const options = {
@@ -16,6 +18,7 @@ export const options = {
   shapes: { type: 'string', default: '1x1,2x1,4x1,1x2,1x4' },
   rounds: { type: 'string', default: '5' },
   seconds: { type: 'string', default: '1.5' },
+  waiting: { type: 'string', default: '100000' },
 } as const
 
 export function parseOptions(values: Record<keyof typeof options, string>): BenchOptions {
@@ -28,11 +31,11 @@ export function parseOptions(values: Record<keyof typeof options, string>): Benc
     throw new Error(`--shapes has "${shape}": write API processes x workers, such as 2x1.`)
   })
   const finished = values.finished.split(',').map(Number)
-  const [rounds = 0, seconds = 0] = [values.rounds, values.seconds].map(Number)
-  if (![rounds, seconds, ...finished].every((each) => each >= 0)) {
+  const [rounds = 0, seconds = 0, waiting = 0] = [values.rounds, values.seconds, values.waiting].map(Number)
+  if (![rounds, seconds, waiting, ...finished].every((each) => each >= 0)) {
     throw new Error(
-      '--rounds, --seconds and --finished require numbers; --finished accepts several, separated by commas.',
+      '--rounds, --seconds, --waiting and --finished require numbers; --finished accepts several, separated by commas.',
     )
   }
-  return { stores, shapes, rounds, seconds, finished }
+  return { stores, shapes, rounds, seconds, waiting, finished }
 }

@@ -1,36 +1,54 @@
-/** Measures what waiting runs cost callers and memory, and how late 10,000 sleeps that end in one second are. */
+/**
+ * Measures what waiting runs cost callers and memory, how late 10,000 sleeps that end in one second are, how soon a run
+ * goes on after its answer, and what a call costs.
+ */
 import { v7 as uuid } from 'uuid'
 import { Maintenance } from '../src/maintenance/maintenance.ts'
-import { type Domain, newAccount, queueRun } from '../test/support/domain.ts'
+import { type Domain, newAccount, queueRun, type Test } from '../test/support/domain.ts'
 import { onEachStore } from './bench-domain.ts'
 import type { BenchOptions } from './bench-options.ts'
 import { median, percentile, print, table } from './figures.ts'
+import { measureGoingOn, residentMegabytes, startOn } from './going-on.ts'
 
-const waiting = 100_000
 const due = 10_000
 const rounds = 400
+const memoryRounds = 3
 const rowsPerStatement = 200
 
-export async function waits({ stores }: BenchOptions): Promise<void> {
-  const rows = await onEachStore(stores, measure)
+export async function waits({ stores, waiting }: BenchOptions): Promise<void> {
+  const rows = await onEachStore(stores, (domain, test) => measure(domain, test, waiting))
   const columns = [
     'store',
     'queue: median',
-    'with 100,000 waiting',
+    `with ${waiting.toLocaleString('en')} waiting`,
     'ratio',
-    'memory',
+    'memory of new processes',
     '10,000 sleeps: median late',
     'p99',
   ]
   print(table([columns, ...rows]))
+  const goingOn = await onEachStore(stores, measureGoingOn)
+  const head = [
+    'store',
+    '202 to first line',
+    'answer to next line',
+    'ratio',
+    'a call: CPU',
+    'time',
+    '20 calls: CPU',
+    'time',
+  ]
+  print(table([head, ...goingOn]))
 }
 
-async function measure(domain: Domain): Promise<string[]> {
+async function measure(domain: Domain, test: Test, waiting: number): Promise<string[]> {
   const { principal } = await newAccount(domain)
   const template = (await queueRun(domain, principal)).id
-  const [without, before] = [await queueMedian(domain, principal), residentMegabytes()]
+  const before = await newProcesses(domain, test)
+  const without = await queueMedian(domain, principal)
   await insertWaiting(domain, template, waiting, () => Date.now() + 86_400_000)
-  const [withWaiting, after] = [await queueMedian(domain, principal), residentMegabytes()]
+  const withWaiting = await queueMedian(domain, principal)
+  const after = await newProcesses(domain, test)
   const late = await measureSleeps(domain, template)
   return [
     `${without.toFixed(2)} ms`,
@@ -52,9 +70,14 @@ async function queueMedian(domain: Domain, principal: Parameters<typeof queueRun
   return median(milliseconds)
 }
 
-function residentMegabytes(): number {
-  globalThis.gc?.()
-  return process.memoryUsage.rss() / 1024 ** 2
+/** The median memory of an API process and a worker that have opened the store, in megabytes. */
+async function newProcesses(domain: Domain, test: Test): Promise<number> {
+  const megabytes: number[] = []
+  for (let start = 0; start < memoryRounds; start += 1) {
+    const installation = await startOn(domain, test)
+    megabytes.push(await residentMegabytes(installation).finally(() => installation.stop()))
+  }
+  return median(megabytes)
 }
 
 /** Copies of a run, each with a sleep. @param deadline of the next one. */
