@@ -32,7 +32,7 @@ import type { RunsTable, RunWaitsTable, WaitKind } from '../../storage/tables/ru
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { attemptsOf, type Report, stepAad, waitAad } from '../runs/run.ts'
-import type { Suspension } from '../runs/run-state.ts'
+import { type Suspension, waitingStatus } from '../runs/run-state.ts'
 import { addAttemptEnd } from './attempt-history.ts'
 import { insertRuns, type NewRun, waitForContexts } from './enqueue-batcher.ts'
 import { toErrors } from './queue-problems.ts'
@@ -63,7 +63,7 @@ export async function reachWaits(
   request: WaitRequest,
   at: number,
 ): Promise<WaitResults> {
-  const results: WaitResults = { ended: [], refused: [], deadlines: {}, isSuspended: false }
+  const results = noResults()
   // The worker is about to end the attempt.
   if (row.cancel_requested === 1) return results
   await store(tx, dependencies, row, request.reached, results, at)
@@ -72,6 +72,8 @@ export async function reachWaits(
   if (request.suspend && isIdle) results.isSuspended = await suspendRun(tx, row, request.suspend, at)
   return results
 }
+
+const noResults = (): WaitResults => ({ ended: [], refused: [], deadlines: {}, isSuspended: false })
 
 async function store(
   tx: Transaction,
@@ -339,8 +341,11 @@ export async function answerWait(
   if (wait && wait.status !== 'open') return { kind: 'timedOut', wait }
   const encrypted = encryption.encrypt(value, aad)
   const completedBy = JSON.stringify(by)
-  if (wait) await tx.all(endAnswered, [at, completedBy, encrypted, row.id, name])
-  else {
+  if (wait) {
+    await tx.all(endAnswered, [at, completedBy, encrypted, row.id, name])
+    // Spares the run that goes on a transaction. Others get it when they ask: in the order of what has ended for them.
+    if (row.status === waitingStatus) await handOver(tx, encryption, row, [name], noResults(), at)
+  } else {
     const { id, account_id, workflow_id } = row
     await tx.all(insertAnswer, [id, name, uuid(), account_id, workflow_id, at, completedBy, encrypted])
   }
