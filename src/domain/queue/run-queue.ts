@@ -2,7 +2,7 @@
  * The queue as workers use it: claim runs under a lease, extend leases, report on attempts and complete them. Every
  * report names the attempt as its fencing token, so that a worker paused past its lease changes nothing.
  */
-import type { Store, Transaction } from '../../storage/store.ts'
+import type { Store, Transaction, WriteOptions } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { NewArtifact } from '../runs/artifact.ts'
 import type { Report } from '../runs/run.ts'
@@ -119,10 +119,12 @@ export class RunQueue {
     reports: readonly Report[],
   ): Promise<WaitResults | undefined> {
     let results: WaitResults | undefined
-    await this.#withLease(lease, async (tx, row) => {
+    const wait = async (tx: Transaction, row: RunsTable) => {
       await recordReports(tx, lease, reports)
       results = await waitInAttempt(tx, dependencies, row, request, this.#now())
-    })
+    }
+    // A power cut ends the attempt too, and undoes nothing that a later write of the run, or of a called one, includes.
+    await this.#withLease(lease, wait, { durableLater: true })
     const hasCalled = request.reached.some(({ kind }) => kind === 'run')
     if (results?.isSuspended || hasCalled) this.#store.notify('queue')
     return results
@@ -190,13 +192,14 @@ export class RunQueue {
   async #withLease(
     { runId, attempt, workerId }: Lease,
     work: (tx: Transaction, row: RunsTable) => Promise<void>,
+    options: WriteOptions = {},
   ): Promise<boolean> {
     const workIfLeased = async (tx: Transaction) => {
       const [row] = await tx.all(tx.statements.lockLeasedRun, [runId, attempt, workerId])
       if (row) await work(tx, row)
       return row !== undefined
     }
-    const isLeased = await this.#store.write(workIfLeased, { concurrent: true })
+    const isLeased = await this.#store.write(workIfLeased, { ...options, concurrent: true })
     if (isLeased) this.#store.notify('runs')
     return isLeased
   }

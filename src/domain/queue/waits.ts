@@ -67,7 +67,8 @@ export async function reachWaits(
   // The worker is about to end the attempt.
   if (row.cancel_requested === 1) return results
   await store(tx, dependencies, row, request.reached, results, at)
-  await handOver(tx, dependencies.encryption, row, request.names, results, at)
+  const ended = await findEnded(tx, row.id, request.names)
+  await handOver(tx, dependencies.encryption, row, ended, results, at)
   const isIdle = results.ended.length === 0 && results.refused.length === 0
   if (request.suspend && isIdle) results.isSuspended = await suspendRun(tx, row, request.suspend, at)
   return results
@@ -213,11 +214,10 @@ async function handOver(
   tx: Transaction,
   encryption: Encryption,
   row: RunsTable,
-  names: readonly string[],
+  ended: readonly RunWaitsTable[],
   results: WaitResults,
   at: number,
 ): Promise<void> {
-  const ended = await findEnded(tx, row.id, names)
   if (ended.length === 0) return
   const [steps] = await tx.all(sizeOfSteps, [row.id])
   let { last = 0, bytes = 0 } = steps ?? {}
@@ -344,7 +344,8 @@ export async function answerWait(
   if (wait) {
     await tx.all(endAnswered, [at, completedBy, encrypted, row.id, name])
     // Spares the run that goes on a transaction. Others get it when they ask: in the order of what has ended for them.
-    if (row.status === waitingStatus) await handOver(tx, encryption, row, [name], noResults(), at)
+    if (row.status === waitingStatus)
+      await handOver(tx, encryption, row, await findEnded(tx, row.id, [name]), noResults(), at)
   } else {
     const { id, account_id, workflow_id } = row
     await tx.all(insertAnswer, [id, name, uuid(), account_id, workflow_id, at, completedBy, encrypted])
