@@ -225,3 +225,25 @@ test('secrets are masked in what a wait shows, and in answers', async () => {
     value: { code: '********' },
   })
 })
+
+test('secrets of an answer are masked in what the test sees of the run', async () => {
+  const schema = {
+    type: 'object',
+    required: ['pin'],
+    properties: { pin: { type: 'string', writeOnly: true } },
+  } as const
+  const workflow = defineWorkflow({
+    ...common,
+    waits: { code: { schema }, stop: { schema: { type: 'boolean' } } },
+    async run({ waitFor, log }) {
+      const answer = await waitFor('code')
+      const { pin } = answer.ok ? answer.value : { pin: '' }
+      log(`The pin is ${pin}.`)
+      await waitFor('stop', { title: `Stop ${pin}?` })
+      return { pin, length: pin.length }
+    },
+  })
+  const run = await runWorkflow(workflow, { answers: { code: { pin: 'hush-4711' }, stop: true } })
+  expect(run.output).toEqual({ pin: '********', length: 9 })
+  expect(JSON.stringify([run.logs, run.waits])).not.toContain('hush-4711')
+})

@@ -67,6 +67,33 @@ describe.concurrent.each(stores)('a run that waits, on $name', (kind) => {
     expect(await answer(domain, late, 'stop', true)).toMatchObject({ kind: 'ended' })
   })
 
+  test('gets a secret of an answer, which is masked wherever it is shown, also in later parts', async (test) => {
+    const { domain, principal } = await openInstallation(test, kind)
+    await startWorker(test, domain)
+    const value = { pin: 'hush & 4711', hint: 'spring' }
+    for (const depth of [0, 1]) {
+      const run = await queueRun(domain, principal, { workflowId, variables: { how: 'secret', depth } })
+      const by = { link: 'test' }
+      await domain.waits.answer(principal.accountId, run.id, 'code', structuredClone(value), by)
+      await vi.waitUntil(async () => (await describeEvents(domain, run)).includes('step stop started'), waitLimits)
+      await domain.waits.answer(principal.accountId, run.id, 'stop', true, by)
+      const ended = await waitForRun(domain, run)
+      if (depth > 0) expect(ended.error?.message).toBe('Wrong: ********')
+      else expect(ended.output).toEqual({ answer: { ok: true, value: { ...value, pin: '********' } }, length: 11 })
+      const events = await describeEvents(domain, run)
+      expect(new Set(events.filter((each) => each.includes(' is ')))).toEqual(
+        new Set(['info: The pin is ********.', 'info: After another wait it is ********.']),
+      )
+      const page = await domain.waits.listOfRun(principal.accountId, run.id, { limit: 10 })
+      const waits = page && page !== 'wrongCursor' ? page.waits : []
+      expect(waits.map(({ title, shown, value }) => ({ title, shown, value }))).toEqual([
+        { title: null, shown: null, value: { ...value, pin: '********' } },
+        { title: 'Stop ********?', shown: { pin: '********' }, value: true },
+      ])
+    }
+    expect((await kind.contents(domain.location)).includes('hush & 4711')).toBe(false)
+  })
+
   test('is an event of webhooks when it reaches a wait for an answer', async (test) => {
     const { domain, principal } = await openInstallation(test, kind)
     const endpoint = { url: 'https://example.com/hooks', events: ['run.waiting'], workflowIds: [workflowId], tags: [] }

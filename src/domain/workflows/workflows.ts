@@ -126,18 +126,32 @@ export class Workflows {
    * Validates an answer that runs of the workflow may wait for, and fills its defaults in. `undefined` if the workflow
    * declares no wait of the name.
    *
-   * @returns the answer as the run gets it, and with its secrets masked.
+   * @returns the answer as the run gets it, with its secrets masked, and the secrets.
    */
   checkAnswer(
     id: string,
     name: string,
     value: unknown,
-  ): { errors: VariableError[] } | { value: unknown; masked: unknown } | undefined {
+  ): { errors: VariableError[] } | { value: unknown; masked: unknown; secrets: Secrets } | undefined {
     if (!Object.hasOwn(this.get(id)?.waits ?? {}, name)) return undefined
     const { errors, secretPointers } = this.#check(id, `waits.${name}`, value)
     if (errors.length > 0) return { errors }
     const pointers = secretPointers.map((pointer) => `/value${pointer}`)
-    return { value, masked: extractSecrets({ value }, pointers).masked.value }
+    const copied = findMasked({ value }, pointers)
+    if (copied.length > 0)
+      return {
+        errors: copied.map((pointer) => ({ pointer: pointer.slice('/value'.length), detail: maskedSecretDetail })),
+      }
+    const { masked, secrets } = extractSecrets({ value }, pointers)
+    return { value, masked: masked.value, secrets }
+  }
+
+  /** The secrets in what a run has got from a wait; none unless it is an answer to a wait that the workflow declares. */
+  secretsOfOutcome(id: string, name: string, outcome: string): unknown[] {
+    if (!Object.hasOwn(this.get(id)?.waits ?? {}, name)) return []
+    const { ok, value } = Object(JSON.parse(outcome))
+    const checked = ok === true ? this.checkAnswer(id, name, value) : undefined
+    return checked && 'secrets' in checked ? Object.values(checked.secrets) : []
   }
 
   #check(id: string, member: SchemaMember, value: unknown): { errors: VariableError[]; secretPointers: string[] } {

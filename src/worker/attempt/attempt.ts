@@ -2,7 +2,7 @@
 import type { StorageUsage } from '../../domain/accounts/storage-usage.ts'
 import type { WorkflowRegistry } from '../../domain/deployments/deployments.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
-import type { ReachedWait } from '../../domain/queue/run-options.ts'
+import type { ReachedWait, WaitResults } from '../../domain/queue/run-options.ts'
 import type { RunQueue } from '../../domain/queue/run-queue.ts'
 import type { WaitingRunsLimit } from '../../domain/queue/waits.ts'
 import { ArtifactError, artifactWritesMax, type NewArtifact } from '../../domain/runs/artifact.ts'
@@ -88,7 +88,9 @@ export class Attempt {
     this.#reporter = new Reporter(dependencies.queue, claim, this.#redactor, () => this.interrupt('leaseLost'))
     const watched = { redactor: this.#redactor, reporter: this.#reporter, timeLimit: this.#timeLimit }
     this.#browser = new AttemptBrowser(dependencies.browser, claim, watched)
-    this.#artifacts = new AttemptArtifacts(dependencies, claim, this.#reporter, this.#redactor.redactSecrets)
+    this.#artifacts = new AttemptArtifacts(dependencies, claim, this.#reporter, (text) =>
+      this.#redactor.redactSecrets(text),
+    )
     this.#evidence = new AttemptEvidence(claim.number, (artifact) => this.#artifacts.saveEvidence(artifact))
   }
 
@@ -153,18 +155,19 @@ export class Attempt {
       const { workflowId, runId, number: runAttempt, variables, contextLease, persistContext } = this.#claim
       const { encryption } = this.#dependencies
       const decrypt = (name: string, value: Uint8Array) => encryption.decrypt(value, stepAad(runId, name))
-      const steps = this.#claim.steps.map(({ name, value }) => [name, decrypt(name, value)])
+      const steps = this.#claim.steps.map(({ name, value }) => ({ name, outcome: decrypt(name, value) }))
+      const secretAnswers = this.#maskAnswers(steps)
       const start = {
         workflowId,
         runId,
         runAttempt,
         variables: insertSecrets(variables, this.#secrets),
-        steps: Object.fromEntries(steps),
+        steps: Object.fromEntries(steps.map(({ name, outcome }) => [name, outcome])),
         recorded: this.#claim.hasWaits ? this.#claim.steps.map(({ name }) => name) : undefined,
         captureState: contextLease ? persistContext : ('never' as const),
         usesBrowser,
         evidence: usesBrowser ? evidence : ('off' as const),
-        secrets: Object.values(this.#secrets),
+        secrets: [...Object.values(this.#secrets), ...secretAnswers],
       }
       this.#channel = this.#execution.executor.start(start, (event) => this.#onEvent(event))
       this.#observer.started()
@@ -227,8 +230,8 @@ export class Attempt {
   #outcome(event: LastEvent): Outcome {
     if (event.type === 'returned' || event.type === 'suspended') this.reusable = event.reusable
     if (event.type === 'suspended') return { kind: 'waiting', ...this.#suspension() }
-    const redact = { output: this.#redactor.redactSecrets, error: this.#redactor.redact }
-    return toOutcome(event, this.#execution.workflows, this.#claim.workflowId, redact, this.#steps.running)
+    const { redactSecrets: output, redact: error } = this.#redactor
+    return toOutcome(event, this.#execution.workflows, this.#claim.workflowId, { output, error }, this.#steps.running)
   }
 
   /** A stopping worker keeps a result that arrives within the grace period. */
@@ -276,10 +279,21 @@ export class Attempt {
       this.#channel?.leave(reusable)
       return this.#end('suspended')
     }
+    const secrets = this.#maskAnswers(reply.ended)
     for (const { name, outcome } of reply.ended) this.#steps.addWait(name, outcome)
     if (canSuspend && hasOpenBrowser && reply.ended.length + reply.refused.length === 0)
       this.#channel?.reply({ type: 'suspend' })
-    else this.#channel?.reply({ type: 'waitsEnded', ...reply })
+    else this.#channel?.reply({ type: 'waitsEnded', ...reply, secrets })
+  }
+
+  /** Masks secrets in answers, before the workflow gets them. Returns the secrets. */
+  #maskAnswers(outcomes: WaitResults['ended']): unknown[] {
+    const { workflows } = this.#execution
+    const secrets = outcomes.flatMap(({ name, outcome }) => {
+      return workflows.secretsOfOutcome(this.#claim.workflowId, name, outcome)
+    })
+    this.#redactor.addAnswers(secrets)
+    return secrets
   }
 
   #suspension(): Suspension {

@@ -61,13 +61,14 @@ export class Reporter {
   }
 }
 
-/** Masks the secrets of a run, and the cookies of its browser from when they are known. */
+/** Masks the secrets of a run, and those in answers and the cookies of its browser from when they are known. */
 export class AttemptRedactor {
   readonly #secrets: Secrets
+  readonly #answers: unknown[] = []
   readonly #cookies = new Set<string>()
-  /** For the output, which may contain cookies. */
-  readonly redactSecrets: <Value>(value: Value) => Value
-  /** For reports and errors. Replaced when cookies become known. */
+  /** For the output, which may contain cookies. Replaced, as is the other, when more secrets become known. */
+  redactSecrets: <Value>(value: Value) => Value
+  /** For reports and errors. */
   redact: <Value>(value: Value) => Value
 
   constructor(secrets: Secrets) {
@@ -80,8 +81,21 @@ export class AttemptRedactor {
   addCookies(storageState: string): void {
     const before = this.#cookies.size
     for (const value of secretCookieValues(storageState)) this.#cookies.add(value)
-    if (this.#cookies.size === before) return
-    this.redact = createRedactor({ ...this.#secrets, cookies: [...this.#cookies] })
+    if (this.#cookies.size > before) this.#replace()
+  }
+
+  /** @param secrets of answers that the run gets. */
+  addAnswers(secrets: readonly unknown[]): void {
+    if (secrets.length === 0) return
+    this.#answers.push(...secrets)
+    this.#replace()
+  }
+
+  #replace(): void {
+    const known = { ...this.#secrets, answers: this.#answers }
+    this.redactSecrets = createRedactor(known)
+    this.redact =
+      this.#cookies.size === 0 ? this.redactSecrets : createRedactor({ ...known, cookies: [...this.#cookies] })
   }
 }
 

@@ -5,7 +5,7 @@ import type { RawEvidence } from './recorder.ts'
 
 export interface EvidenceOptions {
   runAttempt: number
-  /** Values of secret variables. */
+  /** Values of secret variables, and of secrets in answers that have come. */
   secrets: readonly unknown[]
 }
 

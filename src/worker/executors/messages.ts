@@ -34,13 +34,13 @@ export type ToExecutor =
       usesBrowser: boolean
       /** When to send evidence of what the browser did. Secrets are the values to mask in it. */
       evidence: EvidencePolicy
-      secrets: readonly unknown[]
+      secrets: unknown[]
     }
   /** `timedOut`: the attempt has reached its time limit. */
   | { type: 'abort'; attempt: number; reason: string; timedOut: boolean }
   | { type: 'stepSaved'; attempt: number; name: string }
-  /** Outcomes are JSON. Deadlines are those of sleeps, by name. */
-  | ({ type: 'waitsEnded'; attempt: number } & Omit<WaitResults, 'isSuspended'>)
+  /** Outcomes are JSON. Deadlines are those of sleeps, by name. Secrets are those of answers, to mask in evidence. */
+  | ({ type: 'waitsEnded'; attempt: number; secrets: readonly unknown[] } & Omit<WaitResults, 'isSuspended'>)
   /** The attempt is to close its browser and end, since its run waits. */
   | { type: 'suspend'; attempt: number }
   /** `error` is set when the artifact was refused. */

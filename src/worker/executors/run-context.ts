@@ -95,6 +95,7 @@ export class RunningAttempt {
       case 'stepSaved':
         return this.#take(message.name)?.resolve()
       case 'waitsEnded':
+        this.#start.secrets.push(...message.secrets)
         return this.#waits.onReply(message)
       case 'suspend':
         return void this.#suspend()

@@ -83,7 +83,7 @@ const writing = new AsyncLocalStorage<TestAttempt>()
 class TestAttempt {
   readonly #test: TestRun
   readonly #attempt: number
-  readonly #redact: <Value>(value: Value) => Value
+  #redact: <Value>(value: Value) => Value
   readonly #limit = new ReportLimit()
   readonly #running: RunningAttempt
   #cause: unknown
@@ -94,7 +94,7 @@ class TestAttempt {
   constructor(test: TestRun, attempt: number) {
     this.#test = test
     this.#attempt = attempt
-    this.#redact = createRedactor(test.secrets)
+    this.#redact = this.#createRedactor()
     const start = {
       type: 'start',
       attempt,
@@ -106,7 +106,7 @@ class TestAttempt {
       recorded: test.waits.isEmpty ? undefined : [...test.finishedSteps.keys()],
       captureState: 'never',
       evidence: 'off',
-      secrets: [],
+      secrets: [] as unknown[],
       usesBrowser: test.workflow.usesBrowser,
     } as const
     this.#running = new RunningAttempt(start, (message) => this.#onMessage(message), BrowserOfAttempt, {
@@ -115,6 +115,12 @@ class TestAttempt {
       // Each wait executes the code before it again, as a long one does.
       stayMilliseconds: 0,
     })
+  }
+
+  /** Masks secret variables, and secrets in the answers that have come. */
+  #createRedactor() {
+    const { secrets, waits } = this.#test
+    return createRedactor({ ...secrets, answers: waits.secrets })
   }
 
   /** @param executedSeconds by earlier parts of the attempt. */
@@ -139,14 +145,16 @@ class TestAttempt {
       if (attempt) attempt.#add('log', { level, message: toMessage() })
       return attempt !== undefined
     })
-    const redact = { output: this.#redact, error: this.#redact }
     const executed = executeWorkflow(
       this.#running,
       () => writing.run(this, () => this.#run()),
       async () => true,
       process.cwd(),
     )
-    const ended = executed.then((event) => interrupted ?? toOutcome(event, workflows, workflow.id, redact, null))
+    const ended = executed.then((event) => {
+      const redact = { output: this.#redact, error: this.#redact }
+      return interrupted ?? toOutcome(event, workflows, workflow.id, redact, null)
+    })
     try {
       const outcome = await Promise.race([ended, interruption.promise, this.#suspended.promise])
       return { outcome: interrupted ?? outcome, cause: this.#cause }
@@ -229,6 +237,7 @@ class TestAttempt {
       if (message !== undefined) refused.push({ name, errorName: 'WaitMismatch', message })
     }
     const ended = waits.take(names)
+    this.#redact = this.#createRedactor()
     for (const { name, kind, outcome } of ended) {
       finishedSteps.set(name, outcome)
       this.#report('step', { name, state: 'finished', wait: kind })
@@ -236,7 +245,7 @@ class TestAttempt {
     if (canSuspend && ended.length + refused.length === 0) return this.#running.onMessage({ type: 'suspend', attempt })
     const sleeps = reached.filter(({ kind }) => kind === 'sleep')
     const deadlines = Object.fromEntries(sleeps.map(({ name }) => [name, waits.deadlineOf(name)]))
-    this.#running.onMessage({ type: 'waitsEnded', attempt, ended, refused, deadlines })
+    this.#running.onMessage({ type: 'waitsEnded', attempt, ended, refused, deadlines, secrets: [] })
   }
 
   readonly #maskWait = (wait: ReachedWait): ReachedWait =>

@@ -39,6 +39,8 @@ export class TestWaits {
   readonly #fakes: WaitFakes
   readonly #kept = new Map<string, Kept>()
   readonly #usedCalls = new Set<string>()
+  /** The secrets in the answers that have come. */
+  readonly secrets: unknown[] = []
 
   constructor(fakes: WaitFakes) {
     this.#fakes = fakes
@@ -136,6 +138,7 @@ export class TestWaits {
     kept.endsAt = at
     kept.outcome = JSON.stringify({ ok: true, value: checked.value })
     kept.shown.value = checked.masked
+    this.secrets.push(...Object.values(checked.secrets))
   }
 
   async #call(kept: Kept, request: Extract<ReachedWait, { kind: 'run' }>, shown: RunWait): Promise<void> {

@@ -274,12 +274,17 @@ test('an answer is validated by the schema of its wait, gets its defaults, and i
   expect(check('approval', { approved: true })).toEqual({
     value: { approved: true, note: '' },
     masked: { approved: true, note: '' },
+    secrets: {},
   })
   expect(check('approval', { approved: false, note: 'n', pin: '1234' })).toEqual({
     value: { approved: false, note: 'n', pin: '1234' },
     masked: { approved: false, note: 'n', pin: mask },
+    secrets: { '/value/pin': '1234' },
   })
-  expect(check('code', '1234')).toEqual({ value: '1234', masked: mask })
+  expect(check('code', '1234')).toEqual({ value: '1234', masked: mask, secrets: { '/value': '1234' } })
+  const copied = (pointer: string) => ({ errors: [{ pointer, detail: 'is the mask of a secret, not its value' }] })
+  expect(check('code', mask)).toEqual(copied(''))
+  expect(check('approval', { approved: true, pin: mask })).toEqual(copied('/pin'))
   expect(check('approval', { approved: 'yes' })).toEqual({
     errors: [{ pointer: '/approved', detail: 'must be boolean' }],
   })

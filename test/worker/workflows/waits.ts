@@ -2,6 +2,7 @@ import { defineWorkflow } from 'execution-service/workflow'
 import { Type } from 'typebox'
 
 const approval = { schema: Type.Object({ approved: Type.Boolean(), by: Type.Optional(Type.String()) }) }
+const code = { schema: Type.Object({ pin: Type.String({ writeOnly: true }), hint: Type.String() }) }
 const stop = { schema: Type.Boolean() }
 
 /** Waits in different ways. Its output lists what has executed, in all of its parts. */
@@ -16,7 +17,7 @@ export default defineWorkflow({
     depth: Type.Optional(Type.Integer()),
   }),
   output: Type.Any(),
-  waits: { approval, stop },
+  waits: { approval, code, stop },
   retry: { maxAttempts: 2, backoffSeconds: 0 },
   async run({ variables, step, sleep, waitFor, call, log, attempt }) {
     const { how, seconds = 0, count = 1, depth = 0 } = variables
@@ -34,6 +35,15 @@ export default defineWorkflow({
           show: { amount: 5 },
         })
         return { answer }
+      }
+      case 'secret': {
+        const answer = await waitFor('code')
+        const pin = answer.ok ? answer.value.pin : ''
+        log(`The pin is ${pin}.`)
+        await waitFor('stop', { title: `Stop ${pin}?`, show: { pin } })
+        log(`After another wait it is ${encodeURIComponent(pin)}.`)
+        if (depth > 0) throw new Error(`Wrong: ${pin}`)
+        return { answer, length: pin.length }
       }
       case 'race': {
         const winner = await Promise.race([
