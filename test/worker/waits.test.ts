@@ -2,6 +2,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { endDueWaits } from '../../src/domain/queue/waits.ts'
 import { queueDepth } from '../../src/domain/statistics/queue-depth.ts'
+import { RunStatistics } from '../../src/domain/statistics/run-statistics.ts'
 import { readBodies } from '../../src/domain/webhooks/webhook-deliveries.ts'
 import { type Domain, queueRun } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
@@ -26,8 +27,14 @@ describe.concurrent.each(stores)('a run that waits, on $name', (kind) => {
     // The only slot is free.
     const other = await queueRun(domain, principal, { workflowId, variables: { how: 'child', count: 4 } })
     expect(await waitForRun(domain, other)).toMatchObject({ output: 8 })
+    const { store } = domain
+    await store.write((tx) => tx.all('UPDATE runs SET started_at = started_at - 86400000 WHERE id = ?', [run.id]))
     await passTime(domain, 86_400)
     const ended = await waitForRun(domain, run)
+    // Waiting is no part of the durations of statistics.
+    const { workflows } = await new RunStatistics(store).history(principal.accountId, '1h')
+    expect(workflows).toMatchObject([{ workflowId, counts: { succeeded: 2 } }])
+    expect(workflows[0]?.p95).toBeLessThan(60_000)
     expect(ended).toMatchObject({ status: 'succeeded', output: ['once', 'later'], attempts: 1 })
     expect(ended.attemptHistory?.map(({ number, outcome }) => [number, outcome])).toEqual([
       [1, 'waiting'],

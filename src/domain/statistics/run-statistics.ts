@@ -40,7 +40,10 @@ export interface TimeBucket {
 export interface WorkflowStatistics {
   workflowId: string
   counts: OutcomeCounts
-  /** In milliseconds, from the first start to the end; `null` if no run has started. At most 9 % from the true value. */
+  /**
+   * In milliseconds, from the first start to the end, or the execution of the last attempt if the run has waited; `null` if no
+   * run has started. At most 9 % from the true value.
+   */
   p50: number | null
   p95: number | null
   lastFinishedAt: number

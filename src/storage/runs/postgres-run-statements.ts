@@ -8,6 +8,7 @@ import type { RunsTable } from '../tables/run-tables.ts'
 import { isVisible } from './run-lookups.ts'
 import {
   type ClaimedRun,
+  endedParts,
   findRunSql,
   insertedRunColumns,
   insertTermsSql,
@@ -88,7 +89,8 @@ const attemptColumns = {
 
 const finishRunsSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>>(
   `WITH finished AS (UPDATE runs SET status = 'succeeded', reason = NULL, worker_id = NULL, lease_expires_at = NULL,
-    finished_at = attempt.at, output = attempt.output, error = NULL, progress = COALESCE(attempt.progress, runs.progress)
+    finished_at = attempt.at, output = attempt.output, error = NULL, progress = COALESCE(attempt.progress, runs.progress),
+    ${endedParts}
     FROM ${table('attempt', attemptColumns)}
     WHERE runs.id = attempt.run_id AND runs.id = ANY (CAST(? AS text[])) AND ${isRunning} AND attempts = attempt.number
       AND runs.worker_id = attempt.worker_id AND cancel_requested = 0 AND browser_context_id IS NULL

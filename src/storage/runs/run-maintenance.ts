@@ -78,7 +78,14 @@ export type FinishedRow = Pick<RunsTable, 'account_id' | 'workflow_id' | 'status
   finished_at: number
 }
 
-const finishedColumns = 'account_id, workflow_id, status, created_at, started_at, finished_at'
+/**
+ * A run that has waited counts as started when its last attempt would have, without a wait: at the last part, and earlier by
+ * the execution time of the parts before. A run that was cancelled between two parts has no last one.
+ */
+const finishedColumns = `account_id, workflow_id, status, created_at, finished_at,
+  CASE WHEN has_waits = 0 OR started_at IS NULL THEN started_at
+    WHEN continues = 1 AND status <> 'succeeded' THEN finished_at - executed_ms
+    ELSE attempt_started_at - executed_ms END AS started_at`
 
 export const findBatchEnd = statement<{ finished_at: number }, [after: number, upTo: number, offset: number]>(
   'SELECT finished_at FROM runs WHERE finished_at > ? AND finished_at <= ? ORDER BY finished_at LIMIT 1 OFFSET ?',
@@ -108,6 +115,8 @@ export const nextRuns = statement<{ id: string; size_bytes: number }, [afterId: 
     FROM runs WHERE id > ? ORDER BY id LIMIT ${measuredMax}`,
 )
 
+const bytesOfWaits = `(SELECT COALESCE(SUM(${eventRowBytes} + COALESCE(octet_length(value), 0)
+    + COALESCE(octet_length(shown), 0) + COALESCE(octet_length(title), 0)), 0) FROM run_waits WHERE run_id = runs.id)`
 const bytesOfSteps = '(SELECT COALESCE(SUM(octet_length(value)), 0) FROM run_steps WHERE run_id = runs.id)'
 
 /**
@@ -117,7 +126,7 @@ const bytesOfSteps = '(SELECT COALESCE(SUM(octet_length(value)), 0) FROM run_ste
 export const sumRuns = statement<{ account_id: string; bytes: number }, [afterId: string, upToId: string]>(
   `SELECT account_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM (SELECT account_id, ${rowBytes}
       + ${runBytes} + COALESCE(octet_length(secrets), 0)
-      + (SELECT COALESCE(SUM(size_bytes), 0) FROM artifacts WHERE run_id = runs.id) + ${bytesOfSteps}
+      + (SELECT COALESCE(SUM(size_bytes), 0) FROM artifacts WHERE run_id = runs.id) + ${bytesOfSteps} + ${bytesOfWaits}
       + (SELECT COALESCE(SUM(octet_length(data) + ${eventRowBytes}), 0) FROM run_events WHERE run_id = runs.id) AS bytes
     FROM runs WHERE id > ? AND id <= ? LIMIT ${measuredMax}) AS sizes GROUP BY account_id`,
 )

@@ -328,6 +328,9 @@ export function countQueuedRuns(tx: Transaction, accountIds: readonly string[], 
   return tx.all<{ account_id: string; count: number }>(sql, [limit, ...values])
 }
 
+/** When an attempt ends, keeps the execution time of its earlier parts, for statistics. */
+export const endedParts = 'executed_ms = CASE continues WHEN 1 THEN executed_ms ELSE 0 END'
+
 export const startedAttempt =
   "status = 'running', reason = NULL, attempts = attempts + 1, continuations = continuations + continues"
 
@@ -427,8 +430,8 @@ export const sharedRunStatements = {
       id: string,
     ]
   >(`UPDATE runs SET status = ?, reason = ?, worker_id = NULL, lease_expires_at = NULL, failures = ?, losses = ?,
-    delayed = ?, finished_at = ?, available_at = ?, output = ?, error = ?, attempt_ends = ?, continues = 0, executed_ms = 0
-    WHERE id = ?`),
+    delayed = ?, finished_at = ?, available_at = ?, output = ?, error = ?, attempt_ends = ?, ${endedParts},
+    continues = 0 WHERE id = ?`),
 
   /** The sequence number of the run's last event. */
   lastSequence: statement<{ sequence: number }, [runId: string]>(

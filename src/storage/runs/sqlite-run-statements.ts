@@ -5,6 +5,7 @@ import { type Statement, statement, type Transaction, type Value } from '../stor
 import type { RunsTable } from '../tables/run-tables.ts'
 import { isVisible } from './run-lookups.ts'
 import {
+  endedParts,
   findRunSql,
   insertedRunColumns,
   insertTerm,
@@ -32,7 +33,7 @@ const claimRunsSql = statement<RunsTable>(`UPDATE runs SET ${startedAttempt},
 
 const finishRunSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>>(
   `UPDATE runs SET status = 'succeeded', reason = NULL, worker_id = NULL, lease_expires_at = NULL, finished_at = ?,
-    output = ?, error = NULL, progress = COALESCE(?, progress) WHERE id = ? AND status = 'running' AND attempts = ? AND worker_id = ?
+    output = ?, error = NULL, progress = COALESCE(?, progress), ${endedParts} WHERE id = ? AND status = 'running' AND attempts = ? AND worker_id = ?
     AND cancel_requested = 0 AND browser_context_id IS NULL AND concurrency_group IS NULL RETURNING id, workflow_id, started_at`,
 )
 

@@ -43,7 +43,7 @@ export const suspend = statement<
 >(
   `UPDATE runs SET status = 'waiting', reason = 'waiting', waiting_for = ?, worker_id = NULL,
       lease_expires_at = NULL, continues = 1, losses = 0, available_at = NULL, delayed = 0,
-      executed_ms = executed_ms + CAST(? AS BIGINT), attempt_ends = ?
+      executed_ms = CASE continues WHEN 1 THEN executed_ms ELSE 0 END + CAST(? AS BIGINT), attempt_ends = ?
     WHERE id = ?`,
 )
 

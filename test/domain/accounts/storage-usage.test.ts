@@ -6,7 +6,7 @@ import { deleteRun } from '../../../src/domain/run-api/run-erasure.ts'
 import { type Store, StoreUnavailable } from '../../../src/storage/store.ts'
 import { createState, openWithVersions } from '../../support/browser-contexts.ts'
 import { claimOne, createManualClock, noRetry } from '../../support/claims.ts'
-import { type Domain, newAccount, openDomain, queueRun } from '../../support/domain.ts'
+import { type Domain, newAccount, openDomain, queueRun, workflow } from '../../support/domain.ts'
 import { stores } from '../../support/store-kinds.ts'
 
 const kibibyte = 1024
@@ -46,6 +46,16 @@ describe.each(stores)('storage usage ($name)', (kind) => {
     expect(bytes / kibibyte).toBeGreaterThan(200 + 20 + 300 + 100 + 800)
     expect(bytes / kibibyte).toBeLessThan(200 + 20 + 300 + 100 + 800 + 10)
     expect((await measure(domain, other.accountId)) / kibibyte).toBeCloseTo(502, -1)
+  })
+
+  test('counts answers to waits, also before the run has reached them', async (test) => {
+    const waits = { note: { schema: { type: 'string' }, title: null, description: null } }
+    const domain = await openDomain(test, { kind, workflows: [workflow({ waits })] })
+    const { principal, accountId } = await newAccount(domain)
+    const run = await queueRun(domain, principal)
+    const before = await measure(domain, accountId)
+    await domain.waits.answer(accountId, run.id, 'note', 'x'.repeat(200 * kibibyte), { link: 'test' })
+    expect(((await measure(domain, accountId)) - before) / kibibyte).toBeCloseTo(200, -1)
   })
 
   test('falls when data is deleted, purged or replaced by newer versions', async (test) => {

@@ -59,6 +59,23 @@ async function insertFinished({ store }: Domain, accountId: string, runs: Finish
 }
 
 describe.each(stores)('run statistics ($name)', (kind) => {
+  test('measure what runs that waited have executed in their last attempt', async (test) => {
+    const { domain, statistics, accountId } = await openAt(test, kind)
+    const finished_at = halfPast
+    const waited = { created_at: finished_at - 30 * minute, finished_at, started_at: finished_at - 30 * minute }
+    const parts = { has_waits: 1 as const, attempt_started_at: finished_at - 2000, executed_ms: 3000 }
+    await insertFinished(domain, accountId, [
+      { ...waited, ...parts, workflow_id: 'succeeded', continues: 1 },
+      { ...waited, ...parts, workflow_id: 'failed', status: 'failed' },
+      { ...waited, ...parts, workflow_id: 'cancelled', status: 'cancelled', continues: 1 },
+      { ...waited, workflow_id: 'without' },
+    ])
+    const { workflows } = await statistics.history(accountId, '1h')
+    const seconds = Object.fromEntries(workflows.map(({ workflowId, p50 }) => [workflowId, (p50 ?? 0) / 1000]))
+    for (const [id, expected] of Object.entries({ succeeded: 5, failed: 5, cancelled: 3, without: 30 * 60 }))
+      expect(Math.abs((seconds[id] ?? 0) / expected - 1), id).toBeLessThan(0.1)
+  })
+
   test('count ready, delayed and running runs, and have the oldest ready one', async (test) => {
     const { domain, statistics, accountId, principal } = await openAt(test, kind)
     const empty = { ready: 0, delayed: 0, running: 0, oldestReady: null }
