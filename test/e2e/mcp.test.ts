@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { type CallToolResult, CallToolResultSchema, CreateTaskResultSchema } from '@modelcontextprotocol/sdk/types.js'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { representations } from '../../src/domain/workflows/workflows-document.ts'
@@ -80,6 +80,73 @@ test('a run that waits for an answer returns at once with how to answer', async 
   const answer = { path: { runId, name: 'approval' }, body: { value: { approved: true } } }
   await send(service, 'completeWait', account.key, answer).expect(200)
   await expect.poll(async () => (await readRun(account, runId)).status).toBe('succeeded')
+})
+
+/** Queues a run as a task. Another client takes it up: each request may reach another process. */
+async function startTask(account: TestAccount, name: string, args: object) {
+  const request = { method: 'tools/call' as const, params: { name, arguments: args as Record<string, unknown> } }
+  const first = await connect(account.key)
+  const { task } = await first.request(request, CreateTaskResultSchema, { task: {} })
+  await first.close()
+  return { task, tasks: (await connect(account.key)).experimental.tasks }
+}
+
+test('a call as a task returns at once, and another client takes its result', async () => {
+  const account = await service.createAccount()
+  const { task, tasks } = await startTask(account, 'greet', { name: 'Ada', token: 'a-long-secret' })
+  expect(task).toMatchObject({ status: 'working', ttl: null, statusMessage: `Run ${task.taskId} is queued.` })
+  const result = await tasks.getTaskResult(task.taskId, CallToolResultSchema)
+  expect(result).toMatchObject({ structuredContent: { greeting: 'Hello, Ada!' } })
+  expect(result._meta).toMatchObject({ 'io.modelcontextprotocol/related-task': { taskId: task.taskId } })
+  expect(runIdOf(result)).toBe(task.taskId)
+  expect(await tasks.getTask(task.taskId)).toMatchObject({ status: 'completed' })
+  await expect(tasks.cancelTask(task.taskId)).rejects.toThrow('has ended as succeeded')
+  const others = (await connect((await service.createAccount()).key)).experimental.tasks
+  for (const id of [task.taskId, 'no-run', 'a'.repeat(5000)]) {
+    await expect(others.getTask(id)).rejects.toThrow('There is no task')
+    await expect(others.getTaskResult(id)).rejects.toThrow('There is no task')
+  }
+  await expect(tasks.listTasks()).rejects.toThrow('Method not found')
+})
+
+test("the client's stream of a task ends with the output, and a failed run says why in its result", async () => {
+  const account = await service.createAccount()
+  const client = await connect(account.key)
+  await client.listTools()
+  const types: string[] = []
+  const args = { name: 'Ada', token: 'a-long-secret' }
+  for await (const message of client.experimental.tasks.callToolStream({ name: 'greet', arguments: args })) {
+    types.push(message.type)
+    if (message.type === 'result') expect(message.result.structuredContent).toEqual({ greeting: 'Hello, Ada!' })
+  }
+  expect([types[0], types.at(-1)]).toEqual(['taskCreated', 'result'])
+  const { task, tasks } = await startTask(account, 'count-words', { path: 'missing.md' })
+  const failed = await tasks.getTaskResult(task.taskId, CallToolResultSchema)
+  expect([failed.isError, JSON.stringify(failed.content)]).toEqual([
+    true,
+    expect.stringContaining('missing.md does not exist'),
+  ])
+  expect(await tasks.getTask(task.taskId)).toMatchObject({
+    status: 'failed',
+    statusMessage: expect.stringContaining('missing.md does not exist'),
+  })
+})
+
+test('a task says what its run waits for, goes on with the answer, and can be cancelled', async () => {
+  const account = await service.createAccount()
+  const { task, tasks } = await startTask(account, 'approve', { amount: 7 })
+  const question = expect.stringContaining(`PUT /v1/execution/runs/${task.taskId}/waits/approval`)
+  await expect.poll(() => tasks.getTask(task.taskId)).toMatchObject({ status: 'working', statusMessage: question })
+  const result = tasks.getTaskResult(task.taskId, CallToolResultSchema)
+  const answer = { path: { runId: task.taskId, name: 'approval' }, body: { value: { approved: true } } }
+  await send(service, 'completeWait', account.key, answer).expect(200)
+  expect((await result).structuredContent).toEqual({ result: { ok: true, value: { approved: true } } })
+
+  const other = await startTask(account, 'approve', { amount: 8 })
+  expect(await other.tasks.cancelTask(other.task.taskId)).toMatchObject({ status: 'cancelled' })
+  await expect.poll(async () => (await readRun(account, other.task.taskId)).status).toBe('cancelled')
+  const cancelled = await other.tasks.getTaskResult(other.task.taskId, CallToolResultSchema)
+  expect(JSON.stringify(cancelled.content)).toContain('has ended as cancelled')
 })
 
 test('the tools are made once for all accounts with the same deployment', async () => {
@@ -249,14 +316,31 @@ test('progress notifications follow a run that takes long', async () => {
   const result = await call(client, 'hold', { file }, { onprogress, resetTimeoutOnProgress: true })
   expect(result.structuredContent).toEqual({ result: 'released' })
   expect(seen.map(({ message }) => message)).toEqual([
-    'Run is queued.',
-    'Run is running.',
+    `Run ${runIdOf(result)} is queued.`,
+    `Run ${runIdOf(result)} is running.`,
     'Holding',
     'Released',
-    'Run is succeeded.',
+    `Run ${runIdOf(result)} is succeeded.`,
   ])
   const values = seen.map(({ progress }) => progress)
   expect(values).toEqual([...new Set(values)].sort((a, b) => a - b))
+})
+
+test("a call that outlives the client's time limit is taken up again by the run that its progress names", async () => {
+  const directory = temporaryDirectory()
+  onTestFinished(() => removeDirectory(directory))
+  const file = join(directory, 'go')
+  const client = await connect((await service.createAccount()).key)
+  let runId = ''
+  const onprogress = ({ message = '' }: { message?: string | undefined }) => {
+    runId ||= message.match(/^Run (\S+) is queued/)?.[1] ?? ''
+  }
+  await expect(call(client, 'hold', { file }, { onprogress, timeout: 400 })).rejects.toThrow('Request timed out')
+  const { tasks } = client.experimental
+  expect(await tasks.getTask(runId)).toMatchObject({ taskId: runId, status: 'working' })
+  writeFileSync(file, '')
+  const result = await tasks.getTaskResult(runId, CallToolResultSchema)
+  expect(result.structuredContent).toEqual({ result: 'released' })
 })
 
 test('a call whose arguments do not fit, or whose run fails, is a tool error that says why', async () => {
@@ -315,6 +399,17 @@ test('keys and scopes are those of the operations', async () => {
   const { id, value } = await account.createKey()
   await account.deleteKey(id)
   expect((await post(withKey({ key: value }))).status).toBe(401)
+})
+
+test('the scopes of requests about tasks are those of the operations', async () => {
+  const account = await service.createAccount({ scopesEnabled: true })
+  const keyWith = async (scope: string) => withKey({ key: (await account.createKey({ scopes: [scope] })).value })
+  const [reader, lister] = [await keyWith('runs:read'), await keyWith('workflows:read')]
+  const task = { jsonrpc: '2.0', id: 1, params: { taskId: crypto.randomUUID() } }
+  for (const [method, status] of Object.entries({ 'tasks/get': 200, 'tasks/result': 200, 'tasks/cancel': 403 })) {
+    expect((await post(reader, { ...task, method })).status).toBe(status)
+    expect((await post(lister, { ...task, method })).status).toBe(403)
+  }
 })
 
 test('a run token is no credential here', async () => {

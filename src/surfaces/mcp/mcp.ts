@@ -10,12 +10,17 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import {
   CallToolRequestSchema,
   type CallToolResult,
+  CancelTaskRequestSchema,
   ErrorCode,
+  GetTaskPayloadRequestSchema,
+  GetTaskRequestSchema,
   isJSONRPCRequest,
   ListToolsRequestSchema,
   McpError,
+  RELATED_TASK_META_KEY,
   type RequestId,
   SUPPORTED_PROTOCOL_VERSIONS,
+  type Task,
   type Tool,
 } from '@modelcontextprotocol/sdk/types.js'
 import type { Request, RequestHandler, Response } from 'express'
@@ -66,16 +71,18 @@ const runIdMember = 'execution-service/runId'
 
 function createToolServer(dependencies: ToolDependencies, caller: ToolCaller): Server {
   const { version } = (executionContract.document as unknown as { info: { version: string } }).info
-  const server = new Server({ name: 'execution-service', version }, { capabilities: { tools: {} } })
+  const tasks = { cancel: {}, requests: { tools: { call: {} } } }
+  const server = new Server({ name: 'execution-service', version }, { capabilities: { tools: {}, tasks } })
+  serveTasks(server, dependencies, caller)
   const visible = dependencies.workflows.current(caller.principal.accountId)
 
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal, _meta, sendNotification }) => {
     const token = _meta?.progressToken
     let percent = 0
-    const report = async (event: RunEvent) => {
+    const notify = async (event: RunEvent, runId: string) => {
       if (token === undefined) return
       percent = nextPercent(percent, event)
-      const progress = { progressToken: token, progress: percent, total: 100, message: describeEvent(event) }
+      const progress = { progressToken: token, progress: percent, total: 100, message: describeEvent(event, runId) }
       await sendNotification({ method: 'notifications/progress', params: progress })
     }
     try {
@@ -84,18 +91,110 @@ function createToolServer(dependencies: ToolDependencies, caller: ToolCaller): S
         variables: params.arguments ?? {},
       })
       if (queued.kind !== 'queued') return toToolError(params.name, queued)
-      const run = await follow(dependencies, caller, queued.run, signal, report)
-      if (run?.waitingFor === 'answer') return toQuestion(run, await findQuestions(dependencies, run))
-      return toResult(run, queued.run.id, visible.get(params.name))
+      const { id, accountId } = queued.run
+      if (params.task) return { task: toTask(queued.run), _meta: { [runIdMember]: id } }
+      // An answer may take days: the client learns how to give it.
+      const isQuestion = async (event: RunEvent) =>
+        isWaiting(event) && (await dependencies.runs.get(accountId, id))?.waitingFor === 'answer'
+      const run = await follow(dependencies, caller, id, signal, async (event) => {
+        await notify(event, id)
+        return isQuestion(event)
+      })
+      if (run?.waitingFor === 'answer') {
+        // An error, because a result without error must have the output of the workflow.
+        return { ...toolError(toQuestion(run, await findQuestions(dependencies, run))), _meta: { [runIdMember]: id } }
+      }
+      return toResult(run, id, visible.get(params.name))
     } catch (error) {
-      if (error instanceof McpError) throw error
       if (error instanceof Problem) return toolError(error.problem.detail)
-      caller.logError(error)
-      const isDown = error instanceof StoreUnavailable
-      throw new McpError(ErrorCode.InternalError, isDown ? 'The store is unavailable.' : 'The service failed.')
+      throw toMcpError(error, caller)
     }
   })
   return server
+}
+
+function toMcpError(error: unknown, { logError }: ToolCaller): McpError {
+  if (error instanceof McpError) return error
+  if (error instanceof Problem) return new McpError(ErrorCode.InternalError, error.problem.detail)
+  logError(error)
+  const isDown = error instanceof StoreUnavailable
+  return new McpError(ErrorCode.InternalError, isDown ? 'The store is unavailable.' : 'The service failed.')
+}
+
+/**
+ * Runs as tasks (specification 2025-11-25), by the ids of the runs: any process can serve them, and any run of the account is
+ * one. Not by the SDK's `TaskStore`, which reads the store again and again while a client waits for a result.
+ */
+function serveTasks(server: Server, dependencies: ToolDependencies, caller: ToolCaller): void {
+  const { runs, workflows } = dependencies
+  const { accountId, apiKeyId } = caller.principal
+  const noTask = (id: string) => new McpError(ErrorCode.InvalidParams, `There is no task ${JSON.stringify(id)}.`)
+  const find = async (taskId: string) => {
+    const found = isRunId.test(taskId) ? await runs.measure(accountId, taskId) : undefined
+    if (found) return found
+    throw noTask(taskId)
+  }
+  const read = async (taskId: string) => {
+    const run = await readSized(caller.reserve, await find(taskId))
+    if (run) return run
+    throw noTask(taskId)
+  }
+  const fail = (error: unknown): never => {
+    throw toMcpError(error, caller)
+  }
+  const describe = async (run: Run) =>
+    toTask(run, run.waitingFor === 'answer' ? toQuestion(run, await findQuestions(dependencies, run)) : undefined)
+  const cancel = async (run: Run) => {
+    if (isFinal(run.status)) throw new McpError(ErrorCode.InvalidParams, `Run ${run.id} has ended as ${run.status}.`)
+    return toTask((await runs.cancel(accountId, run.id, { apiKeyId })) ?? run)
+  }
+  const finish = async (id: string, signal: AbortSignal) => {
+    const run = await follow(dependencies, caller, id, signal)
+    if (run && !isFinal(run.status))
+      throw new McpError(ErrorCode.InternalError, 'The service is stopping. Ask for the result again.')
+    const result = toResult(run, id, run && workflows.current(accountId).get(run.workflowId))
+    return { ...result, _meta: { ...result._meta, [RELATED_TASK_META_KEY]: { taskId: id } } }
+  }
+  server.setRequestHandler(GetTaskRequestSchema, ({ params }) => read(params.taskId).then(describe).catch(fail))
+  server.setRequestHandler(CancelTaskRequestSchema, ({ params }) => read(params.taskId).then(cancel).catch(fail))
+  server.setRequestHandler(GetTaskPayloadRequestSchema, ({ params: { taskId } }, { signal }) =>
+    find(taskId)
+      .then(() => finish(taskId.toLowerCase(), signal))
+      .catch(fail),
+  )
+}
+
+const isRunId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** Clients read a run that has taken long less often. */
+const pollMilliseconds = { min: 1000, max: 30_000 }
+
+/** @param question what the run waits for. `input_required` would announce a request of the server, which none can send. */
+function toTask(
+  { id, status, cancelRequested, error, createdAt, startedAt, finishedAt }: Run,
+  question?: string,
+): Task {
+  const age = Date.now() - createdAt
+  const described = isFinal(status)
+    ? `Run ${id} has ended as ${status}${error ? `: ${error.name}: ${error.message}` : '.'}`
+    : `Run ${id} is ${status}.`
+  return {
+    taskId: id,
+    status: cancelRequested ? 'cancelled' : (taskStatuses[status] ?? 'failed'),
+    statusMessage: question ?? described,
+    // The account's retention decides, from the end of the run.
+    ttl: null,
+    createdAt: new Date(createdAt).toISOString(),
+    lastUpdatedAt: new Date(finishedAt ?? startedAt ?? createdAt).toISOString(),
+    pollInterval: Math.round(Math.min(pollMilliseconds.max, Math.max(pollMilliseconds.min, age / 10))),
+  }
+}
+
+const taskStatuses: Partial<Record<Run['status'], Task['status']>> = {
+  queued: 'working',
+  running: 'working',
+  succeeded: 'completed',
+  cancelled: 'cancelled',
 }
 
 /** A page of the tools as JSON. */
@@ -120,6 +219,7 @@ function toTool({ id, title, description, variables, output, deprecated }: Workf
     description: notes.join('\n\n'),
     inputSchema: { ...arguments_.root, ...arguments_.$defs, type: 'object' } as Tool['inputSchema'],
     outputSchema: outputSchema as NonNullable<Tool['outputSchema']>,
+    execution: { taskSupport: 'optional' },
   }
 }
 
@@ -174,20 +274,17 @@ function withReadableNames(schema: JsonSchema): JsonSchema {
   }
 }
 
-/** Follows the run until it ends, the client disconnects, or the service stops. */
+/** Follows the run until it ends, the client disconnects, the service stops, or `report` returns true. */
 async function follow(
   { runs, feed }: ToolDependencies,
   { principal, stillAuthenticated, reserve }: ToolCaller,
-  { id }: Run,
+  id: string,
   signal: AbortSignal,
-  report: (event: RunEvent) => Promise<void>,
+  report?: (event: RunEvent) => Promise<boolean>,
 ): Promise<Run | undefined> {
   for await (const event of feed.events(id, 0, 1, signal)) {
     if (!(await stillAuthenticated())) throw new McpError(ErrorCode.InvalidRequest, `Unauthorized. Run ${id} goes on.`)
-    if (!event) continue
-    await report(event)
-    // An answer may take days: the client learns how to give it.
-    if (isWaiting(event) && (await runs.get(principal.accountId, id))?.waitingFor === 'answer') break
+    if (event && (await report?.(event))) break
   }
   const found = await runs.measure(principal.accountId, id)
   return found && readSized(reserve, found)
@@ -203,15 +300,13 @@ async function findQuestions({ waits }: ToolDependencies, { accountId, id }: Run
   return all.filter(({ kind, status }) => kind === 'answer' && status === 'open')
 }
 
-/** An error result, because a result without error must have the output of the workflow. */
-function toQuestion({ id }: Run, questions: readonly Wait[]): CallToolResult {
+function toQuestion({ id }: Run, questions: readonly Wait[]): string {
   const described = questions.map(({ name, title, shown, deadline, declared }) => {
     const until = deadline === null ? '' : ` until ${new Date(deadline).toISOString()}`
     const details = { title, description: declared?.description, shown, schema: declared?.schema }
     return `"${name}"${until}: PUT /v1/execution/runs/${id}/waits/${encodeURIComponent(name)} with {"value": …}. ${JSON.stringify(details)}`
   })
-  const text = `Run ${id} waits for an answer and goes on with it. Answer with completeWait, on the dashboard, or by a link of createWaitLink; then read the run with getRun. ${described.join(' ')}`
-  return { ...toolError(text), _meta: { [runIdMember]: id } }
+  return `Run ${id} waits for an answer and goes on with it. Answer with completeWait, on the dashboard, or by a link of createWaitLink; then read the run with getRun, or its result with tasks/result. ${described.join(' ')}`
 }
 
 /** Progress must increase with each notification, also for events without progress and in another attempt. */
@@ -220,8 +315,9 @@ function nextPercent(last: number, { type, data }: RunEvent): number {
   return reported > last ? reported : last + 0.001
 }
 
-function describeEvent({ type, data }: RunEvent): string {
-  if (type === 'status') return `Run is ${data.status}.`
+/** With the id of the run, so that a client whose time limit for calls has passed can take it up as a task. */
+function describeEvent({ type, data }: RunEvent, runId: string): string {
+  if (type === 'status') return `Run ${runId} is ${data.status}.`
   if (type === 'step') return `Step ${data.name}: ${data.state}.`
   if (type === 'artifact') return `File ${data.name} is stored.`
   return String(data.message ?? `${data.percent} percent`)
@@ -267,6 +363,9 @@ interface McpDependencies extends ToolDependencies, CallerDependencies {
 const scopesByMethod: Record<string, readonly string[]> = {
   'tools/list': ['workflows:read'],
   'tools/call': ['runs:write', 'runs:read'],
+  'tasks/get': ['runs:read'],
+  'tasks/result': ['runs:read'],
+  'tasks/cancel': ['runs:write', 'runs:read'],
 }
 
 const message: Pick<Operation, 'body'> = {
@@ -303,7 +402,8 @@ async function serve(dependencies: McpDependencies, request: Request, response: 
     const invalid = (message: string) => {
       response.json({ jsonrpc: '2.0', id, error: { code: ErrorCode.InvalidParams, message } })
     }
-    const checked = schemasByMethod[body.value.method]?.safeParse(body.value)
+    const { method } = body.value
+    const checked = isChecked(method) ? schemasByMethod[method].safeParse(body.value) : undefined
     if (checked && !checked.success) {
       const [{ path, message: reason } = { path: [], message: 'is invalid' }] = checked.error.issues
       return invalid(`${path.join('.') || 'The message'}: ${reason}`)
@@ -334,9 +434,16 @@ async function serve(dependencies: McpDependencies, request: Request, response: 
   await respond(response, await transport.handleRequest(toWebRequest(request), { parsedBody: body?.value }))
 }
 
-const schemasByMethod: Record<string, typeof CallToolRequestSchema | typeof ListToolsRequestSchema> = {
+const schemasByMethod = {
   'tools/list': ListToolsRequestSchema,
   'tools/call': CallToolRequestSchema,
+  'tasks/get': GetTaskRequestSchema,
+  'tasks/result': GetTaskPayloadRequestSchema,
+  'tasks/cancel': CancelTaskRequestSchema,
+}
+
+function isChecked(method: string): method is keyof typeof schemasByMethod {
+  return Object.hasOwn(schemasByMethod, method)
 }
 
 /** Checks the headers as the SDK's transport does. @param result JSON. */
