@@ -1,5 +1,5 @@
 /**
- * P11: a key's value, a secret variable and a context's cookies appear in no file, log, row or error, even with the most
+ * P11: a key's value, a secret variable or answer, and a context's cookies appear in no file, log, row or error, even with the most
  * verbose logs of the service and of the database server, which logs every statement with its parameters.
  */
 import { describe, expect, test } from 'vitest'
@@ -55,6 +55,23 @@ async function useSecrets(call: Call, { executionUrl }: ApiMember, token: string
   return ids
 }
 
+/** Answers a run that leaks the answer, goes through another wait and ends; some answers are refused. */
+async function useAnswer(call: Call, { executionUrl }: ApiMember, token: string): Promise<string> {
+  const queued = await call(executionUrl, 'PUT', '/v1/execution/queue-remote/confide', { variableData: {} })
+  const { id } = JSON.parse(queued.text)
+  const answer = async (name: string, value: unknown) => {
+    const body = typeof value === 'string' ? value : { value }
+    return (await call(executionUrl, 'PUT', `/v1/execution/runs/${id}/waits/${name}`, body)).status
+  }
+  expect(await answer('secret', { token, unknown: token })).toBe(400)
+  expect(await answer('secret', `{"value":{"token":"${token}"`)).toBe(400)
+  expect(await answer('secret', { token })).toBe(200)
+  expect(await answer('secret', { token })).toBe(200)
+  expect(await answer('secret', { token: `${token}, changed` })).toBe(409)
+  expect(await answer('next', true)).toBe(200)
+  return id
+}
+
 async function useCookies(call: Call, { browserContextUrl }: ApiMember, value: string): Promise<void> {
   const created = await call(browserContextUrl, 'POST', '/alpha/browser-contexts', { name: 'With cookies' })
   const path = `/alpha/browser-contexts/${JSON.parse(created.text).id}/storage-state`
@@ -89,20 +106,26 @@ async function rowsIn(fleet: Fleet): Promise<Buffer> {
 const text = (value: unknown) => Buffer.from(typeof value === 'object' ? JSON.stringify(value) : String(value))
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
-  test('keys, secret variables and cookies appear nowhere', async (test) => {
+  test('keys, secret variables and answers, and cookies appear nowhere', async (test) => {
     const fleet = await newFleet(test, kind, { settings: { LOG_LEVEL: 'trace' }, server: verboseLogging })
     const { key } = await fleet.createAccount()
     const api = await fleet.api()
     const worker = await fleet.worker()
     const token = `canary-${crypto.randomUUID()} "quoted"`
+    const answer = `canary-${crypto.randomUUID()} 'quoted'`
     const cookie = `canary-${crypto.randomUUID()}`
     const responses: string[] = []
     const call = caller(key, responses)
-    const ids = await useSecrets(call, api, token)
+    const ids = [...(await useSecrets(call, api, token)), await useAnswer(call, api, answer)]
     await useCookies(call, api, cookie)
     await useKey(call, api, key)
     await fleet.withStore((store) => waitForOutcome(store, ids))
-    for (const id of ids) await call(api.executionUrl, 'GET', `/v1/execution/runs/${id}`)
+    for (const id of ids) {
+      await call(api.executionUrl, 'GET', `/v1/execution/runs/${id}`)
+      await call(api.executionUrl, 'GET', `/v1/execution/runs/${id}/waits`)
+    }
+    const { status } = JSON.parse((await call(api.executionUrl, 'GET', `/v1/execution/runs/${ids.at(-1)}`)).text)
+    expect(status).toBe('succeeded')
     const rows = await rowsIn(fleet)
     const readContents = (): [string, Buffer | string][] => [
       ...readFiles(fleet.storage.directory),
@@ -110,7 +133,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       ['the log of the worker', worker.output()],
       ["the server's log", fleet.storage.server?.log() ?? ''],
     ]
-    const canaries = { key, token, cookie }
+    const canaries = { key, token, answer, cookie }
     const findIn = (searched: [string, Buffer | string][]) =>
       Object.entries(canaries).flatMap(([name, value]) =>
         findCanaries(searched, [value]).map((location) => `${name}: ${location}`),
