@@ -222,7 +222,7 @@ describe('the filter of the list of runs', () => {
   })
 
   test('ignores unknown statuses and invalid times', () => {
-    const none = { search: '', workflow: '', statuses: [], from: '', until: '', zone: 'UTC' }
+    const none = { parent: '', search: '', workflow: '', statuses: [], from: '', until: '', zone: 'UTC' }
     for (const search of [
       'status=toString',
       'from=2026-13-01T00:00',
