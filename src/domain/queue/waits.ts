@@ -63,54 +63,68 @@ export async function reachWaits(
   request: WaitRequest,
   at: number,
 ): Promise<WaitResults> {
-  const results = noResults()
+  const results: WaitResults = { ended: [], refused: [], deadlines: {}, isSuspended: false }
   // The worker is about to end the attempt.
   if (row.cancel_requested === 1) return results
-  await store(tx, dependencies, row, request.reached, results, at)
-  const ended = await findEnded(tx, row.id, request.names)
-  await handOver(tx, dependencies.encryption, row, ended, results, at)
+  const effects: Effects = { results, events: [] }
+  const isFirst = (await store(tx, dependencies, row, request.reached, effects, at)) && row.has_waits === 0
+  const ended = isFirst ? [] : await findEnded(tx, row.id, request.names)
+  await handOver(tx, dependencies.encryption, row, ended, effects, at)
   const isIdle = results.ended.length === 0 && results.refused.length === 0
-  if (request.suspend && isIdle) results.isSuspended = await suspendRun(tx, row, request.suspend, at)
+  if (request.suspend && isIdle) {
+    const kinds = isFirst ? request.reached.map(({ kind }) => kind) : undefined
+    results.isSuspended = await suspendRun(tx, row, request.suspend, at, { ended, kinds, events: effects.events })
+  }
+  if (results.isSuspended) return results
+  if (row.has_waits === 0) await tx.all(setHasWaits, [row.id])
+  await appendEvents(tx, row.id, effects.events)
   return results
 }
 
-const noResults = (): WaitResults => ({ ended: [], refused: [], deadlines: {}, isSuspended: false })
+/** What a request leads to. */
+interface Effects {
+  results: WaitResults
+  events: Report[]
+}
 
+/** Returns whether all of them are new. */
 async function store(
   tx: Transaction,
   dependencies: WaitDependencies,
   row: RunsTable,
   reached: readonly ReachedWait[],
-  results: WaitResults,
+  effects: Effects,
   at: number,
-): Promise<void> {
-  if (reached.length === 0) return
+): Promise<boolean> {
+  if (reached.length === 0) return false
+  const { results, events } = effects
   const known = await findWaits(
     tx,
     row.id,
     reached.map(({ name }) => name),
   )
-  const [total] = await tx.all(countWaits, [row.id])
+  const isAnyNew = known.size < reached.length
+  const [total] = isAnyNew && row.has_waits === 1 ? await tx.all(countWaits, [row.id]) : []
   let count = total?.count ?? 0
-  const events: Report[] = []
   const children: NewRun[] = []
   const refuse = (name: string, errorName: string, message: string) =>
     results.refused.push({ name, errorName, message })
   const { waitingRuns } = dependencies
-  const isFull = await waitingRuns.isReached(tx, row.account_id)
+  const isFull = isAnyNew && (await waitingRuns.isReached(tx, row.account_id))
+  const depth = isAnyNew ? await findDepth(tx, row, reached) : 0
   for (const wait of reached) {
     const { name, kind } = wait
     const earlier = known.get(name)
     if (earlier && earlier.kind !== kind) {
       refuse(name, 'WaitMismatch', `"${name}" was reached as ${earlier.kind} before, and as ${kind} now.`)
     } else if (earlier) {
-      await reachAgain(tx, row, wait, earlier, results, at)
+      await reachAgain(tx, row, wait, earlier, effects, at)
     } else if (count >= stepsMax) {
       refuse(name, 'TooManyWaits', `A run may have at most ${stepsMax} waits.`)
     } else if (isFull) {
       refuse(name, 'TooManyWaitingRuns', `The account has reached its limit of ${waitingRuns.max} waiting runs.`)
     } else {
-      const child = kind === 'run' ? await createChild(tx, dependencies, row, wait) : undefined
+      const child = kind === 'run' ? await createChild(tx, dependencies, row, wait, depth) : undefined
       if (child && 'message' in child) refuse(name, 'CallRefused', child.message)
       else {
         if (child) children.push(child.run)
@@ -121,9 +135,8 @@ async function store(
       }
     }
   }
-  if (row.has_waits === 0) await tx.all(setHasWaits, [row.id])
   await insertRuns(tx, children)
-  await appendEvents(tx, row.id, events)
+  return known.size === 0
 }
 
 /** The deadline of a wait is that of the first time. An answer may have come before the run has reached its wait. */
@@ -132,16 +145,14 @@ async function reachAgain(
   row: RunsTable,
   wait: ReachedWait,
   earlier: RunWaitsTable,
-  results: WaitResults,
+  { results, events }: Effects,
   at: number,
 ): Promise<void> {
   if (wait.kind === 'sleep') results.deadlines[wait.name] = earlier.deadline ?? at
   if (wait.kind !== 'answer' || earlier.reached_at !== null) return
   const { name, deadline, title, shown } = wait
   await tx.all(reachAnswered, [at, deadline, title, shown && JSON.stringify(shown), row.id, name])
-  await appendEvents(tx, row.id, [
-    { at, type: 'step', data: { attempt: attemptsOf(row), name, state: 'started', wait: 'answer' } },
-  ])
+  events.push({ at, type: 'step', data: { attempt: attemptsOf(row), name, state: 'started', wait: 'answer' } })
 }
 
 function toValues(row: RunsTable, wait: ReachedWait, childId: string | null, at: number) {
@@ -186,16 +197,22 @@ export class WaitingRunsLimit {
   }
 }
 
+/** The number of runs above one that calls others. */
+async function findDepth(tx: Transaction, row: RunsTable, reached: readonly ReachedWait[]): Promise<number> {
+  if (row.parent_run_id === null || !reached.some(({ kind }) => kind === 'run')) return 0
+  const [caller] = await tx.all(depthOf, [row.id])
+  return caller?.depth ?? 0
+}
+
 /** By the current deployment of the account, for the caller's caller. */
 async function createChild(
   tx: Transaction,
   dependencies: WaitDependencies,
   row: RunsTable,
   wait: Extract<ReachedWait, { kind: 'run' }>,
+  depth: number,
 ): Promise<{ run: NewRun } | { message: string }> {
-  const [caller] = await tx.all(depthOf, [row.id])
-  if ((caller?.depth ?? 0) >= callDepthMax)
-    return { message: `Runs may call each other at most ${callDepthMax} levels deep.` }
+  if (depth >= callDepthMax) return { message: `Runs may call each other at most ${callDepthMax} levels deep.` }
   const { workflowId, variables, options } = wait
   const queuer = { accountId: row.account_id, apiKeyId: row.api_key_id, userId: row.user_id }
   const created = createRun(dependencies, queuer, { ...options, workflowId, variables, parent: row.id })
@@ -215,13 +232,12 @@ async function handOver(
   encryption: Encryption,
   row: RunsTable,
   ended: readonly RunWaitsTable[],
-  results: WaitResults,
+  { results, events }: Effects,
   at: number,
 ): Promise<void> {
   if (ended.length === 0) return
   const [steps] = await tx.all(sizeOfSteps, [row.id])
   let { last = 0, bytes = 0 } = steps ?? {}
-  const events: Report[] = []
   for (const wait of ended) {
     const outcome = await outcomeOf(tx, encryption, wait)
     bytes += Buffer.byteLength(outcome)
@@ -241,6 +257,13 @@ async function handOver(
     })
     results.ended.push({ name: wait.name, outcome })
   }
+}
+
+/** Of a suspended run. What is refused, its next part learns. */
+async function handOverAtOnce(tx: Transaction, encryption: Encryption, row: RunsTable, name: string, at: number) {
+  const results: WaitResults = { ended: [], refused: [], deadlines: {}, isSuspended: false }
+  const events: Report[] = []
+  await handOver(tx, encryption, row, await findEnded(tx, row.id, [name]), { results, events }, at)
   await appendEvents(tx, row.id, events)
 }
 
@@ -269,6 +292,13 @@ async function outcomeOf(tx: Transaction, encryption: Encryption, wait: RunWaits
 /** Shown for a run that waits for several: the one that most likely needs something from outside. */
 const precedence: readonly WaitKind[] = ['answer', 'run', 'sleep']
 
+/** What the same transaction has read, and events to append. */
+interface Known {
+  ended?: readonly RunWaitsTable[]
+  kinds?: readonly WaitKind[] | undefined
+  events: readonly Report[]
+}
+
 /**
  * Suspends the run, which goes on at once if a wait has ended while the worker saved the browser's state. Returns false if
  * it waits for nothing.
@@ -278,12 +308,13 @@ export async function suspendRun(
   row: RunsTable,
   { executedMilliseconds, names }: Suspension,
   at: number,
+  before: Known = { events: [] },
 ): Promise<boolean> {
-  const kinds = new Set((await tx.all(openKinds, [row.id])).map(({ kind }) => kind))
-  const ended = await findEnded(tx, row.id, names)
+  const kinds = new Set(before.kinds ?? (await tx.all(openKinds, [row.id])).map(({ kind }) => kind))
+  const ended = before.ended ?? (await findEnded(tx, row.id, names))
   const waitingFor = precedence.find((kind) => kinds.has(kind)) ?? ended[0]?.kind
   if (waitingFor === undefined) return false
-  await appendEvents(tx, row.id, [statusReport(attemptsOf(row), 'queued', 'waiting', at)])
+  await appendEvents(tx, row.id, [...before.events, statusReport(attemptsOf(row), 'queued', 'waiting', at)])
   const ends = await addAttemptEnd(tx, row, at)
   await tx.all(suspend, [waitingFor, executedMilliseconds, ends, row.id])
   if (ended.length > 0) await tx.all(resume, [at, row.id])
@@ -344,8 +375,7 @@ export async function answerWait(
   if (wait) {
     await tx.all(endAnswered, [at, completedBy, encrypted, row.id, name])
     // Spares the run that goes on a transaction. Others get it when they ask: in the order of what has ended for them.
-    if (row.status === waitingStatus)
-      await handOver(tx, encryption, row, await findEnded(tx, row.id, [name]), noResults(), at)
+    if (row.status === waitingStatus) await handOverAtOnce(tx, encryption, row, name, at)
   } else {
     const { id, account_id, workflow_id } = row
     await tx.all(insertAnswer, [id, name, uuid(), account_id, workflow_id, at, completedBy, encrypted])

@@ -42,7 +42,7 @@ export const suspend = statement<
   [waitingFor: WaitKind, executedMilliseconds: number, attemptEnds: string, id: string]
 >(
   `UPDATE runs SET status = 'waiting', reason = 'waiting', waiting_for = ?, worker_id = NULL,
-      lease_expires_at = NULL, continues = 1, losses = 0, available_at = NULL, delayed = 0,
+      lease_expires_at = NULL, has_waits = 1, continues = 1, losses = 0, available_at = NULL, delayed = 0,
       executed_ms = CASE continues WHEN 1 THEN executed_ms ELSE 0 END + CAST(? AS BIGINT), attempt_ends = ?
     WHERE id = ?`,
 )
