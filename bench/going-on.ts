@@ -103,15 +103,15 @@ interface Cost {
   milliseconds: number
 }
 
-/** Runs that call others, divided by the same number of runs with steps, and others that are queued. */
+/** Runs that call others, divided by the same number of runs with steps, and others that are queued. Without the database. */
 async function measureCosts(
   domain: Domain,
-  { apiPids, workerPids, databasePid }: Installation & { databasePid?: number },
+  { apiPids, workerPids }: Installation,
   call: Call,
   runs: number,
   calls: number,
 ): Promise<string[]> {
-  const pids = [...apiPids, ...workerPids, ...(databasePid ? [databasePid] : [])]
+  const pids = [...apiPids, ...workerPids]
   const measure = async (act: () => Promise<unknown>): Promise<Cost> => {
     const [before, startedAt] = [cpuSeconds(pids), performance.now()]
     await act()
@@ -130,7 +130,6 @@ async function measureCosts(
         queueAll(runs * calls, 'first-line', {}),
       ]),
     )
-    process.stderr.write(`${JSON.stringify({ runs, calls, called, queued })}\n`)
     if (round > 0)
       ratios.push({ cpu: called.cpu / queued.cpu, milliseconds: called.milliseconds / queued.milliseconds })
   }
