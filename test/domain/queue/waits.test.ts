@@ -1,8 +1,9 @@
-/** Waits of runs by a clock that jumps: what counts as execution, and what lets a run go on. */
+/** Runs that wait: by a clock that jumps, with throttles, limits and retention, and with the runs that they call. */
 import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../../src/domain/queue/attempts.ts'
 import type { ReachedWait } from '../../../src/domain/queue/run-options.ts'
 import { WaitingRunsLimit } from '../../../src/domain/queue/waits.ts'
+import { stepAad } from '../../../src/domain/runs/run.ts'
 import { claimAll, claimOne, createManualClock, noRetry } from '../../support/claims.ts'
 import { newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'
@@ -67,6 +68,16 @@ describe.each(stores)('a run that waits ($name)', (kind) => {
     await answer(domain, run, 'approval', 1)
     await domain.queue.complete(claim, { kind: 'waiting', executedMilliseconds: 1, names: ['approval'] }, noRetry)
     expect(await claimAll(domain.queue, domain)).toHaveLength(1)
+  })
+
+  test('has the answer among its results when it goes on', async (test) => {
+    const { domain, run, reach, approval } = await open(test, kind)
+    await reach(await claimOne(domain), approval(), 1)
+    await answer(domain, run, 'approval', 1)
+    const [step, ...others] = (await claimOne(domain)).steps
+    expect([step?.name, others]).toEqual(['approval', []])
+    const outcome = domain.encryption.decrypt(step?.value as Uint8Array, stepAad(run.id, 'approval'))
+    expect(JSON.parse(outcome)).toEqual({ ok: true, value: 1 })
   })
 
   test.for(['key', 'account', 'workflow'] as const)('is no second start of a throttle per %s', async (per, test) => {
