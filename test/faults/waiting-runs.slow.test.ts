@@ -67,7 +67,9 @@ async function expectToGoOn(client: ExecutionClient, { open, answered, early, pa
     expect(await untilStatus(client, run, 'succeeded')).toMatchObject({ output, attempts: 1 })
 }
 
-test('runs that wait survive ten deployments, a new key, a restored backup, and a copy to PostgreSQL', async (context) => {
+test('runs that wait survive ten deployments, a new key, a restored backup, and a copy to PostgreSQL', {
+  timeout: 600_000,
+}, async (context) => {
   const installation = await ownInstallation(context, { WORKFLOWS_DIR: await workflowsOf(context, '1.0.0') })
   const service = await installation.start()
   const { account, client } = await callerOf(installation, service)

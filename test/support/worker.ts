@@ -107,11 +107,11 @@ export async function startWorkerProcess(
 }
 
 /** Waits until the run has finished, and returns it. */
-export async function waitForRun({ runs }: Domain, { accountId, id }: Run): Promise<Run> {
+export async function waitForRun({ runs }: Domain, { accountId, id }: Run, limits = waitLimits): Promise<Run> {
   return vi.waitUntil(async () => {
     const run = await runs.get(accountId, id)
     return run && isFinal(run.status) && run
-  }, waitLimits) as Promise<Run>
+  }, limits) as Promise<Run>
 }
 
 /** Waits until the run waits for this. */

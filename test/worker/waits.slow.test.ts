@@ -6,6 +6,8 @@ import { stores } from '../support/store-kinds.ts'
 import { answer, describeEvents, openInstallation, startWorker, untilWaiting, waitForRun } from '../support/worker.ts'
 
 const levels = 100
+/** Thousands of attempts, also on a busy machine. */
+const limits = { timeout: 300_000, interval: 50 }
 const stepsMax = 10_000
 
 const toModule = (expression: string) => `export default { run: async ({ variables, call }) => ${expression} }\n`
@@ -43,14 +45,15 @@ const snapshot = writtenSnapshot({
   },
 })
 
-describe.each(stores)('runs that call others, on $name', (kind) => {
+describe.each(stores)('runs that call others, on $name', { timeout: limits.timeout + 60_000 }, (kind) => {
   test(`do not block each other on ${levels} levels, with a limit of one run for each workflow`, async (test) => {
     const { domain, principal } = await openInstallation(test, kind, snapshot)
     await startWorker(test, domain)
     const towers = await Promise.all([1, 2, 3].map(() => queueRun(domain, principal, { workflowId: 'level-0' })))
     const deep = await queueRun(domain, principal, { workflowId: 'deep', variables: { left: levels } })
-    for (const run of towers) expect(await waitForRun(domain, run)).toMatchObject({ output: levels, attempts: 1 })
-    expect(await waitForRun(domain, deep)).toMatchObject({ output: 'bottom', attempts: 1 })
+    for (const run of towers)
+      expect(await waitForRun(domain, run, limits)).toMatchObject({ output: levels, attempts: 1 })
+    expect(await waitForRun(domain, deep, limits)).toMatchObject({ output: 'bottom', attempts: 1 })
   })
 
   test(`are refused below ${levels} levels`, async (test) => {
@@ -58,7 +61,7 @@ describe.each(stores)('runs that call others, on $name', (kind) => {
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId: 'deep', variables: { left: levels + 1 } })
     const output = `Runs may call each other at most ${levels} levels deep.`
-    expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded', output })
+    expect(await waitForRun(domain, run, limits)).toMatchObject({ status: 'succeeded', output })
     expect(await domain.store.read.all('SELECT COUNT(*) AS count FROM runs', [])).toEqual([{ count: levels + 1 }])
   })
 
@@ -66,7 +69,7 @@ describe.each(stores)('runs that call others, on $name', (kind) => {
     const { domain, principal } = await openInstallation(test, kind, snapshot)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId: 'many', variables: { count: 1000 } })
-    const ended = await waitForRun(domain, run)
+    const ended = await waitForRun(domain, run, limits)
     expect(ended).toMatchObject({ output: Array.from({ length: 1000 }, (_, index) => index ** 2), attempts: 1 })
     expect(ended.attemptHistory?.length).toBeLessThan(50)
     const children = await domain.store.read.all('SELECT id FROM runs WHERE parent_run_id = ?', [run.id])
@@ -78,7 +81,7 @@ describe.each(stores)('runs that call others, on $name', (kind) => {
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId: 'many', variables: { count: stepsMax + 1 } })
     const error = { name: 'RangeError', message: 'A run may have at most 10000 steps and waits.' }
-    expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', error })
+    expect(await waitForRun(domain, run, limits)).toMatchObject({ status: 'failed', error })
     expect(await domain.store.read.all('SELECT COUNT(*) AS count FROM runs', [])).toEqual([{ count: 1 }])
   })
 })
