@@ -141,6 +141,26 @@ export class Waits {
     return page ? { waits: await this.#toWaits(page.rows), nextCursor: page.nextCursor } : ('wrongCursor' as const)
   }
 
+  /**
+   * What a run waits for, questions first, and then the latest waits that have ended: together at most `max`, oldest
+   * first.
+   *
+   * @param run of the account that asks.
+   */
+  async latestOfRun({ id }: Pick<Run, 'id'>, max: number): Promise<Wait[]> {
+    const { query } = this.#dependencies.store.read
+    const ofRun = query.selectFrom('run_waits').selectAll().where('run_id', '=', id)
+    const open = ofRun.where('status', '=', 'open').orderBy('id')
+    const parts = [
+      open.where('kind', '=', 'answer'),
+      open.where('kind', '<>', 'answer'),
+      ofRun.where('status', '<>', 'open').orderBy('id', 'desc'),
+    ]
+    const rows: RunWaitsTable[] = []
+    for (const part of parts) if (rows.length < max) rows.push(...(await part.limit(max - rows.length).execute()))
+    return this.#toWaits(rows.sort((a, b) => (a.id < b.id ? -1 : 1)))
+  }
+
   /** The runs above and below a run; `undefined` if it was not called and has called none. */
   async callTree({ id, parentRunId }: Pick<Run, 'id' | 'parentRunId'>): Promise<CallTree | undefined> {
     const { read } = this.#dependencies.store

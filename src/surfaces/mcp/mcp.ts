@@ -294,10 +294,9 @@ function isWaiting({ type, data }: RunEvent): boolean {
   return type === 'status' && data.status === 'queued' && data.reason === 'waiting'
 }
 
-async function findQuestions({ waits }: ToolDependencies, { accountId, id }: Run): Promise<Wait[]> {
-  const page = await waits.listOfRun(accountId, id, { limit: 100 })
-  const all = page && page !== 'wrongCursor' ? page.waits : []
-  return all.filter(({ kind, status }) => kind === 'answer' && status === 'open')
+async function findQuestions({ waits }: ToolDependencies, run: Run): Promise<Wait[]> {
+  const latest = await waits.latestOfRun(run, 100)
+  return latest.filter(({ kind, status }) => kind === 'answer' && status === 'open')
 }
 
 function toQuestion({ id }: Run, questions: readonly Wait[]): string {

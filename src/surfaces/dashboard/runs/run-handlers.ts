@@ -6,7 +6,7 @@ import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { copyable, emptyState, type Html, heading, html, labelledField, nothing, notice, selectField } from '../html.ts'
 import { orNotFound, type PageHandler } from '../page-handler.ts'
-import { renderCallTree } from '../waits/wait-pages.ts'
+import { renderCallTree, shownWaitsMax } from '../waits/wait-pages.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
 import { renderBulkLinks, renderBulkSummary } from './bulk-action-pages.ts'
 import { parseAttempts } from './run-attempts.ts'
@@ -18,7 +18,6 @@ import { renderCancellation, renderRun, renderRunDeletion } from './run-template
 
 const runsPerPage = 50
 const logLinesMax = 200
-const waitsMax = 50
 
 export const listRuns: PageHandler = async ({ account, query }, deps) => {
   const filter = parseRunFilter(query)
@@ -89,10 +88,9 @@ export const showRun: PageHandler = async (request, deps) => {
   const { browserContextId, cancelledBy } = run
   const isCancellerKnown = cancelledBy.apiKeyId !== null || cancelledBy.userId !== null
   const workflow = deps.workflows.current(account.id).get(run.workflowId)
-  const waits = await deps.waits.listOfRun(account.id, run.id, { limit: waitsMax })
   const body = renderRun({
     run,
-    waits: waits && waits !== 'wrongCursor' ? waits.waits : [],
+    waits: await deps.waits.latestOfRun(run, shownWaitsMax),
     calls: renderCallTree(await deps.waits.callTree(run), run.id, deps.workflows.current(account.id)),
     context: browserContextId === null ? undefined : await deps.browserContexts.get(account.id, browserContextId),
     history,

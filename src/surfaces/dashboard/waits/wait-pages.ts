@@ -250,7 +250,10 @@ function renderAnswerer({ completedBy, linkCreator }: Wait, label: QueuerLabel):
 
 // On the page of a run
 
-/** All waits of a run, with the runs that it has called. */
+/** Of a run with more, its page shows what it waits for and what has ended last. */
+export const shownWaitsMax = 50
+
+/** The waits of a run, with the runs that it has called. */
 export function renderRunWaits(waits: readonly Wait[], label: QueuerLabel): Html | '' {
   if (waits.length === 0) return nothing
   const rows = waits.map((wait) => [
@@ -262,7 +265,9 @@ export function renderRunWaits(waits: readonly Wait[], label: QueuerLabel): Html
     renderAnswerer(wait, label),
   ])
   return html`<section class="card" id="waits"><h2>Waits</h2>
-    ${table(['Name', 'For', 'Status', 'Waited', 'Until', 'By'], rows, 'What the run waits for')}</section>`
+    ${table(['Name', 'For', 'Status', 'Waited', 'Until', 'By'], rows, 'What the run waits for')}
+    ${waits.length < shownWaitsMax ? nothing : html`<p class="muted">At most ${shownWaitsMax} waits are shown. <code>listRunWaits</code> returns all.</p>`}
+  </section>`
 }
 
 /** The runs above and below a run, as a list of lists. */
