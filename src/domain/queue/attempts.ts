@@ -240,7 +240,7 @@ export async function completeAttempt(
   const error = attemptError(outcome)
   const failure = outcome.kind === 'failed' ? JSON.stringify(toRunError(outcome.error)) : row.error
   await appendEvents(tx, row.id, [statusReport(attemptsOf(row), next.status, next.reason, at, error)])
-  await tx.all(tx.statements.completeAttempt, [
+  const [ended = row] = await tx.all(tx.statements.completeAttempt, [
     next.status,
     next.reason,
     row.failures + (outcome.kind === 'failed' ? 1 : 0),
@@ -265,7 +265,7 @@ export async function completeAttempt(
     attempt: attemptsOf(row),
     errorName: error.name,
   }
-  return { finished: isRetried ? undefined : toFinishedRun(row, next, at), failed: failed ?? undefined }
+  return { finished: isRetried ? undefined : toFinishedRun(ended, next, at), failed: failed ?? undefined }
 }
 
 /** Releases the run's browser context, and resumes the next runs that wait for it and for its group. */

@@ -128,7 +128,7 @@ export interface FinishedRun {
   workflowId: string
   status: RunStatus
   reason: RunReason | null
-  /** Since its first attempt started; `undefined` for a run without one. */
+  /** Since its first attempt started, or the execution of its last one if it has waited; `undefined` for a run without one. */
   seconds: number | undefined
 }
 

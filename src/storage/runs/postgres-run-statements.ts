@@ -8,6 +8,7 @@ import type { RunsTable } from '../tables/run-tables.ts'
 import { isVisible } from './run-lookups.ts'
 import {
   type ClaimedRun,
+  countedStart,
   endedParts,
   findRunSql,
   insertedRunColumns,
@@ -95,7 +96,7 @@ const finishRunsSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_
     WHERE runs.id = attempt.run_id AND runs.id = ANY (CAST(? AS text[])) AND ${isRunning} AND attempts = attempt.number
       AND runs.worker_id = attempt.worker_id AND cancel_requested = 0 AND browser_context_id IS NULL
       AND concurrency_group IS NULL
-    RETURNING runs.id, workflow_id, started_at),
+    RETURNING runs.id, workflow_id, ${countedStart} AS started_at),
   event AS (${appendEventsSql('WHERE run_id IN (SELECT id FROM finished)')}),
   step AS (DELETE FROM run_steps WHERE run_id = ANY (ARRAY(SELECT id FROM finished)))
   SELECT * FROM finished`,

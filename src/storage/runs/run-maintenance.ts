@@ -2,7 +2,7 @@
 import { inList } from '../statement-values.ts'
 import { statement, type Transaction } from '../store.ts'
 import type { RunsTable } from '../tables/run-tables.ts'
-import { isReady, runBytes } from './run-statements.ts'
+import { countedStart, isReady, runBytes } from './run-statements.ts'
 
 // Delays, expiry and lost leases
 
@@ -78,14 +78,7 @@ export type FinishedRow = Pick<RunsTable, 'account_id' | 'workflow_id' | 'status
   finished_at: number
 }
 
-/**
- * A run that has waited counts as started when its last attempt would have, without a wait: at the last part, and earlier by
- * the execution time of the parts before. A run that was cancelled between two parts has no last one.
- */
-const finishedColumns = `account_id, workflow_id, status, created_at, finished_at,
-  CASE WHEN has_waits = 0 OR started_at IS NULL THEN started_at
-    WHEN continues = 1 AND status <> 'succeeded' THEN finished_at - executed_ms
-    ELSE attempt_started_at - executed_ms END AS started_at`
+const finishedColumns = `account_id, workflow_id, status, created_at, finished_at, ${countedStart} AS started_at`
 
 export const findBatchEnd = statement<{ finished_at: number }, [after: number, upTo: number, offset: number]>(
   'SELECT finished_at FROM runs WHERE finished_at > ? AND finished_at <= ? ORDER BY finished_at LIMIT 1 OFFSET ?',

@@ -331,6 +331,15 @@ export function countQueuedRuns(tx: Transaction, accountIds: readonly string[], 
 /** When an attempt ends, keeps the execution time of its earlier parts, for statistics. */
 export const endedParts = 'executed_ms = CASE continues WHEN 1 THEN executed_ms ELSE 0 END'
 
+/**
+ * From when the duration of a finished run counts. One that has waited counts as started when its last attempt would have,
+ * without a wait: at the last part, and earlier by the execution time of the parts before. A run that was cancelled between
+ * two parts has no last one.
+ */
+export const countedStart = `CASE WHEN has_waits = 0 OR started_at IS NULL THEN started_at
+    WHEN continues = 1 AND status <> 'succeeded' THEN finished_at - executed_ms
+    ELSE attempt_started_at - executed_ms END`
+
 export const startedAttempt =
   "status = 'running', reason = NULL, attempts = attempts + 1, continuations = continuations + continues"
 
@@ -415,7 +424,7 @@ export const sharedRunStatements = {
   ),
 
   completeAttempt: statement<
-    object,
+    Pick<RunsTable, 'workflow_id' | 'started_at'>,
     [
       status: string,
       reason: string | null,
@@ -431,7 +440,7 @@ export const sharedRunStatements = {
     ]
   >(`UPDATE runs SET status = ?, reason = ?, worker_id = NULL, lease_expires_at = NULL, failures = ?, losses = ?,
     delayed = ?, finished_at = ?, available_at = ?, output = ?, error = ?, attempt_ends = ?, ${endedParts},
-    continues = 0 WHERE id = ?`),
+    continues = 0 WHERE id = ? RETURNING workflow_id, ${countedStart} AS started_at`),
 
   /** The sequence number of the run's last event. */
   lastSequence: statement<{ sequence: number }, [runId: string]>(
@@ -476,7 +485,8 @@ export function cancelUnfinished(
       finished_at = ${ifQueued('CAST(? AS BIGINT)', 'finished_at')}, cancel_requested = 1, cancelled_by_key_id = ?,
       cancelled_by_user_id = ?
     WHERE id IN (${marks}) AND account_id || '' = ? AND status IN ('queued', 'waiting', 'running') AND cancel_requested = 0
-    RETURNING id, workflow_id, status, attempts, continuations, started_at, concurrency_group, has_waits`,
+    RETURNING id, workflow_id, status, attempts, continuations, ${countedStart} AS started_at, concurrency_group,
+      has_waits`,
     [at, by.apiKeyId, by.userId, ...values, accountId],
   )
 }

@@ -5,6 +5,7 @@ import { type Statement, statement, type Transaction, type Value } from '../stor
 import type { RunsTable } from '../tables/run-tables.ts'
 import { isVisible } from './run-lookups.ts'
 import {
+  countedStart,
   endedParts,
   findRunSql,
   insertedRunColumns,
@@ -34,7 +35,7 @@ const claimRunsSql = statement<RunsTable>(`UPDATE runs SET ${startedAttempt},
 const finishRunSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>>(
   `UPDATE runs SET status = 'succeeded', reason = NULL, worker_id = NULL, lease_expires_at = NULL, finished_at = ?,
     output = ?, error = NULL, progress = COALESCE(?, progress), ${endedParts} WHERE id = ? AND status = 'running' AND attempts = ? AND worker_id = ?
-    AND cancel_requested = 0 AND browser_context_id IS NULL AND concurrency_group IS NULL RETURNING id, workflow_id, started_at`,
+    AND cancel_requested = 0 AND browser_context_id IS NULL AND concurrency_group IS NULL RETURNING id, workflow_id, ${countedStart} AS started_at`,
 )
 
 /** The first event, with sequence number 1, is not stored: it follows from the run. */

@@ -327,7 +327,7 @@ function runMetrics(registry: Registry): RunMetrics {
   const labels = ['workflow', 'status', 'reason']
   const finished = counter('finished_runs_total', 'Finished runs. `reason` is empty for successful runs.', labels)
   const duration =
-    'Duration of runs from the start of the first attempt to the end, including retries and the waits between them.'
+    'Duration of runs from the start of the first attempt to the end, retries and the delays between them included; of runs that have waited, the execution of the last attempt.'
   const durations = histogram('run_duration_seconds', duration, durationBuckets, ['workflow', 'status'])
   const lost = 'Attempts that were lost because their worker stopped sending heartbeats.'
   const expiredLeases = counter('expired_leases_total', lost)

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import type { Claim } from '../../../src/domain/queue/attempts.ts'
 import type { RunQueue } from '../../../src/domain/queue/run-queue.ts'
 import { eventsAfter } from '../../../src/domain/queue/runs.sql.ts'
-import type { RunStatus } from '../../../src/domain/runs/run-state.ts'
+import type { FinishedRun, RunStatus } from '../../../src/domain/runs/run-state.ts'
 import {
   claimAll,
   claimOne,
@@ -44,6 +44,36 @@ describe.each(stores)('runs ($name)', (kind) => {
       await domain.queue.complete(await claimOne(domain), failedAttempt, retry)
       const finishedAt = clock.now()
       expect(await get()).toMatchObject({ status: 'failed', reason: 'workflowFailed', attempts: 4, error, finishedAt })
+    })
+
+    test('of a run that has waited is observed without the time of its waits', async (test) => {
+      const clock = createManualClock()
+      const seconds: (number | undefined)[] = []
+      const observer = { finished: (run: FinishedRun) => void seconds.push(run.seconds), leasesExpired() {} }
+      const domain = await openDomain(test, { kind, now: clock.now, observer })
+      const { principal, accountId } = await newAccount(domain)
+      /** Three seconds of execution, and a day of waiting, before the part that has just started. */
+      const addEarlierParts = (id: string, status: string) =>
+        domain.store.write((tx) =>
+          tx.all(
+            `UPDATE runs SET started_at = started_at - 86403000, executed_ms = 3000, has_waits = 1, continues = 1,
+              status = ? WHERE id = ?`,
+            [status, id],
+          ),
+        )
+      for (const outcome of [{ kind: 'succeeded', output: null }, failedAttempt] as const) {
+        await queueRun(domain, principal)
+        const claim = await claimOne(domain)
+        await addEarlierParts(claim.runId, 'running')
+        clock.advance(2)
+        await domain.queue.complete(claim, outcome, noRetry)
+      }
+      const waiting = await queueRun(domain, principal)
+      await claimOne(domain)
+      await addEarlierParts(waiting.id, 'waiting')
+      clock.advance(1000)
+      await domain.runs.cancel(accountId, waiting.id)
+      expect(seconds).toEqual([5, 5, 3])
     })
 
     test('that succeeds after failed ones clears the error', async (test) => {
