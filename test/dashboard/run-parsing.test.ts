@@ -242,5 +242,10 @@ describe('the filter of the list of runs', () => {
     )
     expect(filterIn(toRunQuery(filter, 'x'))).toEqual(filter)
     expect(toListRequest(filter)).toMatchObject({ workflowId: 'a&b', status: ['queued', 'running'] })
+    const parent = '01a21574-9c1f-773e-8bea-009589bd9362'
+    const called = filterIn(`parent=${parent}&search=x&workflow=a&status=failed`)
+    expect(filterIn(toRunQuery(called))).toEqual(called)
+    expect(toListRequest(called)).toEqual({ parentRunId: parent, status: ['failed'] })
+    expect(filterIn('parent=nothing').parent).toBe('')
   })
 })
