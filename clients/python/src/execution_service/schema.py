@@ -188,7 +188,7 @@ def _members(hint: Any) -> List[Tuple[str, Any, Any]]:
     hints = resolve_hints(hint)
     if not dataclasses.is_dataclass(hint):
         required: Set[str] = getattr(hint, "__required_keys__", set(hints))
-        return [(name, _bare(each), _MISSING if name in required else _OPTIONAL) for name, each in hints.items()]
+        return [(name, *_required(each, name in required)) for name, each in hints.items()]
     members = []
     for field in dataclasses.fields(hint):
         default: Any = _MISSING
@@ -389,11 +389,12 @@ def _is_pydantic(hint: Any) -> bool:
     return isinstance(hint, type) and hasattr(hint, "model_json_schema") and hasattr(hint, "model_validate")
 
 
-def _bare(hint: Any) -> Any:
-    """Without Required and NotRequired."""
-    while getattr(typing.get_origin(hint), "_name", None) in ("Required", "NotRequired", "ReadOnly"):
-        (hint,) = typing.get_args(hint)
-    return hint
+def _required(hint: Any, default: bool) -> Tuple[Any, Any]:
+    """The type without Required and NotRequired, which __required_keys__ misses in annotations that are strings."""
+    kind = getattr(typing.get_origin(hint), "_name", None)
+    if kind not in ("Required", "NotRequired", "ReadOnly"):
+        return hint, _MISSING if default else _OPTIONAL
+    return _required(typing.get_args(hint)[0], default if kind == "ReadOnly" else kind == "Required")
 
 
 def _docstring(hint: Any) -> str:

@@ -1,0 +1,439 @@
+"""The worker: claims runs from the service, executes each in a process, and reports what it does."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing.connection
+import os
+import platform
+import signal
+import socket
+import threading
+import time
+import uuid
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ._version import __version__
+from .errors import ApiError, ExecutionServiceError, LoadError
+from .http import Transport, backoff, dump_json, quote
+from .process import AttemptProcess
+
+log = logging.getLogger("execution_service")
+
+_FLUSH_SECONDS = 0.25
+_EVENTS_MAX = 500
+_EVENT_BYTES_MAX = 512 * 1024
+_REASONS = {
+    "timedOut": "The attempt exceeded the workflow's time limit.",
+    "cancelled": "The run was cancelled.",
+    "lost": "The worker lost the run's lease.",
+    "stopped": "The worker is stopping.",
+}
+
+
+class LeaseLost(Exception):
+    """The attempt is over for this worker."""
+
+
+class Worker:
+    """Executes runs of workflows.
+
+    :param sources: modules such as ``invoices.workflows``, files, or directories with files.
+    :param capacity: how many runs it executes at the same time.
+    :param grace_seconds: for how long running attempts may go on when the worker stops.
+    :param abort_grace_seconds: after which a process is killed whose attempt has to end.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        api_key: str,
+        sources: Sequence[str],
+        *,
+        capacity: int = 4,
+        name: Optional[str] = None,
+        grace_seconds: float = 25,
+        abort_grace_seconds: float = 5,
+    ) -> None:
+        self.id = str(uuid.uuid4())
+        self.capacity = capacity
+        self.abort_grace_seconds = abort_grace_seconds
+        self.transport = Transport(url, api_key)
+        self.stopping = threading.Event()
+        self._sources = list(sources)
+        self._name = name or socket.gethostname()
+        self._grace_seconds = grace_seconds
+        self._path = f"/v1/execution/workers/{self.id}"
+        self._lease_seconds = 30.0
+        self._changed = threading.Condition()
+        self._attempts: Dict[Tuple[str, int], Attempt] = {}
+        self._idle: List[AttemptProcess] = []
+        self._workflows: Dict[str, Dict[str, Any]] = {}
+        self._failure: Optional[ExecutionServiceError] = None
+        self._closed = threading.Event()
+
+    def run(self) -> None:
+        """Executes runs until SIGTERM or SIGINT. :raises ExecutionServiceError: if the worker cannot go on."""
+        if threading.current_thread() is threading.main_thread():
+            for each in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(each, lambda *_: self.stop())
+        process = AttemptProcess(self._sources)
+        try:
+            self._workflows = {each["id"]: each for each in process.load()}
+        except LoadError:
+            process.kill()
+            raise
+        self._idle.append(process)
+        try:
+            if not self._register():
+                return
+            log.info("worker %s executes %s", self.id, ", ".join(sorted(self._workflows)))
+            for target in (self._claim_forever, self._renew_forever):
+                threading.Thread(target=target, daemon=True).start()
+            while not self.stopping.wait(3600):
+                pass
+            self._drain()
+        finally:
+            self._close()
+        if self._failure:
+            raise self._failure
+
+    def stop(self) -> None:
+        self.stopping.set()
+
+    def _register(self) -> bool:
+        body = {
+            "name": self._name[:100],
+            "language": f"Python {platform.python_version()}",
+            "version": __version__,
+            "host": socket.gethostname()[:255],
+            "capacity": self.capacity,
+            "workflows": list(self._workflows.values()),
+        }
+        for failures in range(1, 1_000_000):
+            try:
+                worker = self.transport.request("PUT", self._path, body, attempts=1).json()
+                self._lease_seconds = float(worker["leaseSeconds"])
+                return True
+            except ExecutionServiceError as error:
+                if isinstance(error, ApiError) and error.status in (400, 401, 403, 409, 413):
+                    raise
+                log.warning("cannot register; trying again: %s", error)
+                if self.stopping.wait(_pause(error, failures)):
+                    break
+        return False
+
+    def _claim_forever(self) -> None:
+        failures = 0
+        while not self.stopping.is_set():
+            with self._changed:
+                self._changed.wait_for(lambda: len(self._attempts) < self.capacity or self.stopping.is_set())
+                free, executing = self.capacity - len(self._attempts), self._leases()
+            if free < 1:
+                continue
+            body = {"countMax": min(free, 100), "waitSeconds": 30, "executing": executing}
+            try:
+                response = self.transport.request("POST", f"{self._path}/claims", body, timeout=60, attempts=1)
+                for claim in (response.json() or {"data": []})["data"]:
+                    self._begin(claim)
+                failures = 0
+            except Exception as error:
+                failures += 1
+                if not self._recover(error, "claim runs"):
+                    self.stopping.wait(_pause(error, failures))
+
+    def _recover(self, error: Exception, what: str) -> bool:
+        """Registers again if the service does not know the worker; ends it if it may not work."""
+        try:
+            if isinstance(error, ApiError) and error.status == 404 and not self.stopping.is_set():
+                log.warning("the service does not know this worker; registering again")
+                return self._register()
+            if isinstance(error, ApiError) and error.status in (401, 403):
+                raise error
+        except ExecutionServiceError as final:
+            self._failure = final
+            self.stop()
+            return True
+        if not self.stopping.is_set():
+            log.warning("cannot %s; trying again: %s", what, error)
+        return False
+
+    def _begin(self, claim: Dict[str, Any]) -> None:
+        key = (claim["runId"], claim["attempt"])
+        attempt = Attempt(self, claim)
+        with self._changed:
+            if key in self._attempts:
+                return
+            self._attempts[key] = attempt
+        threading.Thread(target=self._execute, args=(key, attempt), daemon=True).start()
+
+    def _execute(self, key: Tuple[str, int], attempt: Attempt) -> None:
+        try:
+            attempt.execute()
+        except LeaseLost:
+            log.info("run %s: the lease of attempt %s is over", *key)
+        except Exception as error:
+            log.error("run %s: attempt %s cannot be reported: %s", *key, error, exc_info=not isinstance(error, ExecutionServiceError))
+        finally:
+            with self._changed:
+                del self._attempts[key]
+                self._changed.notify_all()
+
+    def _leases(self) -> List[Dict[str, Any]]:
+        return [{"runId": run_id, "attempt": attempt} for run_id, attempt in self._attempts]
+
+    def _renew_forever(self) -> None:
+        while not self._closed.wait(self._lease_seconds / 3):
+            with self._changed:
+                leases = self._leases()
+            if not leases:
+                continue
+            try:
+                path = f"{self._path}/leases"
+                renewed = self.transport.request("POST", path, {"leases": leases}, attempts=2).json()
+            except Exception as error:
+                self._recover(error, "renew leases")
+                continue
+            for why, each in [*(("cancelled", e) for e in renewed["cancelled"]), *(("lost", e) for e in renewed["lost"])]:
+                with self._changed:
+                    attempt = self._attempts.get((each["runId"], each["attempt"]))
+                if attempt:
+                    attempt.interrupt(why)
+
+    def has(self, workflow_id: str) -> bool:
+        return workflow_id in self._workflows
+
+    def time_limit(self, workflow_id: str) -> float:
+        return float(self._workflows[workflow_id].get("timeLimitSeconds", 60))
+
+    def acquire(self) -> AttemptProcess:
+        """A process that has loaded the modules. :raises LoadError: if they cannot be loaded any more."""
+        while True:
+            with self._changed:
+                process = self._idle.pop() if self._idle else None
+            if process is None:
+                process = AttemptProcess(self._sources)
+                try:
+                    process.load()
+                except LoadError:
+                    process.kill()
+                    raise
+            if process.is_alive:
+                return process
+            process.kill()
+
+    def release(self, process: AttemptProcess, reusable: bool) -> None:
+        with self._changed:
+            if reusable and not self._closed.is_set():
+                self._idle.append(process)
+                return
+        process.kill()
+
+    def _drain(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+            if self._attempts:
+                log.info("stopping; %d runs may go on for %g seconds", len(self._attempts), self._grace_seconds)
+            self._changed.wait_for(lambda: not self._attempts, self._grace_seconds)
+            for attempt in self._attempts.values():
+                attempt.interrupt("stopped")
+            self._changed.wait_for(lambda: not self._attempts, self.abort_grace_seconds + 10)
+
+    def _close(self) -> None:
+        self._closed.set()
+        self.stop()
+        with self._changed:
+            idle, self._idle = self._idle, []
+            attempts = list(self._attempts.values())
+        for process in [*idle, *(each.process for each in attempts if each.process)]:
+            process.kill()
+        try:
+            self.transport.request("DELETE", self._path, attempts=2, timeout=5)
+        except ExecutionServiceError as error:
+            if not isinstance(error, ApiError) or error.status != 404:
+                log.warning("cannot sign off; the runs go back when their leases end: %s", error)
+        self.transport.close()
+
+
+def _pause(error: Exception, failures: int) -> float:
+    asked = error.retry_after if isinstance(error, ApiError) else None
+    return backoff(failures) if asked is None else asked
+
+
+class Attempt:
+    """One attempt of a run: passes on what its process reports, and ends it when it has to end."""
+
+    def __init__(self, worker: Worker, claim: Dict[str, Any]) -> None:
+        self.process: Optional[AttemptProcess] = None
+        self._worker = worker
+        self._claim = claim
+        self._path = f"/v1/execution/runs/{claim['runId']}/attempts/{claim['attempt']}"
+        self._events: List[Dict[str, Any]] = []
+        self._event_bytes = 0
+        self._position = 0
+        self._flush_at = float("inf")
+        self._interrupted: Optional[str] = None
+        self._kill_at = float("inf")
+        self._step: Optional[str] = None
+        self._is_over = threading.Event()
+        self._wake_reader, self._wake_writer = multiprocessing.connection.Pipe(duplex=False)
+
+    def interrupt(self, why: str) -> None:
+        """Ends the attempt from outside: ``cancelled``, ``lost`` or ``stopped``. The first reason counts."""
+        if why == "lost":
+            self._is_over.set()
+        try:
+            self._wake_writer.send_bytes(why.encode())
+        except OSError:
+            pass  # It has just ended.
+
+    def execute(self) -> None:
+        workflow_id = self._claim["workflowId"]
+        reusable = False
+        try:
+            if self._worker.stopping.is_set():
+                return self._hand_back()
+            if not self._worker.has(workflow_id):
+                return self._hand_back(f"The worker has no workflow {workflow_id}.")
+            try:
+                self.process = self._worker.acquire()
+            except LoadError as error:
+                log.error("%s", error)
+                return self._hand_back(str(error)[:1000])
+            names = ("workflowId", "runId", "number", "steps", "variableData")
+            self.process.send({"type": "start", **{name: self._claim[name] for name in names}})
+            ended = self._follow(self.process)
+            reusable = bool(ended.get("reusable"))
+            self._finish(ended)
+        finally:
+            self._wake_reader.close()
+            self._wake_writer.close()
+            if self.process:
+                self._worker.release(self.process, reusable)
+
+    def _follow(self, process: AttemptProcess) -> Dict[str, Any]:
+        """Passes on messages until the function has ended or the process is gone."""
+        limit_at = time.monotonic() + float(self._claim["timeLimitSeconds"])
+        while True:
+            now = time.monotonic()
+            if now >= self._kill_at:
+                process.kill()
+                return {"type": "killed"}
+            if self._interrupted is None and now >= limit_at:
+                self._abort("timedOut")
+            if now >= self._flush_at:
+                self._flush()
+            deadline = min(self._flush_at, self._kill_at, limit_at if self._interrupted is None else float("inf"))
+            ready = multiprocessing.connection.wait(
+                [process.connection, self._wake_reader], None if deadline == float("inf") else max(0, deadline - now)
+            )
+            if self._wake_reader in ready and self._interrupted is None:
+                self._abort(self._wake_reader.recv_bytes().decode())
+            elif self._wake_reader in ready:
+                self._wake_reader.recv_bytes()
+            if process.connection not in ready:
+                continue
+            try:
+                message = process.receive()
+            except (EOFError, OSError, ValueError):
+                return {"type": "exited", "error": process.describe_end()}
+            if message["type"] in ("returned", "threw", "left"):
+                return message
+            self._on_message(process, message)
+
+    def _abort(self, why: str) -> None:
+        self._interrupted = why
+        self._kill_at = time.monotonic() + self._worker.abort_grace_seconds
+        if self.process:
+            self.process.send({"type": "abort", "reason": _REASONS[why]})
+
+    def _on_message(self, process: AttemptProcess, message: Dict[str, Any]) -> None:
+        if self._interrupted == "lost":
+            return
+        try:
+            if message["type"] == "event":
+                return self._add(message["event"])
+            self._flush()
+            if message["type"] == "step":
+                name = message["name"]
+                self._call("PUT", f"/steps/{quote(name)}", {"value": message["value"]})
+                self._step = None if self._step == name else self._step
+                reply: Dict[str, Any] = {"type": "stored"}
+            elif message["type"] == "artifact":
+                body = {"mediaType": message["mediaType"], "content": message["content"]}
+                self._call("PUT", f"/artifacts/{quote(message['name'])}", body)
+                reply = {"type": "stored"}
+            else:
+                body = {name: message[name] for name in ("waits", "names", "suspend")}
+                reply = {**self._call("POST", "/suspend", body), "type": "waits"}
+                if reply["suspended"]:
+                    self._is_over.set()
+        except ApiError as error:
+            if error.status not in (400, 404, 413, 422):
+                raise
+            names = {"step": "StepRefused", "artifact": "ArtifactRefused"}
+            reply = {"type": "refused", "name": names.get(message["type"], "WaitRefused"), "message": _explain(error)}
+        except LeaseLost:
+            return self._abort("lost")
+        process.send(reply)
+
+    def _add(self, event: Dict[str, Any]) -> None:
+        if event["type"] == "step":
+            self._step = event["name"] if event["state"] == "started" else self._step
+        if not self._events:
+            self._flush_at = time.monotonic() + _FLUSH_SECONDS
+        self._events.append(event)
+        self._event_bytes += len(dump_json(event))
+        if len(self._events) >= _EVENTS_MAX or self._event_bytes >= _EVENT_BYTES_MAX:
+            self._flush()
+
+    def _flush(self) -> None:
+        events, self._events = self._events, []
+        self._event_bytes, self._flush_at = 0, float("inf")
+        if events and not self._is_over.is_set():
+            self._call("POST", "/events", {"position": self._position, "events": events})
+            self._position += len(events)
+
+    def _finish(self, ended: Dict[str, Any]) -> None:
+        if self._interrupted == "lost":
+            raise LeaseLost()
+        if self._is_over.is_set():
+            return  # It was suspended.
+        self._flush()
+        if self._interrupted == "stopped" and ended["type"] not in ("returned", "threw"):
+            return self._hand_back()
+        if self._interrupted in ("cancelled", "timedOut"):
+            body: Dict[str, Any] = {"outcome": self._interrupted, "step": self._step}
+        elif ended["type"] == "returned":
+            body = {"outcome": "succeeded", "output": ended["output"]}
+        elif ended["type"] == "threw":
+            body = {"outcome": "failed", "error": ended["error"]}
+        else:
+            error = ended.get("error") or {"name": "ProcessExit", "message": "The function has left its process."}
+            body = {"outcome": "failed", "reason": "workflowExited", "error": {**error, "step": self._step}}
+        try:
+            self._call("POST", "/complete", body)
+        except ApiError as error:
+            if body["outcome"] != "succeeded" or error.status not in (400, 413):
+                raise
+            invalid = {"name": "OutputInvalid", "message": _explain(error)}
+            self._call("POST", "/complete", {"outcome": "failed", "error": invalid})
+
+    def _hand_back(self, message: Optional[str] = None) -> None:
+        self._call("POST", "/hand-back", {} if message is None else {"message": message})
+
+    def _call(self, method: str, path: str, body: Dict[str, Any]) -> Dict[str, Any]:
+        """A report, repeated until the service has it. :raises LeaseLost: if another worker has the run."""
+        try:
+            # The lease ends long before these attempts do.
+            response = self._worker.transport.request(method, self._path + path, body, attempts=50, sleep=self._is_over.wait)
+        except ApiError as error:
+            if error.status in (404, 409) and not path.startswith("/suspend") or error.status == 409:
+                raise LeaseLost() from error
+            raise
+        return response.json() or {}
+
+
+def _explain(error: ApiError) -> str:
+    members = "; ".join(f"{location} {detail}" for location, detail in error.errors)
+    return f"{error.detail} {members}".strip() or error.title

@@ -1,0 +1,57 @@
+"""Workflows of the tests."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from dataclasses import dataclass
+
+from execution_service import Run, Wait, workflow
+
+
+@dataclass
+class Greeting:
+    name: str
+    mode: str = "greet"
+
+
+@dataclass
+class Greeted:
+    text: str
+
+
+@dataclass
+class Approval:
+    approved: bool
+
+
+approval = Wait("approval", Approval, title="Greet?")
+
+
+def compose(name: str) -> Greeted:
+    return Greeted(f"Hello, {name}!")
+
+
+@workflow(id="greet", version="1.0.0", waits=[approval], time_limit_seconds=2, retry=1)
+def greet(run: Run, variables: Greeting) -> Greeted:
+    """Greet by name."""
+    if variables.mode == "fail":
+        raise ValueError("no greeting")
+    if variables.mode == "exit":
+        os._exit(3)
+    if variables.mode == "block":
+        while not run.cancelled.wait(0.01):
+            run.progress(50)
+        run.log("leaving")
+    if variables.mode == "stuck":
+        time.sleep(60)
+    print("printed")
+    logging.getLogger("author").warning("warned")
+    greeted = run.step("compose", compose, variables.name)
+    if variables.mode == "ask":
+        answer = run.wait_for(approval)
+        if not answer.approved:
+            return Greeted("")
+    run.artifact("greeting.txt", greeted.text)
+    return greeted
