@@ -1,6 +1,7 @@
 """Workflows, workers and a client for execution-service."""
 
 from ._version import __version__ as __version__
+from .client import Client, RunInfo
 from .errors import (
     ApiError,
     CalledRunFailed,
@@ -26,6 +27,7 @@ __all__ = [
     "Call",
     "CalledRunFailed",
     "Cancelled",
+    "Client",
     "Concurrency",
     "ExecutionServiceError",
     "Field",
@@ -37,6 +39,7 @@ __all__ = [
     "Run",
     "RunError",
     "RunFailed",
+    "RunInfo",
     "SchemaError",
     "ServiceUnreachable",
     "Suspended",

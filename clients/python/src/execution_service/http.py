@@ -104,7 +104,7 @@ class Transport:
         connection = self._connect(silence)
         try:
             response = self._start(connection, "GET", path, None, headers)
-            if response.status != 200:
+            if response.status >= 300:
                 _check(Response(response.status, response.headers, response.read()))
         except (OSError, http.client.HTTPException) as error:
             connection.close()

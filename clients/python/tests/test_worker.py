@@ -1,0 +1,124 @@
+"""The worker with real processes against a service that speaks the protocol."""
+
+import os
+import signal
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from fake_service import FakeService
+
+WORKFLOWS = str(Path(__file__).parent / "workflows")
+
+
+class WorkerTest(unittest.TestCase):
+    def setUp(self):
+        self.service = FakeService()
+        self.addCleanup(self.service.close)
+        command = [sys.executable, "-m", "execution_service", "worker", "--url", self.service.url, "--capacity", "3"]
+        self.worker = subprocess.Popen(
+            [*command, "--grace-seconds", "0.2", WORKFLOWS],
+            env={**os.environ, "API_KEY": "key"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(self.stop)
+
+    def stop(self):
+        if self.worker.poll() is None:
+            self.worker.send_signal(signal.SIGTERM)
+        self.output = self.worker.communicate(timeout=30)[1]
+        return self.worker.returncode
+
+    def run_greet(self, mode="greet", **claim):
+        return self.service.queue(variableData={"name": "Ada", "mode": mode}, **claim)
+
+    def test_executes_a_run_and_reports_in_order(self):
+        run = self.run_greet()
+        self.assertEqual(self.service.end_of(run), {"outcome": "succeeded", "output": {"text": "Hello, Ada!"}})
+        kinds = [(kind, rest) for each, kind, rest, _ in self.service.reports if each == run]
+        self.assertEqual(
+            kinds, [("events", []), ("steps", ["compose"]), ("artifacts", ["greeting.txt"]), ("complete", [])]
+        )
+        self.assertEqual(
+            self.service.events(run),
+            [
+                {"type": "log", "level": "info", "message": "printed"},
+                {"type": "log", "level": "warn", "message": "warned"},
+                {"type": "step", "name": "compose", "state": "started"},
+            ],
+        )
+        self.assertEqual(self.service.worker["workflows"][0]["id"], "greet")
+        self.assertEqual(self.stop(), 0)
+        self.assertTrue(self.service.deleted)
+
+    def test_repeats_reports_that_the_service_could_not_take(self):
+        self.service.outages = [("POST", "claims", 503), ("PUT", "compose", 500), ("POST", "complete", 429)]
+        run = self.run_greet()
+        self.service.end_of(run)
+        self.assertEqual(len(self.service.of(run, "complete")), 1)
+        self.assertEqual(self.service.outages, [])
+
+    def test_registers_again_after_a_404(self):
+        self.service.until(lambda: self.service.worker)
+        with self.service.changed:
+            self.service.worker = None
+        self.service.until(lambda: self.service.registrations == 2)
+
+    def test_describes_an_error_by_the_frames_of_the_author(self):
+        error = self.service.end_of(self.run_greet("fail"))["error"]
+        self.assertEqual((error["name"], error["message"]), ("ValueError", "no greeting"))
+        self.assertRegex(error["stack"], r'^File ".*greetings\.py", line \d+, in greet$')
+
+    def test_fails_an_attempt_whose_process_ends_and_goes_on(self):
+        end = self.service.end_of(self.run_greet("exit"))
+        self.assertEqual(end["reason"], "workflowExited")
+        self.assertEqual(end["error"]["message"], "The workflow's process exited with code 3.")
+        self.assertEqual(self.service.end_of(self.run_greet())["outcome"], "succeeded")
+
+    def test_cancels_at_the_next_call(self):
+        run = self.run_greet("block")
+        self.service.until(lambda: self.service.events(run))
+        self.service.cancelled.add(run)
+        self.assertEqual(self.service.end_of(run)["outcome"], "cancelled")
+        self.assertNotIn("leaving", [each.get("message") for each in self.service.events(run)])
+
+    def test_kills_an_attempt_that_ignores_its_time_limit(self):
+        self.assertEqual(self.service.end_of(self.run_greet("stuck", timeLimitSeconds=0.1))["outcome"], "timedOut")
+
+    def test_suspends_and_goes_on_with_the_answer(self):
+        run = self.run_greet("ask")
+        suspend = self.service.end_of(run, "suspend")
+        wait = {"kind": "answer", "name": "approval", "timeoutSeconds": 604800}
+        self.assertEqual(suspend, {"waits": [wait], "names": ["approval"], "suspend": True})
+        steps = [{"name": "compose", "value": {"text": "Hi"}}, {"name": "approval", "value": {"ok": True, "value": {"approved": True}}}]
+        run = self.run_greet("ask", steps=steps, hasWaits=True)
+        self.assertEqual(self.service.end_of(run)["output"], {"text": "Hi"})
+        self.assertEqual(self.service.of(run, "suspend"), [])
+
+    def test_hands_back_what_it_executes_when_it_stops(self):
+        run = self.run_greet("stuck")
+        self.service.until(lambda: not self.service.queued)
+        self.assertEqual(self.stop(), 0)
+        self.assertEqual(self.service.of(run, "hand-back"), [{}])
+        self.assertTrue(self.service.deleted)
+
+
+class StartTest(unittest.TestCase):
+    def test_says_why_it_does_not_start(self):
+        service = FakeService()
+        self.addCleanup(service.close)
+        command = [sys.executable, "-m", "execution_service", "worker", "--url", service.url]
+
+        def start(key, source):
+            environment = {**os.environ, "API_KEY": key}
+            return subprocess.run([*command, source], env=environment, capture_output=True, text=True, timeout=30)
+
+        self.assertIn("does not accept the API key", start("other", WORKFLOWS).stderr)
+        self.assertIn("No module named 'missing'", start("key", "missing").stderr)
+        self.assertIn("API_KEY is not set", start("", WORKFLOWS).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
