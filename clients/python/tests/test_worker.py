@@ -99,7 +99,7 @@ class WorkerTest(unittest.TestCase):
 
     def test_hands_back_what_it_executes_when_it_stops(self):
         run = self.run_greet("stuck")
-        self.service.until(lambda: not self.service.queued)
+        self.service.until(lambda: self.service.events(run))
         self.assertEqual(self.stop(), 0)
         self.assertEqual(self.service.of(run, "hand-back"), [{}])
         self.assertTrue(self.service.deleted)

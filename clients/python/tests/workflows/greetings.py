@@ -45,6 +45,7 @@ def greet(run: Run, variables: Greeting) -> Greeted:
             run.progress(50)
         run.log("leaving")
     if variables.mode == "stuck":
+        run.log("stuck")
         time.sleep(60)
     print("printed")
     logging.getLogger("author").warning("warned")
