@@ -1,7 +1,9 @@
 /**
  * `npm run build:client` builds the published packages in dist/: `execution-service-client` for callers, and
- * `execution-service` for authors of workflows. Each is also packed into a file, from which npm installs it.
+ * `execution-service` for authors of workflows. Each is also packed into a file, from which npm installs it. With Python
+ * there, it also builds the wheel of the Python package.
  */
+import { spawnSync } from 'node:child_process'
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -46,4 +48,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     await build(directory)
     process.stdout.write(`wrote: dist/${name}/ and dist/${await packPackage(directory, dist)}\n`)
   }
+  const wheel = spawnSync('python3', [join(root, 'clients/python/build_backend.py'), dist], { encoding: 'utf8' })
+  if (wheel.error) process.stdout.write('not built: the wheel of the Python package, since there is no python3\n')
+  else if (wheel.status === 0) process.stdout.write(`wrote: dist/${wheel.stdout.trim()}\n`)
+  else throw new Error(wheel.stderr)
 }

@@ -1,0 +1,69 @@
+/** The Python package: its own tests, its wheel, and its client against the real service. */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { removeDirectory, startTestService, type TestService, temporaryDirectory } from '../support/service.ts'
+
+const root = fileURLToPath(new URL('../../clients/python', import.meta.url))
+const version = spawnSync('python3', ['-c', 'import sys; print(sys.version_info >= (3, 9))'], { encoding: 'utf8' })
+const hasPython = version.stdout?.trim() === 'True'
+if (!hasPython) process.stderr.write('skipped: the tests of the Python package need a python3 of version 3.9 or later\n')
+
+async function python(args: string[], environment: Record<string, string> = {}) {
+  const PYTHONPATH = environment['PYTHONPATH'] ?? join(root, 'src')
+  const env = { ...process.env, PYTHONPATH, PYTHONDONTWRITEBYTECODE: '1', ...environment }
+  const child = spawn('python3', args, { cwd: root, env })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.on('data', (data) => (output.stdout += data))
+  child.stderr.on('data', (data) => (output.stderr += data))
+  const [code] = await once(child, 'close')
+  return { code, ...output }
+}
+
+describe.skipIf(!hasPython)('the Python package', () => {
+  let service: TestService
+  const directory = temporaryDirectory()
+  beforeAll(async () => {
+    service = await startTestService()
+  })
+  afterAll(async () => {
+    removeDirectory(directory)
+    await service.stop()
+  })
+
+  test('passes its unit tests, and executes runs in processes', async () => {
+    const { code, stderr } = await python(['-m', 'unittest', 'discover', '-s', 'tests'])
+    expect(code, stderr).toBe(0)
+    expect(stderr).toMatch(/Ran \d\d+ tests/)
+  })
+
+  test('is built into the same wheel each time, which Python imports', async () => {
+    const builds = [join(directory, 'a'), join(directory, 'b')]
+    const names = await Promise.all(builds.map((build) => python(['build_backend.py', build])))
+    const [first = '', second = ''] = builds.map((build, index) => join(build, names[index]?.stdout.trim() ?? ''))
+    expect(readFileSync(first)).toEqual(readFileSync(second))
+    const code = 'import execution_service, execution_service.testing as t; print(t.__file__)'
+    const imported = await python(['-c', code], { PYTHONPATH: first })
+    expect(imported.stdout.trim(), imported.stderr).toBe(join(first, 'execution_service/testing.py'))
+  })
+
+  test('queues, follows, cancels and lists runs of the service', async () => {
+    const { key } = await service.createAccount()
+    const called = await python(['tests/call_service.py', service.executionUrl], { API_KEY: key })
+    expect(called.code, called.stderr).toBe(0)
+    expect(JSON.parse(called.stdout)).toEqual({
+      output: 'Hello, Ada!',
+      types: ['log', 'progress', 'status'],
+      status: 'succeeded',
+      tags: ['a', 'b'],
+      same: 1,
+      timeout: 'Run ID has not ended in time. It continues.',
+      cancelled: 'cancelled',
+      invalid: [400, '/docs/errors#invalid-request', ['/variableData/name']],
+      listed: [true],
+    })
+  })
+})
