@@ -34,7 +34,7 @@ const groups: Record<string, string[]> = {
     'browser-contexts',
   ],
   Contract: ['errors', 'limits', 'versioning', 'changes', 'decisions'],
-  Tools: ['client', 'mcp', 'mock'],
+  Tools: ['client', 'python', 'mcp', 'mock'],
   Operations: [
     'running-in-production',
     'configuration',
