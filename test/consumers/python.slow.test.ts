@@ -10,7 +10,8 @@ import { removeDirectory, startTestService, type TestService, temporaryDirectory
 const root = fileURLToPath(new URL('../../clients/python', import.meta.url))
 const version = spawnSync('python3', ['-c', 'import sys; print(sys.version_info >= (3, 9))'], { encoding: 'utf8' })
 const hasPython = version.stdout?.trim() === 'True'
-if (!hasPython) process.stderr.write('skipped: the tests of the Python package need a python3 of version 3.9 or later\n')
+if (!hasPython)
+  process.stderr.write('skipped: the tests of the Python package need a python3 of version 3.9 or later\n')
 
 async function python(args: string[], environment: Record<string, string> = {}) {
   const PYTHONPATH = environment['PYTHONPATH'] ?? join(root, 'src')
