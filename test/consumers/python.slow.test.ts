@@ -13,8 +13,8 @@ const hasPython = version.stdout?.trim() === 'True'
 if (!hasPython)
   process.stderr.write('skipped: the tests of the Python package need a python3 of version 3.9 or later\n')
 
-async function python(args: string[], environment: Record<string, string> = {}) {
-  const PYTHONPATH = environment['PYTHONPATH'] ?? join(root, 'src')
+async function python(args: string[], environment: { PYTHONPATH?: string; API_KEY?: string } = {}) {
+  const PYTHONPATH = environment.PYTHONPATH ?? join(root, 'src')
   const env = { ...process.env, PYTHONPATH, PYTHONDONTWRITEBYTECODE: '1', ...environment }
   const child = spawn('python3', args, { cwd: root, env })
   const output = { stdout: '', stderr: '' }
@@ -65,6 +65,41 @@ describe.skipIf(!hasPython)('the Python package', () => {
       cancelled: 'cancelled',
       invalid: [400, '/docs/errors#invalid-request', ['/variableData/name']],
       listed: [true],
+    })
+  })
+
+  test('executes runs of the service in a worker', async () => {
+    const { key } = await service.createAccount()
+    const env = { ...process.env, PYTHONPATH: join(root, 'src'), PYTHONDONTWRITEBYTECODE: '1', API_KEY: key }
+    const command = ['-m', 'execution_service', 'worker', '--url', service.executionUrl, 'tests/workflows']
+    const worker = spawn('python3', command, { cwd: root, env })
+    let log = ''
+    worker.stderr.on('data', (data) => (log += data))
+    const exited = once(worker, 'close')
+    const called = await python(['tests/call_worker.py', service.executionUrl], { API_KEY: key })
+    worker.kill('SIGTERM')
+    expect(called.code, called.stderr + log).toBe(0)
+    expect(await exited, log).toEqual([0, null])
+    process.stdout.write(called.stderr)
+    expect(JSON.parse(called.stdout)).toEqual({
+      events: [
+        ['status', 'queued', null],
+        ['status', 'running', null],
+        ['log', 'printed', null],
+        ['log', 'warned', null],
+        ['step', 'compose', 'started'],
+        ['step', 'compose', 'finished'],
+        ['artifact', 'greeting.txt', null],
+        ['status', 'succeeded', null],
+      ],
+      output: 'Hello, Ada!',
+      artifact: 'Hello, Ada!',
+      fail: ['failed', 'workflowFailed', 'no greeting'],
+      exit: ['failed', 'workflowExited', "The workflow's process exited with code 3."],
+      stuck: ['timedOut', 'timeLimit', null],
+      asked: 'Hello, Bob!',
+      cancelled: 'cancelled',
+      many: 50,
     })
   })
 })

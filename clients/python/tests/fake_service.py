@@ -57,7 +57,7 @@ class FakeService:
             number = len(self.queued) + len(self.reports) + 1
             claim = {
                 "runId": f"00000000-0000-4000-8000-{number:012}",
-                "workflowId": "greet",
+                "workflowId": "python-greet",
                 "workflowVersion": "1.0.0",
                 "attempt": 7,
                 "number": 1,

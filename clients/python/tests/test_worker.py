@@ -49,7 +49,7 @@ class WorkerTest(unittest.TestCase):
                 {"type": "step", "name": "compose", "state": "started"},
             ],
         )
-        self.assertEqual(self.service.worker["workflows"][0]["id"], "greet")
+        self.assertEqual(self.service.worker["workflows"][0]["id"], "python-greet")
         self.assertEqual(self.stop(), 0)
         self.assertTrue(self.service.deleted)
 

@@ -1,0 +1,50 @@
+"""Queues runs that a Python worker executes, against the service whose URL is the argument."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from execution_service import ApiError, Client, RunFailed
+
+sys.path.insert(0, str(Path(__file__).parent / "workflows"))
+from greetings import Approval, Greeting, approval, greet
+
+with Client(sys.argv[1]) as client:
+    result = {}
+    # The worker registers the workflow a moment after its start.
+    for _ in range(300):
+        try:
+            run = client.queue(greet, Greeting("Ada"))
+            break
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            time.sleep(0.1)
+    result["events"] = [
+        [event["type"], event.get("message") or event.get("name") or event.get("status"), event.get("state")]
+        for event in client.follow(run)
+    ]
+    result["output"] = client.get(run).output.text
+    result["artifact"] = client.artifact(run, "greeting.txt").decode()
+    for mode in ("fail", "exit", "stuck"):
+        failed = client.wait(client.queue(greet, Greeting("Ada", mode)), timeout=60)
+        result[mode] = [failed.status, failed.reason, failed.error and failed.error.message]
+    asking = client.queue(greet, Greeting("Bob", "ask"))
+    while not client.waits(asking):
+        time.sleep(0.05)
+    client.answer(asking, approval, Approval(True))
+    result["asked"] = client.wait(asking, timeout=60).output.text
+    blocked = client.queue(greet, Greeting("Ada", "block"))
+    while client.get(blocked).status != "running":
+        time.sleep(0.05)
+    client.cancel(blocked)
+    try:
+        client.wait(blocked, timeout=60).output
+    except RunFailed as error:
+        result["cancelled"] = error.status
+    many = [client.queue(greet, Greeting(str(number))) for number in range(50)]
+    started = time.monotonic()
+    result["many"] = len({client.wait(each, timeout=120).output.text for each in many})
+    print(f"50 runs in {time.monotonic() - started:.2f} s", file=sys.stderr)
+print(json.dumps(result))
