@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import logging
 import random
 import ssl
 import threading
@@ -15,6 +16,8 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from ._version import __version__
 from .errors import ApiError, InvalidMember, ServiceUnreachable
+
+log = logging.getLogger("execution_service")
 
 #: Repeated: the service was busy, was not there, or its answer is unknown.
 TEMPORARY = frozenset((408, 429, 500, 502, 503, 504))
@@ -74,6 +77,7 @@ class Transport:
             except (ApiError, ServiceUnreachable) as error:
                 if isinstance(error, ApiError) and error.status not in TEMPORARY or attempt == attempts:
                     raise
+                log.warning("%s %s fails; trying again: %s", method, path, error)
                 asked = error.retry_after if isinstance(error, ApiError) else None
                 if sleep(backoff(attempt) if asked is None else asked + random.random()):
                     raise
