@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import io
 import json
 import logging
@@ -25,9 +24,7 @@ from .run import Run, cut
 from .workflow import Workflow
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
-_LIBRARIES = tuple(
-    {str(Path(path)) + os.sep for path in sysconfig.get_paths().values() if path.endswith(("packages", "lib")) or "python3" in path}
-)
+_LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
 def load_workflows(sources: Iterable[str]) -> Dict[str, Workflow[Any, Any]]:
