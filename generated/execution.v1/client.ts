@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '557309ccda783ed9'
+export const documentHash = 'b2f9cf6955d57cda'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -179,6 +179,106 @@ export interface ExecutionV1Operations {
    * `POST /v1/execution/runs/{runId}/waits/{name}/links` · scopes: waits:write · responses: 201, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
   createWaitLink: Operation<operations, 'createWaitLink'>
+  /**
+   * List workers.
+   *
+   * Lists the workers that can execute runs of this account, in the order in which they started: its own, and those of the
+   * service, which have no workflows here. A worker that has sent nothing for `leaseSeconds` is not listed.
+   *
+   * `GET /v1/execution/workers` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listWorkers: Operation<operations, 'listWorkers'>
+  /**
+   * Register a worker.
+   *
+   * Announces a worker and the workflows that it executes. They are workflows of the account from then on: callers queue their
+   * runs, and see them in `listWorkflows` and the live document. The highest version of a workflow that was registered is
+   * current. A worker executes runs of its workflows that were queued for the same major version. The same request again
+   * renews the registration.
+   *
+   * `PUT /v1/execution/workers/{workerId}` · scopes: runs:execute · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  registerWorker: Operation<operations, 'registerWorker'>
+  /**
+   * Sign a worker off.
+   *
+   * Removes the worker. Its runs go back to the queue at once, and count no attempt.
+   *
+   * `DELETE /v1/execution/workers/{workerId}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  deleteWorker: Operation<operations, 'deleteWorker'>
+  /**
+   * Claim runs.
+   *
+   * Leases runs to the worker, which executes them. Without any, the service waits up to `waitSeconds`. Leases of the worker
+   * that `executing` does not list are answered again: the response to an earlier call was lost. A worker sends one such
+   * request at a time.
+   *
+   * `POST /v1/execution/workers/{workerId}/claims` · scopes: runs:execute · responses: 200, 204, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  claimRuns: Operation<operations, 'claimRuns'>
+  /**
+   * Renew leases.
+   *
+   * Extends the leases of the worker. Send it three times within `leaseSeconds`; a run whose lease ends goes back to the queue.
+   *
+   * `POST /v1/execution/workers/{workerId}/leases` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  renewLeases: Operation<operations, 'renewLeases'>
+  /**
+   * Store the result of a step.
+   *
+   * Stores the result of a finished step. Later attempts get it instead of executing the step again. The same result again
+   * changes nothing.
+   *
+   * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/steps/{stepName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  putRunStep: Operation<operations, 'putRunStep'>
+  /**
+   * Report events of an attempt.
+   *
+   * Appends log lines, progress, and states of steps. The service masks secrets, and gives each event the time at which it
+   * arrives. It skips those that it has by `position`, so the request may be repeated.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/events` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  appendRunEvents: Operation<operations, 'appendRunEvents'>
+  /**
+   * Store an artifact.
+   *
+   * Stores a file of the attempt, in place of an earlier one of the same name.
+   *
+   * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  putAttemptArtifact: Operation<operations, 'putAttemptArtifact'>
+  /**
+   * Complete an attempt.
+   *
+   * Ends the attempt with its outcome. The run finishes, or is queued again as its workflow's `retry` says. An output that does
+   * not fit its schema fails the attempt with the reason `outputInvalid`.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/complete` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  completeAttempt: Operation<operations, 'completeAttempt'>
+  /**
+   * Wait in an attempt.
+   *
+   * Stores what the run waits for, in the order in which its code reaches it, and returns what has ended. Otherwise it suspends
+   * the run: the attempt is over for this worker. The run is claimed again when one of its waits has ended, with the outcome
+   * among `steps`.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/suspend` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  suspendAttempt: Operation<operations, 'suspendAttempt'>
+  /**
+   * Hand a run back.
+   *
+   * Returns the run to the queue without outcome, and counts no attempt. With a message, the worker cannot execute it: the run
+   * waits 1, 2, 4, … at most 300 seconds, and shows the message.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/hand-back` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  handBackAttempt: Operation<operations, 'handBackAttempt'>
   /**
    * Create a token that reads one run.
    *
@@ -409,6 +509,17 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     listRunWaits: { method: 'GET', path: '/v1/execution/runs/{runId}/waits', retry: 'always' },
     completeWait: { method: 'PUT', path: '/v1/execution/runs/{runId}/waits/{name}', retry: 'always' },
     createWaitLink: { method: 'POST', path: '/v1/execution/runs/{runId}/waits/{name}/links', retry: 'ifRefused' },
+    listWorkers: { method: 'GET', path: '/v1/execution/workers', retry: 'always' },
+    registerWorker: { method: 'PUT', path: '/v1/execution/workers/{workerId}', retry: 'always' },
+    deleteWorker: { method: 'DELETE', path: '/v1/execution/workers/{workerId}', retry: 'always' },
+    claimRuns: { method: 'POST', path: '/v1/execution/workers/{workerId}/claims', retry: 'ifRefused' },
+    renewLeases: { method: 'POST', path: '/v1/execution/workers/{workerId}/leases', retry: 'ifRefused' },
+    putRunStep: { method: 'PUT', path: '/v1/execution/runs/{runId}/attempts/{attempt}/steps/{stepName}', retry: 'always' },
+    appendRunEvents: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/events', retry: 'ifRefused' },
+    putAttemptArtifact: { method: 'PUT', path: '/v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}', retry: 'always' },
+    completeAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/complete', retry: 'ifRefused' },
+    suspendAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/suspend', retry: 'ifRefused' },
+    handBackAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/hand-back', retry: 'ifRefused' },
     createRunToken: { method: 'POST', path: '/v1/execution/run-tokens', retry: 'ifRefused' },
     listWorkflows: { method: 'GET', path: '/v1/execution/workflows', retry: 'always' },
     getWorkflow: { method: 'GET', path: '/v1/execution/workflows/{workflowId}', retry: 'always' },

@@ -177,6 +177,106 @@ export interface ExecutionV1Handlers<Principal> {
    */
   createWaitLink: Handler<operations['createWaitLink'], never, Principal>
   /**
+   * List workers.
+   *
+   * Lists the workers that can execute runs of this account, in the order in which they started: its own, and those of the
+   * service, which have no workflows here. A worker that has sent nothing for `leaseSeconds` is not listed.
+   *
+   * `GET /v1/execution/workers` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listWorkers: Handler<operations['listWorkers'], 'limit', Principal>
+  /**
+   * Register a worker.
+   *
+   * Announces a worker and the workflows that it executes. They are workflows of the account from then on: callers queue their
+   * runs, and see them in `listWorkflows` and the live document. The highest version of a workflow that was registered is
+   * current. A worker executes runs of its workflows that were queued for the same major version. The same request again
+   * renews the registration.
+   *
+   * `PUT /v1/execution/workers/{workerId}` · scopes: runs:execute · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  registerWorker: Handler<operations['registerWorker'], never, Principal>
+  /**
+   * Sign a worker off.
+   *
+   * Removes the worker. Its runs go back to the queue at once, and count no attempt.
+   *
+   * `DELETE /v1/execution/workers/{workerId}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  deleteWorker: Handler<operations['deleteWorker'], never, Principal>
+  /**
+   * Claim runs.
+   *
+   * Leases runs to the worker, which executes them. Without any, the service waits up to `waitSeconds`. Leases of the worker
+   * that `executing` does not list are answered again: the response to an earlier call was lost. A worker sends one such
+   * request at a time.
+   *
+   * `POST /v1/execution/workers/{workerId}/claims` · scopes: runs:execute · responses: 200, 204, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  claimRuns: Handler<operations['claimRuns'], never, Principal>
+  /**
+   * Renew leases.
+   *
+   * Extends the leases of the worker. Send it three times within `leaseSeconds`; a run whose lease ends goes back to the queue.
+   *
+   * `POST /v1/execution/workers/{workerId}/leases` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  renewLeases: Handler<operations['renewLeases'], never, Principal>
+  /**
+   * Store the result of a step.
+   *
+   * Stores the result of a finished step. Later attempts get it instead of executing the step again. The same result again
+   * changes nothing.
+   *
+   * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/steps/{stepName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  putRunStep: Handler<operations['putRunStep'], never, Principal>
+  /**
+   * Report events of an attempt.
+   *
+   * Appends log lines, progress, and states of steps. The service masks secrets, and gives each event the time at which it
+   * arrives. It skips those that it has by `position`, so the request may be repeated.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/events` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  appendRunEvents: Handler<operations['appendRunEvents'], never, Principal>
+  /**
+   * Store an artifact.
+   *
+   * Stores a file of the attempt, in place of an earlier one of the same name.
+   *
+   * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  putAttemptArtifact: Handler<operations['putAttemptArtifact'], never, Principal>
+  /**
+   * Complete an attempt.
+   *
+   * Ends the attempt with its outcome. The run finishes, or is queued again as its workflow's `retry` says. An output that does
+   * not fit its schema fails the attempt with the reason `outputInvalid`.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/complete` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  completeAttempt: Handler<operations['completeAttempt'], never, Principal>
+  /**
+   * Wait in an attempt.
+   *
+   * Stores what the run waits for, in the order in which its code reaches it, and returns what has ended. Otherwise it suspends
+   * the run: the attempt is over for this worker. The run is claimed again when one of its waits has ended, with the outcome
+   * among `steps`.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/suspend` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  suspendAttempt: Handler<operations['suspendAttempt'], never, Principal>
+  /**
+   * Hand a run back.
+   *
+   * Returns the run to the queue without outcome, and counts no attempt. With a message, the worker cannot execute it: the run
+   * waits 1, 2, 4, … at most 300 seconds, and shows the message.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/hand-back` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  handBackAttempt: Handler<operations['handBackAttempt'], never, Principal>
+  /**
    * Create a token that reads one run.
    *
    * Creates a token with which a web page, for example, can read and follow one run: getRun, streamRunEvents and

@@ -388,6 +388,283 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/workers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List workers
+         * @description Lists the workers that can execute runs of this account, in the order in which they started: its own, and those of the
+         *     service, which have no workflows here. A worker that has sent nothing for `leaseSeconds` is not listed.
+         */
+        get: operations["listWorkers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/workers/{workerId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the worker. It makes the id when it starts. */
+                workerId: components["parameters"]["WorkerIdParameter"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Register a worker
+         * @description Announces a worker and the workflows that it executes. They are workflows of the account from then on: callers queue their
+         *     runs, and see them in `listWorkflows` and the live document. The highest version of a workflow that was registered is
+         *     current. A worker executes runs of its workflows that were queued for the same major version. The same request again
+         *     renews the registration.
+         */
+        put: operations["registerWorker"];
+        post?: never;
+        /**
+         * Sign a worker off
+         * @description Removes the worker. Its runs go back to the queue at once, and count no attempt.
+         */
+        delete: operations["deleteWorker"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/workers/{workerId}/claims": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the worker. It makes the id when it starts. */
+                workerId: components["parameters"]["WorkerIdParameter"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Claim runs
+         * @description Leases runs to the worker, which executes them. Without any, the service waits up to `waitSeconds`. Leases of the worker
+         *     that `executing` does not list are answered again: the response to an earlier call was lost. A worker sends one such
+         *     request at a time.
+         */
+        post: operations["claimRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/workers/{workerId}/leases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the worker. It makes the id when it starts. */
+                workerId: components["parameters"]["WorkerIdParameter"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Renew leases
+         * @description Extends the leases of the worker. Send it three times within `leaseSeconds`; a run whose lease ends goes back to the queue.
+         */
+        post: operations["renewLeases"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/runs/{runId}/attempts/{attempt}/steps/{stepName}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+                /** @description The name of the step. */
+                stepName: components["parameters"]["StepNameParameter"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Store the result of a step
+         * @description Stores the result of a finished step. Later attempts get it instead of executing the step again. The same result again
+         *     changes nothing.
+         */
+        put: operations["putRunStep"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/runs/{runId}/attempts/{attempt}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report events of an attempt
+         * @description Appends log lines, progress, and states of steps. The service masks secrets, and gives each event the time at which it
+         *     arrives. It skips those that it has by `position`, so the request may be repeated.
+         */
+        post: operations["appendRunEvents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+                /** @description Identifies the artifact within its run. */
+                artifactName: components["parameters"]["ArtifactNameParameter"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Store an artifact
+         * @description Stores a file of the attempt, in place of an earlier one of the same name.
+         */
+        put: operations["putAttemptArtifact"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/runs/{runId}/attempts/{attempt}/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Complete an attempt
+         * @description Ends the attempt with its outcome. The run finishes, or is queued again as its workflow's `retry` says. An output that does
+         *     not fit its schema fails the attempt with the reason `outputInvalid`.
+         */
+        post: operations["completeAttempt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/runs/{runId}/attempts/{attempt}/suspend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Wait in an attempt
+         * @description Stores what the run waits for, in the order in which its code reaches it, and returns what has ended. Otherwise it suspends
+         *     the run: the attempt is over for this worker. The run is claimed again when one of its waits has ended, with the outcome
+         *     among `steps`.
+         */
+        post: operations["suspendAttempt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/runs/{runId}/attempts/{attempt}/hand-back": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Hand a run back
+         * @description Returns the run to the queue without outcome, and counts no attempt. With a message, the worker cannot execute it: the run
+         *     waits 1, 2, 4, … at most 300 seconds, and shows the message.
+         */
+        post: operations["handBackAttempt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/run-tokens": {
         parameters: {
             query?: never;
@@ -1006,6 +1283,430 @@ export interface components {
          * @example approval
          */
         WaitName: string;
+        /**
+         * @description The name of a step, unique in its run. U+0000 is in none.
+         * @example charge
+         */
+        StepName: string;
+        /**
+         * @description A workflow that a worker executes, with the options of `defineWorkflow`. Its schemas follow the same rules as those of
+         *     deployed workflows.
+         */
+        WorkerWorkflow: {
+            id: components["schemas"]["WorkflowId"];
+            /** @description Its version. A change that breaks callers needs a higher major version. */
+            version: string;
+            /** @description Shown to people. The id by default. */
+            title?: string;
+            /** @description What it does, in Markdown. */
+            description?: string;
+            /** @description The JSON Schema of the variables, of type `object`. */
+            variables: {
+                [key: string]: unknown;
+            };
+            /** @description The JSON Schema of the output. Any by default. */
+            output?: {
+                [key: string]: unknown;
+            };
+            /** @description When an attempt that failed is repeated. */
+            retry?: {
+                /**
+                 * @description Attempts at most.
+                 * @default 1
+                 */
+                maxAttempts: number;
+                /**
+                 * @description Before the second attempt.
+                 * @default 1
+                 */
+                backoffSeconds: number;
+                /**
+                 * @description By which each pause is longer than the one before.
+                 * @default 2
+                 */
+                backoffFactor: number;
+            };
+            /**
+             * @description For how long an attempt may execute.
+             * @default 60
+             */
+            timeLimitSeconds: number;
+            /** @description How many runs may execute at the same time. */
+            concurrency?: {
+                /** @description The number of runs. */
+                limit: number;
+                /**
+                 * @description What the limit is for.
+                 * @default account
+                 * @enum {string}
+                 */
+                per: "workflow" | "account" | "key";
+            };
+            /** @description How many runs may start within a period. */
+            throttle?: {
+                /** @description The number of starts. */
+                limit: number;
+                /** @description The period. */
+                periodSeconds: number;
+                /**
+                 * @description What the rate is for.
+                 * @default account
+                 * @enum {string}
+                 */
+                per: "workflow" | "account" | "key";
+            };
+            /** @description The answers that its runs may wait for, by name. */
+            waits?: {
+                [key: string]: {
+                    /** @description The JSON Schema of the answer. */
+                    schema: {
+                        [key: string]: unknown;
+                    };
+                    /** @description What the person who answers is asked. */
+                    title?: string;
+                    /** @description More about it. */
+                    description?: string;
+                };
+            };
+            /**
+             * @description Whether callers should use another workflow.
+             * @default false
+             */
+            deprecated: boolean;
+        };
+        /** @description A worker and what it executes. */
+        NewWorker: {
+            /** @description Shown to people. */
+            name: string;
+            /** @description The programming language, with its version. */
+            language: string;
+            /** @description The version of the worker's program. */
+            version?: string;
+            /** @description The name of its machine. */
+            host?: string;
+            /** @description How many runs it executes at the same time. */
+            capacity: number;
+            /** @description The workflows whose runs it claims, each once. */
+            workflows: components["schemas"]["WorkerWorkflow"][];
+        };
+        /** @description A worker that can execute runs. */
+        Worker: {
+            /** @description Identifies the worker. */
+            id: components["schemas"]["Uuid"];
+            /** @description Its name; `null` for a worker of the service. */
+            name: string | null;
+            /** @description Its programming language; `null` for a worker of the service. */
+            language: string | null;
+            /** @description The version of its program. */
+            version: string | null;
+            /** @description The name of its machine. */
+            host: string | null;
+            /**
+             * Format: int32
+             * @description How many runs it executes at the same time.
+             */
+            capacity: number;
+            /**
+             * Format: int32
+             * @description For how long a claim or a renewal leases a run.
+             */
+            leaseSeconds: number;
+            /** @description When it registered first. */
+            startedAt: components["schemas"]["Timestamp"];
+            /** @description When it last claimed, renewed or registered, accurate to a third of `leaseSeconds`. */
+            lastSeenAt: components["schemas"]["Timestamp"];
+            /** @description What it has registered. */
+            workflows: {
+                id: components["schemas"]["WorkflowId"];
+                /** @description The version that it executes. */
+                version: string;
+            }[];
+        };
+        /** @description A page of workers. */
+        WorkerPage: {
+            data: components["schemas"]["Worker"][];
+            nextCursor: components["schemas"]["NextCursor"];
+        };
+        /** @description A lease on one attempt of a run. */
+        LeaseOfAttempt: {
+            /** @description The run. */
+            runId: components["schemas"]["Uuid"];
+            /**
+             * Format: int32
+             * @description The `attempt` of the claim.
+             */
+            attempt: number;
+        };
+        /** @description Leases to renew. */
+        LeaseList: {
+            /** @description All leases that the worker has. */
+            leases: components["schemas"]["LeaseOfAttempt"][];
+        };
+        /** @description The state of each lease in the request. Each is in one of the lists. */
+        RenewedLeases: {
+            /** @description Go on. */
+            extended: components["schemas"]["LeaseOfAttempt"][];
+            /** @description Extended too, but the run was cancelled. Stop it, and complete it as `cancelled`. */
+            cancelled: components["schemas"]["LeaseOfAttempt"][];
+            /** @description Drop the attempt, and report nothing more. */
+            lost: components["schemas"]["LeaseOfAttempt"][];
+            /** @description When the extended leases end. */
+            leaseExpiresAt: components["schemas"]["Timestamp"];
+        };
+        /** @description How many runs the worker takes. */
+        ClaimRequest: {
+            /** @description Runs at most. */
+            countMax: number;
+            /**
+             * @description For how long the service waits for a run.
+             * @default 0
+             */
+            waitSeconds: number;
+            /**
+             * @description The leases that the worker has.
+             * @default []
+             */
+            executing: components["schemas"]["LeaseOfAttempt"][];
+        };
+        /** @description An attempt of a run, with what its worker needs. */
+        ClaimedRun: {
+            /** @description The run. */
+            runId: components["schemas"]["Uuid"];
+            workflowId: components["schemas"]["WorkflowId"];
+            /** @description The version for which the run was queued. */
+            workflowVersion: string;
+            /**
+             * Format: int32
+             * @description The fencing number of the lease, which the paths of its reports have.
+             */
+            attempt: number;
+            /**
+             * Format: int32
+             * @description The attempt's number for people. Parts of an attempt that has waited have the same.
+             */
+            number: number;
+            /** @description The variables, with the values of secrets. */
+            variableData: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description Results of steps and waits that earlier attempts or parts have stored, in their order. The outcome of a sleep is
+             *     `null`, of an answer `{"ok": true, "value": …}` or `{"ok": false}` if none came in time, of a called run
+             *     `{"ok": true, "output": …}` or `{"ok": false, "runId", "status", "error"}`.
+             */
+            steps: {
+                name: components["schemas"]["StepName"];
+                /** @description The result. */
+                value: unknown;
+            }[];
+            /** @description Whether the run has reached a wait, so that code gets the results in this order. */
+            hasWaits: boolean;
+            /** @description For how long the attempt may execute from now on. */
+            timeLimitSeconds: number;
+            /** @description When the lease ends unless it is renewed. */
+            leaseExpiresAt: components["schemas"]["Timestamp"];
+            /** @description The run that called this one. */
+            parentRunId: components["schemas"]["Uuid"] | null;
+            /** @description The W3C Trace Context of the request that queued the run. */
+            traceparent: string | null;
+        };
+        /** @description Claimed runs. */
+        ClaimedRuns: {
+            data: components["schemas"]["ClaimedRun"][];
+        };
+        /** @description The result of a step. */
+        StepResult: {
+            /** @description The result, at most 1 MiB as JSON. */
+            value: unknown;
+        };
+        /** @description Events of an attempt, in their order. */
+        NewRunEvents: {
+            /**
+             * Format: int32
+             * @description How many events of this attempt were sent before.
+             */
+            position: number;
+            /** @description The events. */
+            events: (components["schemas"]["NewLogEvent"] | components["schemas"]["NewProgressEvent"] | components["schemas"]["NewStepEvent"])[];
+        };
+        /** @description A log line. A message of more than 8192 characters is cut. */
+        NewLogEvent: {
+            /** @constant */
+            type: "log";
+            /**
+             * @description Its level.
+             * @enum {string}
+             */
+            level: "info" | "warn" | "error";
+            /** @description The text. */
+            message: string;
+        };
+        /** @description How far the run is. */
+        NewProgressEvent: {
+            /** @constant */
+            type: "progress";
+            /** @description From 0 to 100. */
+            percent: number;
+            /** @description What it does. */
+            message?: string;
+        };
+        /** @description A state of a step. `putRunStep` reports that it has finished. */
+        NewStepEvent: {
+            /** @constant */
+            type: "step";
+            name: components["schemas"]["StepName"];
+            /**
+             * @description `reused`: the result of an earlier attempt was used.
+             * @enum {string}
+             */
+            state: "started" | "failed" | "reused";
+        };
+        /** @description A file. */
+        NewArtifact: {
+            /** @description Its media type, one of those that artifacts may have. */
+            mediaType: string;
+            /** @description The file in base64, at most 10 MiB decoded. */
+            content: string;
+        };
+        /** @description How the attempt has ended. */
+        AttemptOutcome: components["schemas"]["AttemptSucceeded"] | components["schemas"]["AttemptFailed"] | components["schemas"]["AttemptEnded"];
+        /** @description The workflow returned. */
+        AttemptSucceeded: {
+            /** @constant */
+            outcome: "succeeded";
+            /** @description What it returned, at most 1 MiB as JSON; `null` by default. */
+            output?: unknown;
+        };
+        /** @description The workflow threw an error, or its process ended. */
+        AttemptFailed: {
+            /** @constant */
+            outcome: "failed";
+            /**
+             * @description `workflowExited`: its process ended.
+             * @default workflowFailed
+             * @enum {string}
+             */
+            reason: "workflowFailed" | "workflowExited";
+            /** @description The error. Texts that are too long are cut. */
+            error: {
+                /** @description The class of the error. */
+                name: string;
+                /** @description Its message. */
+                message: string;
+                /** @description The calls of the workflow's own source, a line each. */
+                stack?: string | null;
+                /** @description The step that failed. */
+                step?: string | null;
+            };
+        };
+        /** @description The worker stopped the workflow. */
+        AttemptEnded: {
+            /**
+             * @description `timedOut`: it reached its time limit. `cancelled`: the run was cancelled.
+             * @enum {string}
+             */
+            outcome: "timedOut" | "cancelled";
+            /** @description The step that was running. */
+            step?: string | null;
+        };
+        /** @description The run after the attempt. */
+        CompletedAttempt: {
+            status: components["schemas"]["RunStatus"];
+            /** @description Why, as in `getRun`. */
+            reason: string | null;
+        };
+        /** @description What the code waits for. */
+        ReachedWaits: {
+            /**
+             * @description Waits that the code has reached since the last request, in their order. One that is known keeps its deadline.
+             * @default []
+             */
+            waits: (components["schemas"]["ReachedSleep"] | components["schemas"]["ReachedQuestion"] | components["schemas"]["ReachedCall"])[];
+            /** @description All waits for which the code waits now. */
+            names: components["schemas"]["StepName"][];
+            /**
+             * @description Whether to suspend the run if none of them has ended. `false` while other code of the run goes on.
+             * @default true
+             */
+            suspend: boolean;
+        };
+        /** @description A period, or a time. */
+        ReachedSleep: {
+            /** @constant */
+            kind: "sleep";
+            name: components["schemas"]["StepName"];
+            /** @description From the first time at which the service gets the wait. */
+            seconds?: number;
+            /** @description In place of `seconds`. */
+            until?: components["schemas"]["Timestamp"];
+        };
+        /** @description An answer, which the workflow declares in `waits`. */
+        ReachedQuestion: {
+            /** @constant */
+            kind: "answer";
+            name: components["schemas"]["StepName"];
+            /** @description What the person who answers is asked. */
+            title?: string;
+            /**
+             * @description For how long the run waits.
+             * @default 604800
+             */
+            timeoutSeconds: number;
+            /** @description Values to show to the person who answers. */
+            show?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description A run of another workflow, which is queued once. */
+        ReachedCall: {
+            /** @constant */
+            kind: "run";
+            name: components["schemas"]["StepName"];
+            workflowId: components["schemas"]["WorkflowId"];
+            /**
+             * @description Its variables.
+             * @default {}
+             */
+            variableData: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description Whether it goes on when the caller is cancelled.
+             * @default false
+             */
+            detached: boolean;
+            /**
+             * @description Options of the run, named as those of `queueRemoteRunBatch`.
+             * @default {}
+             */
+            options: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description What has ended. */
+        SuspendedAttempt: {
+            /** @description Whether the run is suspended, and the attempt over for this worker. */
+            suspended: boolean;
+            /** @description Waits that have ended, with their outcomes as in `steps` of a claim. */
+            ended: {
+                name: components["schemas"]["StepName"];
+                /** @description The outcome. */
+                outcome: unknown;
+            }[];
+            /** @description Waits that the run cannot have. The code gets an error at each. */
+            refused: {
+                name: components["schemas"]["StepName"];
+                /** @description The class of the error. */
+                errorName: string;
+                /** @description Why. */
+                message: string;
+            }[];
+        };
+        /** @description Why the worker returns the run. */
+        HandedBack: {
+            /** @description Why this worker cannot execute it, for callers. Without it, the worker stops. */
+            message?: string;
+        };
         /**
          * @description What the run waits for: a time (`sleep`), an answer (`answer`), or a run that it has called (`run`).
          * @enum {string}
@@ -1936,6 +2637,74 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The registration contradicts another worker or the deployment, or breaks callers. Nothing was stored. */
+        WorkerConflict: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The lease of the attempt is over, or the step has another result. Nothing was stored. */
+        LeaseLost: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The wait has another answer, its time is over, or its run has ended. Nothing was stored. */
         WaitConflict: {
             headers: {
@@ -2509,6 +3278,15 @@ export interface components {
         RunId: components["schemas"]["Uuid"];
         /** @description The name of the wait in its workflow. */
         WaitNameParameter: components["schemas"]["WaitName"];
+        /** @description Identifies the worker. It makes the id when it starts. */
+        WorkerIdParameter: components["schemas"]["Uuid"];
+        /**
+         * @description The `attempt` of the claim.
+         * @example 1
+         */
+        AttemptNumber: number;
+        /** @description The name of the step. */
+        StepNameParameter: components["schemas"]["StepName"];
         /**
          * @description Makes the call safe to repeat: for 24 hours, a call of the same account with the same key, workflow, parameters
          *     and body returns the first run, with `Idempotent-Replayed`. With another request, the key is refused (409).
@@ -4483,6 +5261,742 @@ export interface operations {
             404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["WaitConflict"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listWorkers: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of items on a page. A page of large items may have fewer.
+                 * @example 20
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
+                cursor?: components["parameters"]["CursorParameter"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of workers. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkerPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    registerWorker: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the worker. It makes the id when it starts. */
+                workerId: components["parameters"]["WorkerIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWorker"];
+            };
+        };
+        responses: {
+            /** @description The worker is registered. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Worker"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["WorkerConflict"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteWorker: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the worker. It makes the id when it starts. */
+                workerId: components["parameters"]["WorkerIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The worker is removed. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    claimRuns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the worker. It makes the id when it starts. */
+                workerId: components["parameters"]["WorkerIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClaimRequest"];
+            };
+        };
+        responses: {
+            /** @description Claimed runs, at least one. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClaimedRuns"];
+                };
+            };
+            /** @description No run came. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    renewLeases: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the worker. It makes the id when it starts. */
+                workerId: components["parameters"]["WorkerIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LeaseList"];
+            };
+        };
+        responses: {
+            /** @description What the worker still has. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RenewedLeases"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putRunStep: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+                /** @description The name of the step. */
+                stepName: components["parameters"]["StepNameParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StepResult"];
+            };
+        };
+        responses: {
+            /** @description The result is stored durably. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["LeaseLost"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    appendRunEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRunEvents"];
+            };
+        };
+        responses: {
+            /** @description The events are stored. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["LeaseLost"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putAttemptArtifact: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+                /** @description Identifies the artifact within its run. */
+                artifactName: components["parameters"]["ArtifactNameParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewArtifact"];
+            };
+        };
+        responses: {
+            /** @description The artifact is stored durably. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["LeaseLost"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    completeAttempt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AttemptOutcome"];
+            };
+        };
+        responses: {
+            /** @description The outcome is stored durably. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CompletedAttempt"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["LeaseLost"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    suspendAttempt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReachedWaits"];
+            };
+        };
+        responses: {
+            /** @description What has ended, or that the run is suspended. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuspendedAttempt"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["LeaseLost"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    handBackAttempt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["HandedBack"];
+            };
+        };
+        responses: {
+            /** @description The run is in the queue. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["LeaseLost"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
