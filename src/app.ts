@@ -15,7 +15,10 @@ import { buildSnapshot } from './domain/deployments/build-snapshot.ts'
 import { deployDirectory } from './domain/deployments/deploy-directory.ts'
 import { Deployments } from './domain/deployments/deployments.ts'
 import { openEncryption, openStore, retryAtStart } from './domain/installation.ts'
+import { WaitingRunsLimit } from './domain/queue/waits.ts'
 import { Workers } from './domain/queue/workers.ts'
+import { RemoteAttempts } from './domain/remote-workers/remote-attempts.ts'
+import { RemoteWorkers } from './domain/remote-workers/remote-workers.ts'
 import { WebhookSender } from './domain/webhooks/send-webhook.ts'
 import { WebhookDispatcher } from './domain/webhooks/webhook-dispatcher.ts'
 import { builderIdentity, executorIdentity } from './domain/workflows/executor-identity.ts'
@@ -105,7 +108,8 @@ export function serviceSteps(start: ServiceStart) {
     })
     .step('workflows', (opened) => deployWorkflows(start, opened))
     .step('listeners', (opened) => openListeners(start, opened), {
-      drain: ({ listeners }) => {
+      drain: ({ listeners, domain }) => {
+        domain.remoteWorkers.stopWaiting()
         for (const listener of listeners.surfaces.values()) listener.drain()
       },
       work: ({ listeners }) =>
@@ -151,7 +155,11 @@ async function openServiceDomain(config: Config, log: Logger, { untraced, tracin
     observer: metrics.runs,
     artifactRetentionDays: retention.artifacts,
   }
-  const domain = { ...createDomain({ ...settings, workflows: deployments }), retention }
+  const created = createDomain({ ...settings, workflows: deployments })
+  const waitingRuns = new WaitingRunsLimit(config.WAITING_RUNS_MAX)
+  const remote = { ...created, deployments, waitingRuns, leaseSeconds: config.LEASE_SECONDS }
+  const remoteWorkers = new RemoteWorkers(remote)
+  const domain = { ...created, retention, remoteWorkers, remoteAttempts: new RemoteAttempts(remote) }
   const maintenance = new Maintenance({ ...domain, log })
   return { store, metrics, encryption, deployments, domain, maintenance }
 }

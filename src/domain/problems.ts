@@ -11,6 +11,8 @@ export const domainProblemTypes = {
   'too-many-webhook-endpoints': { status: 409, title: 'Too many webhook endpoints' },
   'too-many-schedules': { status: 409, title: 'Too many schedules' },
   'wait-ended': { status: 409, title: 'Wait ended' },
+  'worker-conflict': { status: 409, title: 'Worker conflict' },
+  'lease-lost': { status: 409, title: 'Lease lost' },
   'schedule-does-not-fit': { status: 409, title: 'Schedule does not fit' },
   'version-changed': { status: 412, title: 'Version changed' },
   'range-not-satisfiable': { status: 416, title: 'Range not satisfiable' },

@@ -2,6 +2,7 @@
 import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts'
 import type { Principal } from '../domain/api-keys/api-key.ts'
 import { type BulkActionDependencies, bulkOperations } from '../domain/bulk-actions/bulk-operations.ts'
+import { type WorkerDependencies, workerOperations } from '../domain/remote-workers/worker-operations.ts'
 import { type QueueDependencies, queueOperations } from '../domain/run-api/queue-operations.ts'
 import { type RunDependencies, runOperations } from '../domain/run-api/run-operations.ts'
 import { type WaitDependencies, waitOperations } from '../domain/run-api/wait-operations.ts'
@@ -49,6 +50,17 @@ export const executionScopes = {
   listWebhookDeliveries: 'webhooks:read',
   redeliverWebhook: 'webhooks:write',
   redeliverWebhooks: 'webhooks:write',
+  listWorkers: 'runs:read',
+  registerWorker: 'runs:execute',
+  deleteWorker: 'runs:execute',
+  claimRuns: 'runs:execute',
+  renewLeases: 'runs:execute',
+  putRunStep: 'runs:execute',
+  appendRunEvents: 'runs:execute',
+  putAttemptArtifact: 'runs:execute',
+  completeAttempt: 'runs:execute',
+  suspendAttempt: 'runs:execute',
+  handBackAttempt: 'runs:execute',
 } satisfies Record<keyof Handlers, string>
 
 export type ExecutionApiDependencies = QueueDependencies &
@@ -57,7 +69,8 @@ export type ExecutionApiDependencies = QueueDependencies &
   BulkActionDependencies &
   WorkflowDependencies &
   ScheduleDependencies &
-  WebhookDependencies
+  WebhookDependencies &
+  WorkerDependencies
 
 export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
   return {
@@ -68,5 +81,6 @@ export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
     ...workflowOperations(dependencies),
     ...scheduleOperations(dependencies),
     ...webhookOperations(dependencies),
+    ...workerOperations(dependencies),
   }
 }

@@ -10,6 +10,7 @@ import { apiKeyRealm, type Principal } from '../domain/api-keys/api-key.ts'
 import type { RateLimit } from '../domain/api-keys/rate-limit.ts'
 import { RunTokens, runTokenScheme } from '../domain/api-keys/run-tokens.ts'
 import { domainProblemTypes } from '../domain/problems.ts'
+import type { WorkerDependencies } from '../domain/remote-workers/worker-operations.ts'
 import { browserContextContract, executionContract } from '../openapi/served-documents.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import { type Store, StoreUnavailable } from '../storage/store.ts'
@@ -30,7 +31,7 @@ export interface SurfaceDependencies {
   config: Config
   store: Store
   encryption: Encryption
-  domain: DashboardDomain
+  domain: DashboardDomain & WorkerDependencies
   metrics: SurfaceMetrics
   isTraced: boolean
   rateLimit: RateLimit | undefined

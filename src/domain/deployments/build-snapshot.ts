@@ -11,7 +11,12 @@ import { executorEnvironment } from '../../config/config.ts'
 import { readLines } from '../workflows/bounded-lines.ts'
 import type { Identity } from '../workflows/executor-identity.ts'
 import { type Mark, ProcessReaper } from '../workflows/process-reaper.ts'
-import { loadSecondsMax as defaultLoadSecondsMax, parseWorkflow, WorkflowError } from '../workflows/workflow.ts'
+import {
+  loadSecondsMax as defaultLoadSecondsMax,
+  parseWorkflow,
+  type Workflow,
+  WorkflowError,
+} from '../workflows/workflow.ts'
 import { type Loaded, type Message, messageStream, type Step } from './build-process.ts'
 import { type BundledModule, displayPath, NoWorkflows } from './bundle.ts'
 import { DeploymentFiles, DeploymentUnavailable, temporaryParentOf } from './deployment-files.ts'
@@ -134,6 +139,20 @@ async function check(loaded: readonly Loaded[]): Promise<DeployedWorkflow[]> {
   const message = await runStep('check', [], { input: toJson(loaded), seconds: checkSecondsMax })
   if (message.kind !== 'checked') throw invalidReport()
   return message.workflows
+}
+
+/**
+ * Checks definitions that were not loaded from modules, and adds their examples.
+ *
+ * @param named each with a name for errors, which begin with it and a colon.
+ * @throws {WorkflowError}
+ */
+export function checkDefinitions(named: readonly { file: string; workflow: Workflow }[]): Promise<DeployedWorkflow[]> {
+  return check(
+    named.map(({ file, workflow }) => {
+      return { module: { file, path: '', lines: {} }, workflow: { ...workflow, module: '' } }
+    }),
+  )
 }
 
 /** Values that are nested too deep throw. */

@@ -15,6 +15,8 @@ export interface Deployment {
   workflows: DeployedWorkflow[]
   /** Of the files, before compression. */
   sizeBytes: number
+  /** Whether workers outside of the service execute it, which have its code. */
+  isRemote: boolean
 }
 
 export type ActivationKind = 'deploy' | 'rollback'
@@ -27,8 +29,9 @@ export interface Activation {
   at: number
 }
 
-const sumActivations = statement<{ sum: number }, []>(
-  'SELECT CAST(COALESCE(SUM(id), 0) AS BIGINT) AS sum FROM deployment_activations',
+const sumActivations = statement<{ deployed: number; remote: number }, []>(
+  `SELECT (SELECT CAST(COALESCE(SUM(id), 0) AS BIGINT) FROM deployment_activations) AS deployed,
+    (SELECT CAST(COALESCE(SUM(id), 0) AS BIGINT) FROM remote_workflows) AS remote`,
 )
 
 const findCurrent = statement<{ account_id: string | null; deployment_id: string }, []>(
@@ -36,10 +39,28 @@ const findCurrent = statement<{ account_id: string | null; deployment_id: string
     WHERE id IN (SELECT MAX(id) FROM deployment_activations GROUP BY account_id)`,
 )
 
-/** Changes with each activation, even if one of another account with a higher ID was committed before. 0 without any. */
-export async function findActivationState(tx: Transaction): Promise<number> {
+/** Changes with each activation, even if one of another account with a higher ID was committed before. */
+export async function findActivationState(tx: Transaction): Promise<string> {
   const [row] = await tx.all(sumActivations, [])
-  return row?.sum ?? 0
+  return `${row?.deployed ?? 0}/${row?.remote ?? 0}`
+}
+
+/** A version of a workflow that workers outside of the service execute. */
+export interface RemoteWorkflow {
+  accountId: string
+  workflowId: string
+  version: string
+  deploymentId: string
+}
+
+/** Of an account, or of all. */
+export async function findRemoteWorkflows({ query }: Transaction, accountId?: string): Promise<RemoteWorkflow[]> {
+  let rows = query.selectFrom('remote_workflows').selectAll()
+  if (accountId !== undefined) rows = rows.where('account_id', '=', accountId)
+  return (await rows.orderBy('id').execute()).map(({ account_id, workflow_id, version, deployment_id }) => ({
+    ...{ accountId: account_id, workflowId: workflow_id },
+    ...{ version, deploymentId: deployment_id },
+  }))
 }
 
 /** The newest activation of each account and of the installation. */
@@ -66,7 +87,7 @@ export async function findActivations({ query }: Transaction, accountId: string 
 }
 
 export async function findDeployment({ query }: Transaction, id: string): Promise<Deployment | undefined> {
-  const columns = ['id', 'account_id', 'created_at', 'workflows', 'size_bytes'] as const
+  const columns = ['id', 'account_id', 'created_at', 'workflows', 'size_bytes', 'is_remote'] as const
   const row = await query.selectFrom('deployments').select(columns).where('id', '=', id).executeTakeFirst()
   if (!row) return undefined
   return {
@@ -75,6 +96,7 @@ export async function findDeployment({ query }: Transaction, id: string): Promis
     createdAt: row.created_at,
     workflows: JSON.parse(row.workflows),
     sizeBytes: row.size_bytes,
+    isRemote: row.is_remote === 1,
   }
 }
 
@@ -97,10 +119,13 @@ export async function findFiles(
 /** Does nothing if the same content is stored. */
 export async function insertDeployment(
   { query }: Transaction,
-  { id, accountId, createdAt, workflows, sizeBytes }: Deployment,
+  { id, accountId, createdAt, workflows, sizeBytes, isRemote }: Deployment,
   files: Uint8Array,
 ): Promise<void> {
-  const row = { id, account_id: accountId, created_at: createdAt, size_bytes: sizeBytes, files }
+  const row = {
+    ...{ id, account_id: accountId, created_at: createdAt, size_bytes: sizeBytes, files },
+    is_remote: isRemote ? (1 as const) : (0 as const),
+  }
   await query
     .insertInto('deployments')
     .values({ ...row, workflows: JSON.stringify(workflows) })

@@ -19,9 +19,11 @@ import {
   findCurrentActivations,
   findDeployment,
   findFiles,
+  findRemoteWorkflows,
   insertDeployment,
+  type RemoteWorkflow,
 } from './deployments.sql.ts'
-import { type BreakingVersion, findBreakingVersions } from './evolution.ts'
+import { type BreakingVersion, compareVersions, findBreakingVersions } from './evolution.ts'
 import {
   packContent,
   type Snapshot,
@@ -61,7 +63,9 @@ export class Deployments implements WorkflowRegistry {
   /** Of accounts with a deployment: their registries. */
   #byAccount = new Map<string, Workflows>()
   #claimable: ClaimableWorkflows
-  #activationState = 0
+  #activationState: string | undefined
+  /** Deployments whose workflows are executed outside of the service. */
+  #remoteIds: ReadonlySet<string> = new Set()
   #refreshing: Promise<void> | undefined
   #stopListening: (() => void) | undefined
   #currentIds: readonly string[] = []
@@ -117,9 +121,25 @@ export class Deployments implements WorkflowRegistry {
 
   readonly scopeOf: ScopeOf = (run) => this.#claimable.scopeOf(run)
 
+  /** Whether workers outside of the service execute the workflow's new runs. */
+  isRemote(accountId: string, workflowId: string): boolean {
+    const id = this.#remoteIds.size > 0 ? this.current(accountId).deploymentOf(workflowId) : null
+    return id !== null && this.#remoteIds.has(id)
+  }
+
   /** The workflows whose runs a worker may claim: current ones, and removed ones with unfinished runs. */
   claimable(): ClaimableWorkflows {
     return this.#claimable
+  }
+
+  /** Those that a worker outside of the service may claim. */
+  claimableRemotely(accountId: string, workflowIds: ReadonlySet<string>): RemotelyClaimable {
+    const find = (account: string, id: string) =>
+      account === accountId && workflowIds.has(id) && this.isRemote(account, id)
+        ? this.current(account).get(id)
+        : undefined
+    const { scopeOf, hasLimits } = this.#claimable
+    return { accountId, find, scopeOf, hasLimits, load: async () => {} }
   }
 
   /** All current workflows of any account. Several may have the same ID. */
@@ -137,8 +157,9 @@ export class Deployments implements WorkflowRegistry {
     const pins = await readColumns(this.#store.read, ['id', 'workflow_id', 'deployment_id'], runIds)
     const found = pins.map(
       async ({ id, workflow_id, deployment_id }): Promise<[string, Workflow | 'missing' | undefined]> => {
-        if (deployment_id === null) return [id, undefined]
-        return [id, (await this.findWorkflows(deployment_id))?.get(workflow_id) ?? 'missing']
+        const loaded = deployment_id === null ? undefined : await this.#loaded.get(deployment_id)
+        if (deployment_id === null || loaded?.deployment.isRemote) return [id, undefined]
+        return [id, loaded?.workflows.get(workflow_id) ?? 'missing']
       },
     )
     return new Map(await Promise.all(found))
@@ -186,7 +207,7 @@ export class Deployments implements WorkflowRegistry {
   /** Stores the snapshot and makes it current, in all processes within a second. @throws {WorkflowError} */
   async deploy(snapshot: Snapshot, options: DeployOptions): Promise<DeployResult> {
     const { deployment, activated, previousId } = await deploySnapshot(this.#store, snapshot, options, this.#now())
-    await this.#changed()
+    await this.changed()
     const previous = previousId === undefined ? undefined : await this.find(previousId)
     return { deployment: (await this.find(deployment.id)) ?? deployment, activated, previous }
   }
@@ -194,7 +215,7 @@ export class Deployments implements WorkflowRegistry {
   /** Makes the deployment before the current one current; returns `undefined` when there is none. */
   async rollback(accountId: string | null, by: Actor): Promise<Deployment | undefined> {
     const id = await activateEarlier(this.#store, accountId, by, this.#now())
-    await this.#changed()
+    await this.changed()
     return id === undefined ? undefined : this.find(id)
   }
 
@@ -218,20 +239,44 @@ export class Deployments implements WorkflowRegistry {
       }),
     )
     current.sort((a, b) => Number(a.accountId !== null) - Number(b.accountId !== null))
+    const remote = await this.#readRemote()
     this.#currentIds = current.map(({ deployment }) => deployment.id)
-    this.#loaded.keep(this.#currentIds)
+    this.#loaded.keep([...this.#currentIds, ...this.#remoteIds])
     this.#installation = current.find(({ accountId }) => accountId === null)?.workflows ?? new Workflows([])
+    const own = new Map(current.map(({ accountId, workflows }) => [accountId, workflows]))
+    own.delete(null)
     this.#byAccount = new Map(
-      current.flatMap(({ accountId, workflows }) =>
-        accountId === null ? [] : [[accountId, this.#installation.with(workflows)]],
-      ),
+      [...new Set([...own.keys(), ...remote.keys()])].flatMap((accountId) => {
+        if (accountId === null) return []
+        const base = remote.get(accountId)?.with(this.#installation) ?? this.#installation
+        const deployed = own.get(accountId)
+        return [[accountId, deployed ? base.with(deployed) : base]]
+      }),
     )
     this.#claimable = new ClaimableWorkflows(this)
     this.#activationState = state
     for (const listener of this.#listeners) listener()
   }
 
-  async #changed(): Promise<void> {
+  /** The highest version of each workflow that workers outside of the service have registered, by account. */
+  async #readRemote(): Promise<Map<string, Workflows>> {
+    const highest = new Map<string, RemoteWorkflow>()
+    for (const each of await findRemoteWorkflows(this.#store.read)) {
+      const key = keyOf(each.accountId, each.workflowId)
+      const known = highest.get(key)
+      if (!known || compareVersions(each.version, known.version) > 0) highest.set(key, each)
+    }
+    const byAccount = new Map<string, Workflows>()
+    for (const { accountId, deploymentId } of highest.values()) {
+      const loaded = await this.#loaded.get(deploymentId)
+      if (loaded) byAccount.set(accountId, byAccount.get(accountId)?.with(loaded.workflows) ?? loaded.workflows)
+    }
+    this.#remoteIds = new Set([...highest.values()].map(({ deploymentId }) => deploymentId))
+    return byAccount
+  }
+
+  /** Applies a change of the store in all processes, in this one before it resolves. */
+  async changed(): Promise<void> {
     this.#store.notify('deployments')
     await this.refresh()
   }
@@ -268,7 +313,7 @@ async function deploySnapshot(
 ): Promise<SnapshotDeployed> {
   const id = snapshotId(snapshot, accountId)
   const { workflows } = snapshot
-  const deployment = { id, accountId, createdAt: at, workflows, sizeBytes: sizeOfFiles(snapshot) }
+  const deployment = { id, accountId, createdAt: at, workflows, sizeBytes: sizeOfFiles(snapshot), isRemote: false }
   const compare = async (tx: Transaction) => {
     const activations = await findActivations(tx, accountId)
     const last = unless === 'current' ? activations[0]?.deploymentId : lastDeployed(activations)
@@ -349,9 +394,13 @@ interface Source {
   /** Of a deployment that runs are pinned to; by default, the current ones count. */
   findWorkflows?(id: string): Promise<Workflows | undefined>
   listAll(): readonly Claimable[]
+  isRemote(accountId: string, workflowId: string): boolean
   /** Of the runs' own deployments. */
   findPinned(runIds: readonly string[]): Promise<ReadonlyMap<string, Workflow | 'missing' | undefined>>
 }
+
+/** See `ClaimableWorkflows` in claim.ts. */
+type RemotelyClaimable = Pick<ClaimableWorkflows, 'find' | 'scopeOf' | 'hasLimits' | 'load'> & { accountId: string }
 
 /**
  * A run is claimed by the current definition of its workflow, whose concurrency limit applies to all of its runs, and
@@ -368,6 +417,7 @@ class ClaimableWorkflows {
   }
 
   find(accountId: string, workflowId: string): Claimable | undefined {
+    if (this.#source.isRemote(accountId, workflowId)) return undefined
     return (
       this.#source.current(accountId).get(workflowId) ?? this.#removed.get(keyOf(accountId, workflowId)) ?? undefined
     )

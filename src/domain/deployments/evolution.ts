@@ -78,6 +78,22 @@ function majorOf(version: string): number {
   return Number(/\d+/.exec(version)?.[0] ?? 0)
 }
 
+/** Whether code of one version executes runs that were queued for the other. */
+export function hasSameMajor(a: string, b: string): boolean {
+  return majorOf(a) === majorOf(b)
+}
+
+/** Less than 0 if `a` is the lower version: compares the numbers in them, then the texts. */
+export function compareVersions(a: string, b: string): number {
+  const numbers = (version: string) => (version.match(/\d+/g) ?? []).map(Number)
+  const [ofA, ofB] = [numbers(a), numbers(b)]
+  for (let index = 0; index < Math.max(ofA.length, ofB.length); index += 1) {
+    const difference = (ofA[index] ?? 0) - (ofB[index] ?? 0)
+    if (difference !== 0) return difference
+  }
+  return a === b ? 0 : a < b ? -1 : 1
+}
+
 export function nextMajor(version: string): string {
   return `${majorOf(version) + 1}.0.0`
 }

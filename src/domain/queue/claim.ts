@@ -166,6 +166,8 @@ async function claimCandidates(
 
 /** The workflows whose runs a worker claims. */
 export interface ClaimableWorkflows {
+  /** The only account whose runs it claims, if it is not one of the service. */
+  readonly accountId?: string
   /** The definition whose concurrency limit and throttle apply; `undefined` if no run of this workflow can be executed. */
   find(accountId: string, workflowId: string): Claimable | undefined
   /** Identifies the runs that share the workflow's concurrency limit or throttle. */
@@ -224,13 +226,24 @@ async function readKept(
   const kept = new Set(own?.keeping())
   for (const { account_id } of heads) kept.delete(account_id)
   const read = async (account: string) => {
-    // With the next account, since running runs are not counted for one alone.
-    const next = await tx.all(tx.statements.queueHeads, [textBefore(account), 2, now])
-    const ofAccount = next.filter(({ account_id }) => account_id === account)
+    const ofAccount = await readHeads(tx, account, { after: '', accountsMax: 0, now })
     if (ofAccount.length === 0) own?.endQuantum(account)
     return ofAccount
   }
   return (await Promise.all([...kept].map(read))).flat()
+}
+
+/** Reads the queue heads of the next accounts, or of one. */
+async function readHeads(
+  tx: Transaction,
+  account: string | undefined,
+  { after, accountsMax, now }: { after: string; accountsMax: number; now: number },
+): Promise<QueueHead[]> {
+  const { queueHeads } = tx.statements
+  if (account === undefined) return tx.all(queueHeads, [after, accountsMax, now])
+  // With the next account, since running runs are not counted for one alone.
+  const next = await tx.all(queueHeads, [textBefore(account), 2, now])
+  return next.filter(({ account_id }) => account_id === account)
 }
 
 /** A text that sorts before an account's id and after all smaller ids. */
@@ -282,7 +295,7 @@ class FairSchedule {
     claimer: Claimer,
     { after, accountsMax, now }: { after: string; accountsMax: number; now: number },
   ): Promise<FairSchedule> {
-    const inRotation = await tx.all(tx.statements.queueHeads, [after, accountsMax, now])
+    const inRotation = await readHeads(tx, claimer.workflows.accountId, { after, accountsMax, now })
     const heads = [...inRotation, ...(await readKept(tx, inRotation, claimer.own, now))]
     const isCounted = heads.length > 0 && hasLimits(claimer)
     const running = isCounted ? await RunningCounts.read(tx, claimer.workflows.scopeOf) : new RunningCounts()

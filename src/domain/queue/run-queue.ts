@@ -87,7 +87,7 @@ export class RunQueue {
 
   /** Appends events to the run, and stores the last progress among them. False when the lease was lost. */
   async report(lease: Lease, reports: readonly Report[]): Promise<boolean> {
-    return this.#withLease(lease, (tx) => recordReports(tx, lease, reports))
+    return this.withLease(lease, (tx) => recordReports(tx, lease, reports))
   }
 
   /**
@@ -102,7 +102,7 @@ export class RunQueue {
     encrypt: () => Uint8Array,
     reports: readonly Report[],
   ): Promise<boolean> {
-    return this.#withLease(lease, async (tx) => {
+    return this.withLease(lease, async (tx) => {
       await tx.all(tx.statements.insertStep, [lease.runId, name, encrypt(), position])
       await recordReports(tx, lease, reports)
     })
@@ -124,7 +124,7 @@ export class RunQueue {
       results = await waitInAttempt(tx, dependencies, row, request, this.#now())
     }
     // A power cut ends the attempt too, and undoes nothing that a later write of the run, or of a called one, includes.
-    await this.#withLease(lease, wait, { durableLater: true })
+    await this.withLease(lease, wait, { durableLater: true })
     const hasCalled = request.reached.some(({ kind }) => kind === 'run')
     if (results?.isSuspended || hasCalled) this.#store.notify('queue')
     return results
@@ -132,7 +132,7 @@ export class RunQueue {
 
   /** Stores an artifact of the run. False when the lease was lost. @throws {ArtifactError} */
   async keepArtifact(lease: Lease, artifact: NewArtifact, reports: readonly Report[]): Promise<boolean> {
-    return this.#withLease(lease, async (tx) => {
+    return this.withLease(lease, async (tx) => {
       await putArtifact(tx, lease, artifact, this.#now())
       await recordReports(tx, lease, reports)
     })
@@ -160,7 +160,7 @@ export class RunQueue {
       }
     }
     let ended: EndedAttempt | undefined
-    const completed = await this.#withLease(lease, async (tx, row) => {
+    const completed = await this.withLease(lease, async (tx, row) => {
       const more = (await within?.(tx, nextStateOfRow(row, outcome, retry).status)) ?? []
       await recordReports(tx, lease, [...reports, ...more])
       ended = await completeAttempt(tx, row, outcome, retry, this.#now())
@@ -179,7 +179,7 @@ export class RunQueue {
    */
   async handBack(lease: Lease, message: string): Promise<boolean> {
     let finished: FinishedRun | undefined
-    const isLeased = await this.#withLease(lease, async (tx, row) => {
+    const isLeased = await this.withLease(lease, async (tx, row) => {
       const at = this.#now()
       if (row.cancel_requested === 0) return handBack(tx, row, message, at)
       finished = (await completeAttempt(tx, row, { kind: 'cancelled' }, noRetry, at)).finished
@@ -189,7 +189,8 @@ export class RunQueue {
     return isLeased
   }
 
-  async #withLease(
+  /** Writes in a transaction that has locked the leased run. False when the lease was lost. */
+  async withLease(
     { runId, attempt, workerId }: Lease,
     work: (tx: Transaction, row: RunsTable) => Promise<void>,
     options: WriteOptions = {},

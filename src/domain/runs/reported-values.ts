@@ -74,8 +74,18 @@ export function boundEventData(type: RunEvent['type'], data: Record<string, unkn
 
 /** Limits the number and length of the reports of one attempt. */
 export class ReportLimit {
-  #count = 0
-  #length = 0
+  #count: number
+  #length: number
+
+  /** @param before the number and the length of earlier reports. */
+  constructor(before = { count: 0, length: 0 }) {
+    this.#count = Math.min(before.count, reportsMax)
+    this.#length = before.length
+  }
+
+  get length(): number {
+    return this.#length
+  }
 
   /** The report, a warning in place of the first report above the limit, or undefined for the others. */
   next(type: RunEvent['type'], data: Record<string, unknown>): Pick<RunEvent, 'type' | 'data'> | undefined {

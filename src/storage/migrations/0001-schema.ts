@@ -63,7 +63,7 @@ CREATE TABLE encryption_check (id INTEGER PRIMARY KEY, value ${blob} NOT NULL);
 const deployments = ({ text, blob, autoIncrementKey }: ColumnTypes) => `
 CREATE TABLE deployments (
   id ${text} PRIMARY KEY, account_id ${text} REFERENCES accounts (id), created_at BIGINT NOT NULL,
-  size_bytes INTEGER NOT NULL, workflows ${text} NOT NULL, files ${blob} NOT NULL);
+  size_bytes INTEGER NOT NULL, is_remote INTEGER NOT NULL DEFAULT 0, workflows ${text} NOT NULL, files ${blob} NOT NULL);
 
 -- The newest activation of an account, or of the installation (NULL), says which deployment is current.
 CREATE TABLE deployment_activations (
@@ -71,6 +71,12 @@ CREATE TABLE deployment_activations (
   kind ${text} NOT NULL, directory ${text}, at BIGINT NOT NULL);
 CREATE INDEX deployment_activations_by_account ON deployment_activations (account_id, id);
 CREATE INDEX deployment_activations_by_deployment ON deployment_activations (deployment_id, id);
+
+-- Workflows that workers outside of the service execute. Each version has a deployment without files.
+CREATE TABLE remote_workflows (
+  id ${autoIncrementKey}, account_id ${text} NOT NULL REFERENCES accounts (id), workflow_id ${text} NOT NULL,
+  version ${text} NOT NULL, deployment_id ${text} NOT NULL REFERENCES deployments (id), seen_at BIGINT NOT NULL,
+  CONSTRAINT remote_workflows_version UNIQUE (account_id, workflow_id, version));
 `
 
 // Columns that may be large come last, the largest at the end: to read a column, SQLite walks all pages of those before.
@@ -149,9 +155,17 @@ CREATE TABLE idempotency_keys (
   run_ids ${text}, expires_at BIGINT NOT NULL, CONSTRAINT idempotency_keys_key PRIMARY KEY (account_id, key));
 CREATE INDEX idempotency_keys_expiring ON idempotency_keys (expires_at);
 
+-- The id of a worker outside of the service begins with its account, so that it is no one else's.
 CREATE TABLE workers (
   id ${text} PRIMARY KEY, host ${text} NOT NULL, slots INTEGER NOT NULL, started_at BIGINT NOT NULL,
-  alive_until BIGINT NOT NULL);
+  alive_until BIGINT NOT NULL, account_id ${text}, api_key_id ${text}, name ${text}, language ${text}, version ${text},
+  seen_at BIGINT, workflows ${text});
+CREATE INDEX workers_by_account ON workers (account_id, id) WHERE account_id IS NOT NULL;
+
+-- How many events a worker outside of the service has sent of the latest attempt of a run, and their length.
+CREATE TABLE attempt_reports (
+  run_id ${text} PRIMARY KEY REFERENCES runs (id), attempt INTEGER NOT NULL, position INTEGER NOT NULL,
+  length INTEGER NOT NULL);
 
 -- Only throttles at their rate have a row. The starts of a throttle are numbered without gaps; those outside of the
 -- period are deleted.

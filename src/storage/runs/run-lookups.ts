@@ -24,6 +24,15 @@ export async function readColumns<Column extends keyof RunsTable>(
   return found
 }
 
+const leasedRuns = statement<RunsTable, [workerId: string]>(
+  "SELECT * FROM runs WHERE status = 'running' AND worker_id = ? ORDER BY id",
+)
+
+/** The runs that a worker executes. */
+export function findLeasedRuns(tx: Transaction, workerId: string): Promise<RunsTable[]> {
+  return tx.all(leasedRuns, [workerId])
+}
+
 export const findStatus = statement<Pick<RunsTable, 'status'>, [id: string]>(
   `SELECT status FROM runs WHERE id = ? AND ${isVisible}`,
 )

@@ -163,6 +163,7 @@ export async function deleteRuns({ all }: Transaction, ids: readonly string[]): 
   const { marks, values } = inList(ids)
   await all(`DELETE FROM run_events WHERE run_id IN (${marks})`, values)
   await all(`DELETE FROM run_steps WHERE run_id IN (${marks})`, values)
+  await all(`DELETE FROM attempt_reports WHERE run_id IN (${marks})`, values)
   await all(`DELETE FROM wait_links WHERE run_id IN (${marks})`, values)
   await all(`DELETE FROM run_waits WHERE run_id IN (${marks})`, values)
   await all(`DELETE FROM run_terms WHERE run_id || '' IN (${marks})`, values)

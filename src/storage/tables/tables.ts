@@ -62,10 +62,12 @@ export interface Tables {
   sign_in_links: SignInLinksTable
   audit_log: AuditLogTable
   workers: WorkersTable
+  attempt_reports: AttemptReportsTable
   storage_usage: StorageUsageTable
   leases: LeasesTable
   deployments: DeploymentsTable
   deployment_activations: DeploymentActivationsTable
+  remote_workflows: RemoteWorkflowsTable
   webhook_endpoints: WebhookEndpointsTable
   webhook_deliveries: WebhookDeliveriesTable
   schedules: SchedulesTable
@@ -75,13 +77,46 @@ export interface Tables {
 
 // Row types of the installation: workers, deployments of workflows, and the check of encryption keys.
 
-interface WorkersTable {
+export interface WorkersTable {
+  /** A UUID. Of a worker outside of the service, the account's id and `/` stand before it. */
   id: string
   host: string
   slots: number
   started_at: Milliseconds
   /** When the worker counts as lost, unless a heartbeat extends it. */
   alive_until: Milliseconds
+  /** The account whose runs a worker outside of the service executes; the columns from here on are `null` for others. */
+  account_id: string | null
+  /** The key with which it registered last. */
+  api_key_id: string | null
+  name: string | null
+  language: string | null
+  /** Of its program. */
+  version: string | null
+  /** When it last sent something, to a third of the lease time. */
+  seen_at: Milliseconds | null
+  /** The workflows that it executes, with version and deployment. */
+  workflows: Json | null
+}
+
+interface AttemptReportsTable {
+  run_id: string
+  /** The fencing token. */
+  attempt: number
+  /** How many events the worker has sent. */
+  position: number
+  /** Characters of their texts. */
+  length: number
+}
+
+interface RemoteWorkflowsTable {
+  id: Generated<number>
+  account_id: string
+  workflow_id: string
+  version: string
+  deployment_id: string
+  /** When a worker registered it last. */
+  seen_at: Milliseconds
 }
 
 export interface LeasesTable {
@@ -105,6 +140,8 @@ interface DeploymentsTable {
   workflows: Json
   /** Size of the files before compression. */
   size_bytes: number
+  /** 1 if workers outside of the service execute it, and it has no files. */
+  is_remote: Generated<Flag>
   /** The files, compressed. */
   files: Uint8Array
 }

@@ -1,18 +1,8 @@
 /** The outcome of an attempt: from its last event, with secrets masked, or because it was interrupted. */
-import { jsonDepthMax } from '../../contract/i-json.ts'
-import { toAttemptError } from '../../domain/runs/reported-values.ts'
+import { type Redact, type ReportedError, toFailure, toSuccess } from '../../domain/queue/outcomes.ts'
 import type { Outcome } from '../../domain/runs/run-state.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import type { AttemptMessage } from '../executors/messages.ts'
-
-interface ReportedError {
-  name: string
-  message: string
-  stack?: string | null
-  step?: string | null
-}
-
-type Redact = <Value>(value: Value) => Value
 
 export type LastEvent =
   | Extract<AttemptMessage, { type: 'returned' | 'threw' | 'suspended' }>
@@ -29,10 +19,8 @@ export function toOutcome(
   redact: { output: Redact; error: Redact },
   runningStep: string | null,
 ): Outcome {
-  const failed = (reason: 'workflowFailed' | 'workflowExited' | 'outputInvalid', error: ReportedError) => {
-    // Masked before it is truncated, which could leave a part of a secret.
-    return { kind: 'failed', reason, error: toAttemptError(redact.error(error)) } as const
-  }
+  const failed = (reason: 'workflowFailed' | 'workflowExited' | 'outputInvalid', error: ReportedError) =>
+    toFailure(reason, redact.error(error))
   if (event.type === 'threw') {
     const { reason, name, message, stack, step } = event
     return failed(reason, { name, message, stack, step })
@@ -41,19 +29,7 @@ export function toOutcome(
     const { name, message, stack } = event
     return failed('workflowExited', { name, message, stack, step: runningStep })
   }
-  try {
-    const checked = workflows.checkOutput(workflowId, parseOutput(event.output))
-    if ('masked' in checked) return { kind: 'succeeded', output: redact.output(checked.masked) }
-    const errors = checked.errors.map(({ pointer, detail }) => `${pointer || 'the output'} ${detail}`).join('; ')
-    return failed('outputInvalid', outputInvalid(`The output does not match its schema: ${errors}`))
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error
-    return failed('outputInvalid', outputInvalid(error.message))
-  }
-}
-
-function outputInvalid(message: string): ReportedError {
-  return { name: 'OutputInvalid', message }
+  return toSuccess(JSON.parse(event.output), workflows, workflowId, redact)
 }
 
 /** Why an attempt is ended from outside. */
@@ -74,22 +50,4 @@ export function interruptedOutcome(
 ): Outcome | 'leaseLost' {
   if (why === 'leaseLost') return 'leaseLost'
   return why === 'timeLimit' ? { kind: 'timedOut', limitSeconds, step } : { kind: why }
-}
-
-/** Parses the output of a workflow. @throws {RangeError} that says which limit it exceeds. */
-function parseOutput(json: string): unknown {
-  const output: unknown = JSON.parse(json)
-  if (isDeeper(output, jsonDepthMax)) {
-    throw new RangeError(
-      `The output is nested more than ${jsonDepthMax} levels deep: flatten it, or store it as an artifact.`,
-    )
-  }
-  return output
-}
-
-function isDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (levels === 0) return true
-  for (const name in value) if (isDeeper((value as Record<string, unknown>)[name], levels - 1)) return true
-  return false
 }

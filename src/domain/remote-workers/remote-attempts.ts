@@ -1,0 +1,329 @@
+/**
+ * What a worker outside of the service reports of an attempt. The attempt's number is the fencing token, and each report
+ * is checked, bounded and masked here as a worker of the service does it for its executors.
+ */
+import type { ProblemMember } from '../../contract/problem.ts'
+import type { Encryption } from '../../storage/encryption.ts'
+import { sizeOfSteps } from '../../storage/runs/wait-statements.ts'
+import { type Store, statement } from '../../storage/store.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import type { StorageUsage } from '../accounts/storage-usage.ts'
+import type { Deployments } from '../deployments/deployments.ts'
+import { type Lease, recordReports } from '../queue/attempts.ts'
+import { type Redact, toFailure, toSuccess } from '../queue/outcomes.ts'
+import { describeInvalidOptions, type GivenOptions, type ReachedWait } from '../queue/run-options.ts'
+import type { RunQueue } from '../queue/run-queue.ts'
+import { findRun } from '../queue/runs.sql.ts'
+import type { WaitingRunsLimit } from '../queue/waits.ts'
+import { ArtifactError } from '../runs/artifact.ts'
+import { boundEventData, jsonBytesMax, ReportLimit, stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
+import { attemptsOf, type Report, secretsAad, stepAad } from '../runs/run.ts'
+import { noRetry, type Outcome, type RunStatus, toRunStatus } from '../runs/run-state.ts'
+import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
+import { createRedactor } from '../workflows/redactor.ts'
+import type { Workflow } from '../workflows/workflow.ts'
+import type { Workflows } from '../workflows/workflows.ts'
+import { findLeaseholder, type LeaseName, type WorkerKey } from './remote-workers.ts'
+
+/** Why a report is refused. Nothing has changed then. */
+export type Refused =
+  | { kind: 'noSuchRun' }
+  | { kind: 'leaseLost' }
+  | { kind: 'otherResult' }
+  | { kind: 'invalid'; errors: ProblemMember[] }
+
+export interface NewRunEvent {
+  type: 'log' | 'progress' | 'step'
+  [member: string]: unknown
+}
+
+export type ReportedOutcome =
+  | { outcome: 'succeeded'; output?: unknown }
+  | {
+      outcome: 'failed'
+      reason?: 'workflowFailed' | 'workflowExited'
+      error: { name: string; message: string; stack?: string | null; step?: string | null }
+    }
+  | { outcome: 'timedOut' | 'cancelled'; step?: string | null }
+
+export type NewWait =
+  | { kind: 'sleep'; name: string; seconds?: number; until?: string }
+  | { kind: 'answer'; name: string; title?: string; timeoutSeconds?: number; show?: Record<string, unknown> }
+  | {
+      kind: 'run'
+      name: string
+      workflowId: string
+      variableData?: Record<string, unknown>
+      detached?: boolean
+      options?: Record<string, unknown>
+    }
+
+export interface Suspended {
+  suspended: boolean
+  ended: { name: string; outcome: unknown }[]
+  refused: { name: string; errorName: string; message: string }[]
+}
+
+interface Dependencies {
+  store: Store
+  queue: RunQueue
+  deployments: Deployments
+  encryption: Encryption
+  usage: StorageUsage
+  waitingRuns: WaitingRunsLimit
+  now: () => number
+}
+
+/** An attempt whose lease the caller's worker had when the report arrived. */
+interface Leased {
+  lease: Lease & { number: number; parentRunId: string | null }
+  row: RunsTable
+  redact: Redact
+  /** The definition that the worker has registered. */
+  workflows: Workflows
+  workflow: Workflow
+}
+
+const invalid = (pointer: string, detail: string): Refused => ({ kind: 'invalid', errors: [{ pointer, detail }] })
+
+export class RemoteAttempts {
+  readonly #dependencies: Dependencies
+
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
+  }
+
+  /** Stores the result of a step. The same result again changes nothing. */
+  async putStep(key: WorkerKey, name: LeaseName, step: string, value: unknown): Promise<Refused | undefined> {
+    const leased = await this.#find(key, name)
+    if ('kind' in leased) return leased
+    const { queue, encryption, now } = this.#dependencies
+    const { lease, redact } = leased
+    const json = JSON.stringify(value)
+    if (Buffer.byteLength(json) > jsonBytesMax) return invalid('/value', `has more than ${jsonBytesMax} bytes as JSON`)
+    const aad = stepAad(lease.runId, step)
+    let refused: Refused | undefined
+    const isLeased = await queue.withLease(lease, async (tx) => {
+      const [known] = await tx.all(findStep, [lease.runId, step])
+      if (known) {
+        refused = encryption.decrypt(known.value, aad) === json ? undefined : { kind: 'otherResult' }
+        return
+      }
+      const [size] = await tx.all(sizeOfSteps, [lease.runId])
+      const { last = 0, count = 0, bytes = 0 } = size ?? {}
+      refused = exceeds(count, bytes + Buffer.byteLength(json))
+      if (refused) return
+      await tx.all(tx.statements.insertStep, [lease.runId, step, encryption.encrypt(json, aad), last + 1])
+      await recordReports(tx, lease, [toReport(leased, redact, 'step', { name: step, state: 'finished' }, now())])
+    })
+    return isLeased ? refused : { kind: 'leaseLost' }
+  }
+
+  /** Appends the events that the store does not have. @param position how many were sent before. */
+  async report(
+    key: WorkerKey,
+    name: LeaseName,
+    { position, events }: { position: number; events: readonly NewRunEvent[] },
+  ): Promise<Refused | undefined> {
+    const leased = await this.#find(key, name)
+    if ('kind' in leased) return leased
+    const { queue, now } = this.#dependencies
+    const { lease, redact } = leased
+    const isLeased = await queue.withLease(lease, async (tx) => {
+      const [stored] = await tx.all(findReports, [lease.runId])
+      const before = stored?.attempt === lease.attempt ? stored : { position: 0, length: 0 }
+      const limit = new ReportLimit({ count: before.position, length: before.length })
+      const at = now()
+      const reports = events.slice(Math.max(0, before.position - position)).flatMap(({ type, ...data }) => {
+        const bounded = limit.next(type, data)
+        return bounded ? [toReport(leased, redact, bounded.type, bounded.data, at)] : []
+      })
+      const next = Math.max(before.position, position + events.length)
+      await tx.all(setReports, [lease.runId, lease.attempt, next, limit.length])
+      await recordReports(tx, lease, reports)
+    })
+    return isLeased ? undefined : { kind: 'leaseLost' }
+  }
+
+  async putArtifact(
+    key: WorkerKey,
+    name: LeaseName,
+    artifact: { name: string; mediaType: string; content: Uint8Array },
+  ): Promise<Refused | undefined> {
+    const leased = await this.#find(key, name)
+    if ('kind' in leased) return leased
+    const { queue, usage, now } = this.#dependencies
+    const { lease, redact } = leased
+    const refusal = usage.refusal(key.accountId)
+    if (refusal) return invalid('', `${refusal} The artifact was not stored.`)
+    const { content, mediaType } = artifact
+    const stored = { name: redact(artifact.name), mediaType: mediaType as ArtifactMediaType, content }
+    const described = { name: stored.name, mediaType, sizeBytes: content.length }
+    try {
+      const report = toReport(leased, redact, 'artifact', described, now())
+      if (!(await queue.keepArtifact(lease, stored, [report]))) return { kind: 'leaseLost' }
+    } catch (error) {
+      if (error instanceof ArtifactError) return invalid('', error.message)
+      throw error
+    }
+    usage.add(key.accountId, content.length)
+    return undefined
+  }
+
+  /** Ends the attempt. Resolves with the status and the reason of the run after it. */
+  async complete(
+    key: WorkerKey,
+    name: LeaseName,
+    reported: ReportedOutcome,
+  ): Promise<Refused | { kind: 'completed'; status: RunStatus; reason: string | null }> {
+    const leased = await this.#find(key, name)
+    if ('kind' in leased) return leased
+    const { queue, store } = this.#dependencies
+    const { lease, workflow } = leased
+    if (reported.outcome === 'succeeded' && Buffer.byteLength(JSON.stringify(reported.output ?? null)) > jsonBytesMax)
+      return invalid('/output', `has more than ${jsonBytesMax} bytes as JSON`)
+    if (!(await queue.complete(lease, toOutcome(reported, leased), workflow.retry))) return { kind: 'leaseLost' }
+    const run = await findRun(store.read, key.accountId, lease.runId)
+    // Another worker may have claimed it already, or a caller deleted it.
+    const status = run ? toRunStatus(run.status) : 'cancelled'
+    return { kind: 'completed', status, reason: run?.reason ?? null }
+  }
+
+  /** Stores what the run waits for, and suspends it if nothing has ended. */
+  async suspend(
+    key: WorkerKey,
+    name: LeaseName,
+    request: { waits: readonly NewWait[]; names: readonly string[]; suspend: boolean },
+  ): Promise<Refused | ({ kind: 'waits' } & Suspended)> {
+    const leased = await this.#find(key, name)
+    if ('kind' in leased) return leased
+    const { queue, encryption, deployments: workflows, waitingRuns, now } = this.#dependencies
+    const errors = findErrors(request.waits, now())
+    if (errors.length > 0) return { kind: 'invalid', errors }
+    const declared = leased.workflow.waits ?? {}
+    const isUndeclared = (wait: NewWait) => wait.kind === 'answer' && !Object.hasOwn(declared, wait.name)
+    const undeclared = request.waits.filter(isUndeclared).map((wait) => ({
+      ...{ name: wait.name, errorName: 'TypeError' },
+      message: `The workflow declares no wait "${wait.name}": name it in the \`waits\` of its definition.`,
+    }))
+    const reached = request.waits.filter((wait) => !isUndeclared(wait)).map((wait) => toReached(wait, leased, now()))
+    const suspend = request.suspend && undeclared.length === 0
+    const waiting = { reached, names: request.names, suspend }
+    const results = await queue.wait(leased.lease, { encryption, workflows, waitingRuns }, waiting, [])
+    if (!results) return { kind: 'leaseLost' }
+    const { ended, refused, isSuspended: suspended } = results
+    return {
+      ...{ kind: 'waits', suspended },
+      ended: ended.map((each) => ({ name: each.name, outcome: JSON.parse(each.outcome) })),
+      refused: [...undeclared, ...refused],
+    }
+  }
+
+  /** Returns the run to the queue. @param message why the worker cannot execute it; without one, the worker stops. */
+  async handBack(key: WorkerKey, name: LeaseName, message: string | undefined): Promise<Refused | undefined> {
+    const leased = await this.#find(key, name)
+    if ('kind' in leased) return leased
+    const { queue } = this.#dependencies
+    const { lease, redact } = leased
+    const isLeased = await (message === undefined
+      ? queue.complete(lease, { kind: 'workerStopped' }, noRetry)
+      : queue.handBack(lease, redact(message)))
+    return isLeased ? undefined : { kind: 'leaseLost' }
+  }
+
+  async #find(key: WorkerKey, { runId, attempt }: LeaseName): Promise<Leased | Refused> {
+    const { store, encryption, deployments } = this.#dependencies
+    const row = await findRun(store.read, key.accountId, runId)
+    if (!row) return { kind: 'noSuchRun' }
+    const worker = await findLeaseholder(store.read, key, row.worker_id)
+    if (!worker || row.status !== 'running' || row.attempts !== attempt) return { kind: 'leaseLost' }
+    const registered = worker.workflows.find(({ id }) => id === row.workflow_id)
+    const workflows = registered && (await deployments.findWorkflows(registered.deploymentId))
+    const workflow = workflows?.get(row.workflow_id)
+    // It has registered other workflows since the claim.
+    if (!workflows || !workflow) return { kind: 'leaseLost' }
+    const { id, account_id, secrets, worker_id, parent_run_id: parentRunId } = row
+    const values = secrets ? JSON.parse(encryption.decrypt(secrets, secretsAad(account_id, id))) : {}
+    const lease = { runId: id, attempt, workerId: worker_id as string, number: attemptsOf(row), parentRunId }
+    return { lease, row, redact: createRedactor(values), workflows, workflow }
+  }
+}
+
+const findStep = statement<{ value: Uint8Array }, [runId: string, name: string]>(
+  'SELECT value FROM run_steps WHERE run_id = ? AND name = ?',
+)
+
+const findReports = statement<{ attempt: number; position: number; length: number }, [runId: string]>(
+  'SELECT attempt, position, length FROM attempt_reports WHERE run_id = ?',
+)
+
+const setReports = statement<object, [runId: string, attempt: number, position: number, length: number]>(
+  `INSERT INTO attempt_reports (run_id, attempt, position, length) VALUES (?, ?, ?, ?)
+    ON CONFLICT (run_id) DO UPDATE SET attempt = excluded.attempt, position = excluded.position, length = excluded.length`,
+)
+
+function exceeds(count: number, bytes: number): Refused | undefined {
+  if (count >= stepsMax) return invalid('', `A run may have at most ${stepsMax} steps and waits.`)
+  if (bytes <= stepBytesOfRunMax) return undefined
+  return invalid('/value', `makes the results of the run's steps and waits larger than ${stepBytesOfRunMax} bytes`)
+}
+
+/** Masked before it is truncated, which could leave a part of a secret. */
+function toReport(
+  { lease }: Leased,
+  redact: Redact,
+  type: Report['type'],
+  data: Record<string, unknown>,
+  at: number,
+): Report {
+  return { at, type, data: { attempt: lease.number, ...boundEventData(type, redact(data)) } }
+}
+
+function toOutcome(reported: ReportedOutcome, { workflows, workflow, redact }: Leased): Outcome {
+  switch (reported.outcome) {
+    case 'succeeded':
+      return toSuccess(reported.output ?? null, workflows, workflow.id, { output: redact, error: redact })
+    case 'failed':
+      return toFailure(reported.reason ?? 'workflowFailed', redact(reported.error))
+    case 'timedOut':
+      return { kind: 'timedOut', limitSeconds: workflow.timeLimitSeconds, step: redact(reported.step ?? null) }
+    case 'cancelled':
+      return { kind: 'cancelled' }
+  }
+}
+
+/** A run may wait for this long. */
+const waitMillisecondsMax = 366 * 24 * 60 * 60 * 1000
+
+function findErrors(waits: readonly NewWait[], now: number): ProblemMember[] {
+  return waits.flatMap((wait, index) => {
+    const pointer = `/waits/${index}`
+    if (wait.kind === 'run') {
+      const problem = describeInvalidOptions(wait.options ?? {})
+      return problem ? [{ pointer: `${pointer}/options`, detail: problem }] : []
+    }
+    if (wait.kind === 'answer') return []
+    const { seconds, until } = wait
+    if ((seconds === undefined) === (until === undefined)) return [{ pointer, detail: 'has one of seconds and until' }]
+    if (until === undefined || Date.parse(until) - now <= waitMillisecondsMax) return []
+    return [{ pointer: `${pointer}/until`, detail: 'is more than 366 days from now' }]
+  })
+}
+
+/** A week. */
+const defaultTimeoutSeconds = 7 * 24 * 60 * 60
+
+function toReached(wait: NewWait, { redact }: Leased, now: number): ReachedWait {
+  const { name } = wait
+  if (wait.kind === 'sleep') {
+    const { seconds = 0, until } = wait
+    return { name, kind: 'sleep', deadline: until === undefined ? Math.ceil(now + seconds * 1000) : Date.parse(until) }
+  }
+  if (wait.kind === 'answer') {
+    const { title = null, timeoutSeconds = defaultTimeoutSeconds, show = null } = wait
+    const deadline = Math.ceil(now + timeoutSeconds * 1000)
+    return { name, kind: 'answer', deadline, title: redact(title), shown: redact(show) }
+  }
+  const { workflowId, variableData: variables = {}, detached = false, options = {} } = wait
+  return { name, kind: 'run', workflowId, variables, options: options as GivenOptions, isDetached: detached }
+}

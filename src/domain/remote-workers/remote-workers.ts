@@ -1,0 +1,380 @@
+/** Workers outside of the service: they register, claim runs of one account, and renew their leases. */
+import type { Encryption } from '../../storage/encryption.ts'
+import { findLeasedRuns, readColumns } from '../../storage/runs/run-lookups.ts'
+import type { Store, Transaction } from '../../storage/store.ts'
+import type { WorkersTable } from '../../storage/tables/tables.ts'
+import type { Deployments } from '../deployments/deployments.ts'
+import { hasSameMajor } from '../deployments/evolution.ts'
+import { type Claim, type Lease, toClaim } from '../queue/attempts.ts'
+import type { RunQueue } from '../queue/run-queue.ts'
+import { secretsAad, stepAad } from '../runs/run.ts'
+import { noRetry } from '../runs/run-state.ts'
+import { insertSecrets } from '../workflows/secrets.ts'
+import type { Workflow } from '../workflows/workflow.ts'
+import { type RegisteredWorkflow, type Registration, RemoteWorkflows, type SentWorkflow } from './remote-workflows.ts'
+
+/** An API key, and the account that it belongs to. */
+export interface WorkerKey {
+  accountId: string
+  apiKeyId: string
+}
+
+export interface NewWorker {
+  name: string
+  language: string
+  version?: string | undefined
+  host?: string | undefined
+  capacity: number
+  workflows: readonly SentWorkflow[]
+}
+
+/** Times are milliseconds since 1970. */
+export interface RemoteWorker {
+  id: string
+  /** `null` for a worker of the service, as the other members that are. */
+  name: string | null
+  language: string | null
+  version: string | null
+  host: string | null
+  slots: number
+  startedAt: number
+  seenAt: number
+  workflows: RegisteredWorkflow[]
+}
+
+/** A lease by run and fencing number. */
+export type LeaseName = Pick<Lease, 'runId' | 'attempt'>
+
+/** A claimed run as its worker gets it: decrypted. */
+export interface ClaimedRun {
+  claim: Claim
+  version: string
+  variables: Record<string, unknown>
+  steps: { name: string; value: unknown }[]
+  timeLimitSeconds: number
+  leaseExpiresAt: number
+}
+
+export interface RenewedLeases {
+  extended: LeaseName[]
+  cancelled: LeaseName[]
+  lost: LeaseName[]
+  leaseExpiresAt: number
+}
+
+interface Dependencies {
+  store: Store
+  queue: RunQueue
+  deployments: Deployments
+  encryption: Encryption
+  leaseSeconds: number
+  now: () => number
+}
+
+/** How long an attempt may go on after its time limit before the service ends it. */
+const overdueMilliseconds = 60_000
+
+export class RemoteWorkers {
+  readonly #dependencies: Dependencies
+  readonly #workflows: RemoteWorkflows
+  /** When each worker was last written as seen, by this process. */
+  readonly #seen = new Map<string, number>()
+  readonly #stopping = new AbortController()
+
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
+    this.#workflows = new RemoteWorkflows(dependencies.store, dependencies.deployments, dependencies.now)
+  }
+
+  get leaseSeconds(): number {
+    return this.#dependencies.leaseSeconds
+  }
+
+  /** Registers the worker, or renews its registration. */
+  async register(
+    key: WorkerKey,
+    id: string,
+    worker: NewWorker,
+  ): Promise<{ kind: 'worker'; worker: RemoteWorker } | Exclude<Registration, { kind: 'registered' }>> {
+    const registered = await this.#workflows.register(key, worker.workflows)
+    if (registered.kind !== 'registered') return registered
+    const { store, leaseSeconds, now } = this.#dependencies
+    const at = now()
+    const { name, language, version = null, host = '', capacity: slots } = worker
+    const workflows = JSON.stringify(registered.workflows)
+    const changing = { name, language, version, host, slots, workflows, api_key_id: key.apiKeyId, seen_at: at }
+    const row = { ...changing, account_id: key.accountId, started_at: at, alive_until: at + leaseSeconds * 1000 }
+    await store.write(({ query }) =>
+      query
+        .insertInto('workers')
+        .values({ id: rowId(key, id), ...row })
+        .onConflict((conflict) => conflict.column('id').doUpdateSet({ ...changing, alive_until: row.alive_until }))
+        .execute(),
+    )
+    const stored = await this.find(key, id)
+    if (!stored) throw new Error('The worker was removed while it registered.')
+    return { kind: 'worker', worker: stored }
+  }
+
+  /** The worker, if this key has registered it last. */
+  async find(key: WorkerKey, id: string): Promise<RemoteWorker | undefined> {
+    const row = await findRow(this.#dependencies.store.read, key, id)
+    return row && toWorker(row)
+  }
+
+  /** The live workers of the service and of the account, in the order in which they started. */
+  async list(accountId: string): Promise<RemoteWorker[]> {
+    const { store, now } = this.#dependencies
+    const rows = await store.read.query
+      .selectFrom('workers')
+      .selectAll()
+      .where('alive_until', '>', now())
+      .where((where) => where.or([where('account_id', 'is', null), where('account_id', '=', accountId)]))
+      .orderBy('started_at')
+      .orderBy('id')
+      .limit(listedMax)
+      .execute()
+    return rows.map(toWorker)
+  }
+
+  /** Removes the worker, and returns its runs to the queue. False if there is none. */
+  async delete(key: WorkerKey, id: string): Promise<boolean> {
+    const { store, queue } = this.#dependencies
+    if (!(await this.find(key, id))) return false
+    const workerId = rowId(key, id)
+    for (const { id: runId, attempts: attempt } of await findLeasedRuns(store.read, workerId))
+      await queue.complete({ runId, attempt, workerId }, { kind: 'workerStopped' }, noRetry)
+    await store.write(({ query }) => query.deleteFrom('workers').where('id', '=', workerId).execute())
+    this.#seen.delete(workerId)
+    return true
+  }
+
+  /**
+   * Claims runs, or waits for one. Leases that the worker does not know of are returned first, since it has not got an
+   * earlier response. Resolves with `undefined` if there is no such worker.
+   */
+  async claim(
+    key: WorkerKey,
+    id: string,
+    request: { countMax: number; waitSeconds: number; executing: readonly LeaseName[] },
+    signal: AbortSignal,
+  ): Promise<ClaimedRun[] | undefined> {
+    const worker = await this.find(key, id)
+    if (!worker) return undefined
+    const { store } = this.#dependencies
+    const workerId = rowId(key, id)
+    await this.#touch(workerId, request.waitSeconds)
+    const known = new Set(request.executing.map(nameOf))
+    const unknown = (await findLeasedRuns(store.read, workerId)).filter(
+      ({ id: runId, attempts: attempt }) => !known.has(nameOf({ runId, attempt })),
+    )
+    if (unknown.length > 0) {
+      const runs = unknown.slice(0, request.countMax)
+      const steps = await Promise.all(runs.map((run) => store.read.all(store.read.statements.findSteps, [run.id])))
+      return this.#toClaimed(
+        worker,
+        runs.map((run, index) => toClaim({ ...run, steps: steps[index] ?? [] }, workerId)),
+      )
+    }
+    const end = performance.now() + request.waitSeconds * 1000
+    const ending = AbortSignal.any([signal, this.#stopping.signal])
+    const wakeUp = new WakeUp(store, ending)
+    try {
+      for (;;) {
+        wakeUp.reset()
+        const claimed = await this.#claimNow(key.accountId, worker, workerId, request.countMax)
+        if (claimed.length > 0 || ending.aborted || !(await wakeUp.within(end - performance.now()))) return claimed
+      }
+    } finally {
+      wakeUp.close()
+    }
+  }
+
+  /** Ends claims that wait for a run, since the process stops. */
+  stopWaiting(): void {
+    this.#stopping.abort()
+  }
+
+  async #claimNow(accountId: string, worker: RemoteWorker, workerId: string, countMax: number): Promise<ClaimedRun[]> {
+    const { queue, deployments, leaseSeconds } = this.#dependencies
+    const workflows = deployments.claimableRemotely(accountId, new Set(worker.workflows.map((each) => each.id)))
+    return this.#toClaimed(worker, await queue.claim(workerId, workflows, countMax, leaseSeconds))
+  }
+
+  /** Returns runs that were queued for another major version to the queue. */
+  async #toClaimed(worker: RemoteWorker, claims: readonly Claim[]): Promise<ClaimedRun[]> {
+    const { store, queue, leaseSeconds, now } = this.#dependencies
+    const ids = claims.map(({ runId }) => runId)
+    const rows = await readColumns(store.read, ['id', 'workflow_version', 'lease_expires_at'], ids)
+    const claimed: ClaimedRun[] = []
+    for (const claim of claims) {
+      const { workflow_version: version = '', lease_expires_at } = rows.find(({ id }) => id === claim.runId) ?? {}
+      const registered = worker.workflows.find(({ id }) => id === claim.workflowId)
+      const workflow = registered && (await this.#definition(registered))
+      if (workflow && hasSameMajor(registered.version, version))
+        claimed.push(this.#decrypt(claim, workflow, version, lease_expires_at ?? now() + leaseSeconds * 1000))
+      else await queue.handBack(claim, `No worker executes the version ${version} of ${claim.workflowId}.`)
+    }
+    return claimed
+  }
+
+  async #definition({ id, deploymentId }: RegisteredWorkflow): Promise<Workflow | undefined> {
+    return (await this.#dependencies.deployments.findWorkflows(deploymentId))?.get(id)
+  }
+
+  #decrypt(claim: Claim, workflow: Workflow, version: string, leaseExpiresAt: number): ClaimedRun {
+    const { encryption } = this.#dependencies
+    const { runId, accountId, secrets, executedMilliseconds } = claim
+    const values = secrets ? JSON.parse(encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
+    const toStep = ({ name, value }: { name: string; value: Uint8Array }) => {
+      return { name, value: JSON.parse(encryption.decrypt(value, stepAad(runId, name))) }
+    }
+    return {
+      ...{ claim, version, leaseExpiresAt },
+      variables: insertSecrets(claim.variables, values),
+      steps: claim.steps.map(toStep),
+      timeLimitSeconds: Math.max(0, workflow.timeLimitSeconds - executedMilliseconds / 1000),
+    }
+  }
+
+  /** Extends the leases; `undefined` if there is no such worker. Ends attempts that go on long after their time limit. */
+  async renew(key: WorkerKey, id: string, leases: readonly LeaseName[]): Promise<RenewedLeases | undefined> {
+    const worker = await this.find(key, id)
+    if (!worker) return undefined
+    const { queue, leaseSeconds, now } = this.#dependencies
+    const workerId = rowId(key, id)
+    await this.#touch(workerId, 0)
+    const own = leases.map((lease) => ({ ...lease, workerId }))
+    const held = new Set((await queue.renew(workerId, own, leaseSeconds)).map(nameOf))
+    const cancelled = new Set((await queue.cancelRequested(workerId)).map(nameOf))
+    for (const lease of await this.#overdue(worker, own)) {
+      await queue.complete(lease, { kind: 'timedOut' }, noRetry)
+      held.delete(nameOf(lease))
+    }
+    const [extended, lost] = [(name: string) => held.has(name), (name: string) => !held.has(name)]
+    const those = (isOne: (name: string) => boolean) => leases.filter((lease) => isOne(nameOf(lease)))
+    return {
+      extended: those((name) => extended(name) && !cancelled.has(name)),
+      cancelled: those((name) => extended(name) && cancelled.has(name)),
+      lost: those(lost),
+      leaseExpiresAt: now() + leaseSeconds * 1000,
+    }
+  }
+
+  async #overdue(worker: RemoteWorker, leases: readonly Lease[]): Promise<Lease[]> {
+    const { store, now } = this.#dependencies
+    const columns = ['id', 'workflow_id', 'attempts', 'attempt_started_at', 'continues', 'executed_ms'] as const
+    const rows = await readColumns(
+      store.read,
+      columns,
+      leases.map(({ runId }) => runId),
+    )
+    const overdue: Lease[] = []
+    for (const lease of leases) {
+      const row = rows.find(({ id, attempts }) => id === lease.runId && attempts === lease.attempt)
+      const registered = worker.workflows.find(({ id }) => id === row?.workflow_id)
+      const workflow = registered && (await this.#definition(registered))
+      if (!row || !workflow || row.attempt_started_at === null) continue
+      const executed = now() - row.attempt_started_at + (row.continues === 1 ? row.executed_ms : 0)
+      if (executed > workflow.timeLimitSeconds * 1000 + overdueMilliseconds) overdue.push(lease)
+    }
+    return overdue
+  }
+
+  /** Writes that the worker is alive, at most three times within its lease time. */
+  async #touch(workerId: string, waitSeconds: number): Promise<void> {
+    const { store, leaseSeconds, now } = this.#dependencies
+    const at = now()
+    if (waitSeconds <= leaseSeconds / 3 && at - (this.#seen.get(workerId) ?? 0) < (leaseSeconds * 1000) / 3) return
+    const alive = { seen_at: at, alive_until: at + (waitSeconds + leaseSeconds) * 1000 }
+    await store.write(({ query }) => query.updateTable('workers').set(alive).where('id', '=', workerId).execute(), {
+      concurrent: true,
+    })
+    if (this.#seen.size > seenMax) this.#seen.clear()
+    this.#seen.set(workerId, at)
+  }
+}
+
+const listedMax = 1000
+const seenMax = 10_000
+
+/** Other accounts may use the same id. */
+export function rowId({ accountId }: { accountId: string }, id: string): string {
+  return `${accountId}/${id.toLowerCase()}`
+}
+
+function nameOf({ runId, attempt }: LeaseName): string {
+  return `${runId.toLowerCase()}/${attempt}`
+}
+
+async function findRow({ query }: Transaction, key: WorkerKey, id: string): Promise<WorkersTable | undefined> {
+  const row = query.selectFrom('workers').selectAll().where('id', '=', rowId(key, id))
+  return row.where('api_key_id', '=', key.apiKeyId).executeTakeFirst()
+}
+
+/** The worker that has the lease of a run, if the key has registered it. */
+export async function findLeaseholder(
+  { query }: Transaction,
+  { accountId, apiKeyId }: WorkerKey,
+  workerId: string | null,
+): Promise<RemoteWorker | undefined> {
+  if (!workerId?.startsWith(`${accountId}/`)) return undefined
+  const row = query.selectFrom('workers').selectAll().where('id', '=', workerId)
+  const found = await row.where('api_key_id', '=', apiKeyId).executeTakeFirst()
+  return found && toWorker(found)
+}
+
+function toWorker(row: WorkersTable): RemoteWorker {
+  const { id, name, language, version, host, slots, started_at, seen_at, workflows } = row
+  return {
+    ...{ id: id.slice(id.indexOf('/') + 1), name, language, version, slots },
+    host: host === '' ? null : host,
+    startedAt: started_at,
+    seenAt: seen_at ?? Math.min(Date.now(), row.alive_until),
+    workflows: workflows === null ? [] : JSON.parse(workflows),
+  }
+}
+
+/** Waits for the next notification of the queue. */
+class WakeUp {
+  readonly #unsubscribe: () => void
+  readonly #signal: AbortSignal
+  #isAwake = false
+  #resolve: ((isAwake: boolean) => void) | undefined
+
+  constructor(store: Store, signal: AbortSignal) {
+    this.#signal = signal
+    this.#unsubscribe = store.listen('queue', () => this.#wake(true))
+    signal.addEventListener('abort', this.#abort)
+  }
+
+  readonly #abort = () => this.#wake(false)
+
+  #wake(isAwake: boolean): void {
+    this.#isAwake = isAwake
+    this.#resolve?.(isAwake)
+  }
+
+  reset(): void {
+    this.#isAwake = false
+  }
+
+  /** Resolves with whether there was a notification since the last reset. */
+  async within(milliseconds: number): Promise<boolean> {
+    if (this.#isAwake) return true
+    if (milliseconds <= 0 || this.#signal.aborted) return false
+    let timer: NodeJS.Timeout | undefined
+    const isAwake = await new Promise<boolean>((resolve) => {
+      this.#resolve = resolve
+      timer = setTimeout(() => resolve(false), milliseconds)
+    })
+    clearTimeout(timer)
+    this.#resolve = undefined
+    return isAwake
+  }
+
+  close(): void {
+    this.#unsubscribe()
+    this.#signal.removeEventListener('abort', this.#abort)
+  }
+}

@@ -1,0 +1,142 @@
+/** The Execution API's operations of workers outside of the service. */
+import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
+import type { components } from '../../../generated/execution.v1/types.ts'
+import { invalidRequest } from '../../contract/problem.ts'
+import type { Cursors } from '../../storage/cursors.ts'
+import type { Principal } from '../api-keys/api-key.ts'
+import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
+import type { Refused, RemoteAttempts } from './remote-attempts.ts'
+import type { ClaimedRun, RemoteWorker, RemoteWorkers } from './remote-workers.ts'
+
+type Operations = Pick<
+  ExecutionV1Handlers<Principal>,
+  | 'listWorkers'
+  | 'registerWorker'
+  | 'deleteWorker'
+  | 'claimRuns'
+  | 'renewLeases'
+  | 'putRunStep'
+  | 'appendRunEvents'
+  | 'putAttemptArtifact'
+  | 'completeAttempt'
+  | 'suspendAttempt'
+  | 'handBackAttempt'
+>
+
+type Schemas = components['schemas']
+
+export interface WorkerDependencies {
+  remoteWorkers: RemoteWorkers
+  remoteAttempts: RemoteAttempts
+  cursors: Cursors
+}
+
+export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: WorkerDependencies): Operations {
+  return {
+    async listWorkers({ principal: { accountId }, query }) {
+      const workers = await remoteWorkers.list(accountId)
+      const page = await cursors.page(['workers', accountId], query, async (after, limit) => {
+        const start = after === undefined ? 0 : workers.findIndex(({ id }) => id === after) + 1
+        return workers.slice(start, start + limit)
+      })
+      if (!page) return wrongCursor
+      const { leaseSeconds } = remoteWorkers
+      const data = page.rows.map((worker) => toResponse(worker, leaseSeconds))
+      return { status: 200, body: { data, nextCursor: page.nextCursor } }
+    },
+
+    async registerWorker({ principal, path, body }) {
+      const registered = await remoteWorkers.register(principal, path.workerId, body)
+      if (registered.kind === 'invalid') return invalidRequest(registered.errors)
+      if (registered.kind === 'conflict')
+        return { status: 409, problem: { kind: 'worker-conflict', detail: `${registered.detail} Nothing was stored.` } }
+      return { status: 200, body: toResponse(registered.worker, remoteWorkers.leaseSeconds) }
+    },
+
+    async deleteWorker({ principal, path }) {
+      return (await remoteWorkers.delete(principal, path.workerId)) ? { status: 204 } : notFound('worker')
+    },
+
+    async claimRuns(request) {
+      const { principal, path, body } = request
+      const { countMax, waitSeconds = 0, executing = [] } = body
+      if (waitSeconds > 0) request.unlockProcessing()
+      const signal = waitSeconds > 0 ? request.whileAuthenticated() : request.signal
+      const claimed = await remoteWorkers.claim(principal, path.workerId, { countMax, waitSeconds, executing }, signal)
+      if (!claimed) return notFound('worker')
+      return claimed.length > 0 ? { status: 200, body: { data: claimed.map(toClaimedRun) } } : { status: 204 }
+    },
+
+    async renewLeases({ principal, path, body }) {
+      const renewed = await remoteWorkers.renew(principal, path.workerId, body.leases)
+      if (!renewed) return notFound('worker')
+      return { status: 200, body: { ...renewed, leaseExpiresAt: toTimestamp(renewed.leaseExpiresAt) } }
+    },
+
+    async putRunStep({ principal, path, body }) {
+      return toDone(await remoteAttempts.putStep(principal, path, path.stepName, body.value))
+    },
+
+    async appendRunEvents({ principal, path, body }) {
+      return toDone(await remoteAttempts.report(principal, path, body))
+    },
+
+    async putAttemptArtifact({ principal, path, body: { mediaType, content } }) {
+      const bytes = Buffer.from(content, 'base64')
+      return toDone(
+        await remoteAttempts.putArtifact(principal, path, { name: path.artifactName, mediaType, content: bytes }),
+      )
+    },
+
+    async completeAttempt({ principal, path, body }) {
+      const completed = await remoteAttempts.complete(principal, path, body)
+      if (completed.kind !== 'completed') return toProblem(completed)
+      return { status: 200, body: { status: completed.status, reason: completed.reason } }
+    },
+
+    async suspendAttempt({ principal, path, body: { waits = [], names, suspend = true } }) {
+      const result = await remoteAttempts.suspend(principal, path, { waits, names, suspend })
+      if (result.kind !== 'waits') return toProblem(result)
+      const { suspended, ended, refused } = result
+      return { status: 200, body: { suspended, ended, refused } }
+    },
+
+    async handBackAttempt({ principal, path, body }) {
+      return toDone(await remoteAttempts.handBack(principal, path, body?.message))
+    },
+  }
+}
+
+function toDone(refused: Refused | undefined) {
+  return refused ? toProblem(refused) : { status: 204 as const }
+}
+
+const lost = {
+  leaseLost: 'The lease of this attempt is over. Drop the attempt, and report nothing more.',
+  otherResult: 'The step has another result. Nothing was stored.',
+}
+
+function toProblem(refused: Refused) {
+  if (refused.kind === 'noSuchRun') return notFound('run')
+  if (refused.kind === 'invalid') return invalidRequest(refused.errors)
+  return { status: 409, problem: { kind: 'lease-lost', detail: lost[refused.kind] } } as const
+}
+
+function toResponse(worker: RemoteWorker, leaseSeconds: number): Schemas['Worker'] {
+  const { id, name, language, version, host, slots: capacity, startedAt, seenAt, workflows } = worker
+  return {
+    ...{ id, name, language, version, host, capacity, leaseSeconds },
+    startedAt: toTimestamp(startedAt),
+    lastSeenAt: toTimestamp(seenAt),
+    workflows: workflows.map((each) => ({ id: each.id, version: each.version })),
+  }
+}
+
+function toClaimedRun({ claim, version, variables, steps, timeLimitSeconds, leaseExpiresAt }: ClaimedRun) {
+  const { runId, workflowId, attempt, number, hasWaits, parentRunId, traceContext: traceparent } = claim
+  return {
+    ...{ runId, workflowId, workflowVersion: version, attempt, number, variableData: variables },
+    ...{ steps, hasWaits, timeLimitSeconds, parentRunId, traceparent },
+    leaseExpiresAt: toTimestamp(leaseExpiresAt),
+  }
+}
