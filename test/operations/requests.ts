@@ -75,6 +75,44 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     path: { runId: await queueRun(service, account, approve), name: 'approval' },
     body: {},
   }),
+  listWorkers: async (service, account) => {
+    await registerWorker(service, account)
+    return {}
+  },
+  registerWorker: async () => ({ path: { workerId: crypto.randomUUID() }, body: newWorker }),
+  deleteWorker: async (service, account) => ({ path: { workerId: await registerWorker(service, account) } }),
+  claimRuns: async (service, account) => {
+    const workerId = await registerWorker(service, account)
+    await queueRun(service, account, invoice)
+    return { path: { workerId }, body: { countMax: 2 } }
+  },
+  renewLeases: async (service, account) => {
+    const { workerId, runId, attempt } = await claimedAttempt(service, account)
+    return { path: { workerId }, body: { leases: [{ runId, attempt: Number(attempt) }] } }
+  },
+  putRunStep: async (service, account) => {
+    return {
+      path: { ...(await attemptPath(service, account)), stepName: 'charge' },
+      body: { value: { paymentId: 'p1' } },
+    }
+  },
+  appendRunEvents: async (service, account) => ({
+    path: await attemptPath(service, account),
+    body: { position: 0, events: [{ type: 'log', level: 'info', message: 'Charging' }] },
+  }),
+  putAttemptArtifact: async (service, account) => ({
+    path: { ...(await attemptPath(service, account)), artifactName: 'invoice.txt' },
+    body: { mediaType: 'text/plain', content: 'SGVsbG8=' },
+  }),
+  completeAttempt: async (service, account) => ({
+    path: await attemptPath(service, account),
+    body: { outcome: 'succeeded', output: { invoice: 'I-1' } },
+  }),
+  suspendAttempt: async (service, account) => ({
+    path: await attemptPath(service, account),
+    body: { waits: [{ kind: 'answer', name: 'approval', title: 'Send it?' }], names: ['approval'] },
+  }),
+  handBackAttempt: async (service, account) => ({ path: await attemptPath(service, account), body: {} }),
   // The stream of a finished run ends by itself.
   streamRunEvents: async (service, account) => ({ path: { runId: await cancelledRun(service, account) } }),
   listWorkflows: async () => ({}),
@@ -169,7 +207,7 @@ export async function validRequest(service: Service, id: OperationId, account: T
 
 export function requestOf(operation: DocumentedOperation, key: string, filled: Filled = {}): SentRequest {
   const path = operation.path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => filled.path?.[name] ?? `{${name}}`)
-  const query = filled.query === undefined ? '' : `?${filled.query}`
+  const query = !filled.query ? '' : `?${filled.query}`
   const hasBody = filled.body !== undefined
   return {
     method: operation.method,
@@ -325,4 +363,61 @@ export async function answeredRun(service: Service, account: TestAccount): Promi
   const answer = { path: { runId, name: 'approval' }, body: { value: { approved: true } } }
   await send(service, 'completeWait', account.key, answer).expect(200)
   return runId
+}
+
+/** A worker outside of the service, with one workflow. */
+export const newWorker = {
+  name: 'billing',
+  language: 'Python 3.12',
+  capacity: 4,
+  workflows: [
+    {
+      id: 'send-invoice',
+      version: '1.0.0',
+      variables: {
+        type: 'object',
+        required: ['orderId'],
+        properties: { orderId: { type: 'string' }, token: { type: 'string', writeOnly: true } },
+        additionalProperties: false,
+      },
+      output: { type: 'object', required: ['invoice'], properties: { invoice: { type: 'string' } } },
+      waits: { approval: { schema: { type: 'object', properties: { approved: { type: 'boolean' } } } } },
+    },
+  ],
+}
+
+/** A run for that worker. */
+export const invoice = {
+  path: { workflowId: 'send-invoice' },
+  query: '',
+  body: { variableData: { orderId: 'A-1001' } },
+}
+
+/** Returns the worker's id. */
+export async function registerWorker(
+  service: Service,
+  account: TestAccount,
+  members: Record<string, unknown> = {},
+): Promise<string> {
+  const workerId = crypto.randomUUID()
+  const filled = { path: { workerId }, body: { ...newWorker, ...members } }
+  const { status, text } = await send(service, 'registerWorker', account.key, filled)
+  if (status !== 200) throw new Error(`Registering a worker failed: ${status} ${text}`)
+  return workerId
+}
+
+/** Queues a run, and claims it for a new worker. */
+export async function claimedAttempt(service: Service, account: TestAccount, run: Filled = invoice) {
+  const workerId = await registerWorker(service, account)
+  await queueRun(service, account, run)
+  const claimed = await send(service, 'claimRuns', account.key, { path: { workerId }, body: { countMax: 1 } })
+  if (claimed.status !== 200) throw new Error(`Claiming a run failed: ${claimed.status} ${claimed.text}`)
+  const [claim] = claimed.body.data
+  return { workerId, runId: claim.runId as string, attempt: String(claim.attempt), claim }
+}
+
+/** The path of reports of a new attempt. */
+async function attemptPath(service: Service, account: TestAccount): Promise<{ runId: string; attempt: string }> {
+  const { runId, attempt } = await claimedAttempt(service, account)
+  return { runId, attempt }
 }
