@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'b2f9cf6955d57cda'
+export const documentHash = 'd109cec7a0f6dbef'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -280,6 +280,15 @@ export interface ExecutionV1Operations {
    */
   handBackAttempt: Operation<operations, 'handBackAttempt'>
   /**
+   * Read the code of a deployment.
+   *
+   * Returns the definitions and the files of a deployment that the account sees, for a worker that executes its runs. It
+   * never changes: the id is the SHA-256 of its content.
+   *
+   * `GET /v1/execution/deployments/{deploymentId}/bundle` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  getDeploymentBundle: Operation<operations, 'getDeploymentBundle', 'blob'>
+  /**
    * Create a token that reads one run.
    *
    * Creates a token with which a web page, for example, can read and follow one run: getRun, streamRunEvents and
@@ -520,6 +529,7 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     completeAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/complete', retry: 'ifRefused' },
     suspendAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/suspend', retry: 'ifRefused' },
     handBackAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/hand-back', retry: 'ifRefused' },
+    getDeploymentBundle: { method: 'GET', path: '/v1/execution/deployments/{deploymentId}/bundle', retry: 'always', parseAs: 'blob' },
     createRunToken: { method: 'POST', path: '/v1/execution/run-tokens', retry: 'ifRefused' },
     listWorkflows: { method: 'GET', path: '/v1/execution/workflows', retry: 'always' },
     getWorkflow: { method: 'GET', path: '/v1/execution/workflows/{workflowId}', retry: 'always' },

@@ -277,6 +277,15 @@ export interface ExecutionV1Handlers<Principal> {
    */
   handBackAttempt: Handler<operations['handBackAttempt'], never, Principal>
   /**
+   * Read the code of a deployment.
+   *
+   * Returns the definitions and the files of a deployment that the account sees, for a worker that executes its runs. It
+   * never changes: the id is the SHA-256 of its content.
+   *
+   * `GET /v1/execution/deployments/{deploymentId}/bundle` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  getDeploymentBundle: Handler<operations['getDeploymentBundle'], never, Principal>
+  /**
    * Create a token that reads one run.
    *
    * Creates a token with which a web page, for example, can read and follow one run: getRun, streamRunEvents and

@@ -665,6 +665,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/deployments/{deploymentId}/bundle": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Identifies the deployment.
+                 * @example 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+                 */
+                deploymentId: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * Read the code of a deployment
+         * @description Returns the definitions and the files of a deployment that the account sees, for a worker that executes its runs. It
+         *     never changes: the id is the SHA-256 of its content.
+         */
+        get: operations["getDeploymentBundle"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/run-tokens": {
         parameters: {
             query?: never;
@@ -1386,7 +1413,16 @@ export interface components {
             host?: string;
             /** @description How many runs it executes at the same time. */
             capacity: number;
-            /** @description The workflows whose runs it claims, each once. */
+            /**
+             * @description Whether it also executes the deployed workflows that the account sees, unless they use a browser. It reads their
+             *     code with `getDeploymentBundle`.
+             * @default false
+             */
+            deployed: boolean;
+            /**
+             * @description The workflows that it has itself, each once.
+             * @default []
+             */
             workflows: components["schemas"]["WorkerWorkflow"][];
         };
         /** @description A worker that can execute runs. */
@@ -1415,6 +1451,8 @@ export interface components {
             startedAt: components["schemas"]["Timestamp"];
             /** @description When it last claimed, renewed or registered, accurate to a third of `leaseSeconds`. */
             lastSeenAt: components["schemas"]["Timestamp"];
+            /** @description Whether it executes deployed workflows. */
+            deployed: boolean;
             /** @description What it has registered. */
             workflows: {
                 id: components["schemas"]["WorkflowId"];
@@ -1475,6 +1513,8 @@ export interface components {
             workflowId: components["schemas"]["WorkflowId"];
             /** @description The version for which the run was queued. */
             workflowVersion: string;
+            /** @description The deployment that has the code of a deployed workflow; `null` for one that the worker has itself. */
+            deploymentId: string | null;
             /**
              * Format: int32
              * @description The fencing number of the lease, which the paths of its reports have.
@@ -1489,6 +1529,8 @@ export interface components {
             variableData: {
                 [key: string]: unknown;
             };
+            /** @description JSON Pointers (RFC 6901) to the secrets in `variableData`, for workers that mask what they keep. */
+            secrets: string[];
             /**
              * @description Results of steps and waits that earlier attempts or parts have stored, in their order. The outcome of a sleep is
              *     `null`, of an answer `{"ok": true, "value": …}` or `{"ok": false}` if none came in time, of a called run
@@ -1567,6 +1609,11 @@ export interface components {
             mediaType: string;
             /** @description The file in base64, at most 10 MiB decoded. */
             content: string;
+            /**
+             * @description Whether it is evidence of what the attempt's browser did, which has the names `attempt-N-…`.
+             * @default false
+             */
+            evidence: boolean;
         };
         /** @description How the attempt has ended. */
         AttemptOutcome: components["schemas"]["AttemptSucceeded"] | components["schemas"]["AttemptFailed"] | components["schemas"]["AttemptEnded"];
@@ -1582,11 +1629,11 @@ export interface components {
             /** @constant */
             outcome: "failed";
             /**
-             * @description `workflowExited`: its process ended.
+             * @description `workflowExited`: its process ended. `outputInvalid`: what it returned is no JSON.
              * @default workflowFailed
              * @enum {string}
              */
-            reason: "workflowFailed" | "workflowExited";
+            reason: "workflowFailed" | "workflowExited" | "outputInvalid";
             /** @description The error. Texts that are too long are cut. */
             error: {
                 /** @description The class of the error. */
@@ -1692,6 +1739,12 @@ export interface components {
                 name: components["schemas"]["StepName"];
                 /** @description The outcome. */
                 outcome: unknown;
+            }[];
+            /** @description When each sleep of the request ends. The run may have reached it before. */
+            deadlines: {
+                name: components["schemas"]["StepName"];
+                /** @description The time. */
+                deadline: components["schemas"]["Timestamp"];
             }[];
             /** @description Waits that the run cannot have. The code gets an error at each. */
             refused: {
@@ -5999,6 +6052,65 @@ export interface operations {
             409: components["responses"]["LeaseLost"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getDeploymentBundle: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Identifies the deployment.
+                 * @example 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+                 */
+                deploymentId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description JSON with the members `workflows`, `files` and `externals`, compressed with gzip. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/gzip": components["schemas"]["ArtifactContent"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

@@ -50,6 +50,7 @@ export const executionScopes = {
   listWebhookDeliveries: 'webhooks:read',
   redeliverWebhook: 'webhooks:write',
   redeliverWebhooks: 'webhooks:write',
+  getDeploymentBundle: 'runs:execute',
   listWorkers: 'runs:read',
   registerWorker: 'runs:execute',
   deleteWorker: 'runs:execute',

@@ -75,6 +75,11 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     path: { runId: await queueRun(service, account, approve), name: 'approval' },
     body: {},
   }),
+  getDeploymentBundle: async (service, account) => {
+    const runId = await queueRun(service, account)
+    const { body } = await send(service, 'getRun', account.key, { path: { runId } }).expect(200)
+    return { path: { deploymentId: body.deploymentId } }
+  },
   listWorkers: async (service, account) => {
     await registerWorker(service, account)
     return {}

@@ -116,6 +116,16 @@ export async function packContent({ files, externals }: SnapshotContent): Promis
   return promisify(gzip)(JSON.stringify({ files, externals }))
 }
 
+/** A whole snapshot, for a worker outside of the service. */
+export async function packBundle({ workflows, files, externals }: Snapshot): Promise<Uint8Array> {
+  return promisify(gzip)(JSON.stringify({ workflows, files, externals }))
+}
+
+/** @throws {Error} */
+export async function unpackBundle(packed: Uint8Array): Promise<Snapshot> {
+  return JSON.parse((await promisify(gunzip)(packed)).toString())
+}
+
 /** @throws {SnapshotDamaged} */
 export async function unpackContent(packed: Uint8Array): Promise<SnapshotContent> {
   try {

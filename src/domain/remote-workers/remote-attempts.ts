@@ -15,7 +15,7 @@ import { describeInvalidOptions, type GivenOptions, type ReachedWait } from '../
 import type { RunQueue } from '../queue/run-queue.ts'
 import { findRun } from '../queue/runs.sql.ts'
 import type { WaitingRunsLimit } from '../queue/waits.ts'
-import { ArtifactError } from '../runs/artifact.ts'
+import { ArtifactError, type ArtifactKind, isEvidenceOf } from '../runs/artifact.ts'
 import { boundEventData, jsonBytesMax, ReportLimit, stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { attemptsOf, type Report, secretsAad, stepAad } from '../runs/run.ts'
 import { noRetry, type Outcome, type RunStatus, toRunStatus } from '../runs/run-state.ts'
@@ -23,7 +23,7 @@ import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 import { createRedactor } from '../workflows/redactor.ts'
 import type { Workflow } from '../workflows/workflow.ts'
 import type { Workflows } from '../workflows/workflows.ts'
-import { findLeaseholder, type LeaseName, type WorkerKey } from './remote-workers.ts'
+import { executed, findLeaseholder, type LeaseName, type WorkerKey } from './remote-workers.ts'
 
 /** Why a report is refused. Nothing has changed then. */
 export type Refused =
@@ -41,7 +41,7 @@ export type ReportedOutcome =
   | { outcome: 'succeeded'; output?: unknown }
   | {
       outcome: 'failed'
-      reason?: 'workflowFailed' | 'workflowExited'
+      reason?: 'workflowFailed' | 'workflowExited' | 'outputInvalid'
       error: { name: string; message: string; stack?: string | null; step?: string | null }
     }
   | { outcome: 'timedOut' | 'cancelled'; step?: string | null }
@@ -62,6 +62,8 @@ export interface Suspended {
   suspended: boolean
   ended: { name: string; outcome: unknown }[]
   refused: { name: string; errorName: string; message: string }[]
+  /** Milliseconds since 1970, by the name of the sleep. */
+  deadlines: Record<string, number>
 }
 
 interface Dependencies {
@@ -148,7 +150,7 @@ export class RemoteAttempts {
   async putArtifact(
     key: WorkerKey,
     name: LeaseName,
-    artifact: { name: string; mediaType: string; content: Uint8Array },
+    artifact: { name: string; mediaType: string; content: Uint8Array; isEvidence: boolean },
   ): Promise<Refused | undefined> {
     const leased = await this.#find(key, name)
     if ('kind' in leased) return leased
@@ -156,12 +158,15 @@ export class RemoteAttempts {
     const { lease, redact } = leased
     const refusal = usage.refusal(key.accountId)
     if (refusal) return invalid('', `${refusal} The artifact was not stored.`)
-    const { content, mediaType } = artifact
-    const stored = { name: redact(artifact.name), mediaType: mediaType as ArtifactMediaType, content }
+    const { content, mediaType, isEvidence } = artifact
+    if (isEvidence && !isEvidenceOf(lease.number, artifact.name))
+      return invalid('/evidence', `is for files named attempt-${lease.number}-…`)
+    const kind: ArtifactKind = isEvidence ? 'evidence' : 'workflow'
+    const stored = { name: redact(artifact.name), mediaType: mediaType as ArtifactMediaType, content, kind }
     const described = { name: stored.name, mediaType, sizeBytes: content.length }
+    const reports = isEvidence ? [] : [toReport(leased, redact, 'artifact', described, now())]
     try {
-      const report = toReport(leased, redact, 'artifact', described, now())
-      if (!(await queue.keepArtifact(lease, stored, [report]))) return { kind: 'leaseLost' }
+      if (!(await queue.keepArtifact(lease, stored, reports))) return { kind: 'leaseLost' }
     } catch (error) {
       if (error instanceof ArtifactError) return invalid('', error.message)
       throw error
@@ -211,9 +216,9 @@ export class RemoteAttempts {
     const waiting = { reached, names: request.names, suspend }
     const results = await queue.wait(leased.lease, { encryption, workflows, waitingRuns }, waiting, [])
     if (!results) return { kind: 'leaseLost' }
-    const { ended, refused, isSuspended: suspended } = results
+    const { ended, refused, deadlines, isSuspended: suspended } = results
     return {
-      ...{ kind: 'waits', suspended },
+      ...{ kind: 'waits', suspended, deadlines },
       ended: ended.map((each) => ({ name: each.name, outcome: JSON.parse(each.outcome) })),
       refused: [...undeclared, ...refused],
     }
@@ -237,7 +242,7 @@ export class RemoteAttempts {
     if (!row) return { kind: 'noSuchRun' }
     const worker = await findLeaseholder(store.read, key, row.worker_id)
     if (!worker || row.status !== 'running' || row.attempts !== attempt) return { kind: 'leaseLost' }
-    const registered = worker.workflows.find(({ id }) => id === row.workflow_id)
+    const registered = executed(worker, row.workflow_id, row.deployment_id)
     const workflows = registered && (await deployments.findWorkflows(registered.deploymentId))
     const workflow = workflows?.get(row.workflow_id)
     // It has registered other workflows since the claim.

@@ -5,10 +5,12 @@ import type { Store, Transaction } from '../../storage/store.ts'
 import type { WorkersTable } from '../../storage/tables/tables.ts'
 import type { Deployments } from '../deployments/deployments.ts'
 import { hasSameMajor } from '../deployments/evolution.ts'
+import { packBundle } from '../deployments/snapshot.ts'
 import { type Claim, type Lease, toClaim } from '../queue/attempts.ts'
 import type { RunQueue } from '../queue/run-queue.ts'
 import { secretsAad, stepAad } from '../runs/run.ts'
 import { noRetry } from '../runs/run-state.ts'
+import type { Sized } from '../sized.ts'
 import { insertSecrets } from '../workflows/secrets.ts'
 import type { Workflow } from '../workflows/workflow.ts'
 import { type RegisteredWorkflow, type Registration, RemoteWorkflows, type SentWorkflow } from './remote-workflows.ts'
@@ -25,6 +27,8 @@ export interface NewWorker {
   version?: string | undefined
   host?: string | undefined
   capacity: number
+  /** Whether it also executes deployed workflows. */
+  deployed: boolean
   workflows: readonly SentWorkflow[]
 }
 
@@ -39,6 +43,7 @@ export interface RemoteWorker {
   slots: number
   startedAt: number
   seenAt: number
+  deployed: boolean
   workflows: RegisteredWorkflow[]
 }
 
@@ -49,7 +54,11 @@ export type LeaseName = Pick<Lease, 'runId' | 'attempt'>
 export interface ClaimedRun {
   claim: Claim
   version: string
+  /** Whether the worker has the workflow itself. */
+  isOwn: boolean
   variables: Record<string, unknown>
+  /** JSON Pointers. */
+  secrets: string[]
   steps: { name: string; value: unknown }[]
   timeLimitSeconds: number
   leaseExpiresAt: number
@@ -102,7 +111,8 @@ export class RemoteWorkers {
     const at = now()
     const { name, language, version = null, host = '', capacity: slots } = worker
     const workflows = JSON.stringify(registered.workflows)
-    const changing = { name, language, version, host, slots, workflows, api_key_id: key.apiKeyId, seen_at: at }
+    const executes = { executes_deployed: worker.deployed ? (1 as const) : (0 as const), workflows }
+    const changing = { name, language, version, host, slots, ...executes, api_key_id: key.apiKeyId, seen_at: at }
     const row = { ...changing, account_id: key.accountId, started_at: at, alive_until: at + leaseSeconds * 1000 }
     await store.write(({ query }) =>
       query
@@ -120,6 +130,20 @@ export class RemoteWorkers {
   async find(key: WorkerKey, id: string): Promise<RemoteWorker | undefined> {
     const row = await findRow(this.#dependencies.store.read, key, id)
     return row && toWorker(row)
+  }
+
+  /** The code of a deployment that the account sees; `undefined` if it sees none of this id. */
+  async findBundle(accountId: string, deploymentId: string): Promise<Sized<Uint8Array> | undefined> {
+    const { deployments } = this.#dependencies
+    const deployment = await deployments.find(deploymentId)
+    if (!deployment || deployment.isRemote || (deployment.accountId ?? accountId) !== accountId) return undefined
+    const { workflows, sizeBytes } = deployment
+    const read = async () => {
+      const content = await deployments.readFiles(deploymentId)
+      if (!content) throw new Error('The deployment was deleted.')
+      return packBundle({ workflows, files: content.files, externals: content.externals })
+    }
+    return { sizeBytes, forget: () => {}, read }
   }
 
   /** The live workers of the service and of the account, in the order in which they started. */
@@ -197,7 +221,8 @@ export class RemoteWorkers {
 
   async #claimNow(accountId: string, worker: RemoteWorker, workerId: string, countMax: number): Promise<ClaimedRun[]> {
     const { queue, deployments, leaseSeconds } = this.#dependencies
-    const workflows = deployments.claimableRemotely(accountId, new Set(worker.workflows.map((each) => each.id)))
+    const ids = new Set(worker.workflows.map((each) => each.id))
+    const workflows = deployments.claimableRemotely(accountId, ids, worker.deployed)
     return this.#toClaimed(worker, await queue.claim(workerId, workflows, countMax, leaseSeconds))
   }
 
@@ -209,20 +234,23 @@ export class RemoteWorkers {
     const claimed: ClaimedRun[] = []
     for (const claim of claims) {
       const { workflow_version: version = '', lease_expires_at } = rows.find(({ id }) => id === claim.runId) ?? {}
-      const registered = worker.workflows.find(({ id }) => id === claim.workflowId)
+      const registered = executed(worker, claim.workflowId, claim.deploymentId)
       const workflow = registered && (await this.#definition(registered))
-      if (workflow && hasSameMajor(registered.version, version))
-        claimed.push(this.#decrypt(claim, workflow, version, lease_expires_at ?? now() + leaseSeconds * 1000))
+      if (workflow && hasSameMajor(workflow.version, version))
+        claimed.push({
+          ...this.#decrypt(claim, workflow, version, lease_expires_at ?? now() + leaseSeconds * 1000),
+          isOwn: worker.workflows.some(({ id }) => id === claim.workflowId),
+        })
       else await queue.handBack(claim, `No worker executes the version ${version} of ${claim.workflowId}.`)
     }
     return claimed
   }
 
-  async #definition({ id, deploymentId }: RegisteredWorkflow): Promise<Workflow | undefined> {
+  async #definition({ id, deploymentId }: Executed): Promise<Workflow | undefined> {
     return (await this.#dependencies.deployments.findWorkflows(deploymentId))?.get(id)
   }
 
-  #decrypt(claim: Claim, workflow: Workflow, version: string, leaseExpiresAt: number): ClaimedRun {
+  #decrypt(claim: Claim, workflow: Workflow, version: string, leaseExpiresAt: number): Omit<ClaimedRun, 'isOwn'> {
     const { encryption } = this.#dependencies
     const { runId, accountId, secrets, executedMilliseconds } = claim
     const values = secrets ? JSON.parse(encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
@@ -230,7 +258,7 @@ export class RemoteWorkers {
       return { name, value: JSON.parse(encryption.decrypt(value, stepAad(runId, name))) }
     }
     return {
-      ...{ claim, version, leaseExpiresAt },
+      ...{ claim, version, leaseExpiresAt, secrets: Object.keys(values) },
       variables: insertSecrets(claim.variables, values),
       steps: claim.steps.map(toStep),
       timeLimitSeconds: Math.max(0, workflow.timeLimitSeconds - executedMilliseconds / 1000),
@@ -263,7 +291,8 @@ export class RemoteWorkers {
 
   async #overdue(worker: RemoteWorker, leases: readonly Lease[]): Promise<Lease[]> {
     const { store, now } = this.#dependencies
-    const columns = ['id', 'workflow_id', 'attempts', 'attempt_started_at', 'continues', 'executed_ms'] as const
+    const times = ['attempt_started_at', 'continues', 'executed_ms'] as const
+    const columns = ['id', 'workflow_id', 'deployment_id', 'attempts', ...times] as const
     const rows = await readColumns(
       store.read,
       columns,
@@ -272,11 +301,11 @@ export class RemoteWorkers {
     const overdue: Lease[] = []
     for (const lease of leases) {
       const row = rows.find(({ id, attempts }) => id === lease.runId && attempts === lease.attempt)
-      const registered = worker.workflows.find(({ id }) => id === row?.workflow_id)
+      const registered = row && executed(worker, row.workflow_id, row.deployment_id)
       const workflow = registered && (await this.#definition(registered))
       if (!row || !workflow || row.attempt_started_at === null) continue
-      const executed = now() - row.attempt_started_at + (row.continues === 1 ? row.executed_ms : 0)
-      if (executed > workflow.timeLimitSeconds * 1000 + overdueMilliseconds) overdue.push(lease)
+      const executedMilliseconds = now() - row.attempt_started_at + (row.continues === 1 ? row.executed_ms : 0)
+      if (executedMilliseconds > workflow.timeLimitSeconds * 1000 + overdueMilliseconds) overdue.push(lease)
     }
     return overdue
   }
@@ -293,6 +322,14 @@ export class RemoteWorkers {
     if (this.#seen.size > seenMax) this.#seen.clear()
     this.#seen.set(workerId, at)
   }
+}
+
+type Executed = Pick<RegisteredWorkflow, 'id' | 'deploymentId'>
+
+/** The definition by which a worker executes a run: its own or, for a deployed workflow, that of the run. */
+export function executed(worker: RemoteWorker, workflowId: string, deploymentId: string | null): Executed | undefined {
+  const registered = worker.workflows.find(({ id }) => id === workflowId)
+  return registered ?? (worker.deployed && deploymentId !== null ? { id: workflowId, deploymentId } : undefined)
 }
 
 const listedMax = 1000
@@ -331,6 +368,7 @@ function toWorker(row: WorkersTable): RemoteWorker {
     host: host === '' ? null : host,
     startedAt: started_at,
     seenAt: seen_at ?? Math.min(Date.now(), row.alive_until),
+    deployed: row.executes_deployed === 1,
     workflows: workflows === null ? [] : JSON.parse(workflows),
   }
 }

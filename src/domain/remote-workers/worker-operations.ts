@@ -5,11 +5,13 @@ import { invalidRequest } from '../../contract/problem.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
+import { readSized } from '../sized.ts'
 import type { Refused, RemoteAttempts } from './remote-attempts.ts'
 import type { ClaimedRun, RemoteWorker, RemoteWorkers } from './remote-workers.ts'
 
 type Operations = Pick<
   ExecutionV1Handlers<Principal>,
+  | 'getDeploymentBundle'
   | 'listWorkers'
   | 'registerWorker'
   | 'deleteWorker'
@@ -33,6 +35,12 @@ export interface WorkerDependencies {
 
 export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: WorkerDependencies): Operations {
   return {
+    async getDeploymentBundle({ principal, path, reserve }) {
+      const found = await remoteWorkers.findBundle(principal.accountId, path.deploymentId)
+      if (!found) return notFound('deployment')
+      return { status: 200, bytes: await readSized(reserve, found), mediaType: 'application/gzip' }
+    },
+
     async listWorkers({ principal: { accountId }, query }) {
       const workers = await remoteWorkers.list(accountId)
       const page = await cursors.page(['workers', accountId], query, async (after, limit) => {
@@ -46,7 +54,8 @@ export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: Wor
     },
 
     async registerWorker({ principal, path, body }) {
-      const registered = await remoteWorkers.register(principal, path.workerId, body)
+      const { workflows = [], deployed = false, ...worker } = body
+      const registered = await remoteWorkers.register(principal, path.workerId, { ...worker, workflows, deployed })
       if (registered.kind === 'invalid') return invalidRequest(registered.errors)
       if (registered.kind === 'conflict')
         return { status: 409, problem: { kind: 'worker-conflict', detail: `${registered.detail} Nothing was stored.` } }
@@ -81,11 +90,10 @@ export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: Wor
       return toDone(await remoteAttempts.report(principal, path, body))
     },
 
-    async putAttemptArtifact({ principal, path, body: { mediaType, content } }) {
-      const bytes = Buffer.from(content, 'base64')
-      return toDone(
-        await remoteAttempts.putArtifact(principal, path, { name: path.artifactName, mediaType, content: bytes }),
-      )
+    async putAttemptArtifact({ principal, path, body }) {
+      const { mediaType, content, evidence: isEvidence = false } = body
+      const artifact = { name: path.artifactName, mediaType, content: Buffer.from(content, 'base64'), isEvidence }
+      return toDone(await remoteAttempts.putArtifact(principal, path, artifact))
     },
 
     async completeAttempt({ principal, path, body }) {
@@ -98,7 +106,8 @@ export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: Wor
       const result = await remoteAttempts.suspend(principal, path, { waits, names, suspend })
       if (result.kind !== 'waits') return toProblem(result)
       const { suspended, ended, refused } = result
-      return { status: 200, body: { suspended, ended, refused } }
+      const deadlines = Object.entries(result.deadlines).map(([name, at]) => ({ name, deadline: toTimestamp(at) }))
+      return { status: 200, body: { suspended, ended, refused, deadlines } }
     },
 
     async handBackAttempt({ principal, path, body }) {
@@ -128,14 +137,17 @@ function toResponse(worker: RemoteWorker, leaseSeconds: number): Schemas['Worker
     ...{ id, name, language, version, host, capacity, leaseSeconds },
     startedAt: toTimestamp(startedAt),
     lastSeenAt: toTimestamp(seenAt),
+    deployed: worker.deployed,
     workflows: workflows.map((each) => ({ id: each.id, version: each.version })),
   }
 }
 
-function toClaimedRun({ claim, version, variables, steps, timeLimitSeconds, leaseExpiresAt }: ClaimedRun) {
+function toClaimedRun(claimed: ClaimedRun) {
+  const { claim, version, variables, secrets, steps, timeLimitSeconds, leaseExpiresAt, isOwn } = claimed
   const { runId, workflowId, attempt, number, hasWaits, parentRunId, traceContext: traceparent } = claim
   return {
-    ...{ runId, workflowId, workflowVersion: version, attempt, number, variableData: variables },
+    ...{ runId, workflowId, workflowVersion: version, attempt, number, variableData: variables, secrets },
+    deploymentId: isOwn ? null : claim.deploymentId,
     ...{ steps, hasWaits, timeLimitSeconds, parentRunId, traceparent },
     leaseExpiresAt: toTimestamp(leaseExpiresAt),
   }

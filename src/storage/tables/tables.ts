@@ -95,7 +95,9 @@ export interface WorkersTable {
   version: string | null
   /** When it last sent something, to a third of the lease time. */
   seen_at: Milliseconds | null
-  /** The workflows that it executes, with version and deployment. */
+  /** 1 if it also executes deployed workflows. */
+  executes_deployed: Flag | null
+  /** The workflows that it has itself, with version and deployment. */
   workflows: Json | null
 }
 
