@@ -15,7 +15,6 @@ import { buildSnapshot } from './domain/deployments/build-snapshot.ts'
 import { deployDirectory } from './domain/deployments/deploy-directory.ts'
 import { Deployments } from './domain/deployments/deployments.ts'
 import { openEncryption, openStore, retryAtStart } from './domain/installation.ts'
-import { WaitingRunsLimit } from './domain/queue/waits.ts'
 import { Workers } from './domain/queue/workers.ts'
 import { RemoteAttempts } from './domain/remote-workers/remote-attempts.ts'
 import { RemoteWorkers } from './domain/remote-workers/remote-workers.ts'
@@ -156,8 +155,7 @@ async function openServiceDomain(config: Config, log: Logger, { untraced, tracin
     artifactRetentionDays: retention.artifacts,
   }
   const created = createDomain({ ...settings, workflows: deployments })
-  const waitingRuns = new WaitingRunsLimit(config.WAITING_RUNS_MAX)
-  const remote = { ...created, deployments, waitingRuns, leaseSeconds: config.LEASE_SECONDS }
+  const remote = { ...created, deployments, leaseSeconds: config.LEASE_SECONDS }
   const remoteWorkers = new RemoteWorkers(remote)
   const domain = { ...created, retention, remoteWorkers, remoteAttempts: new RemoteAttempts(remote) }
   const maintenance = new Maintenance({ ...domain, log })

@@ -29,7 +29,11 @@ program
 program
   .command('worker')
   .description('run an additional worker')
-  .action(async () => (await import('./commands/start.ts')).worker())
+  .option('--url <url>', 'reach the service over HTTP at the address of its Execution API; API_KEY has the key')
+  .action(async ({ url }) => {
+    if (url === undefined) return (await import('./commands/start.ts')).worker()
+    return (await import('./commands/remote-worker.ts')).remoteWorker(url)
+  })
 
 program
   .command('doctor')

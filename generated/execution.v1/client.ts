@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'd109cec7a0f6dbef'
+export const documentHash = '2ddfc3ac7a5c9bee'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -521,14 +521,14 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     listWorkers: { method: 'GET', path: '/v1/execution/workers', retry: 'always' },
     registerWorker: { method: 'PUT', path: '/v1/execution/workers/{workerId}', retry: 'always' },
     deleteWorker: { method: 'DELETE', path: '/v1/execution/workers/{workerId}', retry: 'always' },
-    claimRuns: { method: 'POST', path: '/v1/execution/workers/{workerId}/claims', retry: 'ifRefused' },
-    renewLeases: { method: 'POST', path: '/v1/execution/workers/{workerId}/leases', retry: 'ifRefused' },
+    claimRuns: { method: 'POST', path: '/v1/execution/workers/{workerId}/claims', retry: 'always' },
+    renewLeases: { method: 'POST', path: '/v1/execution/workers/{workerId}/leases', retry: 'always' },
     putRunStep: { method: 'PUT', path: '/v1/execution/runs/{runId}/attempts/{attempt}/steps/{stepName}', retry: 'always' },
-    appendRunEvents: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/events', retry: 'ifRefused' },
+    appendRunEvents: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/events', retry: 'always' },
     putAttemptArtifact: { method: 'PUT', path: '/v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}', retry: 'always' },
-    completeAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/complete', retry: 'ifRefused' },
-    suspendAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/suspend', retry: 'ifRefused' },
-    handBackAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/hand-back', retry: 'ifRefused' },
+    completeAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/complete', retry: 'always' },
+    suspendAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/suspend', retry: 'always' },
+    handBackAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/hand-back', retry: 'always' },
     getDeploymentBundle: { method: 'GET', path: '/v1/execution/deployments/{deploymentId}/bundle', retry: 'always', parseAs: 'blob' },
     createRunToken: { method: 'POST', path: '/v1/execution/run-tokens', retry: 'ifRefused' },
     listWorkflows: { method: 'GET', path: '/v1/execution/workflows', retry: 'always' },

@@ -5,15 +5,21 @@ import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
 import { StorageUsage, type UsageOptions } from './accounts/storage-usage.ts'
 import { ContextVersions } from './browser-contexts/context-versions.ts'
+import type { WorkflowRegistry } from './deployments/deployments.ts'
 import { RunQueue } from './queue/run-queue.ts'
+import { WaitingRunsLimit } from './queue/waits.ts'
 import { Workers } from './queue/workers.ts'
 import { LiveViews } from './run-api/live-views.ts'
 import type { RunObserver } from './runs/run-state.ts'
 
+type DomainSetting = 'ACCOUNT_CONCURRENCY' | 'BROWSER_CONTEXT_VERSIONS' | 'STORAGE_QUOTA_MB' | 'WAITING_RUNS_MAX'
+
 export interface WorkerDomainOptions<Setting extends keyof Config = never> {
-  config: Pick<Config, 'ACCOUNT_CONCURRENCY' | 'BROWSER_CONTEXT_VERSIONS' | 'STORAGE_QUOTA_MB' | Setting>
+  config: Pick<Config, DomainSetting | Setting>
   store: Store
   encryption: Encryption
+  /** For runs that workflows call. */
+  workflows: WorkflowRegistry
   log: Logger
   observer?: RunObserver | undefined
   now?: () => number
@@ -24,16 +30,17 @@ export interface WorkerDomainOptions<Setting extends keyof Config = never> {
 export type WorkerDomain = ReturnType<typeof createWorkerDomain>
 
 export function createWorkerDomain(options: WorkerDomainOptions) {
-  const { config, store, encryption, log, now = Date.now, measuring } = options
+  const { config, store, encryption, workflows, log, now = Date.now, measuring } = options
   const observer = withFailureLog(log, options.observer)
   const usage = new StorageUsage(store, config.STORAGE_QUOTA_MB, { ...measuring, now })
+  const waits = { encryption, workflows, waitingRuns: new WaitingRunsLimit(config.WAITING_RUNS_MAX) }
   return {
     store,
     encryption,
     observer,
     now,
     usage,
-    queue: new RunQueue(store, { accountConcurrency: config.ACCOUNT_CONCURRENCY, now, observer }),
+    queue: new RunQueue(store, { accountConcurrency: config.ACCOUNT_CONCURRENCY, now, observer, waits }),
     workers: new Workers(store, now),
     contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS, usage),
     liveViews: new LiveViews(store, encryption, now),

@@ -14,6 +14,9 @@ const tagBytes = 16
 /** The value was altered, truncated, copied from another row, or encrypted with a key that is missing. */
 export class DecryptionError extends Error {}
 
+/** Encrypts single values, each bound to where it stands. */
+export type ValueEncryption = Pick<Encryption, 'encrypt' | 'decrypt'>
+
 export class Encryption {
   readonly #ring: KeyRing
 

@@ -46,10 +46,11 @@ export function createWorker({
 }: WorkerOptions): Worker {
   const id = uuid()
   const log = parentLog.child({ workerId: id })
-  const domain = createWorkerDomain({ config, store, encryption, log, observer, measuring: { measures: false } })
-  const slots = config.WORKER_SLOTS
   const onError = (error: unknown) => log.warn({ err: error }, 'reading deployments failed; retrying')
   const deployments = new Deployments(store, onError)
+  const shared = { config, store, encryption, workflows: deployments, log, observer }
+  const domain = createWorkerDomain({ ...shared, measuring: { measures: false } })
+  const slots = config.WORKER_SLOTS
   const users = config.EXECUTOR_UIDS && new ExecutorUsers(config.EXECUTOR_UIDS)
   const deployed = new WorkerDeployments({ deployments, identity, users, directory: config.WORKFLOWS_DIR, log })
   const processes = { memoryMegabytesMax: config.WORKFLOW_MEMORY_MB, loadSecondsMax, identity, users }
@@ -69,6 +70,5 @@ export function createWorker({
     slots,
     leaseSeconds: config.LEASE_SECONDS,
     abortGraceSeconds: config.ABORT_GRACE_SECONDS,
-    waitingRunsMax: config.WAITING_RUNS_MAX,
   })
 }

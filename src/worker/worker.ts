@@ -5,20 +5,18 @@
 
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
-import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
-import type { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
 import { DeploymentUnavailable } from '../domain/deployments/deployment-files.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
 import type { Claim, Claimable, Lease } from '../domain/queue/attempts.ts'
-import type { OwnAttempts } from '../domain/queue/claim.ts'
+import type { ClaimableWorkflows, OwnAttempts } from '../domain/queue/claim.ts'
 import type { RunQueue } from '../domain/queue/run-queue.ts'
-import { WaitingRunsLimit } from '../domain/queue/waits.ts'
 import type { Workers } from '../domain/queue/workers.ts'
 import { noRetry, type Outcome } from '../domain/runs/run-state.ts'
 import type { Maintenance } from '../maintenance/maintenance.ts'
-import type { Encryption } from '../storage/encryption.ts'
+import type { ValueEncryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
-import { Attempt, type AttemptDependencies } from './attempt/attempt.ts'
+import { Attempt, type AttemptDependencies, type AttemptQueue } from './attempt/attempt.ts'
+import type { AttemptBrowserDependencies } from './attempt/attempt-browser.ts'
 import {
   type AttemptEnd,
   type AttemptObserver,
@@ -30,18 +28,21 @@ import type { BrowserHost } from './browser/browser-host.ts'
 import { type Execution, type Executors, WorkflowNotLoaded } from './executors/executors.ts'
 import type { LiveViewSenders } from './live-view/live-view-senders.ts'
 
-interface WorkerDependencies {
-  store: Store
-  queue: RunQueue
-  workers: Workers
-  maintenance: Maintenance
-  encryption: Encryption
-  contextVersions: ContextVersions
-  usage: StorageUsage
-  deployments: Deployments
+/** Where a worker gets its runs: the queue, or the service over HTTP. */
+export type WorkerQueue = AttemptQueue & Pick<RunQueue, 'claim' | 'renew' | 'cancelRequested' | 'handBack'>
+
+export interface WorkerDependencies {
+  store: Pick<Store, 'listen'>
+  queue: WorkerQueue
+  workers: Pick<Workers, 'announce' | 'leave'>
+  maintenance: Pick<Maintenance, 'start' | 'stop'>
+  encryption: ValueEncryption
+  contextVersions: AttemptBrowserDependencies['versions']
+  usage: AttemptDependencies['usage']
+  deployments: Pick<Deployments, 'listAll'> & { claimable(): ClaimableWorkflows }
   executors: Executors
-  browser: BrowserHost
-  liveViews: LiveViewSenders
+  browser: Pick<BrowserHost, 'acquire' | 'release' | 'close'>
+  liveViews: Pick<LiveViewSenders, 'add' | 'remove' | 'start' | 'stop'>
   observers: readonly ObserveAttempt[]
   log: Logger
   /** Called when the worker cannot execute runs any more. Its process must be replaced. */
@@ -55,8 +56,6 @@ export interface WorkerSettings {
   /** A worker without a heartbeat for this long has lost its runs. */
   leaseSeconds: number
   abortGraceSeconds: number
-  /** How many waiting runs an account may have; 0 for no limit. */
-  waitingRunsMax: number
 }
 
 /** Until a claim that failed is tried again, unless a notification comes first. */
@@ -68,7 +67,7 @@ const storeWaitSeconds = 5
 export class Worker {
   readonly #dependencies: WorkerDependencies
   readonly #settings: WorkerSettings
-  readonly #queue: RunQueue
+  readonly #queue: WorkerQueue
   readonly #log: Logger
   readonly #leases: WorkerLeases
   /** Claims whose attempts are not completed, each with a promise of its completion. */
@@ -96,8 +95,7 @@ export class Worker {
     const { deployments, executors, liveViews } = this.#dependencies
     const { abortGraceSeconds, slots } = this.#settings
     const browser = { host, liveViews, versions, usage }
-    const waits = { workflows: deployments, waitingRuns: new WaitingRunsLimit(this.#settings.waitingRunsMax) }
-    this.#attemptDependencies = { queue: this.#queue, encryption, abortGraceSeconds, browser, usage, ...waits }
+    this.#attemptDependencies = { queue: this.#queue, encryption, abortGraceSeconds, browser, usage }
     await executors.open(() => this.#wake())
     this.#unsubscribe = [
       store.listen('queue', () => this.#wake()),
@@ -269,8 +267,8 @@ export class Worker {
 // Renews a worker's leases, and interrupts attempts whose lease is lost or whose run is cancelled.
 
 interface WorkerLeasesDependencies {
-  queue: RunQueue
-  workers: Workers
+  queue: WorkerQueue
+  workers: Pick<Workers, 'announce' | 'leave'>
   log: Logger
 }
 

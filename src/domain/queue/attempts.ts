@@ -86,6 +86,8 @@ export interface Claim extends Lease {
   hasWaits: boolean
   /** For how long the earlier parts of the attempt have executed. */
   executedMilliseconds: number
+  /** What is left of the time limit, if the service tells it to a worker outside of it. */
+  timeLeftSeconds?: number
   /** The run that called this one. */
   parentRunId: string | null
   /** The W3C `traceparent` of the request that queued the run. */

@@ -1,5 +1,5 @@
 /** A request to queue a run: its validation, its row, and the fingerprint by which a repeated request is recognized. */
-import type { Encryption } from '../../storage/encryption.ts'
+import type { Encryption, ValueEncryption } from '../../storage/encryption.ts'
 import { insertedRunColumns } from '../../storage/runs/run-statements.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
@@ -65,7 +65,7 @@ export function checkRequest(workflows: Workflows, request: QueueRequest, earlie
 
 /** Validates the request by the current deployment, and creates the row. */
 export function createRun(
-  { workflows: registry, encryption }: { workflows: WorkflowRegistry; encryption: Encryption },
+  { workflows: registry, encryption }: { workflows: WorkflowRegistry; encryption: ValueEncryption },
   queuer: Queuer,
   request: QueueRequest,
   earlierSecrets?: Secrets,

@@ -37,6 +37,8 @@ export interface RunQueueOptions {
   accountConcurrency?: number
   now?: () => number
   observer?: RunObserver
+  /** For runs that wait; without it, none may. */
+  waits?: WaitDependencies
 }
 
 export class RunQueue {
@@ -44,13 +46,15 @@ export class RunQueue {
   readonly #claims: RunClaims
   readonly #now: () => number
   readonly #observer: RunObserver | undefined
+  readonly #waits: WaitDependencies | undefined
   readonly #successes: Batcher<Success, FinishedRun | undefined>
 
-  constructor(store: Store, { accountConcurrency = 0, now = Date.now, observer }: RunQueueOptions = {}) {
+  constructor(store: Store, { accountConcurrency = 0, now = Date.now, observer, waits }: RunQueueOptions = {}) {
     this.#store = store
     this.#claims = new RunClaims(store, { accountConcurrency, now })
     this.#now = now
     this.#observer = observer
+    this.#waits = waits
     this.#successes = new Batcher(store, (tx, successes) => finishSuccesses(tx, successes, this.#now()), {
       oneStatement: true,
     })
@@ -112,12 +116,9 @@ export class RunQueue {
    * Stores the waits that a run has reached, and the runs that it calls. Suspends the run if the request says so and none
    * of the waits has ended. `undefined` when the lease was lost.
    */
-  async wait(
-    lease: Lease,
-    dependencies: WaitDependencies,
-    request: WaitRequest,
-    reports: readonly Report[],
-  ): Promise<WaitResults | undefined> {
+  async wait(lease: Lease, request: WaitRequest, reports: readonly Report[]): Promise<WaitResults | undefined> {
+    const dependencies = this.#waits
+    if (!dependencies) throw new Error('Runs of this queue cannot wait.')
     let results: WaitResults | undefined
     const wait = async (tx: Transaction, row: RunsTable) => {
       await recordReports(tx, lease, reports)

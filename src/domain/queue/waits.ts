@@ -4,7 +4,7 @@
  * the store let the run go on in the same transaction.
  */
 import { v7 as uuid } from 'uuid'
-import type { Encryption } from '../../storage/encryption.ts'
+import type { ValueEncryption } from '../../storage/encryption.ts'
 import {
   callDepthMax,
   countWaiting,
@@ -50,7 +50,7 @@ export interface WaitRequest {
 }
 
 export interface WaitDependencies {
-  encryption: Encryption
+  encryption: ValueEncryption
   workflows: WorkflowRegistry
   waitingRuns: WaitingRunsLimit
 }
@@ -229,7 +229,7 @@ async function createChild(
 
 async function handOver(
   tx: Transaction,
-  encryption: Encryption,
+  encryption: ValueEncryption,
   row: RunsTable,
   ended: readonly RunWaitsTable[],
   { results, events }: Effects,
@@ -274,7 +274,7 @@ async function findEnded(tx: Transaction, runId: string, names: readonly string[
 }
 
 /** What the author's call resolves with, as JSON. */
-async function outcomeOf(tx: Transaction, encryption: Encryption, wait: RunWaitsTable): Promise<string> {
+async function outcomeOf(tx: Transaction, encryption: ValueEncryption, wait: RunWaitsTable): Promise<string> {
   const { run_id, name, kind, status, value, child_run_id } = wait
   if (kind === 'sleep') return 'null'
   if (kind === 'answer') {
@@ -355,7 +355,7 @@ export type AnswerResult =
  */
 export async function answerWait(
   tx: Transaction,
-  encryption: Encryption,
+  encryption: ValueEncryption,
   row: RunsTable,
   { name, value, by }: Answer,
   at: number,

@@ -14,7 +14,6 @@ import { type Redact, toFailure, toSuccess } from '../queue/outcomes.ts'
 import { describeInvalidOptions, type GivenOptions, type ReachedWait } from '../queue/run-options.ts'
 import type { RunQueue } from '../queue/run-queue.ts'
 import { findRun } from '../queue/runs.sql.ts'
-import type { WaitingRunsLimit } from '../queue/waits.ts'
 import { ArtifactError, type ArtifactKind, isEvidenceOf } from '../runs/artifact.ts'
 import { boundEventData, jsonBytesMax, ReportLimit, stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { attemptsOf, type Report, secretsAad, stepAad } from '../runs/run.ts'
@@ -72,7 +71,6 @@ interface Dependencies {
   deployments: Deployments
   encryption: Encryption
   usage: StorageUsage
-  waitingRuns: WaitingRunsLimit
   now: () => number
 }
 
@@ -202,7 +200,7 @@ export class RemoteAttempts {
   ): Promise<Refused | ({ kind: 'waits' } & Suspended)> {
     const leased = await this.#find(key, name)
     if ('kind' in leased) return leased
-    const { queue, encryption, deployments: workflows, waitingRuns, now } = this.#dependencies
+    const { queue, now } = this.#dependencies
     const errors = findErrors(request.waits, now())
     if (errors.length > 0) return { kind: 'invalid', errors }
     const declared = leased.workflow.waits ?? {}
@@ -214,7 +212,7 @@ export class RemoteAttempts {
     const reached = request.waits.filter((wait) => !isUndeclared(wait)).map((wait) => toReached(wait, leased, now()))
     const suspend = request.suspend && undeclared.length === 0
     const waiting = { reached, names: request.names, suspend }
-    const results = await queue.wait(leased.lease, { encryption, workflows, waitingRuns }, waiting, [])
+    const results = await queue.wait(leased.lease, waiting, [])
     if (!results) return { kind: 'leaseLost' }
     const { ended, refused, deadlines, isSuspended: suspended } = results
     return {

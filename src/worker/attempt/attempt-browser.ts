@@ -22,10 +22,10 @@ import { type AttemptRedactor, type Reporter, retryUntilAvailable } from './repo
 import type { TimeLimit } from './time-limit.ts'
 
 export interface AttemptBrowserDependencies {
-  host: BrowserHost
-  liveViews: LiveViewSenders
-  versions: ContextVersions
-  usage: StorageUsage
+  host: Pick<BrowserHost, 'acquire' | 'release'>
+  liveViews: Pick<LiveViewSenders, 'add' | 'remove'>
+  versions: Pick<ContextVersions, 'read' | 'stage' | 'discard' | 'commitForRun'>
+  usage: Pick<StorageUsage, 'refusal' | 'add'>
 }
 
 /** The parts of an attempt that people act on when they watch its browser or take it over. */

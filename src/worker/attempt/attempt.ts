@@ -1,17 +1,15 @@
 /** One attempt of a run, from its claim to its outcome. */
 import type { StorageUsage } from '../../domain/accounts/storage-usage.ts'
-import type { WorkflowRegistry } from '../../domain/deployments/deployments.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import type { ReachedWait, WaitResults } from '../../domain/queue/run-options.ts'
 import type { RunQueue } from '../../domain/queue/run-queue.ts'
-import type { WaitingRunsLimit } from '../../domain/queue/waits.ts'
 import { ArtifactError, artifactWritesMax, type NewArtifact } from '../../domain/runs/artifact.ts'
 import { stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
 import { type Report, secretsAad, stepAad } from '../../domain/runs/run.ts'
 import type { Outcome, RetryPolicy, RunStatus, Suspension } from '../../domain/runs/run-state.ts'
 import { insertSecrets, type Secrets } from '../../domain/workflows/secrets.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
-import type { Encryption } from '../../storage/encryption.ts'
+import type { ValueEncryption } from '../../storage/encryption.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { AttemptChannel, ExecutorEvent } from '../executors/executor-process.ts'
 import type { Execution } from '../executors/executors.ts'
@@ -27,15 +25,16 @@ type Ended = Outcome | 'leaseLost' | 'suspended'
 
 type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type: Type }>
 
+/** Where an attempt reports: the queue, or the service over HTTP. */
+export type AttemptQueue = Pick<RunQueue, 'report' | 'finishStep' | 'wait' | 'keepArtifact' | 'complete'>
+
 export interface AttemptDependencies {
-  queue: RunQueue
-  encryption: Encryption
+  queue: AttemptQueue
+  encryption: ValueEncryption
   /** Time between a workflow's AbortSignal and the end of its process. */
   abortGraceSeconds: number
   browser: AttemptBrowserDependencies
-  usage: StorageUsage
-  workflows: WorkflowRegistry
-  waitingRuns: WaitingRunsLimit
+  usage: Pick<StorageUsage, 'refusal' | 'add'>
 }
 
 export class Attempt {
@@ -171,7 +170,8 @@ export class Attempt {
       }
       this.#channel = this.#execution.executor.start(start, (event) => this.#onEvent(event))
       this.#observer.started()
-      const leftSeconds = Math.max(0, timeLimitSeconds - this.#claim.executedMilliseconds / 1000)
+      const { timeLeftSeconds = timeLimitSeconds - this.#claim.executedMilliseconds / 1000 } = this.#claim
+      const leftSeconds = Math.max(0, timeLeftSeconds)
       this.#timeLimit.start(leftSeconds, () => this.interrupt('timeLimit'))
     })
   }
@@ -264,14 +264,12 @@ export class Attempt {
     await Promise.all(this.#saving)
     // The process is about to be told, or to end.
     if (this.#isEnding || this.#interruption) return
-    const { queue, encryption, workflows, waitingRuns } = this.#dependencies
+    const { queue } = this.#dependencies
     const before = await this.#reporter.take()
     this.#awaited = names
     const suspend = canSuspend && !hasOpenBrowser ? this.#suspension() : undefined
     const request = { reached: reached.map(this.#maskWait), names, suspend }
-    const results = await retryUntilAvailable(() =>
-      queue.wait(this.#claim, { encryption, workflows, waitingRuns }, request, before),
-    )
+    const results = await retryUntilAvailable(() => queue.wait(this.#claim, request, before))
     if (!results) return this.interrupt('leaseLost')
     const { isSuspended, ...reply } = results
     if (isSuspended) {
@@ -373,8 +371,8 @@ class AttemptSteps {
 type ArtifactEvent = Extract<ExecutorEvent, { type: 'artifact' }>
 
 interface AttemptArtifactsDependencies {
-  queue: RunQueue
-  usage: StorageUsage
+  queue: AttemptQueue
+  usage: Pick<StorageUsage, 'refusal' | 'add'>
 }
 
 class AttemptArtifacts {

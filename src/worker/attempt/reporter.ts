@@ -13,7 +13,7 @@ import { StoreUnavailable } from '../../storage/store.ts'
 const batchMilliseconds = 20
 
 export class Reporter {
-  readonly #queue: RunQueue
+  readonly #queue: Pick<RunQueue, 'report'>
   readonly #lease: Claim
   readonly #redactor: AttemptRedactor
   readonly #onLeaseLost: () => void
@@ -22,7 +22,7 @@ export class Reporter {
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(queue: RunQueue, lease: Claim, redactor: AttemptRedactor, onLeaseLost: () => void) {
+  constructor(queue: Pick<RunQueue, 'report'>, lease: Claim, redactor: AttemptRedactor, onLeaseLost: () => void) {
     this.#queue = queue
     this.#lease = lease
     this.#redactor = redactor

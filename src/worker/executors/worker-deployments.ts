@@ -33,7 +33,10 @@ interface Entry {
 }
 
 interface WorkerDeploymentsOptions {
-  deployments: Deployments
+  deployments: Pick<
+    Deployments,
+    'close' | 'onChange' | 'currentIds' | 'current' | 'find' | 'findWorkflows' | 'readFiles'
+  > & { open(): Promise<unknown> }
   /** The user that executors run as, if not the worker's. */
   identity: Identity
   /** Lease a group to each deployment. */

@@ -1,0 +1,30 @@
+/** `worker --url`: executes runs of a service that it reaches over HTTP alone, until a stop signal. */
+import { readConfig } from '../config/config.ts'
+import { ConfigError } from '../config/setting-kinds.ts'
+import { openLog } from '../telemetry/log.ts'
+import { RemoteError } from '../worker/remote/remote-queue.ts'
+import { startRemoteWorker } from '../worker/remote/remote-worker.ts'
+import { onStopSignal } from './stop-signal.ts'
+
+export async function remoteWorker(url: string): Promise<void> {
+  const { API_KEY: apiKey, ...environment } = process.env
+  if (!apiKey) throw new ConfigError('API_KEY is not set: it must have an API key with the scope runs:execute.')
+  if (!URL.canParse(url)) throw new ConfigError(`--url ${url} is no URL: give the address of the Execution API.`)
+  // Workflows inherit the environment of this process, but for its secrets.
+  delete process.env.API_KEY
+  const config = readConfig(environment)
+  const log = openLog(config)
+  const onFatal = (error: unknown) => {
+    log.fatal({ err: error }, 'worker cannot execute runs; exiting')
+    log.flush()
+    process.exit(1)
+  }
+  const starting = startRemoteWorker({ config, url, apiKey, log, onFatal }).catch((error: unknown) => {
+    throw error instanceof RemoteError ? new ConfigError(`${url} refuses this worker: ${error.message}`) : error
+  })
+  onStopSignal(async () => {
+    await (await starting).stop(config.SHUTDOWN_SECONDS)
+    log.flush()
+  })
+  await starting
+}

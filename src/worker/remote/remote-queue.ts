@@ -1,0 +1,263 @@
+/** The queue as a worker outside of the service reaches it: over HTTP, with the operations that are tagged Workers. */
+import type { components } from '../../../generated/execution.v1/types.ts'
+import type { ExecutionClient } from '../../client/clients.ts'
+import type { Problem } from '../../client/problem.ts'
+import type { Claim, Lease } from '../../domain/queue/attempts.ts'
+import type { ReachedWait, WaitResults } from '../../domain/queue/run-options.ts'
+import type { WaitRequest } from '../../domain/queue/waits.ts'
+import { ArtifactError, type NewArtifact } from '../../domain/runs/artifact.ts'
+import type { Report } from '../../domain/runs/run.ts'
+import type { Outcome } from '../../domain/runs/run-state.ts'
+import { valueAt } from '../../openapi/json-pointer.ts'
+import type { WorkerQueue } from '../worker.ts'
+
+type Schemas = components['schemas']
+type NewEvent = Schemas['NewRunEvents']['events'][number]
+
+/** The service refuses this worker, or cannot be reached for longer than a call is retried. */
+export class RemoteError extends Error {
+  readonly problem: Problem
+
+  constructor(problem: Problem) {
+    super(problem.detail || problem.title)
+    this.problem = problem
+  }
+}
+
+/** For how long the service holds a request for runs open. */
+const pollSeconds = 30
+/** After a request for runs that failed. */
+const pauseMilliseconds = 1000
+/** Events of one request. */
+const eventsMax = 1000
+
+interface Options {
+  client: ExecutionClient
+  workerId: string
+  /** Registers again, when the service no longer knows the worker. */
+  register(): Promise<void>
+}
+
+export class RemoteQueue implements WorkerQueue {
+  readonly #options: Options
+  /** How many events of each attempt were sent. */
+  readonly #positions = new Map<string, number>()
+  /** Attempts of claims that have not ended. */
+  readonly #executing = new Map<string, Schemas['LeaseOfAttempt']>()
+  /** Leases on cancelled runs, of the last renewal. */
+  #cancelled: Lease[] = []
+  readonly #stopping = new AbortController()
+  readonly #listeners = new Set<() => void>()
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  /** Calls `listener` after each request for runs, so that the worker sends the next one if it has a free slot. */
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => {
+      this.#listeners.delete(listener)
+      if (this.#listeners.size === 0) this.#stopping.abort()
+    }
+  }
+
+  /** Resolves when there are runs, or after half a minute. */
+  async claim(_workerId: string, _workflows: unknown, slots: number | (() => number)): Promise<Claim[]> {
+    const countMax = Math.min(100, typeof slots === 'number' ? slots : slots())
+    try {
+      return await this.#poll(countMax)
+    } finally {
+      // In the next turn, so that the runs of this response have taken their slots.
+      setImmediate(() => {
+        for (const listener of this.#listeners) listener()
+      })
+    }
+  }
+
+  async #poll(countMax: number): Promise<Claim[]> {
+    const { client, workerId } = this.#options
+    const { signal } = this.#stopping
+    if (countMax === 0 || signal.aborted) return []
+    const body = { countMax, waitSeconds: pollSeconds, executing: [...this.#executing.values()] }
+    const params = { path: { workerId } }
+    const { data, error } = await client.claimRuns({
+      params,
+      body,
+      signal,
+      timeoutSeconds: 2 * pollSeconds,
+      retries: 0,
+    })
+    if (!error) return (data?.data ?? []).map((run) => this.#toClaim(run))
+    if (signal.aborted) return []
+    if (error.status === 404) await this.#options.register()
+    else {
+      await new Promise((resolve) => setTimeout(resolve, (error.retryAfterSeconds ?? 0) * 1000 + pauseMilliseconds))
+      throw new RemoteError(error)
+    }
+    return []
+  }
+
+  #toClaim(run: Schemas['ClaimedRun']): Claim {
+    const { runId, attempt, variableData: variables } = run
+    this.#executing.set(keyOf(run), { runId, attempt })
+    const secrets = Object.fromEntries(run.secrets.map((pointer) => [pointer, valueAt(variables, pointer)]))
+    return {
+      ...{ runId, attempt, workerId: this.#options.workerId, accountId: '', workflowId: run.workflowId },
+      ...{ deploymentId: run.deploymentId, variables, number: run.number, hasWaits: run.hasWaits },
+      secrets: run.secrets.length > 0 ? plainValues.encrypt(JSON.stringify(secrets)) : null,
+      steps: run.steps.map(({ name, value }) => ({ name, value: plainValues.encrypt(JSON.stringify(value)) })),
+      ...{ browserContextId: null, persistContext: 'never', contextLease: null, availableAt: Date.now() },
+      ...{ executedMilliseconds: 0, timeLeftSeconds: run.timeLimitSeconds },
+      ...{ parentRunId: run.parentRunId, traceContext: run.traceparent },
+    }
+  }
+
+  async renew(workerId: string, leases: readonly Lease[]): Promise<Lease[]> {
+    const { client } = this.#options
+    const body = { leases: leases.map(({ runId, attempt }) => ({ runId, attempt })) }
+    const { data, error } = await client.renewLeases({ params: { path: { workerId } }, body })
+    if (error?.status === 404) {
+      await this.#options.register()
+      return []
+    }
+    if (error) throw new RemoteError(error)
+    const toLease = ({ runId, attempt }: Schemas['LeaseOfAttempt']): Lease => ({ runId, attempt, workerId })
+    this.#cancelled = data.cancelled.map(toLease)
+    return [...data.extended.map(toLease), ...this.#cancelled]
+  }
+
+  async cancelRequested(): Promise<Lease[]> {
+    return this.#cancelled
+  }
+
+  async report(lease: Lease, reports: readonly Report[]): Promise<boolean> {
+    const events = reports.flatMap(toEvent)
+    for (let start = 0; start < events.length; start += eventsMax) {
+      const sent = events.slice(start, start + eventsMax)
+      const position = this.#positions.get(keyOf(lease)) ?? 0
+      const result = await this.#options.client.appendRunEvents({ ...pathOf(lease), body: { position, events: sent } })
+      if (!isLeased(result)) return false
+      this.#positions.set(keyOf(lease), position + sent.length)
+    }
+    return true
+  }
+
+  async finishStep(
+    lease: Lease,
+    { name }: { name: string },
+    encrypt: () => Uint8Array,
+    reports: readonly Report[],
+  ): Promise<boolean> {
+    // The service reports the end of the step itself.
+    if (!(await this.report(lease, reports.slice(0, -1)))) return false
+    const body = { value: JSON.parse(plainValues.decrypt(encrypt())) }
+    const { path } = pathOf(lease).params
+    return isLeased(await this.#options.client.putRunStep({ params: { path: { ...path, stepName: name } }, body }))
+  }
+
+  async wait(
+    lease: Lease,
+    { reached, names, suspend }: WaitRequest,
+    reports: readonly Report[],
+  ): Promise<WaitResults | undefined> {
+    if (!(await this.report(lease, reports))) return undefined
+    const body = { waits: reached.map(toNewWait), names: [...names], suspend }
+    const result = await this.#options.client.suspendAttempt({ ...pathOf(lease), body })
+    if (!isLeased(result)) return undefined
+    const { suspended, ended, refused, deadlines } = result.data as Schemas['SuspendedAttempt']
+    if (suspended) this.#forget(lease)
+    return {
+      ended: ended.map(({ name, outcome }) => ({ name, outcome: JSON.stringify(outcome ?? null) })),
+      refused,
+      deadlines: Object.fromEntries(deadlines.map(({ name, deadline }) => [name, Date.parse(deadline)])),
+      isSuspended: suspended,
+    }
+  }
+
+  async keepArtifact(lease: Lease, artifact: NewArtifact, reports: readonly Report[]): Promise<boolean> {
+    if (!(await this.report(lease, reports))) return false
+    const { name: artifactName, mediaType, content, kind } = artifact
+    const body = { mediaType, content: Buffer.from(content).toString('base64'), evidence: kind === 'evidence' }
+    const { path } = pathOf(lease).params
+    const result = await this.#options.client.putAttemptArtifact({ params: { path: { ...path, artifactName } }, body })
+    if (result.error?.status === 400 || result.error?.status === 413) throw new ArtifactError(describe(result.error))
+    return isLeased(result)
+  }
+
+  async complete(lease: Lease, outcome: Outcome, _retry: unknown, reports: readonly Report[] = []): Promise<boolean> {
+    if (!(await this.report(lease, reports))) return this.#forget(lease)
+    if (outcome.kind === 'workerStopped') return this.handBack(lease)
+    if (outcome.kind === 'workerLost') return this.handBack(lease, 'The attempt failed in the worker.')
+    const result = await this.#options.client.completeAttempt({ ...pathOf(lease), body: toBody(outcome) })
+    this.#forget(lease)
+    return isLeased(result)
+  }
+
+  async handBack(lease: Lease, message?: string): Promise<boolean> {
+    const body = message === undefined ? {} : { message: message.slice(0, 1000) }
+    const result = await this.#options.client.handBackAttempt({ ...pathOf(lease), body })
+    this.#forget(lease)
+    return isLeased(result)
+  }
+
+  #forget(lease: Lease): false {
+    this.#executing.delete(keyOf(lease))
+    this.#positions.delete(keyOf(lease))
+    return false
+  }
+}
+
+/** The service encrypts what it stores; on the way, values are as they are. */
+export const plainValues = {
+  encrypt: (text: string): Uint8Array => Buffer.from(text),
+  decrypt: (bytes: Uint8Array): string => Buffer.from(bytes).toString(),
+}
+
+function keyOf({ runId, attempt }: Pick<Lease, 'runId' | 'attempt'>): string {
+  return `${runId}/${attempt}`
+}
+
+function pathOf({ runId, attempt }: Lease) {
+  return { params: { path: { runId, attempt } } }
+}
+
+/** Whether the service has taken the report. @throws {RemoteError} if it says neither. */
+function isLeased({ error }: { error?: Problem | undefined }): boolean {
+  if (error && error.status !== 409 && error.status !== 404) throw new RemoteError(error)
+  return error === undefined
+}
+
+function describe({ detail, errors }: Problem): string {
+  return errors?.map((each) => each.detail).join(' ') ?? detail
+}
+
+function toEvent({ type, data }: Report): NewEvent[] {
+  const { attempt: _, wait, ...members } = data
+  // The service reports states of waits, ends of steps and artifacts itself.
+  if (type === 'log' || type === 'progress') {
+    const { message, ...others } = members
+    return [{ type, ...others, ...(message != null && { message }) } as NewEvent]
+  }
+  return type === 'step' && wait === undefined && members.state !== 'finished' ? [{ type, ...members } as NewEvent] : []
+}
+
+function toNewWait(wait: ReachedWait) {
+  const { name, kind } = wait
+  if (kind === 'sleep') return { name, kind, until: new Date(wait.deadline).toISOString() }
+  if (kind === 'answer') {
+    const { title, shown, deadline } = wait
+    const timeoutSeconds = Math.max(0.001, (deadline - Date.now()) / 1000)
+    return { name, kind, timeoutSeconds, ...(title !== null && { title }), ...(shown !== null && { show: shown }) }
+  }
+  const { workflowId, variables: variableData, options, isDetached: detached } = wait
+  return { name, kind, workflowId, variableData, detached, options: options as Record<string, unknown> }
+}
+
+function toBody(outcome: Outcome): Schemas['AttemptOutcome'] {
+  if (outcome.kind === 'succeeded') return { outcome: 'succeeded', output: outcome.output }
+  if (outcome.kind !== 'failed') return { outcome: outcome.kind === 'cancelled' ? 'cancelled' : 'timedOut' }
+  const { name, message, stack = null, step = null } = outcome.error
+  const reason = outcome.reason === 'contextNotSaved' ? 'workflowFailed' : outcome.reason
+  return { outcome: 'failed', reason, error: { name, message, stack, step } }
+}

@@ -1,0 +1,76 @@
+/** Composes a worker that reaches the service over HTTP. Nothing of the store is imported here. */
+import { hostname } from 'node:os'
+import type { Logger } from 'pino'
+import { v4 as uuid } from 'uuid'
+import { createExecutionClient } from '../../client/clients.ts'
+import type { Config } from '../../config/config.ts'
+import { executorIdentity } from '../../domain/workflows/executor-identity.ts'
+import { ExecutorUsers } from '../../domain/workflows/executor-users.ts'
+import { loadSecondsMax } from '../../domain/workflows/workflow.ts'
+import { Executors } from '../executors/executors.ts'
+import { WorkerDeployments } from '../executors/worker-deployments.ts'
+import { Worker } from '../worker.ts'
+import { RemoteDeployments } from './remote-deployments.ts'
+import { plainValues, RemoteError, RemoteQueue } from './remote-queue.ts'
+
+interface RemoteWorkerOptions {
+  config: Config
+  /** Base address of the Execution API. */
+  url: string
+  apiKey: string
+  log: Logger
+  /** Called when the worker cannot execute runs any more. */
+  onFatal(error: unknown): void
+}
+
+/**
+ * Registers with the service, and executes runs of the deployed workflows that the key's account sees.
+ *
+ * @throws {RemoteError} if the service refuses the registration.
+ */
+export async function startRemoteWorker({ config, url, apiKey, log: parentLog, onFatal }: RemoteWorkerOptions) {
+  const id = uuid()
+  const log = parentLog.child({ workerId: id })
+  const client = createExecutionClient({ baseUrl: url, apiKey })
+  const slots = config.WORKER_SLOTS
+  const params = { path: { workerId: id } }
+  const register = async () => {
+    const language = `Node.js ${process.versions.node}`
+    const body = { name: hostname(), language, host: hostname(), capacity: slots, deployed: true, workflows: [] }
+    const { data, error } = await client.registerWorker({ params, body })
+    if (error) throw new RemoteError(error)
+    return data
+  }
+  const { leaseSeconds } = await register()
+  const queue = new RemoteQueue({ client, workerId: id, register: async () => void (await register()) })
+  const deployments = new RemoteDeployments(client)
+  const identity = executorIdentity(config)
+  const users = config.EXECUTOR_UIDS && new ExecutorUsers(config.EXECUTOR_UIDS)
+  const deployed = new WorkerDeployments({ deployments, identity, users, directory: config.WORKFLOWS_DIR, log })
+  const processes = { memoryMegabytesMax: config.WORKFLOW_MEMORY_MB, loadSecondsMax, identity, users }
+  const worker = new Worker(
+    {
+      ...{ queue, deployments, encryption: plainValues, observers: [], log, onFatal },
+      store: { listen: (topic, listener) => (topic === 'queue' ? queue.listen(listener) : () => {}) },
+      workers: { announce: async () => {}, leave: async () => void (await client.deleteWorker({ params })) },
+      executors: new Executors(deployed, processes, slots, log),
+      ...withoutBrowser,
+    },
+    { id, slots, leaseSeconds, abortGraceSeconds: config.ABORT_GRACE_SECONDS },
+  )
+  await worker.start()
+  return worker
+}
+
+/** The service gives this worker no runs that use a browser, and does its own maintenance. */
+const withoutBrowser = {
+  maintenance: { start: () => {}, stop: async () => {} },
+  usage: { refusal: () => undefined, add: () => {} },
+  browser: { acquire: noBrowser, release: () => {}, close: async () => {} },
+  contextVersions: { read: noBrowser, stage: noBrowser, discard: noBrowser, commitForRun: noBrowser },
+  liveViews: { add: () => {}, remove: () => {}, start: () => {}, stop: () => {} },
+}
+
+async function noBrowser(): Promise<never> {
+  throw new Error('This worker has no browser.')
+}
