@@ -3,8 +3,6 @@ import { ConfigError } from '../config/setting-kinds.ts'
 import { ListenError } from '../contract/listener.ts'
 import { ApiKeyError } from '../domain/api-keys/api-key.ts'
 import { WorkflowError } from '../domain/workflows/workflow.ts'
-import { StoreTooNew } from '../storage/migrations/migrations.ts'
-import { BackupError } from '../storage/sqlite/sqlite-backup.ts'
 import { RoleError } from '../surfaces/roles.ts'
 
 export function print(text: string): void {
@@ -27,17 +25,16 @@ export function table(rows: Record<string, unknown>[]): string {
 /** A command that cannot do what was asked; the message says what to do instead. */
 export class CommandError extends Error {}
 
-/** Expected errors, which are printed without their stack. */
-const expected = [
-  BackupError,
-  CommandError,
-  ConfigError,
-  WorkflowError,
-  ApiKeyError,
-  ListenError,
-  RoleError,
-  StoreTooNew,
-]
+/** Whether the error is expected, and printed without its stack. Loads the store's code only now. */
+async function isExpected(error: unknown): Promise<boolean> {
+  const expected = [CommandError, ConfigError, WorkflowError, ApiKeyError, ListenError, RoleError]
+  if (expected.some((kind) => error instanceof kind)) return true
+  const [{ StoreTooNew }, { BackupError }] = await Promise.all([
+    import('../storage/migrations/migrations.ts'),
+    import('../storage/sqlite/sqlite-backup.ts'),
+  ])
+  return error instanceof StoreTooNew || error instanceof BackupError
+}
 
 /** Runs a command; on an error, prints its message, or its stack if it is unexpected, and exits with code 1. */
 export async function exitOnError(command: () => Promise<unknown>): Promise<void> {
@@ -49,8 +46,7 @@ export async function exitOnError(command: () => Promise<unknown>): Promise<void
   try {
     await command()
   } catch (error) {
-    const isExpected = expected.some((kind) => error instanceof kind)
-    process.stderr.write(`${isExpected ? (error as Error).message : (error as Error).stack}\n`)
+    process.stderr.write(`${(await isExpected(error)) ? (error as Error).message : (error as Error).stack}\n`)
     process.exit(1)
   }
 }
