@@ -17,9 +17,12 @@ import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
 import { operator } from '../src/domain/audit-log/audit-log.ts'
 import { createDomain } from '../src/domain/create-domain.ts'
 import { buildSnapshot } from '../src/domain/deployments/build-snapshot.ts'
+import { Deployments } from '../src/domain/deployments/deployments.ts'
 import { snapshotId } from '../src/domain/deployments/snapshot.ts'
 import { domainProblemTypes } from '../src/domain/problems.ts'
 import { insertRuns, type NewRun } from '../src/domain/queue/enqueue-batcher.ts'
+import { RemoteAttempts } from '../src/domain/remote-workers/remote-attempts.ts'
+import { RemoteWorkers } from '../src/domain/remote-workers/remote-workers.ts'
 import { Workflows } from '../src/domain/workflows/workflows.ts'
 import type { Document } from '../src/openapi/document.ts'
 import { executionContract, knownScopes } from '../src/openapi/served-documents.ts'
@@ -123,12 +126,14 @@ async function service(document: Document, more: object): Promise<RequestListene
   const log = pino({ level: 'info' }, openLogOutput('/dev/null'))
   const config = { ...readConfig({}), QUEUED_RUNS_MAX: 0, SCHEDULES_MAX: 0, ACCOUNT_CONCURRENCY: 0 }
   const domain = createDomain({ config, store, workflows, encryption, artifactRetentionDays: 30, log })
+  const remote = { ...domain, deployments: new Deployments(store), leaseSeconds: config.LEASE_SECONDS }
+  const workers = { remoteWorkers: new RemoteWorkers(remote), remoteAttempts: new RemoteAttempts(remote) }
   return mountDocument({
     name: 'execution',
     realm: apiKeyRealm,
     problemTypes: domainProblemTypes,
     document,
-    handlers: { ...executionApi({ ...domain, executionUrl: () => '', linksUrl: () => '' }), ...more },
+    handlers: { ...executionApi({ ...domain, ...workers, executionUrl: () => '', linksUrl: () => '' }), ...more },
     authenticate: (value) => apiKeys.authenticate(value),
     isUnavailable: (error) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),

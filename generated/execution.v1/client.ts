@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '2ddfc3ac7a5c9bee'
+export const documentHash = '78047fb187abd1c6'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -204,7 +204,7 @@ export interface ExecutionV1Operations {
    *
    * Removes the worker. Its runs go back to the queue at once, and count no attempt.
    *
-   * `DELETE /v1/execution/workers/{workerId}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 429, 500, 503
+   * `DELETE /v1/execution/workers/{workerId}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteWorker: Operation<operations, 'deleteWorker'>
   /**
@@ -231,7 +231,7 @@ export interface ExecutionV1Operations {
    * Stores the result of a finished step. Later attempts get it instead of executing the step again. The same result again
    * changes nothing.
    *
-   * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/steps/{stepName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/steps/{stepName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
   putRunStep: Operation<operations, 'putRunStep'>
   /**
@@ -240,7 +240,7 @@ export interface ExecutionV1Operations {
    * Appends log lines, progress, and states of steps. The service masks secrets, and gives each event the time at which it
    * arrives. It skips those that it has by `position`, so the request may be repeated.
    *
-   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/events` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/events` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
   appendRunEvents: Operation<operations, 'appendRunEvents'>
   /**
@@ -248,7 +248,7 @@ export interface ExecutionV1Operations {
    *
    * Stores a file of the attempt, in place of an earlier one of the same name.
    *
-   * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
   putAttemptArtifact: Operation<operations, 'putAttemptArtifact'>
   /**
@@ -276,7 +276,7 @@ export interface ExecutionV1Operations {
    * Returns the run to the queue without outcome, and counts no attempt. With a message, the worker cannot execute it: the run
    * waits 1, 2, 4, … at most 300 seconds, and shows the message.
    *
-   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/hand-back` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/hand-back` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
   handBackAttempt: Operation<operations, 'handBackAttempt'>
   /**

@@ -201,7 +201,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Removes the worker. Its runs go back to the queue at once, and count no attempt.
    *
-   * `DELETE /v1/execution/workers/{workerId}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 429, 500, 503
+   * `DELETE /v1/execution/workers/{workerId}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteWorker: Handler<operations['deleteWorker'], never, Principal>
   /**
@@ -228,7 +228,7 @@ export interface ExecutionV1Handlers<Principal> {
    * Stores the result of a finished step. Later attempts get it instead of executing the step again. The same result again
    * changes nothing.
    *
-   * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/steps/{stepName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/steps/{stepName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
   putRunStep: Handler<operations['putRunStep'], never, Principal>
   /**
@@ -237,7 +237,7 @@ export interface ExecutionV1Handlers<Principal> {
    * Appends log lines, progress, and states of steps. The service masks secrets, and gives each event the time at which it
    * arrives. It skips those that it has by `position`, so the request may be repeated.
    *
-   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/events` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/events` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
   appendRunEvents: Handler<operations['appendRunEvents'], never, Principal>
   /**
@@ -245,7 +245,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Stores a file of the attempt, in place of an earlier one of the same name.
    *
-   * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
   putAttemptArtifact: Handler<operations['putAttemptArtifact'], never, Principal>
   /**
@@ -273,7 +273,7 @@ export interface ExecutionV1Handlers<Principal> {
    * Returns the run to the queue without outcome, and counts no attempt. With a message, the worker cannot execute it: the run
    * waits 1, 2, 4, … at most 300 seconds, and shows the message.
    *
-   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/hand-back` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/hand-back` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
   handBackAttempt: Handler<operations['handBackAttempt'], never, Principal>
   /**

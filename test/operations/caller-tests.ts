@@ -123,18 +123,25 @@ export function testNotFound(subject: Subject): void {
     Schedules: 'schedule',
     Waits: 'run',
     Webhooks: 'webhook endpoint',
+    Workers: 'run',
   }
   const nested: Record<string, string> = {
     getRunArtifact: 'artifact',
     redeliverWebhook: 'webhook delivery',
     getBulkAction: 'bulk action',
+    getDeploymentBundle: 'deployment',
+    deleteWorker: 'worker',
+    claimRuns: 'worker',
+    renewLeases: 'worker',
   }
   const noun = nested[id] ?? nouns[tag] ?? 'browser context'
   const notFound = { kind: 'not-found', title: 'Not found', status: 404, detail: `No such ${noun} in this account.` }
 
   test(`does not find a ${noun} that does not exist`, async () => {
     const { request } = await subject.caller()
-    const path = request.path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, crypto.randomUUID())
+    const path = request.path
+      .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, crypto.randomUUID())
+      .replace(/[0-9a-f]{64}/, '0'.repeat(64))
     expectProblem(subject.operation, await subject.send({ ...request, path }), notFound)
   })
 }

@@ -13,13 +13,17 @@ const tables: Record<string, string> = {
   Schedules: 'schedules',
   Waits: 'run_waits',
   Webhooks: 'webhook_endpoints',
+  Workers: 'workers',
 }
 
-const isOnBulkActions = ({ operation }: Subject) => /bulk/i.test(operation.id)
+const tableOf = ({ operation: { id, tag } }: Subject) => {
+  if (/bulk/i.test(id)) return 'bulk_actions'
+  return id === 'getDeploymentBundle' ? 'deployments' : (tables[tag] as string)
+}
 
 /** 500: the response reveals nothing internal; the log has the error with the same request id. */
 export function testInternalError(subject: Subject): void {
-  const table = isOnBulkActions(subject) ? 'bulk_actions' : (tables[subject.operation.tag] as string)
+  const table = tableOf(subject)
 
   test('reveals only the request id of an error, which the log has', async () => {
     const { request } = await subject.caller()

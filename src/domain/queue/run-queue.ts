@@ -116,7 +116,14 @@ export class RunQueue {
    * Stores the waits that a run has reached, and the runs that it calls. Suspends the run if the request says so and none
    * of the waits has ended. `undefined` when the lease was lost.
    */
-  async wait(lease: Lease, request: WaitRequest, reports: readonly Report[]): Promise<WaitResults | undefined> {
+  async wait(
+    lease: Lease,
+    request: WaitRequest,
+    reports: readonly Report[],
+    // A power cut ends an attempt of this machine too, and undoes nothing that a later write of the run, or of a called one,
+    // includes.
+    options: WriteOptions = { durableLater: true },
+  ): Promise<WaitResults | undefined> {
     const dependencies = this.#waits
     if (!dependencies) throw new Error('Runs of this queue cannot wait.')
     let results: WaitResults | undefined
@@ -124,8 +131,7 @@ export class RunQueue {
       await recordReports(tx, lease, reports)
       results = await waitInAttempt(tx, dependencies, row, request, this.#now())
     }
-    // A power cut ends the attempt too, and undoes nothing that a later write of the run, or of a called one, includes.
-    await this.withLease(lease, wait, { durableLater: true })
+    await this.withLease(lease, wait, options)
     const hasCalled = request.reached.some(({ kind }) => kind === 'run')
     if (results?.isSuspended || hasCalled) this.#store.notify('queue')
     return results

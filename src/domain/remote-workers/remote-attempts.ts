@@ -210,9 +210,11 @@ export class RemoteAttempts {
       message: `The workflow declares no wait "${wait.name}": name it in the \`waits\` of its definition.`,
     }))
     const reached = request.waits.filter((wait) => !isUndeclared(wait)).map((wait) => toReached(wait, leased, now()))
-    const suspend = request.suspend && undeclared.length === 0
+    const executedMilliseconds = Math.max(0, now() - (leased.row.attempt_started_at ?? now()))
+    const isSuspended = request.suspend && undeclared.length === 0
+    const suspend = isSuspended ? { executedMilliseconds, names: request.names } : undefined
     const waiting = { reached, names: request.names, suspend }
-    const results = await queue.wait(leased.lease, waiting, [])
+    const results = await queue.wait(leased.lease, waiting, [], {})
     if (!results) return { kind: 'leaseLost' }
     const { ended, refused, deadlines, isSuspended: suspended } = results
     return {

@@ -126,7 +126,7 @@ export class RemoteWorkers {
     return { kind: 'worker', worker: stored }
   }
 
-  /** The worker, if this key has registered it last. */
+  /** A worker of the account. */
   async find(key: WorkerKey, id: string): Promise<RemoteWorker | undefined> {
     const row = await findRow(this.#dependencies.store.read, key, id)
     return row && toWorker(row)
@@ -345,19 +345,17 @@ function nameOf({ runId, attempt }: LeaseName): string {
 }
 
 async function findRow({ query }: Transaction, key: WorkerKey, id: string): Promise<WorkersTable | undefined> {
-  const row = query.selectFrom('workers').selectAll().where('id', '=', rowId(key, id))
-  return row.where('api_key_id', '=', key.apiKeyId).executeTakeFirst()
+  return query.selectFrom('workers').selectAll().where('id', '=', rowId(key, id)).executeTakeFirst()
 }
 
-/** The worker that has the lease of a run, if the key has registered it. */
+/** The worker that has the lease of a run, if it is one of the account. */
 export async function findLeaseholder(
   { query }: Transaction,
-  { accountId, apiKeyId }: WorkerKey,
+  { accountId }: WorkerKey,
   workerId: string | null,
 ): Promise<RemoteWorker | undefined> {
   if (!workerId?.startsWith(`${accountId}/`)) return undefined
-  const row = query.selectFrom('workers').selectAll().where('id', '=', workerId)
-  const found = await row.where('api_key_id', '=', apiKeyId).executeTakeFirst()
+  const found = await query.selectFrom('workers').selectAll().where('id', '=', workerId).executeTakeFirst()
   return found && toWorker(found)
 }
 

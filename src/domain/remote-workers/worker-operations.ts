@@ -38,7 +38,7 @@ export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: Wor
     async getDeploymentBundle({ principal, path, reserve }) {
       const found = await remoteWorkers.findBundle(principal.accountId, path.deploymentId)
       if (!found) return notFound('deployment')
-      return { status: 200, bytes: await readSized(reserve, found), mediaType: 'application/gzip' }
+      return { status: 200, bytes: await readSized(reserve, found), mediaType: 'application/octet-stream' }
     },
 
     async listWorkers({ principal: { accountId }, query }) {

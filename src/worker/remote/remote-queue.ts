@@ -162,7 +162,7 @@ export class RemoteQueue implements WorkerQueue {
     reports: readonly Report[],
   ): Promise<WaitResults | undefined> {
     if (!(await this.report(lease, reports))) return undefined
-    const body = { waits: reached.map(toNewWait), names: [...names], suspend }
+    const body = { waits: reached.map(toNewWait), names: [...names], suspend: suspend !== undefined }
     const result = await this.#options.client.suspendAttempt({ ...pathOf(lease), body })
     if (!isLeased(result)) return undefined
     const { suspended, ended, refused, deadlines } = result.data as Schemas['SuspendedAttempt']

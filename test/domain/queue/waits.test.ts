@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../../src/domain/queue/attempts.ts'
 import type { ReachedWait } from '../../../src/domain/queue/run-options.ts'
-import { WaitingRunsLimit } from '../../../src/domain/queue/waits.ts'
 import { stepAad } from '../../../src/domain/runs/run.ts'
 import { claimAll, claimOne, createManualClock, noRetry } from '../../support/claims.ts'
 import { newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
@@ -16,16 +15,11 @@ async function open(test: Test, kind: StoreKind, workflows = [workflow()], queue
   const domain = await openDomain(test, { kind, now: clock.now, workflows, queuedRunsMax })
   const { principal } = await newAccount(domain)
   const run = await queueRun(domain, principal)
-  const dependencies = {
-    ...domain,
-    workflows: { current: () => domain.workflows },
-    waitingRuns: new WaitingRunsLimit(0),
-  }
   /** @param executedMilliseconds if the run is to be suspended. */
   const reach = async (claim: Claim, wait: ReachedWait, executedMilliseconds?: number) => {
     const names = [wait.name]
     const suspend = executedMilliseconds === undefined ? undefined : { executedMilliseconds, names }
-    const results = await domain.queue.wait(claim, dependencies as never, { reached: [wait], names, suspend }, [])
+    const results = await domain.queue.wait(claim, { reached: [wait], names, suspend }, [])
     if (!results) throw new Error('The lease was lost.')
     return results
   }

@@ -1,0 +1,47 @@
+/** Tests claimRuns by documented status. */
+import { expect, test } from 'vitest'
+import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import {
+  testContentTooLarge,
+  testInvalidRequest,
+  testNotAcceptable,
+  testUnsupportedMediaType,
+} from './request-tests.ts'
+import { invoice, queueRun, registerWorker } from './requests.ts'
+
+describeOperation(
+  'claimRuns',
+  { worker: false },
+  {
+    200(subject) {
+      test('leases the oldest runs', async () => {
+        const account = await subject.service.createAccount()
+        const workerId = await registerWorker(subject.service, account)
+        const ids: string[] = []
+        for (let count = 0; count < 3; count += 1) ids.push(await queueRun(subject.service, account, invoice))
+        const { body } = await subject.call(account.key, { path: { workerId }, body: { countMax: 2 } })
+        expect(body.data.map(({ runId }: { runId: string }) => runId)).toEqual(ids.slice(0, 2))
+      })
+    },
+    204(subject) {
+      test('says that no run came', async () => {
+        const account = await subject.service.createAccount()
+        const workerId = await registerWorker(subject.service, account)
+        await subject.call(account.key, { path: { workerId }, body: { countMax: 1, waitSeconds: 1 } })
+      })
+    },
+    400: testInvalidRequest,
+    401: testUnauthorized,
+    403: testForbidden,
+    404: testNotFound,
+    406: testNotAcceptable,
+    413: testContentTooLarge,
+    415: testUnsupportedMediaType,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
+  },
+)

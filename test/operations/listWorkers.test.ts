@@ -1,0 +1,37 @@
+/** Tests listWorkers by documented status. */
+import { expect, test } from 'vitest'
+import { testForbidden, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
+import { registerWorker } from './requests.ts'
+
+describeOperation(
+  'listWorkers',
+  { worker: false },
+  {
+    200(subject) {
+      test('lists the workers of the account, in pages', async () => {
+        const account = await subject.service.createAccount()
+        const ids = [await registerWorker(subject.service, account), await registerWorker(subject.service, account)]
+        const first = await subject.call(account.key, { query: 'limit=1' })
+        const next = await subject.call(account.key, { query: `limit=1&cursor=${first.body.nextCursor}` })
+        const found = [...first.body.data, ...next.body.data]
+        expect(found.map(({ id }: { id: string }) => id)).toEqual(ids)
+        expect(found[0]).toMatchObject({
+          name: 'billing',
+          capacity: 4,
+          workflows: [{ id: 'send-invoice', version: '1.0.0' }],
+        })
+      })
+    },
+    400: testInvalidRequest,
+    401: testUnauthorized,
+    403: testForbidden,
+    406: testNotAcceptable,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
+  },
+)

@@ -1,0 +1,49 @@
+/** Tests suspendAttempt by documented status. */
+import { expect, test } from 'vitest'
+import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { expectProblem } from './document.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import {
+  testContentTooLarge,
+  testInvalidRequest,
+  testNotAcceptable,
+  testUnsupportedMediaType,
+} from './request-tests.ts'
+import { claimedAttempt, send } from './requests.ts'
+
+describeOperation(
+  'suspendAttempt',
+  { worker: false },
+  {
+    200(subject) {
+      test('suspends the run', async () => {
+        const { request } = await subject.caller()
+        expect((await subject.send(request)).body).toEqual({ suspended: true, ended: [], refused: [], deadlines: [] })
+      })
+    },
+    400: testInvalidRequest,
+    401: testUnauthorized,
+    403: testForbidden,
+    404: testNotFound,
+    406: testNotAcceptable,
+    409(subject) {
+      test('refuses a report of an attempt that has ended', async () => {
+        const account = await subject.service.createAccount()
+        const { runId, attempt } = await claimedAttempt(subject.service, account)
+        const path = { runId, attempt }
+        await send(subject.service, 'handBackAttempt', account.key, { path, body: {} }).expect(204)
+        expectProblem(subject.operation, await subject.call(account.key, { path, body: { names: ['approval'] } }), {
+          ...{ kind: 'lease-lost', title: 'Lease lost', status: 409 },
+          detail: 'The lease of this attempt is over. Drop the attempt, and report nothing more.',
+        })
+      })
+    },
+    413: testContentTooLarge,
+    415: testUnsupportedMediaType,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
+  },
+)
