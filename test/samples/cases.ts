@@ -7,6 +7,7 @@ import type { OperationId } from '../operations/document.ts'
 import { until } from '../support/service.ts'
 import type { RunningSample } from './run-sample.ts'
 import {
+  claimRun,
   contextPath,
   createContext,
   createContextWithState,
@@ -18,7 +19,10 @@ import {
   listIds,
   queue,
   queueAnswered,
+  queueForWorker,
   reachWait,
+  readRun,
+  registerWorker,
   type Setup,
   schedulePath,
   statePath,
@@ -53,6 +57,43 @@ function expectAll(output: string, shown: (string | undefined)[]): void {
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 const cases: Record<OperationId, Case> = {
+  listWorkers: { onlyReads: true, prepare: registerWorker, check: (_, output) => expectAll(output, ['billing']) },
+  registerWorker: {
+    async prepare({ environment }) {
+      environment.WORKER_ID = crypto.randomUUID()
+    },
+    check: ({ environment }, output) => expectAll(output, [environment.WORKER_ID]),
+  },
+  deleteWorker: {
+    prepare: claimRun,
+    check: async (execution) => expect(await readRun(execution)).toMatchObject({ reason: 'workerStopped' }),
+  },
+  claimRuns: {
+    prepare: queueForWorker,
+    check: ({ environment }, output) => expectAll(output, [environment.RUN_ID, 'A-1001']),
+  },
+  renewLeases: { prepare: claimRun, check: ({ environment }, output) => expectAll(output, [environment.RUN_ID]) },
+  putRunStep: {
+    prepare: claimRun,
+    check: async (execution) => expect((await readRun(execution)).steps).toMatchObject([{ name: 'charge' }]),
+  },
+  appendRunEvents: {
+    prepare: claimRun,
+    check: async (execution) => expect(await readRun(execution)).toMatchObject({ status: 'running' }),
+  },
+  putAttemptArtifact: {
+    prepare: claimRun,
+    check: async (execution) => expect((await readRun(execution)).artifacts).toMatchObject([{ sizeBytes: 5 }]),
+  },
+  completeAttempt: { prepare: claimRun, check: (_, output) => expectAll(output, ['succeeded']) },
+  suspendAttempt: {
+    prepare: claimRun,
+    check: async (execution) => expect(await readRun(execution)).toMatchObject({ waitingFor: 'sleep' }),
+  },
+  handBackAttempt: {
+    prepare: claimRun,
+    check: async (execution) => expect(await readRun(execution)).toMatchObject({ status: 'queued' }),
+  },
   listSchedules: {
     onlyReads: true,
     prepare: createSchedule,

@@ -81,6 +81,32 @@ export async function listIds(call: Caller['execution'], path: string): Promise<
   return ids
 }
 
+/** A worker with one workflow. */
+export async function registerWorker({ caller, environment }: Setup): Promise<void> {
+  environment.WORKER_ID = crypto.randomUUID()
+  const workflows = [{ id: 'send-invoice', version: '1.0.0', variables: { type: 'object' } }]
+  const worker = { name: 'billing', language: 'Python 3.12', capacity: 4, workflows }
+  const { status } = await caller.execution('PUT', `/v1/execution/workers/${environment.WORKER_ID}`, worker)
+  expect(status).toBe(200)
+}
+
+/** A run for that worker. */
+export async function queueForWorker(setup: Setup): Promise<void> {
+  await registerWorker(setup)
+  await queue(setup, 'send-invoice', { orderId: 'A-1001' })
+}
+
+/** The worker executes the first attempt of the run. */
+export async function claimRun(setup: Setup): Promise<void> {
+  await queueForWorker(setup)
+  const path = `/v1/execution/workers/${setup.environment.WORKER_ID}/claims`
+  expect((await setup.caller.execution('POST', path, { countMax: 1 })).status).toBe(200)
+}
+
+export async function readRun({ caller, environment }: Setup): Promise<ApiResponse['body']> {
+  return (await caller.execution('GET', `/v1/execution/runs/${environment.RUN_ID}`)).body
+}
+
 export const endpointsPath = '/v1/execution/webhook-endpoints'
 
 /** Its name resolves without a network, to an address that the service refuses. */

@@ -1,0 +1,4 @@
+curl --fail-with-body -X POST "http://127.0.0.1:3001/v1/execution/workers/$WORKER_ID/claims" \
+  -H "Authorization: Bearer $API_KEY" \
+  -H "Content-Type: application/json" \
+  -d '{"countMax": 4, "waitSeconds": 30}'

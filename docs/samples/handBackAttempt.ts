@@ -1,0 +1,13 @@
+import { createExecutionClient, unwrap } from 'execution-service-client'
+
+const { API_KEY = '', RUN_ID = '' } = process.env
+const client = createExecutionClient({ baseUrl: 'http://127.0.0.1:3001', apiKey: API_KEY })
+
+const path = { runId: RUN_ID, attempt: 1 }
+unwrap(
+  await client.handBackAttempt({
+    params: { path },
+    body: { message: 'The printer is not connected.' },
+  }),
+)
+console.log('Handed back', RUN_ID)

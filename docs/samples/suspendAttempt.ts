@@ -1,0 +1,17 @@
+import { createExecutionClient, unwrap } from 'execution-service-client'
+
+const { API_KEY = '', RUN_ID = '' } = process.env
+const client = createExecutionClient({ baseUrl: 'http://127.0.0.1:3001', apiKey: API_KEY })
+
+const path = { runId: RUN_ID, attempt: 1 }
+const result = unwrap(
+  await client.suspendAttempt({
+    params: { path },
+    body: {
+      waits: [{ kind: 'sleep', name: 'pause', seconds: 3600 }],
+      names: ['pause'],
+      suspend: true,
+    },
+  }),
+)
+console.log(result)
