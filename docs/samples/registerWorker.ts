@@ -11,6 +11,7 @@ const worker = unwrap(
       name: 'billing',
       language: 'Python 3.12',
       capacity: 4,
+      deployed: false,
       workflows: [
         {
           id: 'send-invoice',

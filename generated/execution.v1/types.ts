@@ -1426,7 +1426,7 @@ export interface components {
             workflows: components["schemas"]["WorkerWorkflow"][];
         };
         /** @description A worker that can execute runs. */
-        Worker: {
+        RegisteredWorker: {
             /** @description Identifies the worker. */
             id: components["schemas"]["Uuid"];
             /** @description Its name; `null` for a worker of the service. */
@@ -1462,11 +1462,21 @@ export interface components {
         };
         /** @description A page of workers. */
         WorkerPage: {
-            data: components["schemas"]["Worker"][];
+            data: components["schemas"]["RegisteredWorker"][];
             nextCursor: components["schemas"]["NextCursor"];
         };
         /** @description A lease on one attempt of a run. */
         LeaseOfAttempt: {
+            /** @description The run. */
+            runId: components["schemas"]["Uuid"];
+            /**
+             * Format: int32
+             * @description The `attempt` of the claim.
+             */
+            attempt: number;
+        };
+        /** @description A lease on one attempt of a run. */
+        AttemptLease: {
             /** @description The run. */
             runId: components["schemas"]["Uuid"];
             /**
@@ -1483,11 +1493,11 @@ export interface components {
         /** @description The state of each lease in the request. Each is in one of the lists. */
         RenewedLeases: {
             /** @description Go on. */
-            extended: components["schemas"]["LeaseOfAttempt"][];
+            extended: components["schemas"]["AttemptLease"][];
             /** @description Extended too, but the run was cancelled. Stop it, and complete it as `cancelled`. */
-            cancelled: components["schemas"]["LeaseOfAttempt"][];
+            cancelled: components["schemas"]["AttemptLease"][];
             /** @description Drop the attempt, and report nothing more. */
-            lost: components["schemas"]["LeaseOfAttempt"][];
+            lost: components["schemas"]["AttemptLease"][];
             /** @description When the extended leases end. */
             leaseExpiresAt: components["schemas"]["Timestamp"];
         };
@@ -5428,7 +5438,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Worker"];
+                    "application/json": components["schemas"]["RegisteredWorker"];
                 };
             };
             400: components["responses"]["InvalidRequest"];

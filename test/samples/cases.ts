@@ -1,6 +1,7 @@
 /** For the samples of each operation, in any language: what to set up, and what to check afterwards. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { expect } from 'vitest'
 import type { SampleLanguage } from '../../src/surfaces/docs/contracts.ts'
 import type { OperationId } from '../operations/document.ts'
@@ -57,6 +58,15 @@ function expectAll(output: string, shown: (string | undefined)[]): void {
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 const cases: Record<OperationId, Case> = {
+  getDeploymentBundle: {
+    prepare: async (setup) => {
+      await queue(setup, 'greet', { name: 'Ada' }, '?delaySeconds=1000')
+      setup.environment.DEPLOYMENT_ID = (await readRun(setup)).deploymentId
+    },
+    check({ directory }) {
+      expect(gunzipSync(readFileSync(join(directory, 'bundle.json.gz'))).toString()).toContain('"workflows"')
+    },
+  },
   listWorkers: { onlyReads: true, prepare: registerWorker, check: (_, output) => expectAll(output, ['billing']) },
   registerWorker: {
     async prepare({ environment }) {

@@ -131,7 +131,7 @@ function toProblem(refused: Refused) {
   return { status: 409, problem: { kind: 'lease-lost', detail: lost[refused.kind] } } as const
 }
 
-function toResponse(worker: RemoteWorker, leaseSeconds: number): Schemas['Worker'] {
+function toResponse(worker: RemoteWorker, leaseSeconds: number): Schemas['RegisteredWorker'] {
   const { id, name, language, version, host, slots: capacity, startedAt, seenAt, workflows } = worker
   return {
     ...{ id, name, language, version, host, capacity, leaseSeconds },

@@ -122,7 +122,7 @@ export class RemoteQueue implements WorkerQueue {
       return []
     }
     if (error) throw new RemoteError(error)
-    const toLease = ({ runId, attempt }: Schemas['LeaseOfAttempt']): Lease => ({ runId, attempt, workerId })
+    const toLease = ({ runId, attempt }: Schemas['AttemptLease']): Lease => ({ runId, attempt, workerId })
     this.#cancelled = data.cancelled.map(toLease)
     return [...data.extended.map(toLease), ...this.#cancelled]
   }
