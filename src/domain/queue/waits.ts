@@ -260,7 +260,7 @@ async function handOver(
 }
 
 /** Of a suspended run. What is refused, its next part learns. */
-async function handOverAtOnce(tx: Transaction, encryption: Encryption, row: RunsTable, name: string, at: number) {
+async function handOverAtOnce(tx: Transaction, encryption: ValueEncryption, row: RunsTable, name: string, at: number) {
   const results: WaitResults = { ended: [], refused: [], deadlines: {}, isSuspended: false }
   const events: Report[] = []
   await handOver(tx, encryption, row, await findEnded(tx, row.id, [name]), { results, events }, at)
