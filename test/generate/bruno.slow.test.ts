@@ -80,7 +80,7 @@ function readEnvironment(
 /** With the key of a new account. */
 async function createServerEnvironment(): Promise<Variables> {
   const { key } = await service.createAccount()
-  return readEnvironment('Server', service).set('apiKey', key)
+  return readEnvironment('Server', service).set('apiKey', key).set('workerId', crypto.randomUUID())
 }
 
 const findRequest = (operationId: string): Request => {
@@ -102,6 +102,24 @@ async function createWaitingRun(variables: Variables): Promise<void> {
   const queued = findRequest('queueRemoteRun')
   variables.set('workflowId', 'approve').set('name', 'approval')
   expect((await send({ ...queued, body: { json: '{"variableData": {}}' } }, variables)).status).toBe(202)
+}
+
+/** Queues a run for a worker. */
+async function createRunOfWorker(variables: Variables): Promise<void> {
+  const [registered, queued] = [findRequest('registerWorker'), findRequest('queueRemoteRun')]
+  expect((await send(registered, variables)).status).toBe(200)
+  variables.set('workflowId', 'send-invoice').set('attempt', '1')
+  const json = '{"variableData": {"orderId": "A-1001"}}'
+  expect((await send({ ...queued, body: { json } }, variables)).status).toBe(202)
+}
+
+/** A run that a worker executes. */
+async function createAttempt(): Promise<Variables> {
+  const variables = await createServerEnvironment()
+  await createRunOfWorker(variables)
+  variables.set('stepName', 'charge').set('artifactName', 'invoice.txt')
+  expect((await send(findRequest('claimRuns'), variables)).status).toBe(200)
+  return variables
 }
 
 function untilSucceeded(variables: Variables): Promise<unknown> {
@@ -157,7 +175,12 @@ test('every request succeeds against the service, using the resources that earli
   await createWaitingRun(waiting)
   const linked = await createServerEnvironment()
   await createWaitingRun(linked)
+  const claimable = await createServerEnvironment()
+  await createRunOfWorker(claimable)
+  const onAttempts = operations.filter(({ path }) => path.includes('{attempt}'))
   const others = new Map([
+    ...(await Promise.all(onAttempts.map(async ({ id }) => [id as string, await createAttempt()] as const))),
+    ['claimRuns', claimable],
     ['getRunArtifact', artifact],
     ['createWaitLink', linked],
     ['completeWait', waiting],
