@@ -1575,7 +1575,7 @@ export interface components {
         NewRunEvents: {
             /**
              * Format: int32
-             * @description How many events of this attempt were sent before.
+             * @description How many events of this attempt were sent before. Refused if fewer have arrived.
              */
             position: number;
             /** @description The events. */

@@ -129,9 +129,15 @@ export class RemoteAttempts {
     if ('kind' in leased) return leased
     const { queue, now } = this.#dependencies
     const { lease, redact } = leased
+    let refused: Refused | undefined
     const isLeased = await queue.withLease(lease, async (tx) => {
       const [stored] = await tx.all(findReports, [lease.runId])
       const before = stored?.attempt === lease.attempt ? stored : { position: 0, length: 0 }
+      if (position > before.position) {
+        // Storing these would drop the events between: an earlier call is still under way, or its response was an error.
+        refused = invalid('/position', `is more than ${before.position}, the number of events that arrived`)
+        return
+      }
       const limit = new ReportLimit({ count: before.position, length: before.length })
       const at = now()
       const reports = events.slice(Math.max(0, before.position - position)).flatMap(({ type, ...data }) => {
@@ -142,7 +148,7 @@ export class RemoteAttempts {
       await tx.all(setReports, [lease.runId, lease.attempt, next, limit.length])
       await recordReports(tx, lease, reports)
     })
-    return isLeased ? undefined : { kind: 'leaseLost' }
+    return isLeased ? refused : { kind: 'leaseLost' }
   }
 
   async putArtifact(

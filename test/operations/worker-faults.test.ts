@@ -1,0 +1,44 @@
+/** A worker that repeats or reorders its calls or sends too much. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startTestService, type TestService } from '../support/service.ts'
+import { operationOf } from './document.ts'
+import { addressOf, claimedAttempt, requestOf, send, sendRequest } from './requests.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ worker: false })
+})
+afterAll(() => service?.stop())
+
+const log = (message: string) => ({ type: 'log', level: 'info', message })
+
+test('events that overtake earlier ones are refused, and none is lost or stored twice', async () => {
+  const account = await service.createAccount()
+  const { runId, attempt } = await claimedAttempt(service, account)
+  const path = { runId, attempt }
+  const append = (position: number, ...messages: string[]) =>
+    send(service, 'appendRunEvents', account.key, { path, body: { position, events: messages.map(log) } })
+  const early = await append(1, 'second').expect(400)
+  expect(early.body.errors).toEqual([
+    { pointer: '/position', detail: 'is more than 0, the number of events that arrived' },
+  ])
+  await append(0, 'first').expect(204)
+  await append(0, 'first', 'second').expect(204)
+  await append(1, 'second', 'third').expect(204)
+  const select = "SELECT data FROM run_events WHERE run_id = ? AND type = 'log' ORDER BY sequence"
+  const stored = await service.rows<{ data: string }>(select, runId)
+  expect(stored.map(({ data }) => JSON.parse(data).message)).toEqual(['first', 'second', 'third'])
+})
+
+test('an output of 2 MiB is refused, and the attempt goes on', async () => {
+  const account = await service.createAccount()
+  const { runId, attempt } = await claimedAttempt(service, account)
+  const operation = operationOf('completeAttempt')
+  const large = { outcome: 'succeeded', output: { invoice: 'x'.repeat(2 * 1024 * 1024) } }
+  const request = requestOf(operation, account.key, { path: { runId, attempt }, body: large })
+  expect((await sendRequest(addressOf(service, operation), request)).status).toBe(413)
+  const error = { name: 'OutputTooLarge', message: 'The output is too large.' }
+  const failed = { path: { runId, attempt }, body: { outcome: 'failed', error } }
+  const { body } = await send(service, 'completeAttempt', account.key, failed).expect(200)
+  expect(body).toEqual({ status: 'failed', reason: 'workflowFailed' })
+})
