@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowserContextClient, createExecutionClient, type ExecutionClient } from '../../src/client/index.ts'
 import { operations, type Surface } from '../operations/document.ts'
-import { putArtifact, queueRun } from '../operations/requests.ts'
+import { newWorker, putArtifact, queueRun } from '../operations/requests.ts'
 import { type PrismProxy, startPrismProxy } from '../support/prism-proxy.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -97,6 +97,7 @@ describe('Prism reports', () => {
     await callScheduleOperations(client)
     await callWaitOperations(client)
     await callWebhookOperations(client)
+    await callWorkerOperations(client)
 
     expect(takeViolations()).toEqual([])
     expect(Buffer.from(downloaded.data ?? new ArrayBuffer()).toString()).toBe('Hello')
@@ -107,7 +108,8 @@ describe('Prism reports', () => {
     const ofSchedules = [201, 200, 200, 200, 202, 204]
     const ofWebhooks = [201, 200, 200, 200, 200, 202, 200, 202, 202, 204]
     const ofWaits = [202, 201, 200, 200, 200]
-    expect(statuses).toEqual([...ofRuns, ...ofSchedules, ...ofWaits, ...ofWebhooks])
+    const ofWorkers = [200, 200, 202, 202, 202, 200, 204, 200, 204, 204, 204, 200, 200, 204, 204]
+    expect(statuses).toEqual([...ofRuns, ...ofSchedules, ...ofWaits, ...ofWebhooks, ...ofWorkers])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })
 
@@ -213,6 +215,45 @@ async function callScheduleOperations(client: ExecutionClient): Promise<void> {
   await client.updateSchedule({ params: { path }, body: { paused: true } })
   await client.triggerSchedule({ params: { path } })
   await client.deleteSchedule({ params: { path } })
+}
+
+async function callWorkerOperations(client: ExecutionClient): Promise<void> {
+  const params = { path: { workerId: crypto.randomUUID() } }
+  await client.registerWorker({
+    params,
+    body: { ...newWorker, deployed: false, workflows: newWorker.workflows.map(withDefaults) },
+  })
+  await client.listWorkers()
+  const queued = { path: { workflowId: 'send-invoice' } }
+  const variableData = { orderId: 'A-1001' }
+  for (let count = 0; count < 3; count++) await client.queueRemoteRun({ params: queued, body: { variableData } })
+  const { data } = await client.claimRuns({ params, body: { countMax: 3, waitSeconds: 0, executing: [] } })
+  const attempts = (data?.data ?? []).map(({ runId, attempt }) => ({ runId, attempt }))
+  await client.claimRuns({ params, body: { countMax: 1, waitSeconds: 0, executing: attempts } })
+  await client.renewLeases({ params, body: { leases: attempts } })
+  const [completed, suspended, returned] = attempts.map((path) => ({ path })) as [Attempt, Attempt, Attempt]
+  const step = { path: { ...completed.path, stepName: 'charge' } }
+  await client.putRunStep({ params: step, body: { value: { paymentId: 'p1' } } })
+  const events = [{ type: 'log', level: 'info', message: 'Charging' } as const]
+  await client.appendRunEvents({ params: completed, body: { position: 0, events } })
+  const artifact = { path: { ...completed.path, artifactName: 'invoice.txt' } }
+  await client.putAttemptArtifact({
+    params: artifact,
+    body: { mediaType: 'text/plain', content: 'SGVsbG8=', evidence: false },
+  })
+  await client.completeAttempt({ params: completed, body: { outcome: 'succeeded', output: { invoice: 'I-1' } } })
+  const waits = [{ kind: 'sleep' as const, name: 'pause', seconds: 3600 }]
+  await client.suspendAttempt({ params: suspended, body: { waits, names: ['pause'], suspend: true } })
+  await client.handBackAttempt({ params: returned, body: {} })
+  await client.deleteWorker({ params })
+}
+
+interface Attempt {
+  path: { runId: string; attempt: number }
+}
+
+const withDefaults = (workflow: (typeof newWorker.workflows)[number]) => {
+  return { ...workflow, timeLimitSeconds: 300, deprecated: false }
 }
 
 async function callWebhookOperations(client: ExecutionClient): Promise<void> {

@@ -67,7 +67,7 @@ const cases: Record<OperationId, Case> = {
       expect(gunzipSync(readFileSync(join(directory, 'bundle.json.gz'))).toString()).toContain('"workflows"')
     },
   },
-  listWorkers: { onlyReads: true, prepare: registerWorker, check: (_, output) => expectAll(output, ['billing']) },
+  listWorkers: { prepare: registerWorker, check: (_, output) => expectAll(output, ['billing']) },
   registerWorker: {
     async prepare({ environment }) {
       environment.WORKER_ID = crypto.randomUUID()
@@ -85,7 +85,10 @@ const cases: Record<OperationId, Case> = {
   renewLeases: { prepare: claimRun, check: ({ environment }, output) => expectAll(output, [environment.RUN_ID]) },
   putRunStep: {
     prepare: claimRun,
-    check: async (execution) => expect((await readRun(execution)).steps).toMatchObject([{ name: 'charge' }]),
+    check: async ({ caller, environment }, output) => {
+      const path = `/v1/execution/runs/${environment.RUN_ID}/attempts/1/steps/charge`
+      expect((await caller.execution('PUT', path, { value: 'another result' })).status, output).toBe(409)
+    },
   },
   appendRunEvents: {
     prepare: claimRun,
