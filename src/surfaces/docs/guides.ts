@@ -34,7 +34,7 @@ const groups: Record<string, string[]> = {
     'browser-contexts',
   ],
   Contract: ['errors', 'limits', 'versioning', 'changes', 'decisions'],
-  Tools: ['client', 'python', 'mcp', 'mock'],
+  Tools: ['client', 'python', 'workers', 'mcp', 'mock'],
   Operations: [
     'running-in-production',
     'configuration',
