@@ -1880,7 +1880,8 @@ export interface components {
             waitingFor: ("worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment" | "sleep" | "answer" | "run") | null;
             /**
              * @description Which concurrency limit the run waits for, which rate and until when, or why it waits for its deployment;
-             *     `null` for everything else. `getRun` also says which run has the lease of its browser context.
+             *     `null` for everything else. `getRun` also says which run has the lease of its browser context, and of which
+             *     workflow and major version no worker outside of the service is there.
              */
             waitingForDetail: string | null;
             /**

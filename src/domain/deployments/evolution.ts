@@ -74,7 +74,7 @@ export function raisesMajor(before: string, after: string): boolean {
   return majorOf(after) > majorOf(before)
 }
 
-function majorOf(version: string): number {
+export function majorOf(version: string): number {
   return Number(/\d+/.exec(version)?.[0] ?? 0)
 }
 

@@ -3,6 +3,7 @@ import { positionMax } from '../../storage/runs/run-statements.ts'
 import { statement, type Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { hasSameMajor, majorOf } from '../deployments/evolution.ts'
 import type { DescribeLimit, Run } from '../runs/run.ts'
 import { limitPer, type Throttle } from '../workflows/workflow-limits.ts'
 import { type ConcurrencyLimits, findThrottles, RunningCounts, throttleId } from './limits.ts'
@@ -81,13 +82,34 @@ const findHolder = statement<{ held_by_run_id: string | null }, [contextId: stri
   'SELECT held_by_run_id FROM browser_contexts WHERE id = ?',
 )
 
-/** Adds to a queued run the run that it waits for, and its place in the queue. */
-export async function addWaitingDetails(read: Transaction, run: Run): Promise<void> {
+const findRemoteDeployment = statement<{ id: string }, [id: string | null]>(
+  'SELECT id FROM deployments WHERE id = ? AND is_remote = 1',
+)
+
+const findRemoteWorkers = statement<{ workflows: string }, [accountId: string, now: number]>(
+  'SELECT workflows FROM workers WHERE account_id = ? AND alive_until > ?',
+)
+
+/** Of a run of a workflow that workers outside of the service execute: that none is there which executes it. */
+async function describeMissingWorker(read: Transaction, run: Run, now: number): Promise<string | null> {
+  const [deployment] = await read.all(findRemoteDeployment, [run.deploymentId])
+  if (!deployment) return null
+  const { workflowId, workflowVersion } = run
+  for (const { workflows } of await read.all(findRemoteWorkers, [run.accountId, now])) {
+    const registered: { id: string; version: string }[] = JSON.parse(workflows)
+    if (registered.some(({ id, version }) => id === workflowId && hasSameMajor(version, workflowVersion))) return null
+  }
+  return `No worker is there that executes major version ${majorOf(workflowVersion)} of ${workflowId}.`
+}
+
+/** Adds to a queued run the run or the worker that it waits for, and its place in the queue. */
+export async function addWaitingDetails(read: Transaction, run: Run, now: number = Date.now()): Promise<void> {
   const { priority, id, waitsForGroup, browserContextId } = run
   if (run.waitingFor === 'browserContext' && browserContextId !== null) {
     const [holder] = await read.all(findHolder, [browserContextId])
     if (holder?.held_by_run_id) run.waitingForDetail = `Run ${holder.held_by_run_id} uses the browser context.`
   }
+  if (run.waitingFor === 'worker') run.waitingForDetail = await describeMissingWorker(read, run, now)
   if (!['worker', 'concurrencyLimit', 'throttle'].includes(run.waitingFor ?? '')) return
   const { countAheadInGroup, countAheadOfReady } = read.statements
   const [ahead] =

@@ -15,8 +15,12 @@ const upsertWorker = statement<
 >(`INSERT INTO workers (id, host, slots, started_at, alive_until) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (id) DO UPDATE SET alive_until = excluded.alive_until`)
 const deleteWorker = statement<object, [id: string]>('DELETE FROM workers WHERE id = ?')
-const findLiveWorkers = statement<{ id: string; host: string; slots: number; started_at: number }, [now: number]>(
-  'SELECT id, host, slots, started_at FROM workers WHERE alive_until > ? ORDER BY started_at, id',
+const findLiveWorkers = statement<
+  { id: string; host: string; slots: number; started_at: number },
+  [now: number, accountId: string]
+>(
+  `SELECT id, host, slots, started_at FROM workers WHERE alive_until > ? AND (account_id IS NULL OR account_id = ?)
+    ORDER BY started_at, id`,
 )
 const deleteDeadWorkers = statement<object, [deadSince: number]>('DELETE FROM workers WHERE alive_until <= ?')
 
@@ -43,14 +47,15 @@ export class Workers {
     await this.#store.write((tx) => tx.all(deleteWorker, [id]))
   }
 
-  async alive(): Promise<LiveWorker[]> {
-    return listLiveWorkers(this.#store.read, this.#now())
+  /** Those of the service, and the account's own. */
+  async alive(accountId?: string): Promise<LiveWorker[]> {
+    return listLiveWorkers(this.#store.read, this.#now(), accountId)
   }
 }
 
-/** Live workers in the order in which they started. */
-export async function listLiveWorkers(tx: Transaction, now: number): Promise<LiveWorker[]> {
-  const rows = await tx.all(findLiveWorkers, [now])
+/** Live workers of the service, and of one account, in the order in which they started. */
+export async function listLiveWorkers(tx: Transaction, now: number, accountId = ''): Promise<LiveWorker[]> {
+  const rows = await tx.all(findLiveWorkers, [now, accountId])
   return rows.map(({ started_at, ...worker }) => ({ ...worker, startedAt: started_at }))
 }
 

@@ -30,7 +30,7 @@ export const showOverview: PageHandler = async (request, deps) => {
   const [current, history, alive, last, keys] = await Promise.all([
     statistics.current(account.id),
     statistics.history(account.id, range),
-    workers.alive(),
+    workers.alive(account.id),
     runs.list(account.id, { limit: runsShown }),
     apiKeys.list(account.id),
   ])

@@ -82,7 +82,7 @@ export const showRun: PageHandler = async (request, deps) => {
   const [found, queuerLabel, workers] = await Promise.all([
     deps.runs.getWithHistory(account.id, params.id ?? '', { logsMax: logLinesMax }),
     readQueuerLabels(deps, account.id),
-    deps.workers.alive(),
+    deps.workers.alive(account.id),
   ])
   const { run, history } = orNotFound(found)
   const { browserContextId, cancelledBy } = run

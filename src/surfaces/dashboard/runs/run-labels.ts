@@ -145,6 +145,7 @@ export function describeWait(run: Run, { workflow, workers, context, waits }: Wa
   if (!workflow && deploymentId === null) {
     return html`${previous}This workflow is no longer deployed, so no worker can run it.`
   }
+  if (waitingForDetail !== null) return html`${previous}${waitingForDetail}`
   return html`${previous}${workers === 0 ? 'No workers are running.' : 'Waiting for a free worker slot.'}`
 }
 

@@ -112,7 +112,8 @@ function renderState(page: RunPage): Html | '' {
   const wait = describeWait(run, page)
   if (wait) {
     const expiry = expiresAt !== null && startedAt === null && html` Expires ${time(expiresAt)} if it has not started.`
-    return notice(workers === 0 ? 'warning' : 'quiet', html`${wait}${expiry || nothing}`)
+    const hasNoWorker = workers === 0 || (run.waitingFor === 'worker' && run.waitingForDetail !== null)
+    return notice(hasNoWorker ? 'warning' : 'quiet', html`${wait}${expiry || nothing}`)
   }
   if (!isFinal(status)) {
     return run.cancelRequested
