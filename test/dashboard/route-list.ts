@@ -130,6 +130,7 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['POST /settings/members/:id/sign-in-link', 'owners', 'user'],
   ['GET /settings/members/:id/remove', 'owners', 'user'],
   ['POST /settings/members/:id/remove', 'owners', 'user'],
+  ['GET /settings/workers', 'users'],
   ['GET /settings/audit-log', 'owners'],
   ['GET /settings/audit-log.jsonl', 'owners'],
   ['GET /profile', 'users'],

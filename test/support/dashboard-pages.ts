@@ -129,6 +129,7 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
     at('members', '/settings/members'),
     at('member-invite', '/settings/members/invite'),
     at('member-remove', removal),
+    at('workers', '/settings/workers'),
     at('audit-log', '/settings/audit-log'),
     at('profile', '/profile'),
     at('not-found', '/nowhere'),

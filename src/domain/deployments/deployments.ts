@@ -39,6 +39,8 @@ export interface WorkflowRegistry {
   current(accountId: string): Workflows
   /** Of a deployment that runs are pinned to; by default, the current ones count. */
   findWorkflows?(id: string): Promise<Workflows | undefined>
+  /** Whether workers outside of the service execute the workflow's new runs; by default, none does. */
+  isRemote?(accountId: string, workflowId: string): boolean
   /** Identifies the runs that share a workflow's concurrency limit; by default, those of the same workflow ID. */
   readonly scopeOf?: ScopeOf
 }

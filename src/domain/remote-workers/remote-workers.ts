@@ -1,6 +1,6 @@
 /** Workers outside of the service: they register, claim runs of one account, and renew their leases. */
 import type { Encryption } from '../../storage/encryption.ts'
-import { findLeasedRuns, readColumns } from '../../storage/runs/run-lookups.ts'
+import { countLeasedRuns, findLeasedRuns, readColumns } from '../../storage/runs/run-lookups.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { WorkersTable } from '../../storage/tables/tables.ts'
 import type { Deployments } from '../deployments/deployments.ts'
@@ -148,8 +148,19 @@ export class RemoteWorkers {
 
   /** The live workers of the service and of the account, in the order in which they started. */
   async list(accountId: string): Promise<RemoteWorker[]> {
+    return (await this.#findRows(accountId)).map(toWorker)
+  }
+
+  /** The same, with how many runs of the account each executes. */
+  async listWithRuns(accountId: string): Promise<(RemoteWorker & { runs: number })[]> {
+    const { read } = this.#dependencies.store
+    const counts = new Map((await read.all(countLeasedRuns, [accountId])).map((row) => [row.worker_id, row.count]))
+    return (await this.#findRows(accountId)).map((row) => ({ ...toWorker(row), runs: Number(counts.get(row.id) ?? 0) }))
+  }
+
+  async #findRows(accountId: string): Promise<WorkersTable[]> {
     const { store, now } = this.#dependencies
-    const rows = await store.read.query
+    return store.read.query
       .selectFrom('workers')
       .selectAll()
       .where('alive_until', '>', now())
@@ -158,7 +169,6 @@ export class RemoteWorkers {
       .orderBy('id')
       .limit(listedMax)
       .execute()
-    return rows.map(toWorker)
   }
 
   /** Removes the worker, and returns its runs to the queue. False if there is none. */

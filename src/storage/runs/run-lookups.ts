@@ -33,6 +33,12 @@ export function findLeasedRuns(tx: Transaction, workerId: string): Promise<RunsT
   return tx.all(leasedRuns, [workerId])
 }
 
+/** How many runs of an account each worker executes. */
+export const countLeasedRuns = statement<{ worker_id: string; count: number }, [accountId: string]>(
+  `SELECT worker_id, COUNT(*) AS count FROM runs
+    WHERE status = 'running' AND account_id = ? AND worker_id IS NOT NULL GROUP BY worker_id`,
+)
+
 export const findStatus = statement<Pick<RunsTable, 'status'>, [id: string]>(
   `SELECT status FROM runs WHERE id = ? AND ${isVisible}`,
 )

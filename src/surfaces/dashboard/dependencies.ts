@@ -3,13 +3,14 @@ import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { TenantLimits } from '../../contract/tenant-limits.ts'
 import type { Domain } from '../../domain/create-domain.ts'
+import type { RemoteWorkers } from '../../domain/remote-workers/remote-workers.ts'
 import type { Retention } from '../../maintenance/retention.ts'
 import type { BuiltDocs } from '../docs/docs-handler.ts'
 import type { Addresses } from '../roles.ts'
 import type { LiveViewHub } from './live-view/live-view-hub.ts'
 import type { AttemptCounts } from './sign-in/attempt-limits.ts'
 
-export type DashboardDomain = Domain & { retention: Retention }
+export type DashboardDomain = Domain & { retention: Retention; remoteWorkers: RemoteWorkers }
 
 export interface Dependencies extends DashboardDomain {
   /** Counts failed attempts at passwords and links. */

@@ -126,7 +126,7 @@ async function workflowPage(
     <a href="/browser-contexts">browser context</a>, copy the command from its page.</p>`
   const body = html`${backLink('/workflows', 'Workflows')}
     ${heading(title, { ...(description !== null && { lead: description }), actions })}
-    <section class="card">${facts(workflowFacts(workflow, deploymentId))}</section>
+    <section class="card">${facts(workflowFacts(workflow, deploymentId, deps.workflows.isRemote?.(request.account.id, id) ?? false))}</section>
     <div class="columns">
       <div>${renderQueueForm(form, error, contexts)}</div>
       <div>
@@ -184,12 +184,15 @@ function renderWorkflowTable(workflows: Workflow[]): Html {
   return table(['Workflow', 'ID', 'Version', ''], rows, 'Workflows')
 }
 
-function workflowFacts(workflow: Workflow, deploymentId: string | null): Fact[] {
+function workflowFacts(workflow: Workflow, deploymentId: string | null, isRemote: boolean): Fact[] {
   const { id, version, timeLimitSeconds, usesBrowser } = workflow
   return [
     ['ID', html`<code>${id}</code>`],
     ['Version', version],
     ...(deploymentId === null ? [] : [['Deployment', html`<code>${deploymentId.slice(0, 12)}</code>`] satisfies Fact]),
+    ...(isRemote
+      ? [['Executed by', html`<a href="/settings/workers">workers</a> outside of the service`] satisfies Fact]
+      : []),
     ['Time limit', `${formatDuration(timeLimitSeconds * 1000)} per attempt`],
     ['Concurrency', describeConcurrency(workflow)],
     ...(workflow.throttle ? [['Rate', describeThrottle(workflow.throttle)] satisfies Fact] : []),
