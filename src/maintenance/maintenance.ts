@@ -4,7 +4,7 @@ import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contexts/context-erasure.ts'
 import { expiredBulkActions } from '../domain/bulk-actions/bulk-actions.ts'
 import type { BulkWorker } from '../domain/bulk-actions/bulk-worker.ts'
-import { supersededDeployments } from '../domain/deployments/deployments.sql.ts'
+import { supersededDeployments, unseenRemoteWorkflows } from '../domain/deployments/deployments.sql.ts'
 import { completeAttempt, resumeForFreeContexts } from '../domain/queue/attempts.ts'
 import {
   expiredStarts,
@@ -97,6 +97,7 @@ export class Maintenance {
       expiredRuns(retention.runs, now),
       expiredAuditLogEntries(retention.auditLog, now),
       supersededDeployments(retention.runs, now),
+      unseenRemoteWorkflows(retention.runs, now),
       expiredDeliveries(retention.runs, now),
       expiredBulkActions(retention.runs, now),
       expiredStarts(now),

@@ -180,3 +180,40 @@ export function supersededDeployments(retentionDays: number, now: () => number):
     },
   }
 }
+
+const findUnseenVersions = statement<{ account_id: string; deployment_id: string }, [upTo: number]>(
+  'SELECT account_id, deployment_id FROM remote_workflows WHERE seen_at <= ? ORDER BY seen_at, id',
+)
+
+const findRegistrations = statement<{ workflows: string }, [accountId: string]>(
+  'SELECT workflows FROM workers WHERE account_id = ?',
+)
+
+/**
+ * Versions of workflows that no worker outside of the service has registered for the retention period. A worker may run
+ * for longer without registering again: its row keeps its versions.
+ */
+export function unseenRemoteWorkflows(retentionDays: number, now: () => number): PurgeTarget {
+  const next = async (tx: Transaction): Promise<string | undefined> => {
+    for (const version of await tx.all(findUnseenVersions, [now() - retentionDays * dayMilliseconds])) {
+      const { account_id, deployment_id: id } = version
+      const workers = await tx.all(findRegistrations, [account_id])
+      const isRegistered = workers.some(({ workflows }) =>
+        JSON.parse(workflows).some(({ deploymentId }: { deploymentId: string }) => deploymentId === id),
+      )
+      if (isRegistered) continue
+      const [pinned] = await tx.all(findPinnedRun, [firstIdAt(now() + slackMilliseconds), id])
+      if (!pinned) return id
+    }
+    return undefined
+  }
+  return {
+    next,
+    async remove(tx) {
+      const id = await next(tx)
+      if (id === undefined) return
+      await tx.query.deleteFrom('remote_workflows').where('deployment_id', '=', id).execute()
+      await tx.query.deleteFrom('deployments').where('id', '=', id).execute()
+    },
+  }
+}
