@@ -31,6 +31,8 @@ test('an account sees its workers and their workflows, and other accounts see ne
   for (const text of ['billing', 'Python 3.12, version 2.1', 'desk-7 1 4', 'send-invoice 1.0.0'])
     expect(row).toContain(text)
   expect(pageText(await ada.visitor.get('/workflows/send-invoice'))).toContain('workers outside of the service')
+  const [entry] = readRows(await ada.visitor.get('/settings/audit-log?action=workflows.deployed'))
+  expect(entry).toMatch(/ worker deployed workflows send-invoice 1\.0\.0 workflows 1, for this account$/)
   for (const page of ['/settings/workers', '/'])
     expect(pageText(await bo.visitor.get(page))).not.toMatch(/desk-7|billing|send-invoice/)
 })

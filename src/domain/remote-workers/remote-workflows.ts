@@ -93,21 +93,23 @@ export class RemoteWorkflows {
     const at = this.#now()
     const conflict = await this.#store.write(async (tx) => {
       const registered = await findRemoteWorkflows(tx, accountId)
-      for (const { id, version, deploymentId } of fresh) {
+      const added: Definition[] = []
+      for (const each of fresh) {
+        const { id, version, deploymentId } = each
         // Another process may have registered it in the meantime.
-        const other = registered.find((each) => each.workflowId === id && each.version === version)
+        const other = registered.find((known) => known.workflowId === id && known.version === version)
         if (other && other.deploymentId !== deploymentId) return differs(id, version, other.deploymentId, deploymentId)
         if (other) continue
-        const workflows = checked.workflows.filter((each) => each.id === id)
+        const workflows = checked.workflows.filter((workflow) => workflow.id === id)
         const deployment = { id: deploymentId, accountId, createdAt: at, workflows, sizeBytes: 0, isRemote: true }
         await insertDeployment(tx, deployment, files)
         await insert(tx, { accountId, workflowId: id, version, deploymentId }, at)
+        added.push(each)
       }
-      const details = { workflows: fresh.length, for: 'this account' }
-      const subject = {
-        id: fresh[0]?.deploymentId ?? '',
-        name: fresh.map(({ id, version }) => `${id} ${version}`).join(', '),
-      }
+      const [first] = added
+      if (!first) return undefined
+      const details = { workflows: added.length, for: 'this account' }
+      const subject = { id: first.deploymentId, name: listNames(added) }
       await recordAudit(tx, accountId, {
         action: 'workflows.deployed',
         by: await toActor(tx, by),
@@ -147,6 +149,14 @@ export class RemoteWorkflows {
         .execute(),
     )
   }
+}
+
+/** Further workflows are counted: an account may register 200 at once. */
+const namesMax = 5
+
+function listNames(added: readonly Definition[]): string {
+  const names = added.slice(0, namesMax).map(({ id, version }) => `${id} ${version}`)
+  return [...names, ...(added.length > namesMax ? [`${added.length - namesMax} more`] : [])].join(', ')
 }
 
 function differs(id: string, version: string, stored: string, sent: string): string {
