@@ -14,7 +14,7 @@ describe.each(stores)('workflows of workers ($name)', (kind) => {
     let time = Date.now()
     const now = () => time
     const { store, accounts } = await openDomain(test, { kind, now })
-    const accountId = (await accounts.create({ name: 'Test' })).id
+    const accountId = (await accounts.create({ name: 'Test', scopesEnabled: false })).id
     const deployments = await new Deployments(store, undefined, now).open()
     test.onTestFinished(() => deployments.close())
     const workflows = new RemoteWorkflows(store, deployments, now)

@@ -231,7 +231,7 @@ export function credential({ surface }: Pick<DocumentedOperation, 'surface'>, ke
   return surface === 'execution' ? { Authorization: `Bearer ${key}` } : { 'x-service-api-key': key }
 }
 
-export function addressOf(service: Service, { surface }: Pick<DocumentedOperation, 'surface'>): string {
+export function addressOf(service: Omit<Service, 'change'>, { surface }: Pick<DocumentedOperation, 'surface'>): string {
   return surface === 'execution' ? service.executionUrl : service.browserContextUrl
 }
 
@@ -243,7 +243,7 @@ export function sendRequest(address: string, { method, path, headers, body }: Se
   return body === undefined ? sent : sent.serialize((it: unknown) => it as string).send(body)
 }
 
-export function send(service: Service, id: OperationId, key: string, filled: Filled = {}): Test {
+export function send(service: Omit<Service, 'change'>, id: OperationId, key: string, filled: Filled = {}): Test {
   const operation = operationOf(id)
   return sendRequest(addressOf(service, operation), requestOf(operation, key, filled))
 }
