@@ -5557,7 +5557,7 @@ export interface operations {
                     "application/json": components["schemas"]["ClaimedRuns"];
                 };
             };
-            /** @description No run came. */
+            /** @description No run came in time, or a run of the worker was cancelled, which `renewLeases` says. */
             204: {
                 headers: {
                     /**

@@ -119,6 +119,27 @@ test('a run waits without its worker, and goes on with the answer', async () => 
   expect(body.data).toMatchObject([{ runId, attempt: 2, number: 1, hasWaits: true, steps }])
 })
 
+test('secrets of an answer are masked in what the worker reports after it', async () => {
+  const account = await service.createAccount()
+  const { workerId, runId, attempt } = await claimedAttempt(service, account)
+  const answer = { path: { runId, name: 'code' }, body: { value: 'swordfish' } }
+  await call(account, 'completeWait', answer).expect(200)
+  const path = { runId, attempt }
+  const body = { waits: [{ kind: 'answer', name: 'code' }], names: ['code'] }
+  const { body: suspended } = await call(account, 'suspendAttempt', { path, body }).expect(200)
+  expect(suspended.ended).toEqual([{ name: 'code', outcome: { ok: true, value: 'swordfish' } }])
+  const events = [{ type: 'log', level: 'info', message: 'The code is swordfish' }]
+  await call(account, 'appendRunEvents', { path, body: { position: 0, events } }).expect(204)
+  const stored = await service.rows<{ data: string }>('SELECT data FROM run_events WHERE run_id = ?', runId)
+  expect(JSON.stringify(stored)).toContain('The code is ********')
+  expect(JSON.stringify(stored)).not.toContain('swordfish')
+  // A waiting request for runs ends when a run is cancelled.
+  const waiting = claim(account, workerId, { waitSeconds: 30, executing: [{ runId, attempt: Number(attempt) }] })
+  const polled = waiting.then(({ status }) => status)
+  await call(account, 'cancelRun', { path: { runId } }).expect(200)
+  expect(await polled).toBe(204)
+})
+
 test('a cancelled run is told at the renewal, and a worker that signs off returns its runs', async () => {
   const account = await service.createAccount()
   const first = await claimedAttempt(service, account)

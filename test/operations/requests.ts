@@ -386,7 +386,10 @@ export const newWorker = {
         additionalProperties: false,
       },
       output: { type: 'object', required: ['invoice'], properties: { invoice: { type: 'string' } } },
-      waits: { approval: { schema: { type: 'object', properties: { approved: { type: 'boolean' } } } } },
+      waits: {
+        approval: { schema: { type: 'object', properties: { approved: { type: 'boolean' } } } },
+        code: { schema: { type: 'string', writeOnly: true } },
+      },
     },
   ],
 }

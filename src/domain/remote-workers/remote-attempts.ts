@@ -256,7 +256,21 @@ export class RemoteAttempts {
     const { id, account_id, secrets, worker_id, parent_run_id: parentRunId } = row
     const values = secrets ? JSON.parse(encryption.decrypt(secrets, secretsAad(account_id, id))) : {}
     const lease = { runId: id, attempt, workerId: worker_id as string, number: attemptsOf(row), parentRunId }
-    return { lease, row, redact: createRedactor(values), workflows, workflow }
+    const answers = row.has_waits === 1 && workflow.waits ? await this.#secretsOfAnswers(id, workflows, workflow) : []
+    return { lease, row, redact: createRedactor({ ...values, answers }), workflows, workflow }
+  }
+
+  /** The secrets in answers that the run has got. */
+  async #secretsOfAnswers(runId: string, workflows: Workflows, { id, waits = {} }: Workflow): Promise<unknown[]> {
+    const { store, encryption } = this.#dependencies
+    const found = await Promise.all(
+      Object.keys(waits).map(async (name) => ({ name, rows: await store.read.all(findStep, [runId, name]) })),
+    )
+    return found.flatMap(({ name, rows }) =>
+      rows.flatMap(({ value }) => {
+        return workflows.secretsOfOutcome(id, name, encryption.decrypt(value, stepAad(runId, name)))
+      }),
+    )
   }
 }
 

@@ -218,6 +218,8 @@ export class RemoteWorkers {
         wakeUp.reset()
         const claimed = await this.#claimNow(key.accountId, worker, workerId, request.countMax)
         if (claimed.length > 0 || ending.aborted || !(await wakeUp.within(end - performance.now()))) return claimed
+        // The worker is to stop a run: its next renewal says which.
+        if ((await this.#dependencies.queue.cancelRequested(workerId)).length > 0) return []
       }
     } finally {
       wakeUp.close()
@@ -381,7 +383,9 @@ function toWorker(row: WorkersTable): RemoteWorker {
   }
 }
 
-/** Waits for the next notification of the queue. */
+const topics = ['queue', 'cancellations'] as const
+
+/** Waits for the next notification of the queue, or of a cancellation. */
 class WakeUp {
   readonly #unsubscribe: () => void
   readonly #signal: AbortSignal
@@ -390,7 +394,10 @@ class WakeUp {
 
   constructor(store: Store, signal: AbortSignal) {
     this.#signal = signal
-    this.#unsubscribe = store.listen('queue', () => this.#wake(true))
+    const unsubscribe = topics.map((topic) => store.listen(topic, () => this.#wake(true)))
+    this.#unsubscribe = () => {
+      for (const each of unsubscribe) each()
+    }
     signal.addEventListener('abort', this.#abort)
   }
 

@@ -28,6 +28,8 @@ export class RemoteError extends Error {
 const pollSeconds = 30
 /** After a request for runs that failed. */
 const pauseMilliseconds = 1000
+/** For how long a renewal tells which runs are cancelled. */
+const freshMilliseconds = 200
 /** Events of one request. */
 const eventsMax = 1000
 
@@ -44,8 +46,8 @@ export class RemoteQueue implements WorkerQueue {
   readonly #positions = new Map<string, number>()
   /** Attempts of claims that have not ended. */
   readonly #executing = new Map<string, Schemas['LeaseOfAttempt']>()
-  /** Leases on cancelled runs, of the last renewal. */
-  #cancelled: Lease[] = []
+  /** Leases on cancelled runs, and when the service said so. */
+  #cancelled: { leases: Lease[]; at: number } = { leases: [], at: 0 }
   readonly #stopping = new AbortController()
   readonly #listeners = new Set<() => void>()
 
@@ -123,12 +125,20 @@ export class RemoteQueue implements WorkerQueue {
     }
     if (error) throw new RemoteError(error)
     const toLease = ({ runId, attempt }: Schemas['AttemptLease']): Lease => ({ runId, attempt, workerId })
-    this.#cancelled = data.cancelled.map(toLease)
-    return [...data.extended.map(toLease), ...this.#cancelled]
+    this.#cancelled = { leases: data.cancelled.map(toLease), at: performance.now() }
+    return [...data.extended.map(toLease), ...this.#cancelled.leases]
   }
 
-  async cancelRequested(): Promise<Lease[]> {
-    return this.#cancelled
+  /** Asks by a renewal, unless one has just been answered. */
+  async cancelRequested(workerId: string): Promise<Lease[]> {
+    if (this.#executing.size === 0) return []
+    const isFresh = performance.now() - this.#cancelled.at < freshMilliseconds
+    if (!isFresh)
+      await this.renew(
+        workerId,
+        [...this.#executing.values()].map((lease) => ({ ...lease, workerId })),
+      )
+    return this.#cancelled.leases
   }
 
   async report(lease: Lease, reports: readonly Report[]): Promise<boolean> {

@@ -51,7 +51,7 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
   const worker = new Worker(
     {
       ...{ queue, deployments, encryption: plainValues, observers: [], log, onFatal },
-      store: { listen: (topic, listener) => (topic === 'queue' ? queue.listen(listener) : () => {}) },
+      store: { listen: (_, listener) => queue.listen(listener) },
       workers: { announce: async () => {}, leave: async () => void (await client.deleteWorker({ params })) },
       executors: new Executors(deployed, processes, slots, log),
       ...withoutBrowser,
