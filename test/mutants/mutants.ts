@@ -184,7 +184,7 @@ const deployments = [
   ...of(
     'domain/deployments/deployments.sql.ts',
     ['domain/deployments/deployments'],
-    [['fence', 'if (!pinned) return id', 'return id']],
+    [['fence', 'if (!pinned) return superseded', 'return superseded']],
   ),
 ]
 

@@ -163,10 +163,10 @@ const slackMilliseconds = 60 * 60 * 1000
 export function supersededDeployments(retentionDays: number, now: () => number): PurgeTarget {
   const next = async (tx: Transaction): Promise<string | undefined> => {
     const upTo = now() - retentionDays * dayMilliseconds
-    for (const { id, superseded_at } of await tx.all(findSuperseded, [])) {
+    for (const { id: superseded, superseded_at } of await tx.all(findSuperseded, [])) {
       if (superseded_at > upTo) break
-      const [pinned] = await tx.all(findPinnedRun, [firstIdAt(superseded_at + slackMilliseconds), id])
-      if (!pinned) return id
+      const [pinned] = await tx.all(findPinnedRun, [firstIdAt(superseded_at + slackMilliseconds), superseded])
+      if (!pinned) return superseded
     }
     return undefined
   }
