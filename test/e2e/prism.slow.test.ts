@@ -108,7 +108,7 @@ describe('Prism reports', () => {
     const ofSchedules = [201, 200, 200, 200, 202, 204]
     const ofWebhooks = [201, 200, 200, 200, 200, 202, 200, 202, 202, 204]
     const ofWaits = [202, 201, 200, 200, 200]
-    const ofWorkers = [200, 200, 202, 202, 202, 200, 204, 200, 204, 204, 204, 200, 200, 204, 204]
+    const ofWorkers = [200, 200, 202, 202, 202, 200, 204, 200, 204, 204, 204, 200, 200, 204, 204, 202, 200]
     expect(statuses).toEqual([...ofRuns, ...ofSchedules, ...ofWaits, ...ofWebhooks, ...ofWorkers])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })
@@ -246,6 +246,10 @@ async function callWorkerOperations(client: ExecutionClient): Promise<void> {
   await client.suspendAttempt({ params: suspended, body: { waits, names: ['pause'], suspend: true } })
   await client.handBackAttempt({ params: returned, body: {} })
   await client.deleteWorker({ params })
+  const greet = { path: { workflowId: 'greet' }, query: { delaySeconds: 3600 } }
+  const run = await client.queueRemoteRun({ params: greet, body: { variableData: { name: 'Ada' } } })
+  const path = { deploymentId: run.data?.deploymentId ?? '' }
+  await client.getDeploymentBundle({ params: { path }, parseAs: 'arrayBuffer' })
 }
 
 interface Attempt {

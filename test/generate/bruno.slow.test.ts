@@ -175,12 +175,16 @@ test('every request succeeds against the service, using the resources that earli
   await createWaitingRun(waiting)
   const linked = await createServerEnvironment()
   await createWaitingRun(linked)
+  const bundled = await createServerEnvironment()
+  await createWaitingRun(bundled)
+  bundled.set('deploymentId', JSON.parse((await send(findRequest('getRun'), bundled)).text).deploymentId)
   const claimable = await createServerEnvironment()
   await createRunOfWorker(claimable)
   const onAttempts = operations.filter(({ path }) => path.includes('{attempt}'))
   const others = new Map([
     ...(await Promise.all(onAttempts.map(async ({ id }) => [id as string, await createAttempt()] as const))),
     ['claimRuns', claimable],
+    ['getDeploymentBundle', bundled],
     ['getRunArtifact', artifact],
     ['createWaitLink', linked],
     ['completeWait', waiting],
