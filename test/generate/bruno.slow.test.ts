@@ -212,8 +212,11 @@ test('every request succeeds against the mock with the variables of its environm
   })
   onTestFinished(() => mock.stop())
   const variables = readEnvironment('Mock', mock)
+  // The mock refuses an answer to a run whose workflow declares no such wait.
+  const waiting = readEnvironment('Mock', mock)
+  await createWaitingRun(waiting)
   for (const id of sendingOrder) {
-    const { status, text } = await send(findRequest(id), variables)
+    const { status, text } = await send(findRequest(id), id === 'completeWait' ? waiting : variables)
     expect(successes, `${id}: ${text}`).toContain(status)
   }
 })
