@@ -41,6 +41,10 @@ async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string
     webhookDeliveries: await all(
       'SELECT id, endpoint_id, event, deadline FROM webhook_deliveries WHERE account_id = ? ORDER BY id',
     ),
+    workers: await all('SELECT * FROM workers WHERE account_id = ? ORDER BY id'),
+    steps: await all(
+      'SELECT s.* FROM run_steps s JOIN runs r ON r.id = s.run_id WHERE r.account_id = ? ORDER BY s.run_id, s.name',
+    ),
     webhookEndpoints: await all('SELECT * FROM webhook_endpoints WHERE account_id = ? ORDER BY id'),
     versions: await all(
       'SELECT v.* FROM browser_context_versions v JOIN browser_contexts c ON c.id = v.browser_context_id WHERE c.account_id = ? ORDER BY v.id',
@@ -63,12 +67,14 @@ async function createOwner(): Promise<TestAccount> {
   return owner
 }
 
-/** Whether a path parameter names a resource of an account; workflows belong to the installation. */
-const owned = (name: string) => name !== 'workflowId'
+/** Whether a path parameter names a resource of an account; workflows and their code belong to the installation. */
+const owned = (name: string) => name !== 'workflowId' && name !== 'deploymentId'
 
 describe.each(operations)('$id', (operation) => {
+  // A worker's id is a new one in each account.
   const isOnResource =
-    operation.parameters.some((parameter) => parameter.in === 'path' && owned(parameter.name)) ||
+    (operation.parameters.some((parameter) => parameter.in === 'path' && owned(parameter.name)) &&
+      operation.id !== 'registerWorker') ||
     operation.id === 'createRunToken'
 
   async function callAsAnother() {
@@ -85,7 +91,7 @@ describe.each(operations)('$id', (operation) => {
     test('does not find or change the resource of another account', async () => {
       const { owner, before, response } = await callAsAnother()
       const detail = expect.stringMatching(
-        /^No such (run|artifact|browser context|schedule|bulk action|webhook endpoint|webhook delivery) in this account\.$/,
+        /^No such (run|artifact|browser context|schedule|bulk action|webhook endpoint|webhook delivery|worker) in this account\.$/,
       )
       expectProblem(operation, response, { kind: 'not-found', title: 'Not found', status: 404, detail })
       expect(await rowsOf(owner)).toEqual(before)
@@ -150,7 +156,7 @@ test('Idempotency-Keys and names are separate for each account', async () => {
   const counts = rows.map((each) => Object.values(each).map(({ length }) => length))
   // A queued run has no stored events.
   expect(counts).toEqual([
-    [1, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1],
-    [1, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1],
   ])
 })
