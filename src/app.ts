@@ -11,8 +11,10 @@ import { Users } from './domain/accounts/users.ts'
 import { ApiKeys } from './domain/api-keys/api-keys.ts'
 import { RateLimit } from './domain/api-keys/rate-limit.ts'
 import { createDomain } from './domain/create-domain.ts'
-import { buildSnapshot } from './domain/deployments/build-snapshot.ts'
-import { deployDirectory } from './domain/deployments/deploy-directory.ts'
+import { buildSnapshot, describeBundle } from './domain/deployments/build-snapshot.ts'
+import type { Bundle } from './domain/deployments/bundle.ts'
+import { deployDirectory, SentBundles } from './domain/deployments/deploy-sources.ts'
+import { servicePackage } from './domain/deployments/deployment-files.ts'
 import { Deployments } from './domain/deployments/deployments.ts'
 import { openEncryption, openStore, retryAtStart } from './domain/installation.ts'
 import { Workers } from './domain/queue/workers.ts'
@@ -157,9 +159,19 @@ async function openServiceDomain(config: Config, log: Logger, { untraced, tracin
   const created = createDomain({ ...settings, workflows: deployments })
   const remote = { ...created, deployments, leaseSeconds: config.LEASE_SECONDS }
   const remoteWorkers = new RemoteWorkers(remote)
-  const domain = { ...created, retention, remoteWorkers, remoteAttempts: new RemoteAttempts(remote) }
+  const describe = config.API_DEPLOYMENTS === 'on' ? bundleDescriber(config) : undefined
+  const sentBundles = new SentBundles({ deployments, usage: created.usage, describe })
+  const workers = { remoteWorkers, remoteAttempts: new RemoteAttempts(remote) }
+  const domain = { ...created, retention, deployments, sentBundles, ...workers }
   const maintenance = new Maintenance({ ...domain, log })
   return { store, metrics, encryption, deployments, domain, maintenance }
+}
+
+/** Describes bundles that callers send, as the user that executes workflows. */
+function bundleDescriber(config: Config) {
+  const directories = [config.WORKFLOWS_DIR, servicePackage].filter((each) => each !== undefined)
+  const identity = builderIdentity(config)
+  return (bundle: Bundle) => describeBundle(bundle, directories, { identity })
 }
 
 type Code = ReturnType<typeof loadCode>

@@ -31,11 +31,12 @@ export async function deployWorkflows(argument: string | undefined, options: Dep
   if (options.try) await requireSuccess(snapshot, directory, identity, options)
   await withAdministration(async ({ accounts, deployments }) => {
     const accountId = await findScope(accounts, options.account)
-    const breaking = await deployments.findBreakingVersions(snapshot, accountId)
+    const { allowBreaking = false } = options
+    const deployed = { accountId, by: operator, directory, allowBreaking }
+    const { breaking, result } = await deployments.deployChecked(snapshot, deployed)
     const problems = describeBreaking(breaking).join('\n')
-    if (breaking.length > 0 && !options.allowBreaking) throw new CommandError(`${problems} Nothing was deployed.`)
+    if (!result) throw new CommandError(`${problems} Nothing was deployed.`)
     if (breaking.length > 0) process.stderr.write(`${problems}\n`)
-    const result = await deployments.deploy(snapshot, { accountId, by: operator, directory })
     const { deployment, activated, previous } = result
     if (options.json) {
       const { workflows } = deployment

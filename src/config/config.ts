@@ -56,6 +56,15 @@ export const settings = {
   ),
   DATABASE_CONNECTIONS: integer('Maximum connections of a process to `DATABASE_URL`.', '10', 2, 1000),
   WORKFLOWS_DIR: optional('Directory of workflows that a start deploys. By default none.', (text) => resolve(text)),
+  API_DEPLOYMENTS: {
+    description:
+      'Whether API keys may deploy workflows, `on` or `off`: their code then runs on the machines of the Execution API, as the user of `EXECUTOR_UID`, of `EXECUTOR_UIDS`, or of the service.',
+    default: 'off',
+    read: (text: string, name: string) => {
+      if (text === 'on' || text === 'off') return text
+      throw new ConfigError(`${name} is "${text}": set it to on or off.`)
+    },
+  },
   RATE_LIMIT_PER_MINUTE: integer(
     'Maximum requests per API key and minute, over both APIs; 0 for no limit.',
     '6000',
@@ -82,7 +91,7 @@ export const settings = {
     10080,
   ),
   STORAGE_QUOTA_MB: integer(
-    'Maximum storage per account in megabytes: runs with their events, artifacts and browser contexts; 0 for no limit.',
+    'Maximum storage per account in megabytes: runs with their events, artifacts, browser contexts and deployments; 0 for no limit.',
     '10240',
     0,
     1_000_000_000,

@@ -21,6 +21,7 @@ test('every setting has a default or is optional', () => {
     BROWSER_CONTEXT_URL: undefined,
     DATA_DIR: resolve('data'),
     WORKFLOWS_DIR: undefined,
+    API_DEPLOYMENTS: 'off',
     RATE_LIMIT_PER_MINUTE: 6000,
     QUEUED_RUNS_MAX: 10000,
     WAITING_RUNS_MAX: 100000,

@@ -15,7 +15,9 @@ const sumContexts = statement<AccountBytes, []>(
       SELECT account_id, ${rowBytes} AS bytes FROM browser_contexts
       UNION ALL
       SELECT account_id, size_bytes + ${rowBytes} FROM browser_context_versions
-        JOIN browser_contexts ON browser_contexts.id = browser_context_id) AS sizes GROUP BY account_id`,
+        JOIN browser_contexts ON browser_contexts.id = browser_context_id
+      UNION ALL
+      SELECT account_id, size_bytes + ${rowBytes} FROM deployments WHERE account_id IS NOT NULL) AS sizes GROUP BY account_id`,
 )
 const readUsage = statement<AccountBytes, []>('SELECT account_id, bytes FROM storage_usage')
 const writeUsage = statement<object, [accountId: string, bytes: number]>(

@@ -18,15 +18,9 @@ import {
   WorkflowError,
 } from '../workflows/workflow.ts'
 import { type Loaded, type Message, messageStream, type Step } from './build-process.ts'
-import { type BundledModule, displayPath, NoWorkflows } from './bundle.ts'
+import { type Bundle, type BundledModule, displayPath, NoWorkflows } from './bundle.ts'
 import { DeploymentFiles, DeploymentUnavailable, temporaryParentOf } from './deployment-files.ts'
-import {
-  checkContent,
-  type DeployedWorkflow,
-  type Snapshot,
-  type SnapshotContent,
-  snapshotBytesMax,
-} from './snapshot.ts'
+import { checkContent, type DeployedWorkflow, type Snapshot, snapshotBytesMax } from './snapshot.ts'
 
 export { NoWorkflows } from './bundle.ts'
 
@@ -51,11 +45,24 @@ const refusalLengthMax = 2000
 
 /** @throws {WorkflowError} one sentence that names the file, where possible with its line, and what to change. */
 export async function buildSnapshot(directory: string, options: BuildOptions = {}): Promise<Snapshot> {
-  const source = resolve(directory)
-  const { content, modules } = await bundle(source, options.identity)
+  return describeBundle(await buildBundle(directory, options.identity), [resolve(directory)], options)
+}
+
+/**
+ * Loads the modules of a bundle, and adds their definitions.
+ *
+ * @param bundle its content must have passed `checkContent`. Who made it does not matter: it is described again.
+ * @param directories where packages with native code may be installed.
+ * @throws {WorkflowError}
+ */
+export async function describeBundle(
+  { content, modules }: Bundle,
+  directories: readonly string[],
+  options: BuildOptions = {},
+): Promise<Snapshot> {
   const files = new DeploymentFiles(options.identity, 'build')
   try {
-    const target = await files.write('snapshot', content, [source])
+    const target = await files.write('snapshot', content, directories)
     return { ...content, workflows: await check(await load(files, target, modules, options)) }
   } catch (error) {
     if (error instanceof DeploymentUnavailable) throw new WorkflowError(`Nothing was built. ${error.message}`)
@@ -65,11 +72,13 @@ export async function buildSnapshot(directory: string, options: BuildOptions = {
   }
 }
 
-/** In a process that has not run the author's code, but is of the user that may have. */
-async function bundle(
-  source: string,
-  identity: Identity,
-): Promise<{ content: SnapshotContent; modules: BundledModule[] }> {
+/**
+ * Bundles a directory in a process that has not run the author's code, but is of the user that may have.
+ *
+ * @throws {WorkflowError}
+ */
+export async function buildBundle(directory: string, identity?: Identity): Promise<Bundle> {
+  const source = resolve(directory)
   const place = displayPath(source)
   const message = await runStep('bundle', [source], {
     ...{ identity, seconds: bundleSecondsMax },

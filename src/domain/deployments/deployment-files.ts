@@ -5,6 +5,7 @@
 import { chmodSync, chownSync, mkdirSync, realpathSync } from 'node:fs'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { createTemporaryDirectory, type TemporaryDirectory } from '../../storage/temporary-directory.ts'
 import type { Identity } from '../workflows/executor-identity.ts'
 import type { ExecutorUsers } from '../workflows/executor-users.ts'
@@ -22,6 +23,9 @@ const sharedRootMode = 0o711
 
 /** Where processes that execute the files of a directory have their `TMPDIR`, if their user has no place of its own. */
 export const temporaryParentOf = (directory: string) => join(dirname(directory), 'tmp')
+
+/** Its own packages, such as Playwright, are also there for workflows. */
+export const servicePackage = fileURLToPath(new URL('../../..', import.meta.url))
 
 export class DeploymentFiles {
   readonly #identity: Identity

@@ -100,6 +100,31 @@ export async function findDeployment({ query }: Transaction, id: string): Promis
   }
 }
 
+/** A row of the list of an account's deployments. */
+export interface ListedDeployment {
+  id: string
+  createdAt: number
+}
+
+/** The account's deployments, newest first, that come after a position. */
+export async function listDeployments(
+  { query }: Transaction,
+  accountId: string,
+  after: ListedDeployment | undefined,
+  limit: number,
+): Promise<ListedDeployment[]> {
+  let rows = query.selectFrom('deployments').select(['id', 'created_at']).where('account_id', '=', accountId)
+  rows = rows.where('is_remote', '=', 0)
+  if (after) {
+    const { id, createdAt } = after
+    rows = rows.where((row) =>
+      row.or([row('created_at', '<', createdAt), row.and([row('created_at', '=', createdAt), row('id', '<', id)])]),
+    )
+  }
+  const found = await rows.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(limit).execute()
+  return found.map(({ id, created_at }) => ({ id, createdAt: created_at }))
+}
+
 /** The packed files, and the directory of the last deployment of this content. */
 export async function findFiles(
   { query }: Transaction,

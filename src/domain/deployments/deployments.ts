@@ -4,7 +4,7 @@
  */
 import { readColumns } from '../../storage/runs/run-lookups.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
-import { type Actor, type NewEntry, recordAuditOfAccounts } from '../audit-log/audit-log.ts'
+import { type Actor, type ApiKeyUse, type NewEntry, recordAuditOfAccounts, toActor } from '../audit-log/audit-log.ts'
 import type { Claimable } from '../queue/attempts.ts'
 import type { ScopeOf } from '../queue/limits.ts'
 import type { Workflow } from '../workflows/workflow.ts'
@@ -21,6 +21,8 @@ import {
   findFiles,
   findRemoteWorkflows,
   insertDeployment,
+  type ListedDeployment,
+  listDeployments,
   type RemoteWorkflow,
 } from './deployments.sql.ts'
 import { type BreakingVersion, compareVersions, findBreakingVersions } from './evolution.ts'
@@ -45,7 +47,14 @@ export interface WorkflowRegistry {
   readonly scopeOf?: ScopeOf
 }
 
-interface DeployResult {
+/** What a change of the current deployment found, compared with what is current when it is written. */
+export interface Checked<Result> {
+  /** What breaks callers. Without `result`, nothing was changed because of that. */
+  breaking: BreakingVersion[]
+  result?: Result
+}
+
+export interface DeployResult {
   deployment: Deployment
   /** Whether it was not current before. */
   activated: boolean
@@ -66,6 +75,8 @@ export class Deployments implements WorkflowRegistry {
   #byAccount = new Map<string, Workflows>()
   #claimable: ClaimableWorkflows
   #activationState: string | undefined
+  /** What is executed outside of the service, by account. */
+  #remote: ReadonlyMap<string, Workflows> = new Map()
   /** Deployments whose workflows are executed outside of the service. */
   #remoteIds: ReadonlySet<string> = new Set()
   #refreshing: Promise<void> | undefined
@@ -195,11 +206,26 @@ export class Deployments implements WorkflowRegistry {
     return { ...content, directory: row.directory }
   }
 
+  /** The account's own deployments, newest first, that come after a position. */
+  listOwn(accountId: string, after: ListedDeployment | undefined, limit: number): Promise<ListedDeployment[]> {
+    return listDeployments(this.#store.read, accountId, after, limit)
+  }
+
+  /** The activations of the account's own deployments, newest first: the first one is of the current deployment. */
+  listActivations(accountId: string): Promise<Activation[]> {
+    return findActivations(this.#store.read, accountId)
+  }
+
   /** The workflows whose new version in the snapshot, or absence from it, would break their callers. */
-  findBreakingVersions({ workflows }: Snapshot, accountId: string | null): Promise<BreakingVersion[]> {
+  findBreakingVersions(
+    { workflows }: Pick<Snapshot, 'workflows'>,
+    accountId: string | null,
+  ): Promise<BreakingVersion[]> {
     const deployed = new Workflows(workflows)
     const [current, next] =
-      accountId === null ? [this.#installation, deployed] : [this.current(accountId), this.#installation.with(deployed)]
+      accountId === null
+        ? [this.#installation, deployed]
+        : [this.current(accountId), this.#withoutOwn(accountId).with(deployed)]
     return findBreakingVersions(this.#store.read, current, next, accountId, this.#now())
   }
 
@@ -210,7 +236,51 @@ export class Deployments implements WorkflowRegistry {
 
   /** Stores the snapshot and makes it current, in all processes within a second. @throws {WorkflowError} */
   async deploy(snapshot: Snapshot, options: DeployOptions): Promise<DeployResult> {
-    const { deployment, activated, previousId } = await deploySnapshot(this.#store, snapshot, options, this.#now())
+    return this.#toResult(await deploySnapshot(this.#store, snapshot, options, this.#now()))
+  }
+
+  /** Deploys as `deploy` does, unless that breaks callers. */
+  deployChecked(
+    snapshot: Snapshot,
+    options: DeployOptions & { allowBreaking: boolean },
+  ): Promise<Checked<DeployResult>> {
+    return this.#whileUnchanged(async (basedOn) => {
+      const breaking = await this.findBreakingVersions(snapshot, options.accountId)
+      if (breaking.length > 0 && !options.allowBreaking) return { breaking }
+      return { breaking, result: await this.deploy(snapshot, { ...options, basedOn }) }
+    })
+  }
+
+  /** Makes a deployment of the account current again, unless that breaks callers; `undefined` if there is none with this ID. */
+  async activate(
+    accountId: string,
+    id: string,
+    { by, allowBreaking }: { by: Actor | ApiKeyUse; allowBreaking: boolean },
+  ): Promise<Checked<DeployResult> | undefined> {
+    return this.#whileUnchanged(async (basedOn) => {
+      const deployment = await this.find(id)
+      if (deployment?.accountId !== accountId || deployment.isRemote) return undefined
+      const breaking = await this.findBreakingVersions(deployment, accountId)
+      if (breaking.length > 0 && !allowBreaking) return { breaking }
+      const options = { accountId, by, at: this.#now(), basedOn }
+      const activated = await activateStored(this.#store, options, () => id)
+      return activated && { breaking, result: await this.#toResult(activated) }
+    })
+  }
+
+  /** Calls `work` with what is current, and again if that has changed before `work` has written. */
+  async #whileUnchanged<Result>(work: (basedOn: string | undefined) => Promise<Result>): Promise<Result> {
+    for (;;) {
+      await this.refresh()
+      try {
+        return await work(this.#activationState)
+      } catch (error) {
+        if (!(error instanceof ActivationsChanged)) throw error
+      }
+    }
+  }
+
+  async #toResult({ deployment, activated, previousId }: SnapshotDeployed): Promise<DeployResult> {
     await this.changed()
     const previous = previousId === undefined ? undefined : await this.find(previousId)
     return { deployment: (await this.find(deployment.id)) ?? deployment, activated, previous }
@@ -218,9 +288,14 @@ export class Deployments implements WorkflowRegistry {
 
   /** Makes the deployment before the current one current; returns `undefined` when there is none. */
   async rollback(accountId: string | null, by: Actor): Promise<Deployment | undefined> {
-    const id = await activateEarlier(this.#store, accountId, by, this.#now())
-    await this.changed()
-    return id === undefined ? undefined : this.find(id)
+    const options = { accountId, by, at: this.#now() }
+    const activated = await activateStored(this.#store, options, (activations) => stackOf(activations).at(-2))
+    return activated && (await this.#toResult(activated)).deployment
+  }
+
+  /** What the account sees in addition to its own deployment. */
+  #withoutOwn(accountId: string): Workflows {
+    return this.#remote.get(accountId)?.with(this.#installation) ?? this.#installation
   }
 
   /** Loads what has changed since the last call. */
@@ -244,6 +319,7 @@ export class Deployments implements WorkflowRegistry {
     )
     current.sort((a, b) => Number(a.accountId !== null) - Number(b.accountId !== null))
     const remote = await this.#readRemote()
+    this.#remote = remote
     this.#currentIds = current.map(({ deployment }) => deployment.id)
     this.#loaded.keep([...this.#currentIds, ...this.#remoteIds])
     this.#installation = current.find(({ accountId }) => accountId === null)?.workflows ?? new Workflows([])
@@ -252,7 +328,7 @@ export class Deployments implements WorkflowRegistry {
     this.#byAccount = new Map(
       [...new Set([...own.keys(), ...remote.keys()])].flatMap((accountId) => {
         if (accountId === null) return []
-        const base = remote.get(accountId)?.with(this.#installation) ?? this.#installation
+        const base = this.#withoutOwn(accountId)
         const deployed = own.get(accountId)
         return [[accountId, deployed ? base.with(deployed) : base]]
       }),
@@ -291,13 +367,23 @@ export class Deployments implements WorkflowRegistry {
 interface DeployOptions {
   /** The account that alone sees the workflows; `null` for all accounts of the installation. */
   accountId: string | null
-  by: Actor
-  directory: string
+  by: Actor | ApiKeyUse
+  /** Where packages with native code are searched first; `null` if it is not on the machines of workers. */
+  directory: string | null
   /**
    * Changes nothing if this deployment already has the content of the snapshot. With `lastDeployed`, a rollback stays in
    * effect.
    */
   unless?: 'current' | 'lastDeployed'
+  /** The state of activations that the caller has read. */
+  basedOn?: string | undefined
+}
+
+/** Another deployment has become current since the caller has read what is. */
+class ActivationsChanged extends Error {}
+
+async function requireUnchanged(tx: Transaction, basedOn: string | undefined): Promise<void> {
+  if (basedOn !== undefined && (await findActivationState(tx)) !== basedOn) throw new ActivationsChanged()
 }
 
 interface SnapshotDeployed {
@@ -312,7 +398,7 @@ interface SnapshotDeployed {
 async function deploySnapshot(
   store: Store,
   snapshot: Snapshot,
-  { accountId, by, directory, unless = 'current' }: DeployOptions,
+  { accountId, by, directory, unless = 'current', basedOn }: DeployOptions,
   at: number,
 ): Promise<SnapshotDeployed> {
   const id = snapshotId(snapshot, accountId)
@@ -327,6 +413,7 @@ async function deploySnapshot(
   if (!before.activated) return before
   const files = await packContent(snapshot)
   return store.write(async (tx) => {
+    await requireUnchanged(tx, basedOn)
     // Another process may have deployed it in the meantime.
     const compared = await compare(tx)
     if (!compared.activated) return compared
@@ -344,29 +431,46 @@ function lastDeployed(activations: readonly Activation[]): string | undefined {
   return activations.find(({ kind }) => kind === 'deploy')?.deploymentId
 }
 
-/** Makes the deployment before the current one current. Returns its ID, or `undefined` when there is none. */
-function activateEarlier(store: Store, accountId: string | null, by: Actor, at: number): Promise<string | undefined> {
+/**
+ * Makes a stored deployment current. Returns `undefined` if there is none.
+ *
+ * @param choose gets the activations, newest first.
+ */
+function activateStored(
+  store: Store,
+  { accountId, by, at, basedOn }: Pick<DeployOptions, 'accountId' | 'by' | 'basedOn'> & { at: number },
+  choose: (activations: readonly Activation[]) => string | undefined,
+): Promise<SnapshotDeployed | undefined> {
   return store.write(async (tx) => {
+    await requireUnchanged(tx, basedOn)
     const activations = await findActivations(tx, accountId)
-    const earlier = stackOf(activations).at(-2)
-    const deployment = earlier === undefined ? undefined : await findDeployment(tx, earlier)
+    const id = choose(activations)
+    const deployment = id === undefined ? undefined : await findDeployment(tx, id)
     if (!deployment) return undefined
-    await recordActivation(tx, deployment, { kind: 'rollback', directory: null, by, at })
-    return deployment.id
+    const previousId = activations[0]?.deploymentId
+    if (previousId === id) return { deployment, activated: false, previousId }
+    // One that was rolled back is deployed again: a rollback then returns to what is current now.
+    const isEarlier = stackOf(activations).includes(deployment.id)
+    const deployed = activations.find(({ kind, deploymentId }) => kind === 'deploy' && deploymentId === id)
+    const activation = isEarlier
+      ? ({ kind: 'rollback', directory: null } as const)
+      : ({ kind: 'deploy', directory: deployed?.directory ?? null } as const)
+    await recordActivation(tx, deployment, { ...activation, by, at })
+    return { deployment, activated: true, previousId }
   })
 }
 
 async function recordActivation(
   tx: Transaction,
   { id, accountId, workflows }: Deployment,
-  { kind, directory, by, at }: { kind: ActivationKind; directory: string | null; by: Actor; at: number },
+  { kind, directory, by, at }: { kind: ActivationKind; directory: string | null; by: Actor | ApiKeyUse; at: number },
 ): Promise<void> {
   await activate(tx, { accountId, deploymentId: id, kind, directory, at })
   const action = kind === 'deploy' ? 'workflows.deployed' : 'workflows.rolledBack'
   const details = { workflows: workflows.length, for: accountId === null ? 'all accounts' : 'this account' }
   const accounts = tx.query.selectFrom('accounts').select('id')
   const affected = await (accountId === null ? accounts : accounts.where('id', '=', accountId)).execute()
-  const entry: NewEntry = { action, by, subject: { id, name: id.slice(0, 12) }, details, at }
+  const entry: NewEntry = { action, by: await toActor(tx, by), subject: { id, name: id.slice(0, 12) }, details, at }
   const ids = affected.map((account) => account.id)
   await recordAuditOfAccounts(tx, ids, entry)
 }

@@ -98,8 +98,12 @@ export function nextMajor(version: string): string {
   return `${majorOf(version) + 1}.0.0`
 }
 
-/** Lines that name each change, the API keys that it concerns, and the version to set. */
-export function describeBreaking(breaking: readonly BreakingVersion[]): string[] {
+/**
+ * Lines that name each change, the API keys that it concerns, and the version to set.
+ *
+ * @param option allows breaking changes where the lines are read.
+ */
+export function describeBreaking(breaking: readonly BreakingVersion[], option = '--allow-breaking'): string[] {
   return breaking.flatMap(({ id, before, after, changes, callers }) => {
     const versions = before === after ? `still has the version ${after}` : `has the version ${after} after ${before}`
     return [
@@ -111,7 +115,7 @@ export function describeBreaking(breaking: readonly BreakingVersion[]): string[]
         return `  The API key "${name}" made ${calls} ${calls === 1 ? 'call' : 'calls'} in the last 30 days that would be refused.`
       }),
       after === null
-        ? 'Keep it, or use `--allow-breaking`.'
+        ? `Keep it, or use \`${option}\`.`
         : `Set its version to ${nextMajor(before)}, or keep what its callers use.`,
     ]
   })

@@ -1,7 +1,6 @@
 /** Owns the files of the deployments that this worker executes: each is written once, when the first run needs it. */
-import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
-import { DeploymentFiles, DeploymentUnavailable } from '../../domain/deployments/deployment-files.ts'
+import { DeploymentFiles, DeploymentUnavailable, servicePackage } from '../../domain/deployments/deployment-files.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
@@ -22,9 +21,6 @@ export interface DeployedWorkflows extends Omit<ModulesToLoad, 'usesBrowser'> {
 const unusedMax = 10
 /** A deployment that could not be opened is not tried again sooner, whatever the number of its runs. */
 const retryMilliseconds = 1000
-
-/** Its own packages, such as Playwright, are also there for workflows. */
-const servicePackage = fileURLToPath(new URL('../../..', import.meta.url))
 
 interface Entry {
   opening: Promise<DeployedWorkflows>

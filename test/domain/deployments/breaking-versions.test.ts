@@ -2,7 +2,7 @@
 import type { Logger } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
-import { deployDirectory } from '../../../src/domain/deployments/deploy-directory.ts'
+import { deployDirectory } from '../../../src/domain/deployments/deploy-sources.ts'
 import { Deployments } from '../../../src/domain/deployments/deployments.ts'
 import type { Snapshot } from '../../../src/domain/deployments/snapshot.ts'
 import type { JsonSchema } from '../../../src/domain/workflows/workflow.ts'

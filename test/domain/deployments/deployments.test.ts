@@ -184,6 +184,40 @@ describe.each(stores)('deployments ($name)', (kind) => {
     expect(await rolledBack()).toBe('1')
   })
 
+  test('what breaks callers is compared with the deployment that it replaces, also if that came during the check', async (test) => {
+    const { domain, deployments, accountId } = await openDeployments(test, kind)
+    const requiring = (version: string, ...required: string[]) => {
+      const variables = { type: 'object', properties: { name: {} }, required } as const
+      const { workflows, ...content } = snapshotOf({ a: version })
+      return { ...content, workflows: workflows.map((each) => ({ ...each, variables })) } as unknown as Snapshot
+    }
+    const options = { accountId, by: operator, directory: null, allowBreaking: false }
+    await deployments.deployChecked(requiring('1.0.0', 'name'), options)
+    const next = requiring('1.2.0', 'name')
+    beforeNextWrite(domain.store, () => deployments.deploy(requiring('1.1.0'), options))
+    const refused = await deployments.deployChecked(next, options)
+    expect([refused.result, refused.breaking]).toMatchObject([undefined, [{ before: '1.1.0', after: '1.2.0' }]])
+    const allowed = await deployments.deployChecked(next, { ...options, allowBreaking: true })
+    expect(allowed).toMatchObject({ breaking: [{ id: 'a' }], result: { activated: true } })
+  })
+
+  test('activating returns to any deployment of the account, after which a rollback returns to the one before', async (test) => {
+    const { domain, deployments, deploy, accountId } = await openDeployments(test, kind)
+    const [one, two] = [await deploy({ a: '1' }, accountId), await deploy({ a: '2' }, accountId)]
+    const options = { by: operator, allowBreaking: false }
+    const activate = async (id: string) => (await deployments.activate(accountId, id, options))?.result
+    expect(await activate(one.deployment.id)).toMatchObject({ activated: true, previous: { id: two.deployment.id } })
+    expect(versions(deployments, accountId)).toEqual({ a: '1' })
+    expect(await activate(one.deployment.id)).toMatchObject({ activated: false })
+    // It was rolled back, so that it is deployed again.
+    await activate(two.deployment.id)
+    expect(await deployments.rollback(accountId, operator)).toMatchObject({ id: one.deployment.id })
+    const ofAll = (await deploy({ b: '1' })).deployment.id
+    const other = await newAccount(domain)
+    expect(await activate(ofAll)).toBeUndefined()
+    expect(await deployments.activate(other.accountId, one.deployment.id, options)).toBeUndefined()
+  })
+
   test("an account sees the installation's workflows, and its own in place of those of the same ID", async (test) => {
     const { domain, deployments, deploy, accountId } = await openDeployments(test, kind)
     const other = await newAccount(domain)
