@@ -17,6 +17,7 @@ import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
 import { operator } from '../src/domain/audit-log/audit-log.ts'
 import { createDomain } from '../src/domain/create-domain.ts'
 import { buildSnapshot } from '../src/domain/deployments/build-snapshot.ts'
+import { SentBundles } from '../src/domain/deployments/deploy-sources.ts'
 import { Deployments } from '../src/domain/deployments/deployments.ts'
 import { snapshotId } from '../src/domain/deployments/snapshot.ts'
 import { domainProblemTypes } from '../src/domain/problems.ts'
@@ -126,14 +127,17 @@ async function service(document: Document, more: object): Promise<RequestListene
   const log = pino({ level: 'info' }, openLogOutput('/dev/null'))
   const config = { ...readConfig({}), QUEUED_RUNS_MAX: 0, SCHEDULES_MAX: 0, ACCOUNT_CONCURRENCY: 0 }
   const domain = createDomain({ config, store, workflows, encryption, artifactRetentionDays: 30, log })
-  const remote = { ...domain, deployments: new Deployments(store), leaseSeconds: config.LEASE_SECONDS }
+  const deployments = new Deployments(store)
+  const deploying = { deployments, sentBundles: new SentBundles({ ...domain, deployments, describe: undefined }) }
+  const remote = { ...domain, deployments, leaseSeconds: config.LEASE_SECONDS }
   const workers = { remoteWorkers: new RemoteWorkers(remote), remoteAttempts: new RemoteAttempts(remote) }
+  const addresses = { executionUrl: () => '', linksUrl: () => '' }
   return mountDocument({
     name: 'execution',
     realm: apiKeyRealm,
     problemTypes: domainProblemTypes,
     document,
-    handlers: { ...executionApi({ ...domain, ...workers, executionUrl: () => '', linksUrl: () => '' }), ...more },
+    handlers: { ...executionApi({ ...domain, ...deploying, ...workers, ...addresses }), ...more },
     authenticate: (value) => apiKeys.authenticate(value),
     isUnavailable: (error) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '98c8bb7d426bc9a5'
+export const documentHash = 'bff840d277f154a8'
 
 /** Every operation of Browser Context API 0.2.0 as a function. */
 export interface BrowserContextAlphaOperations {

@@ -839,8 +839,8 @@ export interface components {
             };
         };
         /**
-         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts and its browser
-         *     contexts. Nothing was stored.
+         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts, its browser
+         *     contexts and its deployments. Nothing was stored.
          */
         StorageQuotaExceeded: {
             headers: {

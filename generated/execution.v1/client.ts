@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '9d47dde751f31d3e'
+export const documentHash = 'f32a64bfe9635894'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -342,6 +342,49 @@ export interface ExecutionV1Operations {
    */
   getWorkflowsDocument: Operation<operations, 'getWorkflowsDocument'>
   /**
+   * List deployments.
+   *
+   * Lists the account's own deployments, the newest first. Deployments for all accounts, which the operator makes, are
+   * not among them. Those that have not been current for the retention of runs are deleted, unless an unfinished run
+   * needs them.
+   *
+   * `GET /v1/execution/deployments` · scopes: deployments:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listDeployments: Operation<operations, 'listDeployments'>
+  /**
+   * Deploy workflows.
+   *
+   * Stores a bundle of workflows, and makes it the account's current deployment: from then on, the account sees these
+   * workflows in addition to those of all accounts, and in place of those with the same id. The workflows of its
+   * previous deployment that the bundle lacks get no new runs. Queued runs are executed by the deployment that they were
+   * queued under.
+   *
+   * The body has the modules with everything that they import, as `workflows build` prints it. The service loads each
+   * module once, in a separate process that may take 20 seconds, and reads the definition from its default export, so
+   * that nothing depends on what the caller says about it. What is no valid workflow is refused with 400, and a
+   * version that breaks callers of the one before with 409, unless its major version rises or `allowBreaking` is set.
+   * Packages with native code are not in the bundle: `externals` names them, and the service and its workers must have
+   * them installed.
+   *
+   * The same content again changes nothing and gets 200 with the same deployment; its id is the SHA-256 of the content.
+   * The operator must have set `API_DEPLOYMENTS` to `on`, otherwise every bundle gets 409. A process describes one
+   * bundle at a time, and an account may have two of them in a process; another one gets 429. Deployments count for the
+   * storage quota with the size of their files.
+   *
+   * `POST /v1/execution/deployments` · scopes: deployments:write · responses: 200, 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503, 507
+   */
+  createDeployment: Operation<operations, 'createDeployment'>
+  /**
+   * Return to a deployment.
+   *
+   * Makes a deployment of the account current again, for example the one before a faulty one. It is compared with the
+   * current one as a new deployment is: what breaks callers gets 409, unless `allowBreaking` is set. Activating the
+   * current deployment changes nothing.
+   *
+   * `POST /v1/execution/deployments/{deploymentId}/activate` · scopes: deployments:write · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  activateDeployment: Operation<operations, 'activateDeployment'>
+  /**
    * List webhook endpoints.
    *
    * Lists the account's webhook endpoints, newest first, in pages.
@@ -534,6 +577,9 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     listWorkflows: { method: 'GET', path: '/v1/execution/workflows', retry: 'always' },
     getWorkflow: { method: 'GET', path: '/v1/execution/workflows/{workflowId}', retry: 'always' },
     getWorkflowsDocument: { method: 'GET', path: '/v1/execution/openapi.json', retry: 'always' },
+    listDeployments: { method: 'GET', path: '/v1/execution/deployments', retry: 'always' },
+    createDeployment: { method: 'POST', path: '/v1/execution/deployments', retry: 'always' },
+    activateDeployment: { method: 'POST', path: '/v1/execution/deployments/{deploymentId}/activate', retry: 'always' },
     listWebhookEndpoints: { method: 'GET', path: '/v1/execution/webhook-endpoints', retry: 'always' },
     createWebhookEndpoint: { method: 'POST', path: '/v1/execution/webhook-endpoints', retry: 'ifRefused' },
     getWebhookEndpoint: { method: 'GET', path: '/v1/execution/webhook-endpoints/{endpointId}', retry: 'always' },

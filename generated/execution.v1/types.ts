@@ -796,6 +796,75 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/deployments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List deployments
+         * @description Lists the account's own deployments, the newest first. Deployments for all accounts, which the operator makes, are
+         *     not among them. Those that have not been current for the retention of runs are deleted, unless an unfinished run
+         *     needs them.
+         */
+        get: operations["listDeployments"];
+        put?: never;
+        /**
+         * Deploy workflows
+         * @description Stores a bundle of workflows, and makes it the account's current deployment: from then on, the account sees these
+         *     workflows in addition to those of all accounts, and in place of those with the same id. The workflows of its
+         *     previous deployment that the bundle lacks get no new runs. Queued runs are executed by the deployment that they were
+         *     queued under.
+         *
+         *     The body has the modules with everything that they import, as `workflows build` prints it. The service loads each
+         *     module once, in a separate process that may take 20 seconds, and reads the definition from its default export, so
+         *     that nothing depends on what the caller says about it. What is no valid workflow is refused with 400, and a
+         *     version that breaks callers of the one before with 409, unless its major version rises or `allowBreaking` is set.
+         *     Packages with native code are not in the bundle: `externals` names them, and the service and its workers must have
+         *     them installed.
+         *
+         *     The same content again changes nothing and gets 200 with the same deployment; its id is the SHA-256 of the content.
+         *     The operator must have set `API_DEPLOYMENTS` to `on`, otherwise every bundle gets 409. A process describes one
+         *     bundle at a time, and an account may have two of them in a process; another one gets 429. Deployments count for the
+         *     storage quota with the size of their files.
+         */
+        post: operations["createDeployment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/deployments/{deploymentId}/activate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Identifies the deployment.
+                 * @example 5f1c0d0f2c5b1f0d8a6de21c0a3a3a1c8f61d5ce5c0a7b0f4a9f2de1c3b7a904
+                 */
+                deploymentId: components["parameters"]["DeploymentIdParameter"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Return to a deployment
+         * @description Makes a deployment of the account current again, for example the one before a faulty one. It is compared with the
+         *     current one as a new deployment is: what breaks callers gets 409, unless `allowBreaking` is set. Activating the
+         *     current deployment changes nothing.
+         */
+        post: operations["activateDeployment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/webhook-endpoints": {
         parameters: {
             query?: never;
@@ -2221,6 +2290,105 @@ export interface components {
         };
         /** @description SHA-256 of the deployed workflows and everything that they import, in hexadecimal. */
         DeploymentId: string;
+        /** @description A bundled module, its source map, or a file of a package that is deployed as it is. */
+        DeploymentFile: {
+            /** @description Where the file is below the directory of the deployment. No segment is `.` or `..`. */
+            path: string;
+            /** @description The text, or with `encoding` the bytes in base64. */
+            content: string;
+            /**
+             * @description Required for bytes that are not UTF-8, and for a text with U+0000.
+             * @enum {string}
+             */
+            encoding?: "base64";
+            /**
+             * @description Whether the file is a program.
+             * @default false
+             */
+            executable: boolean;
+        };
+        /** @description A module whose default export is a workflow. */
+        DeploymentModule: {
+            /** @description The path of one of the files. */
+            path: string;
+            /** @description How messages name the module; by default its path. */
+            source?: string;
+            /** @description The lines of the options of the workflow in the source, by JSON Pointers to the options. Messages name the line. */
+            optionLines?: {
+                [key: string]: number;
+            };
+        };
+        /** @description A bundle of workflows. */
+        CreateDeploymentRequest: {
+            /** @description All files. No two have the same path. */
+            files: components["schemas"]["DeploymentFile"][];
+            /** @description The modules of the workflows. No two workflows have the same id. */
+            modules: components["schemas"]["DeploymentModule"][];
+            /**
+             * @description Names of packages with native code, which the service and its workers must have installed.
+             * @default []
+             */
+            externals: string[];
+            allowBreaking?: components["schemas"]["AllowBreaking"];
+        };
+        /** @description How to make a deployment current. */
+        ActivateDeploymentRequest: {
+            allowBreaking?: components["schemas"]["AllowBreaking"];
+        };
+        /**
+         * @description Whether to deploy even if that breaks callers of the current workflows.
+         * @default false
+         */
+        AllowBreaking: boolean;
+        /** @description A workflow of a deployment. */
+        DeployedWorkflow: {
+            id: string;
+            version: string;
+            title: string;
+        };
+        /** @description An immutable snapshot of workflows, which the account alone sees. */
+        Deployment: {
+            id: components["schemas"]["DeploymentId"];
+            /** @description Whether new runs of the account use it. */
+            current: boolean;
+            /** @description Its workflows, sorted by id. */
+            workflows: components["schemas"]["DeployedWorkflow"][];
+            /**
+             * Format: int64
+             * @description The size of its files together.
+             */
+            sizeBytes: number;
+            /** @description When the content was deployed first. */
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description When it became current last. */
+            activatedAt: components["schemas"]["Timestamp"];
+        };
+        /** @description A deployment that is current, with what it replaces. */
+        ActivatedDeployment: {
+            id: components["schemas"]["DeploymentId"];
+            /** @description Whether new runs of the account use it. */
+            current: boolean;
+            /** @description Its workflows, sorted by id. */
+            workflows: components["schemas"]["DeployedWorkflow"][];
+            /**
+             * Format: int64
+             * @description The size of its files together.
+             */
+            sizeBytes: number;
+            /** @description When the content was deployed first. */
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description When it became current last. */
+            activatedAt: components["schemas"]["Timestamp"];
+            /** @description The deployment that was current before this call; `null` if the account had none. */
+            previousDeployment: components["schemas"]["Deployment"] | null;
+            /** @description What breaks callers and was allowed by `allowBreaking`, in lines for people. */
+            breakingChanges: string[];
+        };
+        /** @description A page of deployments. */
+        DeploymentPage: {
+            data: components["schemas"]["Deployment"][];
+            nextCursor: components["schemas"]["NextCursor"];
+        };
         /** @description An OpenAPI 3.1 document. */
         WorkflowsDocument: {
             /** @description The version of the OpenAPI Specification. */
@@ -2667,6 +2835,77 @@ export interface components {
         NextCursor: components["schemas"]["Cursor"] | null;
     };
     responses: {
+        /**
+         * @description The operator accepts no deployments from callers, or a new version of a workflow, or its absence, breaks callers.
+         *     Nothing was deployed.
+         */
+        DeploymentRefused: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The version of a workflow in the deployment, or its absence, breaks callers of the current one. Nothing was changed. */
+        BreaksCallers: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The account has reached its limit of schedules. Nothing was stored. */
         TooManySchedules: {
             headers: {
@@ -3204,8 +3443,8 @@ export interface components {
             };
         };
         /**
-         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts and its browser
-         *     contexts. Nothing was stored.
+         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts, its browser
+         *     contexts and its deployments. Nothing was stored.
          */
         StorageQuotaExceeded: {
             headers: {
@@ -3422,6 +3661,11 @@ export interface components {
         DocumentIfNoneMatch: string;
         /** @description Identifies the bulk action. */
         BulkActionId: components["schemas"]["Uuid"];
+        /**
+         * @description Identifies the deployment.
+         * @example 5f1c0d0f2c5b1f0d8a6de21c0a3a3a1c8f61d5ce5c0a7b0f4a9f2de1c3b7a904
+         */
+        DeploymentIdParameter: components["schemas"]["DeploymentId"];
         /** @description Identifies the schedule. */
         ScheduleId: components["schemas"]["Uuid"];
         /** @description Identifies the webhook endpoint. */
@@ -3446,6 +3690,11 @@ export interface components {
          * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
          */
         Location: string;
+        /**
+         * @description The path of the deployment.
+         * @example /v1/execution/deployments/5f1c0d0f2c5b1f0d8a6de21c0a3a3a1c8f61d5ce5c0a7b0f4a9f2de1c3b7a904
+         */
+        DeploymentLocation: string;
         /**
          * @description The path of the new schedule.
          * @example /v1/execution/schedules/0198f2c5-ab30-7d52-9f02-1b2c3d4e5f60
@@ -6392,6 +6641,269 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listDeployments: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of items on a page. A page of large items may have fewer.
+                 * @example 20
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
+                cursor?: components["parameters"]["CursorParameter"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of deployments. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeploymentPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createDeployment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateDeploymentRequest"];
+            };
+        };
+        responses: {
+            /** @description The deployment, which was current already. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description The path of the deployment.
+                     * @example /v1/execution/deployments/5f1c0d0f2c5b1f0d8a6de21c0a3a3a1c8f61d5ce5c0a7b0f4a9f2de1c3b7a904
+                     */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActivatedDeployment"];
+                };
+            };
+            /** @description The deployment, which is current now. */
+            201: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description The path of the deployment.
+                     * @example /v1/execution/deployments/5f1c0d0f2c5b1f0d8a6de21c0a3a3a1c8f61d5ce5c0a7b0f4a9f2de1c3b7a904
+                     */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActivatedDeployment"];
+                };
+            };
+            /** @description The request is invalid, or a module is no valid workflow. Nothing was deployed. */
+            400: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["DeploymentRefused"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageQuotaExceeded"];
+        };
+    };
+    activateDeployment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Identifies the deployment.
+                 * @example 5f1c0d0f2c5b1f0d8a6de21c0a3a3a1c8f61d5ce5c0a7b0f4a9f2de1c3b7a904
+                 */
+                deploymentId: components["parameters"]["DeploymentIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ActivateDeploymentRequest"];
+            };
+        };
+        responses: {
+            /** @description The deployment, which is current now. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ActivatedDeployment"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["BreaksCallers"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

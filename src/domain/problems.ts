@@ -2,6 +2,7 @@
 import { httpProblemTypes, invalidRequest, type ProblemMember, type ProblemTypes } from '../contract/problem.ts'
 
 export const domainProblemTypes = {
+  'invalid-workflows': { status: 400, title: 'Invalid workflows' },
   'idempotency-conflict': { status: 409, title: 'Idempotency key reused' },
   'name-taken': { status: 409, title: 'Name taken' },
   'browser-context-in-use': { status: 409, title: 'Browser context in use' },
@@ -13,6 +14,8 @@ export const domainProblemTypes = {
   'wait-ended': { status: 409, title: 'Wait ended' },
   'worker-conflict': { status: 409, title: 'Worker conflict' },
   'lease-lost': { status: 409, title: 'Lease lost' },
+  'breaks-callers': { status: 409, title: 'Breaks callers' },
+  'deployments-disabled': { status: 409, title: 'Deployments disabled' },
   'schedule-does-not-fit': { status: 409, title: 'Schedule does not fit' },
   'version-changed': { status: 412, title: 'Version changed' },
   'range-not-satisfiable': { status: 416, title: 'Range not satisfiable' },

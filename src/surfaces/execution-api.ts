@@ -2,6 +2,7 @@
 import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts'
 import type { Principal } from '../domain/api-keys/api-key.ts'
 import { type BulkActionDependencies, bulkOperations } from '../domain/bulk-actions/bulk-operations.ts'
+import { type DeploymentDependencies, deploymentOperations } from '../domain/deployments/deployment-operations.ts'
 import { type WorkerDependencies, workerOperations } from '../domain/remote-workers/worker-operations.ts'
 import { type QueueDependencies, queueOperations } from '../domain/run-api/queue-operations.ts'
 import { type RunDependencies, runOperations } from '../domain/run-api/run-operations.ts'
@@ -34,6 +35,9 @@ export const executionScopes = {
   listWorkflows: 'workflows:read',
   getWorkflow: 'workflows:read',
   getWorkflowsDocument: 'workflows:read',
+  listDeployments: 'deployments:read',
+  createDeployment: 'deployments:write',
+  activateDeployment: 'deployments:write',
   listSchedules: 'schedules:read',
   createSchedule: 'schedules:write',
   getSchedule: 'schedules:read',
@@ -69,6 +73,7 @@ export type ExecutionApiDependencies = QueueDependencies &
   WaitDependencies &
   BulkActionDependencies &
   WorkflowDependencies &
+  DeploymentDependencies &
   ScheduleDependencies &
   WebhookDependencies &
   WorkerDependencies
@@ -80,6 +85,7 @@ export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
     ...waitOperations(dependencies),
     ...bulkOperations(dependencies),
     ...workflowOperations(dependencies),
+    ...deploymentOperations(dependencies),
     ...scheduleOperations(dependencies),
     ...webhookOperations(dependencies),
     ...workerOperations(dependencies),

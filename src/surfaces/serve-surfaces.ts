@@ -9,6 +9,7 @@ import { TenantLimits } from '../contract/tenant-limits.ts'
 import { apiKeyRealm, type Principal } from '../domain/api-keys/api-key.ts'
 import type { RateLimit } from '../domain/api-keys/rate-limit.ts'
 import { RunTokens, runTokenScheme } from '../domain/api-keys/run-tokens.ts'
+import type { DeploymentDependencies } from '../domain/deployments/deployment-operations.ts'
 import { domainProblemTypes } from '../domain/problems.ts'
 import type { WorkerDependencies } from '../domain/remote-workers/worker-operations.ts'
 import { browserContextContract, executionContract } from '../openapi/served-documents.ts'
@@ -31,7 +32,7 @@ export interface SurfaceDependencies {
   config: Config
   store: Store
   encryption: Encryption
-  domain: DashboardDomain & WorkerDependencies
+  domain: DashboardDomain & DeploymentDependencies & WorkerDependencies
   metrics: SurfaceMetrics
   isTraced: boolean
   rateLimit: RateLimit | undefined

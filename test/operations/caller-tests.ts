@@ -120,6 +120,7 @@ export function testNotFound(subject: Subject): void {
   const { id, tag } = subject.operation
   const nouns: Record<string, string> = {
     Runs: 'run',
+    Deployments: 'deployment',
     Schedules: 'schedule',
     Waits: 'run',
     Webhooks: 'webhook endpoint',

@@ -10,6 +10,7 @@ const tables: Record<string, string> = {
   Workflows: 'api_keys',
   'Browser contexts': 'browser_contexts',
   'Storage state': 'browser_contexts',
+  Deployments: 'deployment_activations',
   Schedules: 'schedules',
   Waits: 'run_waits',
   Webhooks: 'webhook_endpoints',

@@ -1,7 +1,11 @@
 /** A valid request for each operation, and how to send it. */
+import { hash } from 'node:crypto'
 import request, { type Test } from 'supertest'
+import { v7 as uuid } from 'uuid'
+import type { Workflow } from '../../src/domain/workflows/workflow.ts'
 import { failInStep } from '../support/finished-steps.ts'
 import type { TestAccount, TestService } from '../support/service.ts'
+import { workflow } from '../support/snapshots.ts'
 import { type DocumentedOperation, type OperationId, operationOf } from './document.ts'
 
 /** The parts of a request that the document leaves open. */
@@ -123,6 +127,16 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   listWorkflows: async () => ({}),
   getWorkflow: async () => ({ path: { workflowId: 'greet' } }),
   getWorkflowsDocument: async () => ({}),
+  listDeployments: async (service, account) => {
+    await storeDeployment(service, account)
+    return {}
+  },
+  createDeployment: async () => ({ body: reverseText('1.0.0') }),
+  activateDeployment: async (service, account) => {
+    const deploymentId = await storeDeployment(service, account)
+    await storeDeployment(service, account)
+    return { path: { deploymentId }, body: {} }
+  },
   listSchedules: async (service, account) => {
     await firstSchedule(service, account)
     return {}
@@ -346,6 +360,34 @@ export async function createWebhookEndpoint(
 async function firstWebhookEndpoint(service: Service, account: TestAccount): Promise<string> {
   const { body } = await send(service, 'listWebhookEndpoints', account.key, { query: 'limit=1' })
   return body.data?.[0]?.id ?? createWebhookEndpoint(service, account)
+}
+
+/** A bundle of one workflow, whose `variables` have these members. */
+export function reverseText(version: string, variables: object = { properties: { text: { type: 'string' } } }) {
+  const definition = { id: 'reverse-text', version, title: 'Reverse', variables: { type: 'object', ...variables } }
+  const run = 'async ({ variables }) => ({ text: [...variables.text].reverse().join("") })'
+  const content = `export default { ...${JSON.stringify({ ...definition, output: {} })}, run: ${run} }\n`
+  const path = 'reverse-text.js'
+  return { files: [{ path, content }], modules: [{ path, source: 'workflows/reverse-text.ts' }] }
+}
+
+/** Stores a deployment and makes it current, without the processes that check what a caller sends; returns its id. */
+export async function storeDeployment(
+  { change }: Service,
+  { id: accountId }: TestAccount,
+  version = '1.0.0',
+  createdAt = Date.now(),
+  members: Partial<Workflow> = {},
+): Promise<string> {
+  const id = hash('sha256', uuid())
+  const workflows = JSON.stringify([{ ...workflow({ id: 'stored', version, ...members }), module: 'stored.js' }])
+  const columns = 'id, account_id, created_at, workflows, size_bytes, files'
+  const row = [id, accountId, createdAt, workflows, 5, Buffer.from('files')]
+  await change(`INSERT INTO deployments (${columns}) VALUES (?, ?, ?, ?, ?, ?)`, ...row)
+  const activation = 'account_id, deployment_id, kind, directory, at'
+  const values = [accountId, id, 'deploy', null, createdAt]
+  await change(`INSERT INTO deployment_activations (${activation}) VALUES (?, ?, ?, ?, ?)`, ...values)
+  return id
 }
 
 /** Queues a test event; returns the id of the delivery. */

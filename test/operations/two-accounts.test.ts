@@ -14,6 +14,7 @@ import {
   send,
   sendRequest,
   storageStateFor,
+  storeDeployment,
   validRequest,
 } from './requests.ts'
 
@@ -37,6 +38,8 @@ async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string
     ),
     browserContexts: await all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
     bulkActions: await all('SELECT id, kind, filter FROM bulk_actions WHERE account_id = ? ORDER BY id'),
+    deployments: await all('SELECT id, created_at, workflows FROM deployments WHERE account_id = ? ORDER BY id'),
+    activations: await all('SELECT * FROM deployment_activations WHERE account_id = ? ORDER BY id'),
     schedules: await all('SELECT * FROM schedules WHERE account_id = ? ORDER BY id'),
     webhookDeliveries: await all(
       'SELECT id, endpoint_id, event, deadline FROM webhook_deliveries WHERE account_id = ? ORDER BY id',
@@ -60,6 +63,7 @@ async function createOwner(): Promise<TestAccount> {
   const owner = await service.createAccount()
   await putArtifact(service, await queueRun(service, owner, { headers: { 'Idempotency-Key': 'once' } }))
   await createSchedule(service, owner)
+  await storeDeployment(service, owner)
   await send(service, 'bulkCancelRuns', owner.key, { body: { tag: ['none'] } }).expect(202)
   await createWebhookEndpoint(service, owner)
   const path = { browserContextId: await createContext(service, owner, 'My own') }
@@ -91,7 +95,7 @@ describe.each(operations)('$id', (operation) => {
     test('does not find or change the resource of another account', async () => {
       const { owner, before, response } = await callAsAnother()
       const detail = expect.stringMatching(
-        /^No such (run|artifact|browser context|schedule|bulk action|webhook endpoint|webhook delivery|worker) in this account\.$/,
+        /^No such (run|artifact|browser context|deployment|schedule|bulk action|webhook endpoint|webhook delivery|worker) in this account\.$/,
       )
       expectProblem(operation, response, { kind: 'not-found', title: 'Not found', status: 404, detail })
       expect(await rowsOf(owner)).toEqual(before)
@@ -156,7 +160,7 @@ test('Idempotency-Keys and names are separate for each account', async () => {
   const counts = rows.map((each) => Object.values(each).map(({ length }) => length))
   // A queued run has no stored events.
   expect(counts).toEqual([
-    [1, 0, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1],
-    [1, 0, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1],
   ])
 })

@@ -5,6 +5,7 @@ import { gunzipSync } from 'node:zlib'
 import { expect } from 'vitest'
 import type { SampleLanguage } from '../../src/surfaces/docs/contracts.ts'
 import type { OperationId } from '../operations/document.ts'
+import { reverseText } from '../operations/requests.ts'
 import { until } from '../support/service.ts'
 import type { RunningSample } from './run-sample.ts'
 import {
@@ -15,6 +16,7 @@ import {
   createDelivery,
   createEndpoint,
   createSchedule,
+  deploy,
   endpointPath,
   finishRun,
   listIds,
@@ -114,6 +116,26 @@ const cases: Record<OperationId, Case> = {
   },
   createSchedule: { check: (_, output) => expectAll(output, [':00:00.000Z']) },
   getSchedule: { onlyReads: true, prepare: createSchedule, check: (_, output) => expectAll(output, ['02-29T']) },
+  listDeployments: {
+    onlyReads: true,
+    prepare: (setup) => deploy(setup, '1.0.0'),
+    check: ({ environment }, output) => expectAll(output, [environment.DEPLOYMENT_ID, 'reverse-text']),
+  },
+  createDeployment: {
+    async prepare({ directory }) {
+      writeFileSync(join(directory, 'deployment.json'), JSON.stringify(reverseText('1.0.0')))
+    },
+    check: (_, output) => expectAll(output, ['reverse-text', '1.0.0']),
+  },
+  activateDeployment: {
+    async prepare(setup) {
+      await deploy(setup, '1.0.0')
+      const deploymentId = setup.environment.DEPLOYMENT_ID
+      await deploy(setup, '1.1.0')
+      setup.environment.DEPLOYMENT_ID = deploymentId ?? ''
+    },
+    check: ({ environment }, output) => expectAll(output, [environment.DEPLOYMENT_ID]),
+  },
   updateSchedule: { prepare: createSchedule, check: (_, output) => expectAll(output, ['T06:30:00.000Z']) },
   deleteSchedule: {
     prepare: createSchedule,

@@ -1,6 +1,7 @@
 /** What the samples of several operations need: runs, browser contexts, endpoints and schedules. */
 import { readFileSync } from 'node:fs'
 import { expect } from 'vitest'
+import { reverseText } from '../operations/requests.ts'
 import { until } from '../support/service.ts'
 
 /** Calls the service with the key of the sample's account. */
@@ -124,6 +125,12 @@ export async function createDelivery(setup: Setup): Promise<void> {
   const { status, body } = await setup.caller.execution('POST', `${endpointPath(setup)}/test`)
   expect(status).toBe(202)
   setup.environment.DELIVERY_ID = body.id
+}
+
+export async function deploy({ caller, environment }: Setup, version: string): Promise<void> {
+  const { status, body } = await caller.execution('POST', '/v1/execution/deployments', reverseText(version))
+  expect(status).toBe(201)
+  environment.DEPLOYMENT_ID = body.id
 }
 
 export const schedulesPath = '/v1/execution/schedules'

@@ -103,7 +103,7 @@ export const storageQuotaMegabytes = 5
 /** Returns settings with ports that the system chooses, so that several services can run at once. */
 export function serviceSettings(storage: Environment): Environment {
   const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
-  return { ...ports, ...storage, WORKFLOWS_DIR: testWorkflows }
+  return { ...ports, ...storage, WORKFLOWS_DIR: testWorkflows, API_DEPLOYMENTS: 'on' }
 }
 
 export type CreateAccount = (options?: { scopesEnabled?: boolean }) => Promise<TestAccount>

@@ -47,7 +47,7 @@ export function isPackageName(name: unknown): name is string {
 }
 
 /** Whether the file lies within the snapshot. */
-function isInnerPath(path: unknown): path is string {
+export function isInnerPath(path: unknown): path is string {
   if (typeof path !== 'string' || path.length > 1000 || /[\0\\]/.test(path)) return false
   return path.split('/').every((name) => name !== '' && name !== '.' && name !== '..')
 }

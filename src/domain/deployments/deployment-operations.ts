@@ -1,0 +1,162 @@
+/** The Execution API's operations on deployments. */
+import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
+import type { components } from '../../../generated/execution.v1/types.ts'
+import { invalidRequest, type ProblemMember } from '../../contract/problem.ts'
+import type { Cursors } from '../../storage/cursors.ts'
+import type { Principal } from '../api-keys/api-key.ts'
+import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
+import type { Bundle } from './bundle.ts'
+import type { SentBundles } from './deploy-sources.ts'
+import type { Deployment } from './deployments.sql.ts'
+import type { Checked, Deployments, DeployResult } from './deployments.ts'
+import { describeBreaking } from './evolution.ts'
+import { isInnerPath } from './snapshot.ts'
+
+type Operations = Pick<ExecutionV1Handlers<Principal>, 'listDeployments' | 'createDeployment' | 'activateDeployment'>
+type Schemas = components['schemas']
+
+export interface DeploymentDependencies {
+  deployments: Deployments
+  sentBundles: SentBundles
+  cursors: Cursors
+}
+
+const retryAfterSeconds = '5'
+
+export function deploymentOperations({ deployments, sentBundles, cursors }: DeploymentDependencies): Operations {
+  /** The times at which the account's deployments became current last, the current one first. */
+  const findActivations = async (accountId: string) => {
+    const activatedAt = new Map<string, number>()
+    for (const { deploymentId, at } of await deployments.listActivations(accountId))
+      if (!activatedAt.has(deploymentId)) activatedAt.set(deploymentId, at)
+    return activatedAt
+  }
+
+  const toActivated = async (accountId: string, { deployment, previous }: DeployResult, breaking: string[]) => {
+    const activatedAt = await findActivations(accountId)
+    return {
+      ...toResponse(deployment, activatedAt),
+      previousDeployment: previous ? toResponse(previous, activatedAt) : null,
+      breakingChanges: breaking,
+    }
+  }
+
+  return {
+    async listDeployments({ principal: { accountId }, query }) {
+      const list = ['deployments', accountId]
+      const page = await cursors.page(
+        list,
+        query,
+        (after, limit) => deployments.listOwn(accountId, after === undefined ? undefined : toPosition(after), limit),
+        { positionOf: ({ id, createdAt }) => `${createdAt}-${id}` },
+      )
+      if (!page) return wrongCursor
+      const activatedAt = await findActivations(accountId)
+      const data: Schemas['Deployment'][] = []
+      for (const { id } of page.rows) {
+        const deployment = await deployments.find(id)
+        // One that is missing was deleted in the meantime.
+        if (deployment) data.push(toResponse(deployment, activatedAt))
+      }
+      return { status: 200, body: { data, nextCursor: page.nextCursor } }
+    },
+
+    async createDeployment(request) {
+      const { principal, body, signal } = request
+      const { bundle, errors } = toBundle(body)
+      if (errors.length > 0) return invalidRequest(errors)
+      request.unlockProcessing()
+      const { accountId } = principal
+      const options = { by: principal, allowBreaking: body.allowBreaking ?? false, signal }
+      const sent = await sentBundles.deploy(accountId, bundle, options)
+      switch (sent.kind) {
+        case 'disabled': {
+          const detail =
+            'This installation accepts no deployments from API keys. Its operator allows them with API_DEPLOYMENTS=on. Nothing was deployed.'
+          return { status: 409, problem: { kind: 'deployments-disabled', detail } }
+        }
+        case 'busy': {
+          const detail = 'Other deployments of this account are being checked. Try again. Nothing was deployed.'
+          const problem = { kind: 'too-many-concurrent-requests', detail } as const
+          return { status: 429, headers: { 'Retry-After': retryAfterSeconds }, problem }
+        }
+        case 'invalid':
+          return { status: 400, problem: { kind: 'invalid-workflows', detail: `${sent.detail} Nothing was deployed.` } }
+        case 'checked': {
+          const lines = describeBreaking(sent.breaking, 'allowBreaking')
+          const { result } = sent
+          if (!result) return breaksCallers(sent, 'deployed')
+          const deployed = await toActivated(accountId, result, lines)
+          const headers = { Location: `/v1/execution/deployments/${deployed.id}` }
+          return { status: result.activated ? 201 : 200, headers, body: deployed }
+        }
+      }
+    },
+
+    async activateDeployment({ principal, path, body }) {
+      const { accountId } = principal
+      const options = { by: principal, allowBreaking: body?.allowBreaking ?? false }
+      const checked = await deployments.activate(accountId, path.deploymentId, options)
+      if (!checked) return notFound('deployment')
+      const { result } = checked
+      if (!result) return breaksCallers(checked, 'changed')
+      const lines = describeBreaking(checked.breaking, 'allowBreaking')
+      return { status: 200, body: await toActivated(accountId, result, lines) }
+    },
+  }
+}
+
+/** Of many workflows, the first lines say enough. */
+const linesMax = 200
+
+function breaksCallers({ breaking }: Checked<unknown>, done: 'deployed' | 'changed') {
+  const lines = describeBreaking(breaking, 'allowBreaking')
+  const shown = lines.length > linesMax ? [...lines.slice(0, linesMax), '…'] : lines
+  const detail = [...shown, `Nothing was ${done}.`].join('\n')
+  return { status: 409 as const, problem: { kind: 'breaks-callers', detail } }
+}
+
+/** What no schema expresses. */
+function toBundle({ files, modules, externals }: Schemas['CreateDeploymentRequest']) {
+  const errors: ProblemMember[] = []
+  const paths = new Set<string>()
+  for (const [index, { path, content, encoding }] of files.entries()) {
+    const pointer = `/files/${index}`
+    if (!isInnerPath(path)) errors.push({ pointer: `${pointer}/path`, detail: 'must not have the segment . or ..' })
+    if (paths.has(path)) errors.push({ pointer: `${pointer}/path`, detail: 'is the path of another file' })
+    if (encoding && Buffer.from(content, encoding).toString(encoding) !== content)
+      errors.push({ pointer: `${pointer}/content`, detail: 'must be base64' })
+    paths.add(path)
+  }
+  for (const [index, { path }] of modules.entries())
+    if (!paths.has(path)) errors.push({ pointer: `/modules/${index}/path`, detail: 'is the path of none of the files' })
+  const bundle: Bundle = {
+    content: {
+      files: files.map(({ executable, ...file }) => ({ ...file, ...(executable && { isExecutable: true as const }) })),
+      externals,
+    },
+    modules: modules.map(({ path, source = path, optionLines = {} }) => ({ path, file: source, lines: optionLines })),
+  }
+  return { bundle, errors: errors.slice(0, 20) }
+}
+
+function toPosition(text: string) {
+  const [createdAt, id = ''] = text.split('-')
+  return { createdAt: Number(createdAt), id }
+}
+
+/** @param activatedAt by deployment, the current one first. */
+function toResponse(
+  { id, workflows, sizeBytes, createdAt }: Deployment,
+  activatedAt: ReadonlyMap<string, number>,
+): Schemas['Deployment'] {
+  const [current] = activatedAt.keys()
+  return {
+    id,
+    current: id === current,
+    workflows: workflows.map(({ id, version, title }) => ({ id, version, title })),
+    sizeBytes,
+    createdAt: toTimestamp(createdAt),
+    activatedAt: toTimestamp(activatedAt.get(id) ?? createdAt),
+  }
+}

@@ -1,0 +1,64 @@
+/** Tests listDeployments by documented status. */
+import { expect, test } from 'vitest'
+import { testForbidden, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
+import { send, storeDeployment } from './requests.ts'
+
+describeOperation(
+  'listDeployments',
+  { worker: false },
+  {
+    200(subject) {
+      test('lists the own deployments newest first, on pages of any size, also those of the same millisecond', async () => {
+        const [account, other] = [await subject.service.createAccount(), await subject.service.createAccount()]
+        expect((await subject.call(account.key)).body).toEqual({ data: [], nextCursor: null })
+        await storeDeployment(subject.service, other)
+        const at = Date.parse('2026-11-20T09:30:00.000Z')
+        const older = await storeDeployment(subject.service, account, '1.0.0', at - 1)
+        const same: string[] = []
+        for (const version of ['1.1.0', '1.2.0'])
+          same.push(await storeDeployment(subject.service, account, version, at))
+        const whole = await subject.call(account.key)
+        const ids = whole.body.data.map(({ id }: { id: string }) => id)
+        expect(ids).toEqual([...[...same].sort().reverse(), older])
+        expect(whole.body.data.filter(({ current }: { current: boolean }) => current)).toEqual([
+          {
+            id: same[1],
+            current: true,
+            workflows: [{ id: 'stored', version: '1.2.0', title: 'Anything' }],
+            sizeBytes: 5,
+            createdAt: '2026-11-20T09:30:00.000Z',
+            activatedAt: '2026-11-20T09:30:00.000Z',
+          },
+        ])
+        const pages: unknown[] = []
+        for (let cursor = ''; cursor !== null; ) {
+          const page = await subject.call(account.key, { query: `limit=1${cursor && `&cursor=${cursor}`}` })
+          pages.push(...page.body.data)
+          cursor = page.body.nextCursor
+        }
+        expect(pages).toEqual(whole.body.data)
+      })
+    },
+    400(subject) {
+      testInvalidRequest(subject)
+
+      test('refuses a cursor of another account', async () => {
+        const [account, other] = [await subject.service.createAccount(), await subject.service.createAccount()]
+        for (let count = 0; count < 2; count++) await storeDeployment(subject.service, account)
+        const { body } = await send(subject.service, 'listDeployments', account.key, { query: 'limit=1' })
+        const response = await subject.call(other.key, { query: `limit=1&cursor=${body.nextCursor}` })
+        expect(response.body.errors).toEqual([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
+      })
+    },
+    401: testUnauthorized,
+    403: testForbidden,
+    406: testNotAcceptable,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
+  },
+)
