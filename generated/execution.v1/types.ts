@@ -2301,11 +2301,8 @@ export interface components {
              * @enum {string}
              */
             encoding?: "base64";
-            /**
-             * @description Whether the file is a program.
-             * @default false
-             */
-            executable: boolean;
+            /** @description Whether the file is a program. By default it is not. */
+            executable?: boolean;
         };
         /** @description A module whose default export is a workflow. */
         DeploymentModule: {
@@ -2324,21 +2321,15 @@ export interface components {
             files: components["schemas"]["DeploymentFile"][];
             /** @description The modules of the workflows. No two workflows have the same id. */
             modules: components["schemas"]["DeploymentModule"][];
-            /**
-             * @description Names of packages with native code, which the service and its workers must have installed.
-             * @default []
-             */
-            externals: string[];
+            /** @description Names of packages with native code, which the service and its workers must have installed. By default none. */
+            externals?: string[];
             allowBreaking?: components["schemas"]["AllowBreaking"];
         };
         /** @description How to make a deployment current. */
         ActivateDeploymentRequest: {
             allowBreaking?: components["schemas"]["AllowBreaking"];
         };
-        /**
-         * @description Whether to deploy even if that breaks callers of the current workflows.
-         * @default false
-         */
+        /** @description Whether to deploy even if that breaks callers of the current workflows. By default that is refused. */
         AllowBreaking: boolean;
         /** @description A workflow of a deployment. */
         DeployedWorkflow: {

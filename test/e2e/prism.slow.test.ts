@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowserContextClient, createExecutionClient, type ExecutionClient } from '../../src/client/index.ts'
 import { operations, type Surface } from '../operations/document.ts'
-import { newWorker, putArtifact, queueRun } from '../operations/requests.ts'
+import { newWorker, putArtifact, queueRun, reverseText } from '../operations/requests.ts'
 import { type PrismProxy, startPrismProxy } from '../support/prism-proxy.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -94,6 +94,7 @@ describe('Prism reports', () => {
     const cursor = page.data?.nextCursor ?? ''
     await client.listRuns({ params: { query: { limit: 1, workflowId, createdAfter: '2020-01-01T00:00:00Z', cursor } } })
     await client.deleteRun({ params: { path: { runId: finishedId } } })
+    await callDeploymentOperations(client)
     await callScheduleOperations(client)
     await callWaitOperations(client)
     await callWebhookOperations(client)
@@ -105,11 +106,11 @@ describe('Prism reports', () => {
       200, 200, 200, 200, 202, 200, 200, 200, 200, 202, 200, 201, 200, 202, 202, 400, 202, 202, 200, 200, 204, 200, 200,
       204,
     ]
+    const ofDeployments = [201, 200, 200, 200]
     const ofSchedules = [201, 200, 200, 200, 202, 204]
     const ofWebhooks = [201, 200, 200, 200, 200, 202, 200, 202, 202, 204]
-    const ofWaits = [202, 201, 200, 200, 200]
-    const ofWorkers = [200, 200, 202, 202, 202, 200, 204, 200, 204, 204, 204, 200, 200, 204, 204, 202, 200]
-    expect(statuses).toEqual([...ofRuns, ...ofSchedules, ...ofWaits, ...ofWebhooks, ...ofWorkers])
+    const ofWaits = [202, 201, 200, 200, 200]    const ofWorkers = [200, 200, 202, 202, 202, 200, 204, 200, 204, 204, 204, 200, 200, 204, 204, 202, 200]
+    expect(statuses).toEqual([...ofRuns, ...ofDeployments, ...ofSchedules, ...ofWaits, ...ofWebhooks, ...ofWorkers])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })
 
@@ -203,6 +204,15 @@ async function callWaitOperations(client: ExecutionClient): Promise<void> {
   await client.completeWait({ params: { path }, body: { value: { approved: true } } })
   await client.listRunWaits({ params: { path } })
   await client.listWaits({ params: { query: { kind: 'answer', status: 'completed' } } })
+}
+
+async function callDeploymentOperations(client: ExecutionClient): Promise<void> {
+  const body = reverseText('1.0.0')
+  const created = await client.createDeployment({ body })
+  await client.createDeployment({ body })
+  await client.listDeployments({ params: { query: { limit: 1 } } })
+  const path = { deploymentId: created.data?.id ?? '' }
+  await client.activateDeployment({ params: { path }, body: {} })
 }
 
 async function callScheduleOperations(client: ExecutionClient): Promise<void> {

@@ -170,7 +170,9 @@ export function toOutcome(operation: DocumentedOperation | undefined, response: 
 /** Removes ids, entity tags and what is left of a rate limit, which differ in every response. */
 function headerValue(name: string, value: unknown): string {
   if (name === 'ratelimit') return String(value).replaceAll(/\d+/g, '…')
-  return ['x-request-id', 'etag'].includes(name) ? '…' : String(value).replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '…')
+  return ['x-request-id', 'etag'].includes(name)
+    ? '…'
+    : String(value).replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}/g, '…')
 }
 
 function validate(operation: DocumentedOperation | undefined, response: ReceivedResponse): { violation?: string } {

@@ -63,12 +63,12 @@ export function deploymentOperations({ deployments, sentBundles, cursors }: Depl
 
     async createDeployment(request) {
       const { principal, body, signal } = request
-      const { bundle, errors } = toBundle(body)
+      const errors = findBundleErrors(body)
       if (errors.length > 0) return invalidRequest(errors)
       request.unlockProcessing()
       const { accountId } = principal
       const options = { by: principal, allowBreaking: body.allowBreaking ?? false, signal }
-      const sent = await sentBundles.deploy(accountId, bundle, options)
+      const sent = await sentBundles.deploy(accountId, toBundle(body), options)
       switch (sent.kind) {
         case 'disabled': {
           const detail =
@@ -117,7 +117,7 @@ function breaksCallers({ breaking }: Checked<unknown>, done: 'deployed' | 'chang
 }
 
 /** What no schema expresses. */
-function toBundle({ files, modules, externals }: Schemas['CreateDeploymentRequest']) {
+export function findBundleErrors({ files, modules }: Schemas['CreateDeploymentRequest']): ProblemMember[] {
   const errors: ProblemMember[] = []
   const paths = new Set<string>()
   for (const [index, { path, content, encoding }] of files.entries()) {
@@ -130,14 +130,20 @@ function toBundle({ files, modules, externals }: Schemas['CreateDeploymentReques
   }
   for (const [index, { path }] of modules.entries())
     if (!paths.has(path)) errors.push({ pointer: `/modules/${index}/path`, detail: 'is the path of none of the files' })
-  const bundle: Bundle = {
+  return errors.slice(0, errorsMax)
+}
+
+/** As many as of other requests. */
+const errorsMax = 20
+
+function toBundle({ files, modules, externals = [] }: Schemas['CreateDeploymentRequest']): Bundle {
+  return {
     content: {
       files: files.map(({ executable, ...file }) => ({ ...file, ...(executable && { isExecutable: true as const }) })),
       externals,
     },
     modules: modules.map(({ path, source = path, optionLines = {} }) => ({ path, file: source, lines: optionLines })),
   }
-  return { bundle, errors: errors.slice(0, 20) }
 }
 
 function toPosition(text: string) {

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { HandlerRequest, HandlerResponse } from '../../contract/exchange.ts'
 import type { ServerSentEvent } from '../../contract/handler.ts'
 import { invalidRequest } from '../../contract/problem.ts'
+import { findBundleErrors } from '../../domain/deployments/deployment-operations.ts'
 import { describeRefusedStart } from '../../domain/queue/queue-problems.ts'
 import type { RefusedStart } from '../../domain/queue/reused-steps.ts'
 import { type RunOptions, repeatedOptions, toParameters } from '../../domain/queue/run-options.ts'
@@ -127,6 +128,10 @@ function refuse(
   if (operationId === 'completeWait') {
     const answer = checkAnswer(workflows, runs.get(runOf(request)), request)
     return answer && 'wait' in answer ? undefined : answer
+  }
+  if (operationId === 'createDeployment') {
+    const errors = findBundleErrors(request.body as Parameters<typeof findBundleErrors>[0])
+    return errors.length > 0 ? invalidRequest(errors) : undefined
   }
   if (operationId !== 'createWebhookEndpoint' && operationId !== 'updateWebhookEndpoint') return undefined
   const errors = findUnknownWorkflows(request.body as EndpointChange, workflows)

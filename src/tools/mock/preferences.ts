@@ -38,8 +38,10 @@ export function chooseResponse(
   const seed = preferences.get('seed')
   const statuses = [...operation.responses.keys()]
   const isAwaited = (preferredWait(prefer, waitSecondsMax) ?? 0) > startsAfterSeconds
-  // The lowest success, like Prism; but 202 for a run that is queued, unless the caller waits for it.
-  const fallback = statuses.includes(202) && !isAwaited ? 202 : Math.min(...statuses.filter((status) => status < 300))
+  // The lowest success, like Prism; but 202 for a run that is queued, unless the caller waits, and 201 if a call creates.
+  const usual = isAwaited ? [201] : [202, 201]
+  const lowest = Math.min(...statuses.filter((status) => status < 300))
+  const fallback = usual.find((status) => statuses.includes(status)) ?? lowest
   if (code !== undefined && !statuses.map(String).includes(code)) throw unknownPreference('code', code, statuses)
   if (dynamic !== undefined && !['true', 'false'].includes(dynamic))
     throw unknownPreference('dynamic', dynamic, ['true', 'false'])
