@@ -12,6 +12,10 @@ process.env.NODE_COMPILE_CACHE ??= cache
 const program = new Command('execution-service').description('Queues remote runs of workflows over an HTTP API.')
 
 const accountOption = ['--account <id>', 'the account, if there are several'] as const
+const urlOption = [
+  '--url <url>',
+  'the Execution API of a service; API_KEY has the key, which decides the account',
+] as const
 const jsonOption = ['--json', 'print JSON'] as const
 
 program
@@ -118,22 +122,41 @@ workflows
   .option('--account <id>', 'the account that alone sees them; by default all accounts see them')
   .option('--try', 'first run each workflow with its first example, and deploy nothing if one fails')
   .option('--allow-breaking', 'deploy even if it breaks callers, or lacks workflows that they call')
+  .option(...urlOption)
   .option(...jsonOption)
-  .action(async (directory, options) => (await import('./commands/workflows.ts')).deployWorkflows(directory, options))
+  .action(async (directory, options) => {
+    if (options.url !== undefined)
+      return (await import('./commands/workflows-by-url.ts')).deployToUrl(directory, options)
+    return (await import('./commands/workflows.ts')).deployWorkflows(directory, options)
+  })
+
+workflows
+  .command('build')
+  .description('print the bundle of a directory of workflows, for `createDeployment` of the API')
+  .argument('[directory]', 'by default WORKFLOWS_DIR')
+  .action(async (directory) => (await import('./commands/workflows-by-url.ts')).printBundle(directory))
 
 workflows
   .command('list')
   .description('list the workflows that are deployed')
   .option('--account <id>', 'those that this account sees; by default all')
+  .option(...urlOption)
   .option(...jsonOption)
-  .action(async (options) => (await import('./commands/workflows.ts')).listWorkflows(options))
+  .action(async (options) => {
+    if (options.url !== undefined) return (await import('./commands/workflows-by-url.ts')).listAtUrl(options)
+    return (await import('./commands/workflows.ts')).listWorkflows(options)
+  })
 
 workflows
   .command('rollback')
   .description('serve the deployment before the current one again; the service may be running')
   .option('--account <id>', "the account's deployment; by default that of all accounts")
+  .option(...urlOption)
   .option(...jsonOption)
-  .action(async (options) => (await import('./commands/workflows.ts')).rollbackWorkflows(options))
+  .action(async (options) => {
+    if (options.url !== undefined) return (await import('./commands/workflows-by-url.ts')).rollBackAtUrl(options)
+    return (await import('./commands/workflows.ts')).rollbackWorkflows(options)
+  })
 
 workflows
   .command('init')

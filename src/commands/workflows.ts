@@ -1,7 +1,7 @@
 /** The commands `workflows deploy`, `workflows list` and `workflows rollback`. They work while the service runs. */
 import { resolve } from 'node:path'
 import type { Administration } from '../app.ts'
-import { readConfig } from '../config/config.ts'
+import { type Config, readConfig } from '../config/config.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
 import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
 import { displayPath } from '../domain/deployments/bundle.ts'
@@ -18,12 +18,16 @@ export interface DeployOptions extends AccountOptions {
   allowBreaking?: boolean
 }
 
+/** @throws {CommandError} */
+export function toDirectory(argument: string | undefined, { WORKFLOWS_DIR }: Config): string {
+  const directory = argument === undefined ? WORKFLOWS_DIR : resolve(argument)
+  if (directory !== undefined) return directory
+  throw new CommandError('Name the directory to deploy, as in `workflows deploy DIR`, or set WORKFLOWS_DIR.')
+}
+
 export async function deployWorkflows(argument: string | undefined, options: DeployOptions): Promise<void> {
   const config = readConfig(process.env)
-  const directory = argument === undefined ? config.WORKFLOWS_DIR : resolve(argument)
-  if (directory === undefined) {
-    throw new CommandError('Name the directory to deploy, as in `workflows deploy DIR`, or set WORKFLOWS_DIR.')
-  }
+  const directory = toDirectory(argument, config)
   await requireStore(config)
   // Before the store is opened: what is invalid changes nothing.
   const identity = builderIdentity({ ...config, WORKFLOWS_DIR: directory })
@@ -52,7 +56,12 @@ export async function deployWorkflows(argument: string | undefined, options: Dep
 }
 
 /** @throws {CommandError} that names each workflow that failed. */
-async function requireSuccess(snapshot: Snapshot, directory: string, identity: Identity, { json }: DeployOptions) {
+export async function requireSuccess(
+  snapshot: Snapshot,
+  directory: string,
+  identity: Identity,
+  { json }: Pick<DeployOptions, 'json'>,
+): Promise<void> {
   const { tryExamples } = await import('../worker/testing/try-examples.ts')
   const failures: string[] = []
   for await (const { workflow, failure } of tryExamples(snapshot, directory, identity)) {
@@ -107,7 +116,7 @@ async function findScope(accounts: Administration['accounts'], account: string |
   return account === undefined ? null : findAccountId(accounts, account)
 }
 
-function shortId({ id }: Deployment): string {
+export function shortId({ id }: { id: string }): string {
   return id.slice(0, 12)
 }
 
@@ -116,7 +125,12 @@ function toRows({ id: deploymentId, accountId, createdAt, workflows }: Deploymen
   return workflows.map(({ id, version, title }) => ({ id, version, title, ...deployed }))
 }
 
-function* changesSince(previous: Deployment | undefined, { workflows }: Deployment): Generator<string> {
+/** What a deployment shows of itself, whether it was read from the store or from a response. */
+interface Shown {
+  workflows: readonly { id: string; version: string }[]
+}
+
+export function* changesSince(previous: Shown | null | undefined, { workflows }: Shown): Generator<string> {
   const before = new Map(previous?.workflows.map(({ id, version }) => [id, version]))
   for (const { id, version } of workflows) {
     const earlier = before.get(id)

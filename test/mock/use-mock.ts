@@ -19,6 +19,7 @@ const path = {
   runId: id,
   browserContextId: id,
   scheduleId: id,
+  deploymentId: '5f1c0d0f2c5b1f0d8a6de21c0a3a3a1c8f61d5ce5c0a7b0f4a9f2de1c3b7a904',
   bulkActionId: id,
   endpointId: id,
   deliveryId: id,

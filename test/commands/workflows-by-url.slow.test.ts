@@ -1,0 +1,85 @@
+/** `workflows deploy`, `list` and `rollback` with `--url`: from a machine that has neither the store nor its key. */
+import { spawn } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest'
+import { send } from '../operations/requests.ts'
+import { newDirectory } from '../support/domain.ts'
+import { main, startTestService, type TestAccount, type TestService } from '../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService()
+})
+afterAll(() => service.stop())
+
+async function run(key: string, ...args: string[]) {
+  const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, API_KEY: key }
+  const child = spawn(process.execPath, [main, 'workflows', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+  return { stdout, stderr, code }
+}
+
+async function newProject(context: TestContext) {
+  const account: TestAccount = await service.createAccount()
+  const directory = await newDirectory(context)
+  const write = (members: string) => {
+    const definition = `id: 'shout', title: 'Shout', output: {}, ${members}`
+    return writeFile(join(directory, 'shout.ts'), `export default { ${definition} }\n`)
+  }
+  return { account, directory, write, url: ['--url', service.executionUrl] }
+}
+
+test('what is deployed from elsewhere executes, is refused when it breaks callers, and is rolled back', async (context) => {
+  const { account, directory, write, url } = await newProject(context)
+  await write("version: '1.0.0', variables: { type: 'object' }, run: async () => 'Ä'")
+  const { value: key } = await account.createKey({ scopes: ['deployments:write', 'deployments:read'] })
+  const first = await run(key, 'deploy', directory, ...url, '--json')
+  expect(first.stderr).toBe('')
+  const deployed = JSON.parse(first.stdout)
+  const workflows = [{ id: 'shout', version: '1.0.0', title: 'Shout' }]
+  expect(deployed).toMatchObject({ changed: true, previousDeploymentId: null, workflows })
+  expect(JSON.parse((await run(key, 'deploy', directory, ...url, '--json')).stdout)).toMatchObject({
+    deploymentId: deployed.deploymentId,
+    changed: false,
+  })
+  const queued = await send(service, 'queueRemoteRun', account.key, {
+    path: { workflowId: 'shout' },
+    headers: { Prefer: 'wait=30' },
+    body: { variableData: {} },
+  })
+  expect(queued.body).toMatchObject({ status: 'succeeded', deploymentId: deployed.deploymentId, output: 'Ä' })
+  await write("version: '1.0.0', variables: { type: 'object', required: ['text'] }, run: async () => 1")
+  const refused = await run(key, 'deploy', directory, ...url)
+  expect(refused).toMatchObject({ code: 1, stdout: '' })
+  expect(refused.stderr).toMatch(/^The workflow shout still has the version 1\.0\.0, but breaks its callers:/)
+  expect(refused.stderr).toMatch(/Nothing was deployed\.\n$/)
+  const allowed = await run(key, 'deploy', directory, ...url, '--allow-breaking')
+  expect(allowed).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Deployed .* for the account of the key: /) })
+  expect((await run(account.key, 'list', ...url)).stdout).toMatch(/^shout +1\.0\.0/m)
+  const back = await run(key, 'rollback', ...url, '--json')
+  expect(JSON.parse(back.stdout)).toEqual({ deploymentId: deployed.deploymentId })
+})
+
+test('says what is wrong with the key, the directory and the options', async (context) => {
+  const { account, directory, write, url } = await newProject(context)
+  await write("version: '', variables: { type: 'object' }, run: async () => 1")
+  const { value: scoped } = await account.createKey({ scopes: ['runs:read'] })
+  const failed = async (key: string, ...args: string[]) => {
+    const { code, stderr } = await run(key, ...args)
+    return [code, stderr.trim()]
+  }
+  const list = ['list', ...url]
+  expect(await failed('', ...list)).toEqual([
+    1,
+    'API_KEY is not set: it must have an API key with the scope workflows:read.',
+  ])
+  expect(await failed(crypto.randomUUID(), ...list)).toEqual([1, 'The service does not accept the key in API_KEY.'])
+  expect(await failed(scoped, ...list)).toEqual([1, 'The key in API_KEY lacks the scope workflows:read.'])
+  const place = /shout\.ts:1 is not a valid workflow: version must be a non-empty string\. Nothing was deployed\.$/
+  expect(await failed(account.key, 'deploy', directory, ...url)).toEqual([1, expect.stringMatching(place)])
+  const withAccount = await failed(account.key, 'deploy', directory, ...url, '--account', account.id)
+  expect(withAccount).toEqual([1, 'Leave out --account: the key in API_KEY decides the account.'])
+})
