@@ -37,7 +37,7 @@ export function deploymentOperations({ deployments, sentBundles, cursors }: Depl
     return {
       ...toResponse(deployment, activatedAt),
       previousDeployment: previous ? toResponse(previous, activatedAt) : null,
-      breakingChanges: breaking,
+      breakingChanges: shortened(breaking),
     }
   }
 
@@ -109,10 +109,13 @@ export function deploymentOperations({ deployments, sentBundles, cursors }: Depl
 /** Of many workflows, the first lines say enough. */
 const linesMax = 200
 
+function shortened(lines: string[]): string[] {
+  return lines.length > linesMax ? [...lines.slice(0, linesMax), '…'] : lines
+}
+
 function breaksCallers({ breaking }: Checked<unknown>, done: 'deployed' | 'changed') {
   const lines = describeBreaking(breaking, 'allowBreaking')
-  const shown = lines.length > linesMax ? [...lines.slice(0, linesMax), '…'] : lines
-  const detail = [...shown, `Nothing was ${done}.`].join('\n')
+  const detail = [...shortened(lines), `Nothing was ${done}.`].join('\n')
   return { status: 409 as const, problem: { kind: 'breaks-callers', detail } }
 }
 

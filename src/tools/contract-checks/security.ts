@@ -79,6 +79,8 @@ export const exceptions: Record<string, string> = {
   'owasp:api4:2023-string-restricted /components/parameters/ByteRange/': 'Malformed ranges are ignored (RFC 9110).',
   'owasp:api4:2023-string-restricted /components/parameters/Prefer/': 'Unknown preferences are ignored (RFC 7240).',
   'owasp:api4:2023-string-restricted /components/schemas/Cookie/': storageState,
+  'owasp:api4:2023-string-restricted /components/schemas/DeploymentFile/': 'The content of a file can be any text.',
+  'owasp:api4:2023-string-restricted /components/schemas/DeploymentModule/': 'Messages repeat the name of the source.',
   'owasp:api4:2023-string-restricted /components/schemas/NameValue/': storageState,
 }
 
