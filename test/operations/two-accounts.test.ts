@@ -71,14 +71,15 @@ async function createOwner(): Promise<TestAccount> {
   return owner
 }
 
-/** Whether a path parameter names a resource of an account; workflows and their code belong to the installation. */
-const owned = (name: string) => name !== 'workflowId' && name !== 'deploymentId'
+/** Whether a path parameter names a resource of an account; workflows belong to the installation. */
+const owned = (name: string) => name !== 'workflowId'
+/** In these, the id of the valid request is a new one in each account, or of the installation. */
+const isShared = (id: string) => id === 'registerWorker' || id === 'getDeploymentBundle'
 
 describe.each(operations)('$id', (operation) => {
-  // A worker's id is a new one in each account.
   const isOnResource =
     (operation.parameters.some((parameter) => parameter.in === 'path' && owned(parameter.name)) &&
-      operation.id !== 'registerWorker') ||
+      !isShared(operation.id)) ||
     operation.id === 'createRunToken'
 
   async function callAsAnother() {
