@@ -1684,8 +1684,11 @@ export interface components {
         };
         /** @description A file. */
         NewArtifact: {
-            /** @description Its media type, one of those that artifacts may have. */
-            mediaType: string;
+            /**
+             * @description Its media type.
+             * @enum {string}
+             */
+            mediaType: "application/octet-stream" | "application/json" | "application/pdf" | "application/zip" | "image/jpeg" | "image/png" | "image/webp" | "text/csv" | "text/plain";
             /** @description The file in base64, at most 10 MiB decoded. */
             content: string;
             /**

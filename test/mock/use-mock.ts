@@ -24,6 +24,9 @@ const path = {
   endpointId: id,
   deliveryId: id,
   artifactName: 'invoice.pdf',
+  workerId: id,
+  attempt: '1',
+  stepName: 'charge',
   version: '1',
 }
 

@@ -49,6 +49,14 @@ export const permitted: readonly Difference[] = [
       ['bulkCancelRuns', 'bulkRerunRuns'].includes(operation?.id ?? '') && service.status === 400 && isSuccess(mock),
   },
   {
+    what: 'Events and files of an attempt that do not follow what came before, or are too large in all: the service responds 400, the mock 204',
+    why: 'The mock knows no attempts.',
+    is: ({ operation }, service, mock) =>
+      ['appendRunEvents', 'putAttemptArtifact'].includes(operation?.id ?? '') &&
+      service.status === 400 &&
+      isSuccess(mock),
+  },
+  {
     what: 'A rerun with variables or a `fromStep` that do not fit the run: the service responds 400, the mock with its example',
     why: 'The mock knows the workflow and the steps only of runs that were queued there.',
     is: ({ operation }, service, mock) => operation?.id === 'rerunRun' && service.status === 400 && isSuccess(mock),
