@@ -185,23 +185,19 @@ describe.concurrent.each(stores)('a run that waits, on $name', (kind) => {
     expect(await waitForRun(domain, run)).toMatchObject({ output: 'limit', attempts: 1 })
   })
 
-  test.each([
-    ['undeclared', 'TypeError', 'The workflow declares no wait "nothing": name it in the `waits` of its definition.'],
-    ['tooLong', 'RangeError', 'A sleep must have 0 seconds to 366 days.'],
-    [
-      'unknownWorkflow',
-      'CallRefused',
-      'The call of workflow no-such-workflow is refused: workflowId names no workflow of this account.',
-    ],
-  ])('fails with a clear error: %s', async (how, name, message) => {
-    await using disposables = new AsyncDisposableStack()
-    const test = {
-      onTestFinished: (act: () => unknown) => void disposables.defer(async () => void (await act())),
-    } as never
+  test('fails with a clear error for a wait that it cannot have', async (test) => {
     const { domain, principal } = await openInstallation(test, kind)
     await startWorker(test, domain)
-    const run = await queueRun(domain, principal, { workflowId, variables: { how } })
-    expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', error: { name, message } })
+    const undeclared = 'The workflow declares no wait "nothing": name it in the `waits` of its definition.'
+    const refused = 'The call of workflow no-such-workflow is refused: workflowId names no workflow of this account.'
+    for (const [how, name, message] of [
+      ['undeclared', 'TypeError', undeclared],
+      ['tooLong', 'RangeError', 'A sleep must have 0 seconds to 366 days.'],
+      ['unknownWorkflow', 'CallRefused', refused],
+    ]) {
+      const run = await queueRun(domain, principal, { workflowId, variables: { how } })
+      expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', error: { name, message } })
+    }
   })
 
   test('is refused beyond the limit of waiting runs, and is counted by what it waits for', async (test) => {

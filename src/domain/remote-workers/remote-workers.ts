@@ -148,7 +148,8 @@ export class RemoteWorkers {
 
   /** The live workers of the service and of the account, in the order in which they started. */
   async list(accountId: string): Promise<RemoteWorker[]> {
-    return (await this.#findRows(accountId)).map(toWorker)
+    const workers = (await this.#findRows(accountId)).map(toWorker)
+    return workers.sort((a, b) => a.startedAt - b.startedAt || (a.id < b.id ? -1 : 1))
   }
 
   /** The same, with how many runs of the account each executes. */

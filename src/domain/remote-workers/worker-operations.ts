@@ -43,10 +43,12 @@ export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: Wor
 
     async listWorkers({ principal: { accountId }, query }) {
       const workers = await remoteWorkers.list(accountId)
-      const page = await cursors.page(['workers', accountId], query, async (after, limit) => {
-        const start = after === undefined ? 0 : workers.findIndex(({ id }) => id === after) + 1
-        return workers.slice(start, start + limit)
-      })
+      const page = await cursors.page(
+        ['workers', accountId],
+        query,
+        async (after, limit) => workers.filter((worker) => isAfter(worker, after)).slice(0, limit),
+        { positionOf },
+      )
       if (!page) return wrongCursor
       const { leaseSeconds } = remoteWorkers
       const data = page.rows.map((worker) => toResponse(worker, leaseSeconds))
@@ -114,6 +116,15 @@ export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: Wor
       return toDone(await remoteAttempts.handBack(principal, path, body?.message))
     },
   }
+}
+
+/** In the order of the list. The worker of a cursor may have gone since. */
+const positionOf = ({ startedAt, id }: RemoteWorker) => `${startedAt}_${id}`
+
+function isAfter({ startedAt, id }: RemoteWorker, position: string | undefined): boolean {
+  if (position === undefined) return true
+  const [time, lastId = ''] = position.split('_')
+  return startedAt === Number(time) ? id > lastId : startedAt > Number(time)
 }
 
 function toDone(refused: Refused | undefined) {

@@ -68,12 +68,14 @@ export async function executeAttempt(test: TestRun, attempt: number): Promise<At
   let executedSeconds = 0
   for (;;) {
     const startedAt = clock.now()
-    const ended = await new TestAttempt(test, attempt).execute(executedSeconds)
+    const part = new TestAttempt(test, attempt)
+    const ended = await part.execute(executedSeconds)
     executedSeconds += (clock.now() - startedAt) / 1000
     if (ended.outcome.kind !== 'waiting') return ended
     const next = Math.min(cancelAt, await waits.nextEnd())
     await clock.skip(Math.max(0, next - clock.now()) / 1000)
     if (next === cancelAt) return { outcome: { kind: 'cancelled' }, cause: undefined }
+    part.handOverAnswers()
   }
 }
 
@@ -227,7 +229,7 @@ class TestAttempt {
   /** Ends the part unless a wait has ended, or something else executes. */
   #onWaits({ reached, names, canSuspend }: Extract<AttemptMessage, { type: 'waits' }>): void {
     if (this.#hasEnded) return
-    const { waits, finishedSteps } = this.#test
+    const { waits } = this.#test
     const attempt = this.#attempt
     const refused: { name: string; errorName: string; message: string }[] = []
     for (const request of reached.map(this.#maskWait)) {
@@ -236,16 +238,27 @@ class TestAttempt {
       if (isNew) this.#report('step', { name, state: 'started', wait: kind })
       if (message !== undefined) refused.push({ name, errorName: 'WaitMismatch', message })
     }
+    const ended = this.#handOver(names)
+    if (canSuspend && ended.length + refused.length === 0) return this.#running.onMessage({ type: 'suspend', attempt })
+    const sleeps = reached.filter(({ kind }) => kind === 'sleep')
+    const deadlines = Object.fromEntries(sleeps.map(({ name }) => [name, waits.deadlineOf(name)]))
+    this.#running.onMessage({ type: 'waitsEnded', attempt, ended, refused, deadlines, secrets: [] })
+  }
+
+  /** Answers to a run that is suspended: what stores one hands it over, before the next part begins. */
+  handOverAnswers(): void {
+    this.#handOver(this.#test.waits.answered())
+  }
+
+  #handOver(names: readonly string[]) {
+    const { waits, finishedSteps } = this.#test
     const ended = waits.take(names)
     this.#redact = this.#createRedactor()
     for (const { name, kind, outcome } of ended) {
       finishedSteps.set(name, outcome)
       this.#report('step', { name, state: 'finished', wait: kind })
     }
-    if (canSuspend && ended.length + refused.length === 0) return this.#running.onMessage({ type: 'suspend', attempt })
-    const sleeps = reached.filter(({ kind }) => kind === 'sleep')
-    const deadlines = Object.fromEntries(sleeps.map(({ name }) => [name, waits.deadlineOf(name)]))
-    this.#running.onMessage({ type: 'waitsEnded', attempt, ended, refused, deadlines, secrets: [] })
+    return ended
   }
 
   readonly #maskWait = (wait: ReachedWait): ReachedWait =>

@@ -89,6 +89,15 @@ export class TestWaits {
     return this.#kept.get(name)?.endsAt ?? 0
   }
 
+  /** The waits that have an answer which the run has not got. */
+  answered(): string[] {
+    const now = this.#fakes.now()
+    const kept = [...this.#kept.values()].filter(({ isDelivered, endsAt, outcome, request }) => {
+      return request.kind === 'answer' && !isDelivered && endsAt <= now && outcome !== timedOut
+    })
+    return kept.map(({ request }) => request.name)
+  }
+
   /** The outcomes of waits that have ended and that the run has not got, in the order in which they have ended. */
   take(names: readonly string[]): { name: string; kind: RunWait['kind']; outcome: string }[] {
     const now = this.#fakes.now()
