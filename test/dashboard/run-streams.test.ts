@@ -65,7 +65,8 @@ describe('an event stream', () => {
     expect(path).toMatch(new RegExp(`^/runs/${id}/changes\\?after=\\d+$`))
     const [stream, fromStart] = [await follow(user, path), await follow(user, `/runs/${id}/changes`)]
     await until('the stream from the start reports a change', () => countChanges(fromStart) === 1)
-    expect(stream.text).toBe('')
+    // On a busy machine, heartbeats may have come.
+    expect(stream.text.replaceAll(': heartbeat\n\n', '')).toBe('')
     release()
     await until('both have ended', () => stream.ended && fromStart.ended)
     for (const { text } of [stream, fromStart])
