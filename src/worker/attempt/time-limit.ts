@@ -17,7 +17,7 @@ export class TimeLimit {
     this.#run()
   }
 
-  /** By a clock that nobody sets. */
+  /** By a clock that no change of the time moves. */
   get usedMilliseconds(): number {
     const running = this.#isPaused || !this.#timer ? 0 : performance.now() - this.#since
     return Math.round(this.#total - this.#left + running)
