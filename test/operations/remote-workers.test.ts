@@ -140,7 +140,7 @@ test('secrets of an answer are masked in what the worker reports after it', asyn
   expect(await polled).toBe(204)
 })
 
-test('a cancelled run is told at the renewal, and a worker that signs off returns its runs', async () => {
+test('a renewal names a cancelled run, and a worker that signs off returns its runs', async () => {
   const account = await service.createAccount()
   const first = await claimedAttempt(service, account)
   await call(account, 'cancelRun', { path: { runId: first.runId } }).expect(200)
