@@ -37,7 +37,7 @@ async function install(): Promise<string> {
 
 /** Runs a program of the packages, and returns what it prints. */
 export async function runIn(project: string, program: string, ...args: string[]): Promise<string> {
-  const options = { cwd: project, maxBuffer: 16 * 1024 * 1024 }
+  const options = { cwd: project, maxBuffer: 64 * 1024 * 1024 }
   return (await execute(join('node_modules/.bin', program), args, options)).stdout
 }
 

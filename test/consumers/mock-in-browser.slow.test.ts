@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
 import { mockKeys, validKey } from '../../src/tools/mock/mock-keys.ts'
-import { testedWorkflows } from '../mock/use-mock.ts'
+import { mockPath, testedWorkflows } from '../mock/use-mock.ts'
 import { operations } from '../operations/document.ts'
 import { requestOf } from '../operations/requests.ts'
 import { type Browser, startBrowser } from '../support/browser.ts'
@@ -37,18 +37,6 @@ beforeEach(async (context) => {
   await page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`)
 })
 
-const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
-const others = { workflowId: 'count-words', artifactName: 'shot.png', version: '1' }
-const path = {
-  ...others,
-  runId: id,
-  browserContextId: id,
-  endpointId: id,
-  deliveryId: id,
-  scheduleId: id,
-  bulkActionId: id,
-}
-
 /** Fetches with credentials from a script of the page. */
 function fetchInPage(url: string, init: { method: string; headers: object; body?: unknown }) {
   const call = async ([address, options]: [string, object]) => {
@@ -61,7 +49,7 @@ function fetchInPage(url: string, init: { method: string; headers: object; body?
 
 test.each(operations)('a page of another origin can call $id and read the response', async (operation) => {
   const [body] = Object.values(operation.body ?? {})
-  const { path: target, ...init } = requestOf(operation, validKey.value, { path, body })
+  const { path: target, ...init } = requestOf(operation, validKey.value, { path: { ...mockPath, artifactName: 'shot.png' }, body })
   const origin = operation.surface === 'execution' ? mock.executionUrl : mock.browserContextUrl
   const response = await fetchInPage(origin + target, { ...init, headers: { ...init.headers, Prefer: 'wait=10' } })
   expect(operation.responses.has(response.status)).toBe(true)
@@ -94,6 +82,6 @@ test.each(['shot.png', 'shot.jpg', 'shot.webp'])('a page can decode the artifact
     const { width, height } = await createImageBitmap(await response.blob())
     return [width, height]
   }
-  const address = `${mock.executionUrl}/v1/execution/runs/${id}/artifacts/${name}`
+  const address = `${mock.executionUrl}/v1/execution/runs/${mockPath.runId}/artifacts/${name}`
   expect(await page.evaluate(decode, [address, validKey.value] as [string, string])).toEqual([16, 16])
 })

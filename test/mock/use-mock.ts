@@ -14,7 +14,8 @@ import { snapshotOf } from '../support/snapshots.ts'
 
 /** From the documents' examples. */
 const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
-const path = {
+/** A valid value of each path parameter. */
+export const mockPath = {
   workflowId: 'count-words',
   runId: id,
   browserContextId: id,
@@ -72,7 +73,7 @@ export function useMock() {
     key = validKey.value,
   ): Promise<ReceivedResponse> {
     const [example] = Object.values(operation.body ?? {})
-    const { headers, ...request } = requestOf(operation, key, { path, body: example, ...filled })
+    const { headers, ...request } = requestOf(operation, key, { path: mockPath, body: example, ...filled })
     const list = Object.entries(headers).flatMap(([name, value]) => [value].flat().flatMap((each) => [name, each]))
     const url = operation.surface === 'execution' ? mock?.executionUrl : mock?.browserContextUrl
     return sendRaw(url ?? '', { ...request, headers: list })
