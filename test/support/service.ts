@@ -92,9 +92,9 @@ export async function startTestService({
 }
 
 /** Rate limit for tests that reach it. */
-export const requestsPerMinute = 100
+export const requestsPerMinute = 40
 /** Limit of queued runs for tests that reach it. */
-export const queuedRunsMax = 50
+export const queuedRunsMax = 20
 /** Limit of schedules for tests that reach it. */
 export const schedulesMax = 20
 /** Storage quota for tests that reach it. */
