@@ -55,34 +55,34 @@ export function testUnauthorized(subject: Subject): void {
   }
 
   test.each(badCredentials)('refuses %s without saying what is wrong', async (_, headersOf) => {
-    const { account, request } = await subject.caller()
+    const { account, request } = await subject.refusedCaller()
     const [[header, value] = ['', '']] = Object.entries(credential(operation, account.key))
     const rest = withoutCredential(request)
     await refused({ ...rest, headers: { ...rest.headers, ...headersOf({ header, value, key: account.key }) } })
   })
 
   test('refuses a valid key in the header of the other API', async () => {
-    const { account, request } = await subject.caller()
+    const { account, request } = await subject.refusedCaller()
     const other = operation.surface === 'execution' ? 'browserContext' : 'execution'
     const rest = withoutCredential(request)
     await refused({ ...rest, headers: { ...rest.headers, ...credential({ surface: other }, account.key) } })
   })
 
   test('refuses a deleted key like one that never existed', async () => {
-    const { account, request } = await subject.caller()
+    const { account, request } = await subject.refusedCaller()
     const { id, value } = await account.createKey()
     await account.deleteKey(id)
     await refused({ ...request, headers: { ...request.headers, ...credential(operation, value) } })
   })
 
   test('refuses an expired key like one that never existed', async () => {
-    const { account, request } = await subject.caller()
+    const { account, request } = await subject.refusedCaller()
     const { value } = await account.createKey({ expiresAt: Date.now() - 1 })
     await refused({ ...request, headers: { ...request.headers, ...credential(operation, value) } })
   })
 
   test('checks the credential before everything else in the request', async () => {
-    const { request } = await subject.caller()
+    const { request } = await subject.refusedCaller()
     const rest = withoutCredential(request)
     const wrong = { Accept: 'image/png', 'Content-Type': 'text/plain' }
     const body = operation.method === 'GET' ? {} : { body: '{' }
@@ -95,7 +95,7 @@ export function testForbidden(subject: Subject): void {
   const { operation } = subject
 
   test('refuses a key with all scopes except those of the operation', async () => {
-    const { account, request } = await subject.caller()
+    const { account, request } = await subject.refusedCaller()
     const others = scopes.filter((scope) => !operation.scopes.includes(scope))
     const { value } = await account.createKey({ scopes: others })
     const response = await subject.send({
@@ -139,7 +139,7 @@ export function testNotFound(subject: Subject): void {
   const notFound = { kind: 'not-found', title: 'Not found', status: 404, detail: `No such ${noun} in this account.` }
 
   test(`does not find a ${noun} that does not exist`, async () => {
-    const { request } = await subject.caller()
+    const { request } = await subject.refusedCaller()
     const path = request.path
       .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, crypto.randomUUID())
       .replace(/[0-9a-f]{64}/, '0'.repeat(64))

@@ -25,11 +25,18 @@ export interface Subject {
   readonly operation: DocumentedOperation
   readonly service: TestService
   /** Creates an account and a request of it that succeeds. */
-  caller(): Promise<{ account: TestAccount; request: SentRequest }>
+  caller(): Promise<Caller>
+  /** The same caller for the tests of a block whose requests are refused, and so change nothing. */
+  refusedCaller(): Promise<Caller>
   /** Sends a request, and requires the block's status and a response that matches the document. */
   send(request: SentRequest): Promise<SubjectResponse>
   /** The same for a request that is built from the document. */
   call(key: string, filled?: Filled): Promise<SubjectResponse>
+}
+
+interface Caller {
+  account: TestAccount
+  request: SentRequest
 }
 
 export interface SubjectResponse extends ReceivedResponse {
@@ -82,14 +89,22 @@ function subjectOf(operation: DocumentedOperation, status: number, service: () =
     seen = true
     return { status, headers: response.headers, text: response.text, body }
   }
+  const caller = async (): Promise<Caller> => {
+    const account = await service().createAccount()
+    return { account, request: await validRequest(service(), operation.id, account) }
+  }
+  let refused: Promise<Caller> | undefined
+  let refusals = 0
   return {
     operation,
     get service() {
       return service()
     },
-    async caller() {
-      const account = await service().createAccount()
-      return { account, request: await validRequest(service(), operation.id, account) }
+    caller,
+    refusedCaller() {
+      // Each key stays below its rate limit.
+      if (refusals++ % (requestsPerMinute / 2) === 0) refused = caller()
+      return refused as Promise<Caller>
     },
     send: async (request) => check(toReceived(await sendRequest(addressOf(service(), operation), request))),
     call: async (key, filled) => check(toReceived(await send(service(), operation.id, key, filled))),

@@ -14,7 +14,7 @@ export async function expectInvalid(
   change: (request: SentRequest) => SentRequest,
   errors: unknown[],
 ): Promise<void> {
-  const { request } = await subject.caller()
+  const { request } = await subject.refusedCaller()
   const response = await subject.send(change(request))
   expectProblem(subject.operation, response, { ...invalid, errors })
 }
@@ -55,7 +55,7 @@ function testMalformedIds(subject: Subject, id: string): void {
   const wrongIds = id === 'workflowId' ? ['a%20b', 'a%2Fb', 'ä', 'a'.repeat(129)] : ['1', 'urn:uuid:$', '$0', '{$}']
 
   test.each(wrongIds)('refuses the id %s', async (wrong) => {
-    const { request } = await subject.caller()
+    const { request } = await subject.refusedCaller()
     const segment = operation.path.split('/').indexOf(`{${id}}`)
     const [path = '', query] = request.path.split('?')
     const segments = path.split('/')
@@ -108,7 +108,7 @@ export function testNotAcceptable(subject: Subject): void {
   test.each(['image/gif', 'text/html, application/xml;q=0.9', `${types[0]};q=0`])(
     'refuses Accept: %s',
     async (accept) => {
-      const { request } = await subject.caller()
+      const { request } = await subject.refusedCaller()
       const response = await subject.send({ ...request, headers: { ...request.headers, Accept: accept } })
       const detail = `This operation responds with ${type}.`
       expectProblem(operation, response, { kind: 'not-acceptable', title: 'Not acceptable', status: 406, detail })
@@ -130,7 +130,7 @@ export function testContentTooLarge(subject: Subject): void {
   const size = `${bodyBytesMax / 1024 / 1024} MiB`
 
   test(`refuses a body of one byte more than ${size} and closes the connection`, async () => {
-    const { request } = await subject.caller()
+    const { request } = await subject.refusedCaller()
     const body = `${request.body}${' '.repeat(bodyBytesMax - String(request.body).length)} `
     const response = await subject.send({ ...request, body })
     expectProblem(subject.operation, response, {
@@ -161,7 +161,7 @@ export function testUnsupportedMediaType(subject: Subject): void {
     { 'Content-Encoding': 'gzip' },
   ]
   test.each(unsupported)('refuses a body with %o', async (headers) => {
-    const { request } = await subject.caller()
+    const { request } = await subject.refusedCaller()
     const response = await subject.send({ ...request, headers: { ...request.headers, ...headers } })
     expectProblem(subject.operation, response, {
       kind: 'unsupported-media-type',
