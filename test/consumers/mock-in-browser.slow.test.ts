@@ -49,7 +49,10 @@ function fetchInPage(url: string, init: { method: string; headers: object; body?
 
 test.each(operations)('a page of another origin can call $id and read the response', async (operation) => {
   const [body] = Object.values(operation.body ?? {})
-  const { path: target, ...init } = requestOf(operation, validKey.value, { path: { ...mockPath, artifactName: 'shot.png' }, body })
+  const { path: target, ...init } = requestOf(operation, validKey.value, {
+    path: { ...mockPath, artifactName: 'shot.png' },
+    body,
+  })
   const origin = operation.surface === 'execution' ? mock.executionUrl : mock.browserContextUrl
   const response = await fetchInPage(origin + target, { ...init, headers: { ...init.headers, Prefer: 'wait=10' } })
   expect(operation.responses.has(response.status)).toBe(true)
