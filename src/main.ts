@@ -52,6 +52,7 @@ keys
   .description('create an API key and print it, once')
   .requiredOption('--name <name>', 'what the key is for')
   .option('--scopes <scopes>', 'limit the key to these scopes (comma-separated)')
+  .option('--workflows <ids>', 'restrict the key to these workflows (comma-separated); it needs scopes')
   .option('--expires-in <time>', 'let the key expire after a time, such as 12h or 90d')
   .option(...accountOption)
   .option(...jsonOption)

@@ -541,7 +541,7 @@ export interface components {
                 "text/plain": "Unauthorized";
             };
         };
-        /** @description The API key is valid, but its scopes do not permit this operation. */
+        /** @description The API key is valid, but its scopes, or the workflows to which it is restricted, do not permit this request. */
         Forbidden: {
             headers: {
                 /**

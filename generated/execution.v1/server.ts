@@ -193,6 +193,10 @@ export interface ExecutionV1Handlers<Principal> {
    * current. A worker executes runs of its workflows that were queued for the same major version. The same request again
    * renews the registration.
    *
+   * The worker belongs to the API key: with another key, its other operations respond with 404, reports of its attempts
+   * with 409, and a registration of the same id with 409 until `leaseSeconds` after its last request. With a key that
+   * is restricted to workflows, others than these get 403, and `deployed` is for these.
+   *
    * `PUT /v1/execution/workers/{workerId}` · scopes: runs:execute · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
    */
   registerWorker: Handler<operations['registerWorker'], never, Principal>
@@ -262,7 +266,8 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Stores what the run waits for, in the order in which its code reaches it, and returns what has ended. Otherwise it suspends
    * the run: the attempt is over for this worker. The run is claimed again when one of its waits has ended, with the outcome
-   * among `steps`.
+   * among `steps`. With a key that is restricted to workflows, calls of others and calls with a browser context are in
+   * `refused`.
    *
    * `POST /v1/execution/runs/{runId}/attempts/{attempt}/suspend` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
@@ -279,8 +284,8 @@ export interface ExecutionV1Handlers<Principal> {
   /**
    * Read the code of a deployment.
    *
-   * Returns the definitions and the files of a deployment that the account sees, for a worker that executes its runs. It
-   * never changes: the id is the SHA-256 of its content.
+   * Returns the definitions and the files of a deployment, while a worker of the API key executes one of its runs; 404 for any
+   * other one. It never changes: the id is the SHA-256 of its content.
    *
    * `GET /v1/execution/deployments/{deploymentId}/bundle` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */

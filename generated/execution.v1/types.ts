@@ -426,6 +426,10 @@ export interface paths {
          *     runs, and see them in `listWorkflows` and the live document. The highest version of a workflow that was registered is
          *     current. A worker executes runs of its workflows that were queued for the same major version. The same request again
          *     renews the registration.
+         *
+         *     The worker belongs to the API key: with another key, its other operations respond with 404, reports of its attempts
+         *     with 409, and a registration of the same id with 409 until `leaseSeconds` after its last request. With a key that
+         *     is restricted to workflows, others than these get 403, and `deployed` is for these.
          */
         put: operations["registerWorker"];
         post?: never;
@@ -627,7 +631,8 @@ export interface paths {
          * Wait in an attempt
          * @description Stores what the run waits for, in the order in which its code reaches it, and returns what has ended. Otherwise it suspends
          *     the run: the attempt is over for this worker. The run is claimed again when one of its waits has ended, with the outcome
-         *     among `steps`.
+         *     among `steps`. With a key that is restricted to workflows, calls of others and calls with a browser context are in
+         *     `refused`.
          */
         post: operations["suspendAttempt"];
         delete?: never;
@@ -680,8 +685,8 @@ export interface paths {
         };
         /**
          * Read the code of a deployment
-         * @description Returns the definitions and the files of a deployment that the account sees, for a worker that executes its runs. It
-         *     never changes: the id is the SHA-256 of its content.
+         * @description Returns the definitions and the files of a deployment, while a worker of the API key executes one of its runs; 404 for any
+         *     other one. It never changes: the id is the SHA-256 of its content.
          */
         get: operations["getDeploymentBundle"];
         put?: never;
@@ -2934,7 +2939,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The registration contradicts another worker or the deployment, or breaks callers. Nothing was stored. */
+        /** @description The registration contradicts another worker or the deployment, breaks callers, or has the id of a worker of another API key. Nothing was stored. */
         WorkerConflict: {
             headers: {
                 /**
@@ -3181,7 +3186,7 @@ export interface components {
                 "text/plain": "Unauthorized";
             };
         };
-        /** @description The API key is valid, but its scopes do not permit this operation. */
+        /** @description The API key is valid, but its scopes, or the workflows to which it is restricted, do not permit this request. */
         Forbidden: {
             headers: {
                 /**

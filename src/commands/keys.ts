@@ -7,18 +7,20 @@ import { CommandError, print, table } from './output.ts'
 interface CreateOptions extends AccountOptions {
   name: string
   scopes?: string
+  workflows?: string
   expiresIn?: string
 }
 
 export async function createKey(options: CreateOptions): Promise<void> {
   const name = parseName(options.name)
   const expiresAt = options.expiresIn === undefined ? null : Date.now() + parseDuration(options.expiresIn)
-  const scopes = options.scopes?.split(',').map((scope) => scope.trim()) ?? null
+  const scopes = parseList(options.scopes)
+  const workflowIds = parseList(options.workflows)
   await withAdministration(
     async ({ accounts, apiKeys }) => {
       const accountId = await findAccountId(accounts, options.account)
       const userId = await accounts.findOwnerId(accountId)
-      const key = await apiKeys.create({ accountId, userId, name, scopes, expiresAt }, operator)
+      const key = await apiKeys.create({ accountId, userId, name, scopes, workflowIds, expiresAt }, operator)
       if (options.json) return print(JSON.stringify({ id: key.id, value: key.value, ...toRow(key) }))
       print(key.value)
       // On standard error, so that `$(… keys create --name ci)` is the value alone.
@@ -33,7 +35,11 @@ export async function listKeys(options: AccountOptions): Promise<void> {
     const keys = await apiKeys.list(await findAccountId(accounts, options.account))
     if (options.json) return print(JSON.stringify(keys.map((key) => ({ id: key.id, ...toRow(key) }))))
     if (keys.length === 0) return print('No API keys. Create one with `keys create --name NAME`.')
-    print(table(keys.map((key) => ({ id: key.id, ...toRow(key), scopes: key.scopes?.join(',') ?? 'all' }))))
+    const listed = ({ scopes, workflowIds }: ApiKey) => ({
+      scopes: scopes?.join(',') ?? 'all',
+      workflows: workflowIds?.join(',') ?? 'all',
+    })
+    print(table(keys.map((key) => ({ id: key.id, ...toRow(key), ...listed(key) }))))
   })
 }
 
@@ -45,10 +51,14 @@ export async function deleteKey(id: string, options: AccountOptions): Promise<vo
   })
 }
 
-function toRow({ name, prefix, scopes, createdAt, lastUsedAt, expiresAt, expired }: ApiKey) {
+function parseList(text: string | undefined): string[] | null {
+  return text?.split(',').map((each) => each.trim()) ?? null
+}
+
+function toRow({ name, prefix, scopes, workflowIds: workflows, createdAt, lastUsedAt, expiresAt, expired }: ApiKey) {
   const time = (at: number | null) => (at === null ? null : new Date(at).toISOString())
   const times = { createdAt: time(createdAt), lastUsedAt: time(lastUsedAt), expiresAt: time(expiresAt) }
-  return { name, prefix, scopes, ...times, state: expired ? 'expired' : 'active' }
+  return { name, prefix, scopes, workflows, ...times, state: expired ? 'expired' : 'active' }
 }
 
 const unitMilliseconds: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }

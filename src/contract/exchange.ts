@@ -9,7 +9,7 @@ import type { CredentialReader } from './credential.ts'
 import type { CrossOrigin } from './cross-origin.ts'
 import type { ServerSentEvent } from './handler.ts'
 import { type ParameterReader, type Parameters, readHeaders } from './parameters.ts'
-import { type ProblemDetail, type ProblemTypes, ScopeMissing } from './problem.ts'
+import { NotPermitted, type ProblemDetail, type ProblemTypes } from './problem.ts'
 import type { RequestValidation } from './request-validation.ts'
 import type { RateLimitStatus } from './response.ts'
 import type { ResponseValidation } from './response-validation.ts'
@@ -150,9 +150,9 @@ export class HandlerRequest {
     return (bytes) => this.#exchange.tenant?.reserve(bytes)
   }
 
-  /** @throws {ScopeMissing} unless the credential has the scope, one of the operation's `x-conditional-scopes`. */
+  /** @throws {NotPermitted} unless the credential has the scope, one of the operation's `x-conditional-scopes`. */
   requireScope(scope: string): void {
-    if (!this.hasScope(scope)) throw new ScopeMissing()
+    if (!this.hasScope(scope)) throw new NotPermitted()
   }
 
   hasScope(scope: string): boolean {

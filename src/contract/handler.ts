@@ -31,7 +31,7 @@ export interface OperationRequest<Operation extends OperationTypes, Filled exten
    * bytes, and await what it returns: nothing when the bytes may be read at once. @throws {Problem}
    */
   reserve: Reserve
-  /** Requires one of the operation's `x-conditional-scopes`. @throws {ScopeMissing} which becomes 403. */
+  /** Requires one of the operation's `x-conditional-scopes`. @throws {NotPermitted} which becomes 403. */
   requireScope(scope: string): void
   /** Whether the credential has the scope, one of the operation's `x-conditional-scopes`. */
   hasScope(scope: string): boolean

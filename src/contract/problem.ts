@@ -79,8 +79,8 @@ export function problemType(types: ProblemTypes, kind: string): ProblemType {
   return type
 }
 
-/** The request needs a scope that its credential lacks: 403. */
-export class ScopeMissing extends Error {}
+/** The credential does not permit the request, as its handler has found: 403. */
+export class NotPermitted extends Error {}
 
 /** A 400 response with its validation errors. */
 export function invalidRequest(errors: ProblemMember[]) {

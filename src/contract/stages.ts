@@ -14,8 +14,9 @@ import {
   type HandlerResponse,
   type ServedOperation,
 } from './exchange.ts'
+import type { Parameters } from './parameters.ts'
 import type { PathMatch } from './path-lookup.ts'
-import { CredentialRevoked, Problem, problemType, ScopeMissing } from './problem.ts'
+import { CredentialRevoked, NotPermitted, Problem, problemType } from './problem.ts'
 import { internalError, type RateLimitStatus, rateLimited, send, unavailable } from './response.ts'
 import type { TenantLimits } from './tenant-limits.ts'
 
@@ -23,9 +24,11 @@ interface Authenticated<P> {
   principal: P
   /** `null` permits everything. */
   scopes: readonly string[] | null
-  /** The credential permits only requests whose path parameters have these values. */
-  only?: Readonly<Record<string, string>> | undefined
+  /** Set if the credential permits some requests only, by their parameters. Others get 403. */
+  permits?: PermitsRequest | undefined
 }
+
+export type PermitsRequest = (operation: Operation, parameters: Parameters) => boolean
 
 /**
  * Returns the principal of a credential; `undefined` when it is invalid or of none of the security schemes.
@@ -193,14 +196,11 @@ function describeClient(request: Request, proxyHops: number): string {
 }
 
 function permits(
-  { scopes, only }: Authenticated<unknown>,
+  { scopes, permits }: Authenticated<unknown>,
   { operation, readParameters }: ServedOperation,
   { request, pathValues }: Exchange,
 ): boolean {
-  if (only) {
-    const { path } = readParameters(pathValues, '')
-    if (Object.entries(only).some(([name, value]) => String(path[name]).toLowerCase() !== value)) return false
-  }
+  if (permits && !permits(operation, readParameters(pathValues, splitUrl(request).search))) return false
   if (scopes === null) return true
   const { scopes: needed, parameters } = operation
   const ofParameters = parameters.filter((it) => it.scopes.length > 0)
@@ -232,7 +232,7 @@ export function fail(isUnavailable: (error: unknown) => boolean): ErrorRequestHa
     if (error instanceof ClientGone) return exchange.end(clientClosed)
     if (response.headersSent) return exchange.logError('request failed after its response', { err: error })
     if (error instanceof CredentialRevoked && exchange.served) return send(exchange, unauthorized(exchange.served))
-    if (error instanceof ScopeMissing && exchange.served)
+    if (error instanceof NotPermitted && exchange.served)
       return send(exchange, { status: 403, text: exchange.served.refusals[403] })
     if (error instanceof Problem) {
       const { problem, headers } = error

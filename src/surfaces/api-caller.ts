@@ -25,7 +25,8 @@ export interface Caller {
 const { read: readCredential, challenge } = credentialReader({ type: 'bearer' }, apiKeyRealm)
 
 /**
- * The caller of a request with an API key; without a valid one, responds with 401 and returns `undefined`.
+ * The caller of a request with an API key. Without a valid one, responds with 401 and returns `undefined`; so it does, with
+ * 403, to a key that is restricted to workflows, which has operations only.
  *
  * @throws {Problem} when the rate limit of the key is exceeded.
  */
@@ -52,6 +53,10 @@ export async function admitCaller(
   const headers = exchange.rateLimit ? rateLimitHeaders(exchange.rateLimit) : {}
   response.set({ ...headers, 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' })
   exchange.tenant = tenantLimits.begin(principal.accountId, response)
+  if (principal.workflowIds) {
+    refuse(response, 403)
+    return undefined
+  }
   return { credential, principal, hasScopes: (needed) => !scopes || needed.every((scope) => scopes.includes(scope)) }
 }
 

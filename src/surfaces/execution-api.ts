@@ -3,6 +3,7 @@ import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts
 import type { Principal } from '../domain/api-keys/api-key.ts'
 import { type BulkActionDependencies, bulkOperations } from '../domain/bulk-actions/bulk-operations.ts'
 import { type DeploymentDependencies, deploymentOperations } from '../domain/deployments/deployment-operations.ts'
+import { notFound } from '../domain/problems.ts'
 import { type WorkerDependencies, workerOperations } from '../domain/remote-workers/worker-operations.ts'
 import { type QueueDependencies, queueOperations } from '../domain/run-api/queue-operations.ts'
 import { type RunDependencies, runOperations } from '../domain/run-api/run-operations.ts'
@@ -79,7 +80,7 @@ export type ExecutionApiDependencies = QueueDependencies &
   WorkerDependencies
 
 export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
-  return {
+  const handlers: Handlers = {
     ...queueOperations(dependencies),
     ...runOperations(dependencies),
     ...waitOperations(dependencies),
@@ -90,4 +91,27 @@ export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
     ...webhookOperations(dependencies),
     ...workerOperations(dependencies),
   }
+  return restrictRuns(handlers, dependencies)
+}
+
+type UntypedHandlers = Record<
+  string,
+  (request: { principal: Principal; path?: { runId?: string } }) => Promise<unknown>
+>
+
+/** For a key that is restricted to workflows, there are no runs of others. */
+function restrictRuns(handlers: Handlers, { runs }: RunDependencies): Handlers {
+  const restricted = Object.entries(handlers as unknown as UntypedHandlers).map(
+    ([id, handle]): [string, typeof handle] => [
+      id,
+      async (request) => {
+        const { principal, path } = request
+        const { accountId, workflowIds } = principal
+        const isOther =
+          workflowIds && path?.runId !== undefined && !(await runs.isOf(accountId, path.runId, workflowIds))
+        return isOther ? notFound('run') : handle(request)
+      },
+    ],
+  )
+  return Object.fromEntries(restricted) as unknown as Handlers
 }

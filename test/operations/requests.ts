@@ -80,7 +80,7 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     body: {},
   }),
   getDeploymentBundle: async (service, account) => {
-    const runId = await queueRun(service, account)
+    const runId = await leasedRun(service, account)
     const { body } = await send(service, 'getRun', account.key, { path: { runId } }).expect(200)
     return { path: { deploymentId: body.deploymentId } }
   },
@@ -464,6 +464,20 @@ export async function claimedAttempt(service: Service, account: TestAccount, run
   if (claimed.status !== 200) throw new Error(`Claiming a run failed: ${claimed.status} ${claimed.text}`)
   const [claim] = claimed.body.data
   return { workerId, runId: claim.runId as string, attempt: String(claim.attempt), claim }
+}
+
+/** A run of a deployed workflow that a new worker of the account's key executes, whichever workers are there; returns its id. */
+export async function leasedRun(service: Service, account: TestAccount, filled: Filled = {}): Promise<string> {
+  const workerId = await registerWorker(service, account, { workflows: [], deployed: true })
+  const runId = await queueRun(service, account, filled)
+  const running = "status = 'running', delayed = 0, attempts = 1, worker_id = ?, lease_expires_at = ?"
+  await service.change(
+    `UPDATE runs SET ${running} WHERE id = ?`,
+    `${account.id}/${workerId}`,
+    Date.now() + 3_600_000,
+    runId,
+  )
+  return runId
 }
 
 /** The path of reports of a new attempt. */

@@ -73,8 +73,8 @@ async function createOwner(): Promise<TestAccount> {
 
 /** Whether a path parameter names a resource of an account; workflows belong to the installation. */
 const owned = (name: string) => name !== 'workflowId'
-/** In these, the id of the valid request is a new one in each account, or of the installation. */
-const isShared = (id: string) => id === 'registerWorker' || id === 'getDeploymentBundle'
+/** In this, the id of the valid request is a new one in each account. */
+const isShared = (id: string) => id === 'registerWorker'
 
 describe.each(operations)('$id', (operation) => {
   const isOnResource =

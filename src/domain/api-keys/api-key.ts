@@ -17,6 +17,8 @@ export interface ApiKey {
   prefix: string
   /** The scopes that limit the key; `null` for full access. */
   scopes: string[] | null
+  /** The workflows to which the key is restricted; `null` for all of the account. */
+  workflowIds: string[] | null
   userId: string
   createdAt: number
   lastUsedAt: number | null
@@ -34,6 +36,8 @@ export interface Principal {
   apiKeyId: string
   /** Set for a run token, which permits reading this run only. */
   runId?: string
+  /** The workflows to which the key is restricted, if it is. */
+  workflowIds?: readonly string[]
 }
 
 /** 122 random bits as a UUID of version 4 (RFC 9562, section 5.4). */
@@ -60,7 +64,16 @@ export function parseKeyValue(value: string): string | undefined {
 /** A rejected change. The message is for the person who asked for it. */
 export class ApiKeyError extends Error {
   /** `holder`: the user was removed. `repeated`: the request was made before. */
-  readonly about: 'name' | 'scopes' | 'lifetime' | 'overlap' | 'userLimit' | 'accountLimit' | 'repeated' | 'holder'
+  readonly about:
+    | 'name'
+    | 'scopes'
+    | 'workflows'
+    | 'lifetime'
+    | 'overlap'
+    | 'userLimit'
+    | 'accountLimit'
+    | 'repeated'
+    | 'holder'
 
   constructor(about: ApiKeyError['about'], message: string) {
     super(message)

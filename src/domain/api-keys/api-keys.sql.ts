@@ -4,7 +4,10 @@ import type { Transaction } from '../../storage/store.ts'
 import type { ApiKeysTable } from '../../storage/tables/account-tables.ts'
 import type { ApiKey } from './api-key.ts'
 
-export type KeyRow = Pick<ApiKeysTable, 'id' | 'account_id' | 'name' | 'scopes' | 'expires_at' | 'expired_at'>
+export type KeyRow = Pick<
+  ApiKeysTable,
+  'id' | 'account_id' | 'name' | 'scopes' | 'workflow_ids' | 'expires_at' | 'expired_at'
+>
 
 export type RefusedKey = Pick<ApiKeysTable, 'id' | 'account_id' | 'name'>
 
@@ -15,7 +18,7 @@ export async function findByHashes(
 ): Promise<(KeyRow & { hash: Uint8Array })[]> {
   const { marks, values } = inList(hashes)
   return tx.all(
-    `SELECT hash, id, account_id, name, scopes, expires_at, expired_at FROM api_keys
+    `SELECT hash, id, account_id, name, scopes, workflow_ids, expires_at, expired_at FROM api_keys
       WHERE hash IN (${marks}) AND deleted_at IS NULL`,
     values,
   )
@@ -23,7 +26,8 @@ export async function findByHashes(
 
 /** Finds a key that is not deleted. */
 export async function findById({ query }: Transaction, id: string): Promise<KeyRow | undefined> {
-  const keys = query.selectFrom('api_keys').select(['id', 'account_id', 'name', 'scopes', 'expires_at', 'expired_at'])
+  const columns = ['id', 'account_id', 'name', 'scopes', 'workflow_ids', 'expires_at', 'expired_at'] as const
+  const keys = query.selectFrom('api_keys').select(columns)
   return keys.where('id', '=', id).where('deleted_at', 'is', null).executeTakeFirst()
 }
 
@@ -81,6 +85,7 @@ export async function insert({ query }: Transaction, key: NewKey): Promise<void>
       hash: key.hash,
       prefix: key.prefix,
       scopes: key.scopes && JSON.stringify(key.scopes),
+      workflow_ids: key.workflowIds && JSON.stringify(key.workflowIds),
       created_at: key.createdAt,
       expires_at: key.expiresAt,
     })
@@ -107,6 +112,7 @@ function toApiKey(row: ApiKeysTable, now: number): ApiKey {
     name: row.name,
     prefix: row.prefix,
     scopes: row.scopes === null ? null : JSON.parse(row.scopes),
+    workflowIds: row.workflow_ids === null ? null : JSON.parse(row.workflow_ids),
     userId: row.user_id,
     createdAt: row.created_at,
     lastUsedAt: row.last_used_at,

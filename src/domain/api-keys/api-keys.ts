@@ -16,6 +16,7 @@ import {
   parseKeyValue,
 } from './api-key.ts'
 import * as rows from './api-keys.sql.ts'
+import { type PermitsRequest, requireValidRestriction, restrictTo } from './workflow-restriction.ts'
 
 const hourMilliseconds = 60 * 60 * 1000
 
@@ -26,6 +27,8 @@ export interface NewApiKey {
   userId: string
   name: string
   scopes: string[] | null
+  /** Restricts the key to these workflows. By default, it is for all of the account. */
+  workflowIds?: string[] | null
   expiresAt: number | null
 }
 
@@ -63,7 +66,7 @@ export class ApiKeys {
     return this.#authenticator.authenticateToken(keyId, from)
   }
 
-  /** @throws {ApiKeyError} for an invalid name or scope, at a limit, for a repeated ID, or if the user was removed. */
+  /** @throws {ApiKeyError} for an invalid name, scope or workflow ID, at a limit, for a repeated ID, or if the user was removed. */
   async create(key: NewApiKey, by: Actor): Promise<RevealedKey> {
     const draft = this.#draft({ ...key, name: parseKeyName(key.name) }, key.id)
     await this.#store.write(async (tx) => {
@@ -76,9 +79,11 @@ export class ApiKeys {
         throw new ApiKeyError('repeated', 'This key has already been created. Its value was shown once.')
       }
       await this.#requireValidScopes(tx, key)
+      requireValidRestriction(draft)
       await this.#requireBelowLimits(tx, key)
       await insert(tx, draft)
-      const details = { prefix: draft.prefix, scopes: draft.scopes, expiresAt: draft.expiresAt }
+      const { prefix, scopes, workflowIds, expiresAt } = draft
+      const details = { prefix, scopes, ...(workflowIds && { workflows: workflowIds }), expiresAt }
       await recordAudit(tx, key.accountId, { action: 'apiKey.created', by, subject: draft, details })
     })
     return draft
@@ -115,7 +120,7 @@ export class ApiKeys {
   }
 
   /**
-   * Replaces a key by a new one with the same name, scopes and lifetime, in one transaction. Without an overlap, the old
+   * Replaces a key by a new one with the same name, scopes, workflows and lifetime, in one transaction. Without an overlap, the old
    * value stops working when the new one starts to, and a limit that is reached does not prevent it. With one, the old
    * key expires at its end, and counts until it is deleted.
    *
@@ -169,9 +174,10 @@ export class ApiKeys {
     await this.#authenticator.close()
   }
 
-  #draft({ name, scopes, expiresAt, userId, accountId }: NewApiKey, id: string = uuid()) {
+  #draft({ name, scopes, workflowIds: ids = null, expiresAt, userId, accountId }: NewApiKey, id: string = uuid()) {
     const value = generateKeyValue()
-    const key = { id, accountId, value, userId, name, scopes, expiresAt, prefix: value.slice(0, 8) }
+    const workflowIds = ids && [...new Set(ids)]
+    const key = { id, accountId, value, userId, name, scopes, workflowIds, expiresAt, prefix: value.slice(0, 8) }
     return { ...key, createdAt: this.#now(), lastUsedAt: null, lastUsedBy: null, expired: false }
   }
 
@@ -228,6 +234,8 @@ async function insert(tx: Transaction, { value, ...key }: RevealedKey & { accoun
 interface Caller {
   principal: Principal
   scopes: string[] | null
+  /** Set for a key that is restricted to workflows. */
+  permits?: PermitsRequest
 }
 
 interface WaitingCaller extends PromiseWithResolvers<Caller | undefined> {
@@ -328,7 +336,10 @@ class ApiKeyAuthenticator {
     }
     this.#uses.set(key.id, { at: now, by: (isToken ? undefined : from) ?? this.#uses.get(key.id)?.by ?? null })
     const scopes = key.scopes === null ? null : (JSON.parse(key.scopes) as string[])
-    return { principal: { accountId: key.account_id, apiKeyId: key.id }, scopes }
+    const principal = { accountId: key.account_id, apiKeyId: key.id }
+    if (key.workflow_ids === null) return { principal, scopes }
+    const workflowIds: string[] = JSON.parse(key.workflow_ids)
+    return { principal: { ...principal, workflowIds }, scopes, permits: restrictTo(workflowIds) }
   }
 
   /** @param from `undefined` when an authenticated caller is checked again, which is no new refusal. */

@@ -8,6 +8,7 @@ import { parse, stringify } from 'uuid'
 import type { Encryption } from '../../storage/encryption.ts'
 import type { Principal } from './api-key.ts'
 import type { ApiKeys } from './api-keys.ts'
+import { permitsRun } from './workflow-restriction.ts'
 
 export interface RunToken {
   token: string
@@ -55,7 +56,7 @@ export class RunTokens {
     if (!content || content.readUInt32BE(2 * uuidBytes) * 1000 <= this.#now()) return undefined
     const caller = await this.#apiKeys.authenticateToken(stringify(content.subarray(0, uuidBytes)), from)
     const runId = stringify(content.subarray(uuidBytes, 2 * uuidBytes))
-    return caller && { ...caller, principal: { ...caller.principal, runId }, only: { runId } }
+    return caller && { ...caller, principal: { ...caller.principal, runId }, permits: permitsRun(runId) }
   }
 
   #verify(token: string): Buffer | undefined {

@@ -53,6 +53,8 @@ export interface Claimable {
   throttle?: Throttle | undefined
   /** Whether its runs may have a browser context. */
   usesBrowser: boolean
+  /** Versions whose runs the claim leaves to other workers. */
+  otherVersions?: readonly string[]
 }
 
 /** A worker's lease on one attempt of a run. */

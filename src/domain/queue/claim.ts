@@ -1,5 +1,11 @@
 /** Claims runs for a worker's free slots: from snapshots of the queue heads, by fair scheduling, within the limits. */
-import { type ClaimedQueue, type NewLease, type QueueHead, queueHeadsMax } from '../../storage/runs/run-statements.ts'
+import {
+  type ClaimedQueue,
+  findHeadWithout,
+  type NewLease,
+  type QueueHead,
+  queueHeadsMax,
+} from '../../storage/runs/run-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import { parseCreatedAt } from '../runs/run.ts'
 import { limitPer } from '../workflows/workflow-limits.ts'
@@ -246,6 +252,20 @@ async function readHeads(
   return next.filter(({ account_id }) => account_id === account)
 }
 
+/** In place of heads of versions that the claim leaves to others, the first runs of the same workflows that it takes. */
+async function withoutOtherVersions(
+  tx: Transaction,
+  heads: readonly QueueHead[],
+  workflows: ClaimableWorkflows,
+  now: number,
+): Promise<QueueHead[]> {
+  const found = heads.map((head) => {
+    const { otherVersions = [] } = workflows.find(head.account_id, head.workflow_id) ?? {}
+    return otherVersions.length > 0 ? findHeadWithout(tx, head, otherVersions, now) : head
+  })
+  return (await Promise.all(found)).filter((head) => head !== undefined)
+}
+
 /** A text that sorts before an account's id and after all smaller ids. */
 function textBefore(account: string): string {
   return `${account.slice(0, -1)}${String.fromCharCode(account.charCodeAt(account.length - 1) - 1)}~`
@@ -296,7 +316,8 @@ class FairSchedule {
     { after, accountsMax, now }: { after: string; accountsMax: number; now: number },
   ): Promise<FairSchedule> {
     const inRotation = await readHeads(tx, claimer.workflows.accountId, { after, accountsMax, now })
-    const heads = [...inRotation, ...(await readKept(tx, inRotation, claimer.own, now))]
+    const read = [...inRotation, ...(await readKept(tx, inRotation, claimer.own, now))]
+    const heads = await withoutOtherVersions(tx, read, claimer.workflows, now)
     const isCounted = heads.length > 0 && hasLimits(claimer)
     const running = isCounted ? await RunningCounts.read(tx, claimer.workflows.scopeOf) : new RunningCounts()
     if (!isCounted) for (const { account_id, running: count } of heads) running.byAccount.set(account_id, count)
@@ -325,7 +346,9 @@ class FairSchedule {
       if (!best) break
       const { head, workflow } = best
       const { account_id: accountId, workflow_id: workflowId } = head
-      const candidate = candidates.get(head) ?? { head, workflow, accountId, workflowId, countMax: 0 }
+      const { otherVersions } = workflow
+      const first = { head, workflow, accountId, workflowId, otherVersions, countMax: 0 }
+      const candidate = candidates.get(head) ?? first
       candidate.countMax += 1
       candidates.set(head, candidate)
       if (this.#rotation.accounts.has(accountId)) this.lastAccount = accountId

@@ -11,9 +11,9 @@ export interface LiveWorker {
 
 const upsertWorker = statement<
   object,
-  [id: string, host: string, slots: number, startedAt: number, aliveUntil: number]
->(`INSERT INTO workers (id, host, slots, started_at, alive_until) VALUES (?, ?, ?, ?, ?)
-  ON CONFLICT (id) DO UPDATE SET alive_until = excluded.alive_until`)
+  [id: string, host: string, slots: number, startedAt: number, aliveUntil: number, seenAt: number]
+>(`INSERT INTO workers (id, host, slots, started_at, alive_until, seen_at) VALUES (?, ?, ?, ?, ?, ?)
+  ON CONFLICT (id) DO UPDATE SET alive_until = excluded.alive_until, seen_at = excluded.seen_at`)
 const deleteWorker = statement<object, [id: string]>('DELETE FROM workers WHERE id = ?')
 const findLiveWorkers = statement<
   { id: string; host: string; slots: number; started_at: number },
@@ -38,8 +38,9 @@ export class Workers {
 
   /** Registers the worker or renews its heartbeat, which expires after `aliveSeconds`. */
   async announce({ id, host, slots, startedAt }: LiveWorker, aliveSeconds: number): Promise<void> {
-    const aliveUntil = this.#now() + aliveSeconds * 1000
-    const announce = (tx: Transaction) => tx.all(upsertWorker, [id, host, slots, startedAt, aliveUntil])
+    const at = this.#now()
+    const aliveUntil = at + aliveSeconds * 1000
+    const announce = (tx: Transaction) => tx.all(upsertWorker, [id, host, slots, startedAt, aliveUntil, at])
     await this.#store.write(announce, { concurrent: true, oneStatement: true })
   }
 

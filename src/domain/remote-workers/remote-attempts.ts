@@ -22,7 +22,7 @@ import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 import { createRedactor } from '../workflows/redactor.ts'
 import type { Workflow } from '../workflows/workflow.ts'
 import type { Workflows } from '../workflows/workflows.ts'
-import { executed, findLeaseholder, type LeaseName, type WorkerKey } from './remote-workers.ts'
+import { executed, findLeaseholder, isPermitted, type LeaseName, type WorkerKey } from './remote-workers.ts'
 
 /** Why a report is refused. Nothing has changed then. */
 export type Refused =
@@ -215,9 +215,11 @@ export class RemoteAttempts {
       ...{ name: wait.name, errorName: 'TypeError' },
       message: `The workflow declares no wait "${wait.name}": name it in the \`waits\` of its definition.`,
     }))
-    const reached = request.waits.filter((wait) => !isUndeclared(wait)).map((wait) => toReached(wait, leased, now()))
+    const calls = request.waits.flatMap((wait) => describeOtherCall(key, wait) ?? [])
+    const isRefused = (wait: NewWait) => [...undeclared, ...calls].some(({ name }) => name === wait.name)
+    const reached = request.waits.filter((wait) => !isRefused(wait)).map((wait) => toReached(wait, leased, now()))
     const executedMilliseconds = Math.max(0, now() - (leased.row.attempt_started_at ?? now()))
-    const isSuspended = request.suspend && undeclared.length === 0
+    const isSuspended = request.suspend && undeclared.length + calls.length === 0
     const suspend = isSuspended ? { executedMilliseconds, names: request.names } : undefined
     const waiting = { reached, names: request.names, suspend }
     const results = await queue.wait(leased.lease, waiting, [], {})
@@ -226,7 +228,7 @@ export class RemoteAttempts {
     return {
       ...{ kind: 'waits', suspended, deadlines },
       ended: ended.map((each) => ({ name: each.name, outcome: JSON.parse(each.outcome) })),
-      refused: [...undeclared, ...refused],
+      refused: [...undeclared, ...calls, ...refused],
     }
   }
 
@@ -333,6 +335,17 @@ function findErrors(waits: readonly NewWait[], now: number): ProblemMember[] {
     if (until === undefined || Date.parse(until) - now <= waitMillisecondsMax) return []
     return [{ pointer: `${pointer}/until`, detail: 'is more than 366 days from now' }]
   })
+}
+
+/** A call that the key does not permit: of another workflow than its own, or with a browser context. */
+function describeOtherCall(key: WorkerKey, wait: NewWait) {
+  if (key.workflowIds === undefined || wait.kind !== 'run') return undefined
+  const { name, workflowId, options = {} } = wait
+  const isOther = !isPermitted(key, workflowId)
+  if (!isOther && options.browserContextId === undefined) return undefined
+  const reason = isOther ? 'restricted to other workflows' : 'not for browser contexts'
+  const message = `The call of workflow ${workflowId} is refused: the API key of the worker is ${reason}.`
+  return { name, errorName: 'CallRefused', message }
 }
 
 /** A week. */

@@ -1,6 +1,6 @@
 /** Workers outside of the service: they register, claim runs of one account, and renew their leases. */
 import type { Encryption } from '../../storage/encryption.ts'
-import { countLeasedRuns, findLeasedRuns, readColumns } from '../../storage/runs/run-lookups.ts'
+import { countLeasedRuns, findLeasedOfDeployment, findLeasedRuns, readColumns } from '../../storage/runs/run-lookups.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { WorkersTable } from '../../storage/tables/tables.ts'
 import type { Deployments } from '../deployments/deployments.ts'
@@ -15,10 +15,12 @@ import { insertSecrets } from '../workflows/secrets.ts'
 import type { Workflow } from '../workflows/workflow.ts'
 import { type RegisteredWorkflow, type Registration, RemoteWorkflows, type SentWorkflow } from './remote-workflows.ts'
 
-/** An API key, and the account that it belongs to. */
+/** An API key, and the account that it belongs to. A worker belongs to the key that has registered it. */
 export interface WorkerKey {
   accountId: string
   apiKeyId: string
+  /** The workflows to which the key is restricted, if it is. */
+  workflowIds?: readonly string[]
 }
 
 export interface NewWorker {
@@ -99,7 +101,7 @@ export class RemoteWorkers {
     return this.#dependencies.leaseSeconds
   }
 
-  /** Registers the worker, or renews its registration. */
+  /** Registers the worker, or renews its registration. The workflows must be those of the key (`permits`). */
   async register(
     key: WorkerKey,
     id: string,
@@ -107,6 +109,7 @@ export class RemoteWorkers {
   ): Promise<{ kind: 'worker'; worker: RemoteWorker } | Exclude<Registration, { kind: 'registered' }>> {
     const registered = await this.#workflows.register(key, worker.workflows)
     if (registered.kind !== 'registered') return registered
+    if (!(await this.#release(key, id))) return { kind: 'conflict', detail: othersWorker }
     const { store, leaseSeconds, now } = this.#dependencies
     const at = now()
     const { name, language, version = null, host = '', capacity: slots } = worker
@@ -118,25 +121,42 @@ export class RemoteWorkers {
       query
         .insertInto('workers')
         .values({ id: rowId(key, id), ...row })
-        .onConflict((conflict) => conflict.column('id').doUpdateSet({ ...changing, alive_until: row.alive_until }))
+        .onConflict((conflict) =>
+          conflict
+            .column('id')
+            .doUpdateSet({ ...changing, alive_until: row.alive_until })
+            .where('workers.api_key_id', '=', key.apiKeyId),
+        )
         .execute(),
     )
     const stored = await this.find(key, id)
-    if (!stored) throw new Error('The worker was removed while it registered.')
-    return { kind: 'worker', worker: stored }
+    // Another key has registered it at the same time.
+    return stored ? { kind: 'worker', worker: stored } : { kind: 'conflict', detail: othersWorker }
   }
 
-  /** A worker of the account. */
+  /** Removes a worker of this id that another key has registered and that has ended; false if it has not ended. */
+  async #release(key: WorkerKey, id: string): Promise<boolean> {
+    const { store, now } = this.#dependencies
+    const workers = store.read.query.selectFrom('workers').select(['api_key_id', 'alive_until'])
+    const row = await workers.where('id', '=', rowId(key, id)).executeTakeFirst()
+    if (!row || row.api_key_id === key.apiKeyId) return true
+    if (row.api_key_id === null || row.alive_until > now()) return false
+    await this.delete({ accountId: key.accountId, apiKeyId: row.api_key_id }, id)
+    return true
+  }
+
+  /** A worker of the key. */
   async find(key: WorkerKey, id: string): Promise<RemoteWorker | undefined> {
     const row = await findRow(this.#dependencies.store.read, key, id)
     return row && toWorker(row)
   }
 
-  /** The code of a deployment that the account sees; `undefined` if it sees none of this id. */
-  async findBundle(accountId: string, deploymentId: string): Promise<Sized<Uint8Array> | undefined> {
-    const { deployments } = this.#dependencies
-    const deployment = await deployments.find(deploymentId)
-    if (!deployment || deployment.isRemote || (deployment.accountId ?? accountId) !== accountId) return undefined
+  /** The code of a deployment of which a worker of the key executes a run; `undefined` for any other one. */
+  async findBundle({ accountId, apiKeyId }: WorkerKey, deploymentId: string): Promise<Sized<Uint8Array> | undefined> {
+    const { store, deployments } = this.#dependencies
+    const [run] = await store.read.all(findLeasedOfDeployment, [accountId, deploymentId, apiKeyId])
+    const deployment = run && (await deployments.find(deploymentId))
+    if (!deployment || deployment.isRemote) return undefined
     const { workflows, sizeBytes } = deployment
     const read = async () => {
       const content = await deployments.readFiles(deploymentId)
@@ -217,7 +237,7 @@ export class RemoteWorkers {
     try {
       for (;;) {
         wakeUp.reset()
-        const claimed = await this.#claimNow(key.accountId, worker, workerId, request.countMax)
+        const claimed = await this.#claimNow(key, worker, workerId, request.countMax)
         if (claimed.length > 0 || ending.aborted || !(await wakeUp.within(end - performance.now()))) return claimed
         // The worker is to stop a run: its next renewal says which.
         if ((await this.#dependencies.queue.cancelRequested(workerId)).length > 0) return []
@@ -232,14 +252,19 @@ export class RemoteWorkers {
     this.#stopping.abort()
   }
 
-  async #claimNow(accountId: string, worker: RemoteWorker, workerId: string, countMax: number): Promise<ClaimedRun[]> {
+  async #claimNow(key: WorkerKey, worker: RemoteWorker, workerId: string, countMax: number): Promise<ClaimedRun[]> {
     const { queue, deployments, leaseSeconds } = this.#dependencies
     const ids = new Set(worker.workflows.map((each) => each.id))
-    const workflows = deployments.claimableRemotely(accountId, ids, worker.deployed)
-    return this.#toClaimed(worker, await queue.claim(workerId, workflows, countMax, leaseSeconds))
+    const ofWorker = deployments.claimableRemotely(key.accountId, ids, worker.deployed)
+    const otherVersions = await this.#workflows.findOtherVersions(key.accountId, worker.workflows)
+    const find: typeof ofWorker.find = (accountId, workflowId) => {
+      const workflow = isPermitted(key, workflowId) ? ofWorker.find(accountId, workflowId) : undefined
+      return workflow && { ...workflow, otherVersions: otherVersions.get(workflowId) ?? [] }
+    }
+    return this.#toClaimed(worker, await queue.claim(workerId, { ...ofWorker, find }, countMax, leaseSeconds))
   }
 
-  /** Returns runs that were queued for another major version to the queue. */
+  /** Returns runs to the queue that a deployment of another major version has queued: the claim knows no versions of these. */
   async #toClaimed(worker: RemoteWorker, claims: readonly Claim[]): Promise<ClaimedRun[]> {
     const { store, queue, leaseSeconds, now } = this.#dependencies
     const ids = claims.map(({ runId }) => runId)
@@ -337,6 +362,11 @@ export class RemoteWorkers {
   }
 }
 
+/** Whether the key is for the workflow. */
+export function isPermitted({ workflowIds }: WorkerKey, workflowId: string): boolean {
+  return workflowIds === undefined || workflowIds.includes(workflowId)
+}
+
 type Executed = Pick<RegisteredWorkflow, 'id' | 'deploymentId'>
 
 /** The definition by which a worker executes a run: its own or, for a deployed workflow, that of the run. */
@@ -357,18 +387,22 @@ function nameOf({ runId, attempt }: LeaseName): string {
   return `${runId.toLowerCase()}/${attempt}`
 }
 
+const othersWorker = 'Another API key has registered this worker. Use a new id.'
+
 async function findRow({ query }: Transaction, key: WorkerKey, id: string): Promise<WorkersTable | undefined> {
-  return query.selectFrom('workers').selectAll().where('id', '=', rowId(key, id)).executeTakeFirst()
+  const workers = query.selectFrom('workers').selectAll().where('id', '=', rowId(key, id))
+  return workers.where('api_key_id', '=', key.apiKeyId).executeTakeFirst()
 }
 
-/** The worker that has the lease of a run, if it is one of the account. */
+/** The worker that has the lease of a run, if it is one of the key. */
 export async function findLeaseholder(
   { query }: Transaction,
-  { accountId }: WorkerKey,
+  { accountId, apiKeyId }: WorkerKey,
   workerId: string | null,
 ): Promise<RemoteWorker | undefined> {
   if (!workerId?.startsWith(`${accountId}/`)) return undefined
-  const found = await query.selectFrom('workers').selectAll().where('id', '=', workerId).executeTakeFirst()
+  const workers = query.selectFrom('workers').selectAll().where('id', '=', workerId)
+  const found = await workers.where('api_key_id', '=', apiKeyId).executeTakeFirst()
   return found && toWorker(found)
 }
 
@@ -378,7 +412,7 @@ function toWorker(row: WorkersTable): RemoteWorker {
     ...{ id: id.slice(id.indexOf('/') + 1), name, language, version, slots },
     host: host === '' ? null : host,
     startedAt: started_at,
-    seenAt: seen_at ?? Math.min(Date.now(), row.alive_until),
+    seenAt: seen_at ?? started_at,
     deployed: row.executes_deployed === 1,
     workflows: workflows === null ? [] : JSON.parse(workflows),
   }

@@ -1,13 +1,13 @@
 /** The Execution API's operations of workers outside of the service. */
 import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
 import type { components } from '../../../generated/execution.v1/types.ts'
-import { invalidRequest } from '../../contract/problem.ts'
+import { invalidRequest, NotPermitted } from '../../contract/problem.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
 import { readSized } from '../sized.ts'
 import type { Refused, RemoteAttempts } from './remote-attempts.ts'
-import type { ClaimedRun, RemoteWorker, RemoteWorkers } from './remote-workers.ts'
+import { type ClaimedRun, isPermitted, type RemoteWorker, type RemoteWorkers } from './remote-workers.ts'
 
 type Operations = Pick<
   ExecutionV1Handlers<Principal>,
@@ -36,7 +36,7 @@ export interface WorkerDependencies {
 export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: WorkerDependencies): Operations {
   return {
     async getDeploymentBundle({ principal, path, reserve }) {
-      const found = await remoteWorkers.findBundle(principal.accountId, path.deploymentId)
+      const found = await remoteWorkers.findBundle(principal, path.deploymentId)
       if (!found) return notFound('deployment')
       return { status: 200, bytes: await readSized(reserve, found), mediaType: 'application/octet-stream' }
     },
@@ -57,6 +57,7 @@ export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: Wor
 
     async registerWorker({ principal, path, body }) {
       const { workflows = [], deployed = false, ...worker } = body
+      if (!workflows.every(({ id }) => isPermitted(principal, id))) throw new NotPermitted()
       const registered = await remoteWorkers.register(principal, path.workerId, { ...worker, workflows, deployed })
       if (registered.kind === 'invalid') return invalidRequest(registered.errors)
       if (registered.kind === 'conflict')

@@ -6,6 +6,7 @@ import { boundPage } from '../../storage/purge-target.ts'
 import { findIdByEnd, findRuns, listRuns } from '../../storage/runs/run-list.ts'
 import { readColumns } from '../../storage/runs/run-lookups.ts'
 import type { RunToRead } from '../../storage/runs/run-statements.ts'
+import { parseId } from '../../storage/statement-values.ts'
 import { type Statement, type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
@@ -68,6 +69,14 @@ class RunReader {
         return run
       },
     }
+  }
+
+  /** Whether the account has the run, and it is one of these workflows. */
+  async isOf(accountId: string, id: string, workflowIds: readonly string[]): Promise<boolean> {
+    const runId = parseId(id)
+    const columns = ['account_id', 'workflow_id'] as const
+    const [row] = runId === undefined ? [] : await readColumns(this.#dependencies.store.read, columns, [runId])
+    return row?.account_id === accountId && workflowIds.includes(row.workflow_id)
   }
 
   /** The run with this id, or with an id of the account's newest runs that ends so, as lists show it. */

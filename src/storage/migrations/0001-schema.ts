@@ -34,8 +34,8 @@ CREATE INDEX sign_in_links_by_account ON sign_in_links (account_id);
 CREATE TABLE api_keys (
   id ${text} PRIMARY KEY, account_id ${text} NOT NULL REFERENCES accounts (id),
   user_id ${text} NOT NULL REFERENCES users (id), name ${text} NOT NULL, hash ${blob} NOT NULL UNIQUE,
-  prefix ${text} NOT NULL, scopes ${text}, created_at BIGINT NOT NULL, last_used_at BIGINT, last_used_by ${text},
-  lifetime BIGINT, expires_at BIGINT, expired_at BIGINT, deleted_at BIGINT);
+  prefix ${text} NOT NULL, scopes ${text}, workflow_ids ${text}, created_at BIGINT NOT NULL, last_used_at BIGINT,
+  last_used_by ${text}, lifetime BIGINT, expires_at BIGINT, expired_at BIGINT, deleted_at BIGINT);
 CREATE INDEX api_keys_by_account ON api_keys (account_id);
 
 -- Ids are UUIDs of version 7, which sort by time.

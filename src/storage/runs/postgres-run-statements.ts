@@ -62,12 +62,13 @@ const appendEventsSql = (condition = '') => `INSERT INTO run_events (run_id, seq
   FROM ${table('event', eventColumns)} ${condition}`
 
 /** The subquery with LIMIT runs once for each queue. By ids, since a join could read the whole primary key. */
-const claimRunsSql = statement<Omit<ClaimedRun, 'steps'> & { steps: { name: string; value: string }[] | null }>(
-  `WITH new_lease AS (SELECT CAST(? AS bigint) AS moment, CAST(? AS text) AS worker_id, CAST(? AS bigint) AS expires_at),
+const claimRunsSql = (condition = '') =>
+  statement<Omit<ClaimedRun, 'steps'> & { steps: { name: string; value: string }[] | null }>(
+    `WITH new_lease AS (SELECT CAST(? AS bigint) AS moment, CAST(? AS text) AS worker_id, CAST(? AS bigint) AS expires_at),
   queue AS (SELECT * FROM ${table('queue', { account_id: 'text', workflow_id: 'text', count: 'int' })}),
   locked AS MATERIALIZED (SELECT run.* FROM queue CROSS JOIN new_lease CROSS JOIN LATERAL (
     SELECT id, browser_context_id FROM runs WHERE ${ready('new_lease.moment')}
-      AND account_id = queue.account_id AND workflow_id = queue.workflow_id
+      AND account_id = queue.account_id AND workflow_id = queue.workflow_id ${condition}
       ORDER BY priority DESC, id LIMIT queue.count FOR UPDATE SKIP LOCKED) AS run),
   claimed AS (UPDATE runs SET ${startedAttempt}, started_at = COALESCE(started_at, new_lease.moment),
     attempt_started_at = new_lease.moment, worker_id = new_lease.worker_id, lease_expires_at = new_lease.expires_at
@@ -77,6 +78,10 @@ const claimRunsSql = statement<Omit<ClaimedRun, 'steps'> & { steps: { name: stri
       '{"status":"running","attempt":' || attempts - continuations || ',"reason":null}' FROM claimed CROSS JOIN new_lease)
   SELECT claimed.*, CASE WHEN attempts > 1 OR rerun_of IS NOT NULL THEN (SELECT json_agg(json_build_object(
     'name', name, 'value', encode(value, 'hex')) ORDER BY position, name) FROM run_steps WHERE run_id = claimed.id) END AS steps FROM claimed`,
+  )
+const claimAllSql = claimRunsSql()
+const claimSomeSql = claimRunsSql(
+  "AND account_id || ' ' || workflow_id || ' ' || workflow_version <> ALL (CAST(? AS text[]))",
 )
 
 const attemptColumns = {
@@ -141,7 +146,13 @@ export const postgresRunStatements = {
   },
   async claimRuns(tx, queues, { at, workerId, leaseExpiresAt }) {
     const rows = queues.map((queue) => [queue.accountId, queue.workflowId, queue.countMax])
-    const claimed = await tx.all(claimRunsSql, [at, workerId, leaseExpiresAt, ...toColumns(3, rows)])
+    const left = queues.flatMap(({ accountId, workflowId, otherVersions = [] }) =>
+      otherVersions.map((version) => `${accountId} ${workflowId} ${version}`),
+    )
+    const values = [at, workerId, leaseExpiresAt, ...toColumns(3, rows)]
+    const claimed = await (left.length === 0
+      ? tx.all(claimAllSql, values)
+      : tx.all(claimSomeSql, [...values, left as unknown as Value]))
     return claimed.map(({ steps, ...run }) => ({
       ...run,
       steps: (steps ?? []).map(({ name, value }) => ({ name, value: Buffer.from(value, 'hex') })),

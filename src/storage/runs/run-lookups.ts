@@ -33,6 +33,15 @@ export function findLeasedRuns(tx: Transaction, workerId: string): Promise<RunsT
   return tx.all(leasedRuns, [workerId])
 }
 
+/** A run of a deployment that a worker of an API key executes. */
+export const findLeasedOfDeployment = statement<
+  { id: string },
+  [accountId: string, deploymentId: string, apiKeyId: string]
+>(
+  `SELECT id FROM runs WHERE status = 'running' AND account_id = ? AND deployment_id = ?
+    AND worker_id IN (SELECT id FROM workers WHERE api_key_id = ?) LIMIT 1`,
+)
+
 /** How many runs of an account each worker executes. */
 export const countLeasedRuns = statement<{ worker_id: string; count: number }, [accountId: string]>(
   `SELECT worker_id, COUNT(*) AS count FROM runs

@@ -253,6 +253,22 @@ const queueHeads = statement<QueueHead, [startAfter: string, accountsMax: number
     FROM heads WHERE head IS NOT NULL`,
 )
 
+/** The first ready run of the workflow that has none of these versions. Reads the runs of these versions before it. */
+export async function findHeadWithout(
+  tx: Transaction,
+  { account_id, workflow_id, running }: QueueHead,
+  versions: readonly string[],
+  now: number,
+): Promise<QueueHead | undefined> {
+  const { marks, values } = inList(versions)
+  const sql = `SELECT id, account_id, workflow_id, priority, continues,
+      CASE WHEN browser_context_id IS NULL THEN 0 ELSE 1 END AS has_context
+    FROM runs WHERE ${ready()} AND account_id = ? AND workflow_id = ? AND workflow_version NOT IN (${marks})
+    ORDER BY priority DESC, id LIMIT 1`
+  const [head] = await tx.all<Omit<QueueHead, 'running'>>(sql, [now, account_id, workflow_id, ...values])
+  return head && { ...head, running }
+}
+
 /** The values of an INSERT into `runs`, in this order. */
 export const insertedRunColumns = [
   'id',
@@ -462,6 +478,8 @@ export interface ClaimedQueue {
   accountId: string
   workflowId: string
   countMax: number
+  /** Versions whose runs are left. */
+  otherVersions?: readonly string[] | undefined
 }
 
 export interface NewLease {

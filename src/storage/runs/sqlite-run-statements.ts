@@ -27,10 +27,13 @@ const insertRunsSql = new Map(
   }),
 )
 
-const claimRunsSql = statement<RunsTable>(`UPDATE runs SET ${startedAttempt},
+const claimRunsSql = (condition = '') =>
+  statement<RunsTable>(`UPDATE runs SET ${startedAttempt},
   started_at = COALESCE(started_at, ?), attempt_started_at = ?, worker_id = ?, lease_expires_at = ?
   WHERE browser_context_id IS NULL AND id IN (SELECT id FROM runs WHERE ${ready()}
-    AND account_id = ? AND workflow_id = ? ORDER BY priority DESC, id LIMIT ?) RETURNING *`)
+    AND account_id = ? AND workflow_id = ? ${condition} ORDER BY priority DESC, id LIMIT ?) RETURNING *`)
+const claimAllSql = claimRunsSql()
+const claimSomeSql = claimRunsSql('AND workflow_version NOT IN (SELECT value FROM json_each(?))')
 
 const finishRunSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>>(
   `UPDATE runs SET status = 'succeeded', reason = NULL, worker_id = NULL, lease_expires_at = NULL, finished_at = ?,
@@ -60,9 +63,11 @@ export const sqliteRunStatements = {
   insertTerms,
   async claimRuns(tx, queues, { at, workerId, leaseExpiresAt }) {
     const claimed: RunsTable[] = []
-    for (const { accountId, workflowId, countMax } of queues) {
-      const values = [at, at, workerId, leaseExpiresAt, at, accountId, workflowId, countMax]
-      claimed.push(...(await tx.all(claimRunsSql, values)))
+    for (const { accountId, workflowId, countMax, otherVersions = [] } of queues) {
+      const values = [at, at, workerId, leaseExpiresAt, at, accountId, workflowId]
+      const isAll = otherVersions.length === 0
+      const condition = isAll ? [] : [JSON.stringify(otherVersions)]
+      claimed.push(...(await tx.all(isAll ? claimAllSql : claimSomeSql, [...values, ...condition, countMax])))
     }
     const running = ({ id, attempts, continuations }: RunsTable) => ({
       run_id: id,

@@ -43,6 +43,8 @@ export interface ApiKeysTable {
   prefix: string
   /** A JSON array, or `null` for a key with full access. */
   scopes: Json | null
+  /** The workflows to which the key is restricted, as a JSON array; `null` for a key of all workflows. */
+  workflow_ids: Json | null
   created_at: Milliseconds
   last_used_at: Milliseconds | null
   /** Address and user agent of the last caller. */

@@ -85,16 +85,16 @@ export interface WorkersTable {
   started_at: Milliseconds
   /** When the worker counts as lost, unless a heartbeat extends it. */
   alive_until: Milliseconds
+  /** The last heartbeat, or when a worker outside of the service last sent something, to a third of the lease time. */
+  seen_at: Milliseconds | null
   /** The account whose runs a worker outside of the service executes; the columns from here on are `null` for others. */
   account_id: string | null
-  /** The key with which it registered last. */
+  /** The key that registered it. To other keys it does not exist. */
   api_key_id: string | null
   name: string | null
   language: string | null
   /** Of its program. */
   version: string | null
-  /** When it last sent something, to a third of the lease time. */
-  seen_at: Milliseconds | null
   /** 1 if it also executes deployed workflows. */
   executes_deployed: Flag | null
   /** The workflows that it has itself, with version and deployment. */

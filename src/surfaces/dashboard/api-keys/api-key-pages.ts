@@ -9,6 +9,7 @@ import {
   overlapHoursMax,
 } from '../../../domain/api-keys/api-key.ts'
 import type { RevealedKey } from '../../../domain/api-keys/api-keys.ts'
+import { restrictableScopes } from '../../../domain/api-keys/workflow-restriction.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { time } from '../format.ts'
@@ -70,6 +71,7 @@ export const createApiKey: PageHandler = async (request, deps) => {
       userId: user.id,
       name: form.get('name') ?? '',
       scopes: parseScopes(form),
+      workflowIds: parseWorkflowIds(form),
       expiresAt: parseExpiry(form.get('lifetime') ?? ''),
     }
     return createdPage('API key created', await deps.apiKeys.create(key, actor), account.id, deps)
@@ -87,15 +89,16 @@ async function newApiKeyPage(request: PageRequest, { apiKeys }: Dependencies, id
   const limit = isLimit ? error : await apiKeys.findLimitError(account.id, user.id)
   const options = Object.entries(lifetimes).map(([value, title]) => ({ value, title }))
   const errorFor = (about: ApiKeyError['about']) => (error?.about === about ? error.message : undefined)
-  const scopesError = errorFor('scopes')
+  const errors = { scopes: errorFor('scopes'), workflows: errorFor('workflows') }
+  const disabled = account.scopesEnabled ? undefined : (errors.scopes ?? errors.workflows)
   const body = html`${backLink('/api-keys', 'API Keys')} ${heading('Create API key')}
     ${limit ? renderLimit(limit) : nothing}
-    ${/* Scopes were disabled after the form was opened. */ scopesError && !account.scopesEnabled ? notice('bad', scopesError) : nothing}
+    ${/* Scopes were disabled after the form was opened. */ disabled ? notice('bad', disabled) : nothing}
     <form method="post" action="/api-keys/new" class="card">
       <input type="hidden" name="id" value="${id}" />
       ${inputField({ name: 'name', label: 'Name', value: form.get('name') ?? '', error: errorFor('name'), required: true, maxlength: 100, autofocus: true, hint: 'Describe where the key is used, such as “nightly import”.' })}
       ${selectField({ name: 'lifetime', label: 'Expiration', value: form.get('lifetime') ?? '', error: errorFor('lifetime'), options })}
-      ${account.scopesEnabled ? renderScopeFields(form, apiKeys.knownScopes, scopesError) : nothing}
+      ${account.scopesEnabled ? renderScopeFields(form, apiKeys.knownScopes, errors) : nothing}
       <div class="buttons"><button>Create API key</button><a href="/api-keys">Cancel</a></div>
     </form>`
   return apiKeyPage('Create API key', body, error ? (isLimit ? 409 : 400) : 200)
@@ -108,6 +111,12 @@ function parseScopes(form: URLSearchParams): string[] | null {
   if (scopes.length === 0) return null
   // Selected scopes contradict full access; granting it would be more than the user may intend.
   throw new ApiKeyError('scopes', 'Choose “Selected scopes only”, or clear the selected scopes.')
+}
+
+/** `null` for all workflows. */
+function parseWorkflowIds(form: URLSearchParams): string[] | null {
+  const ids = (form.get('workflows') ?? '').split(/[\s,]+/).filter((id) => id !== '')
+  return ids.length > 0 ? ids : null
 }
 
 /** @throws {ApiKeyError} for a lifetime that the form does not offer. */
@@ -208,6 +217,7 @@ function createdPage(title: string, key: RevealedKey, accountId: string, deps: D
   function exampleCommand(): string | undefined {
     if (key.scopes?.includes('runs:write') === false) return undefined
     for (const { id, variables } of workflows.list()) {
+      if (key.workflowIds?.includes(id) === false) continue
       const example = exampleVariables(variables)
       const checked = workflows.checkVariables(id, structuredClone(example))
       if (!('errors' in checked)) return queueCommand(addresses().executionUrl, id, example, { key: key.value })
@@ -254,7 +264,7 @@ function renderKeyTable(user: User, keys: ApiKey[], names: Map<string, string>):
     return [
       html`<strong>${key.name}</strong>`,
       html`<code>${key.prefix}…</code>`,
-      renderScopes(key),
+      renderPermissions(key),
       isOwn ? 'You' : (names.get(key.userId) ?? ''),
       time(key.createdAt),
       time(key.lastUsedAt),
@@ -266,9 +276,11 @@ function renderKeyTable(user: User, keys: ApiKey[], names: Map<string, string>):
   return table(columns, rows, 'API keys')
 }
 
-function renderScopes({ scopes }: ApiKey): Html {
+function renderPermissions({ scopes, workflowIds }: ApiKey): Html {
   if (scopes === null) return html`<span class="muted">all</span>`
-  return html`${scopes.map((scope) => html`<code>${scope}</code> `)}`
+  const codes = (texts: readonly string[]) => texts.map((text) => html`<code>${text}</code> `)
+  if (workflowIds === null) return html`${codes(scopes)}`
+  return html`<div class="stack"><span>${codes(scopes)}</span><span>for ${codes(workflowIds)}</span></div>`
 }
 
 function renderLimit(limit: ApiKeyError): Html {
@@ -281,7 +293,12 @@ function renderLimit(limit: ApiKeyError): Html {
   return notice('warning', advice)
 }
 
-function renderScopeFields(form: URLSearchParams, knownScopes: readonly string[], error: string | undefined): Html {
+function renderScopeFields(
+  form: URLSearchParams,
+  knownScopes: readonly string[],
+  errors: { scopes: string | undefined; workflows: string | undefined },
+): Html {
+  const { scopes: error } = errors
   const isLimited = form.get('permissions') === 'some'
   const selected = form.getAll('scope')
   const boxes = knownScopes.map(
@@ -294,8 +311,12 @@ function renderScopeFields(form: URLSearchParams, knownScopes: readonly string[]
     <label><input type="radio" name="permissions" value="some" ${attribute('checked', isLimited)} />Selected scopes only</label>
     <div class="choices">${boxes}</div>
     ${error ? html`<small id="scopes-error" class="error">${error}</small>` : nothing}
+    ${inputField({ name: 'workflows', label: 'Only for these workflows', value: form.get('workflows') ?? '', error: errors.workflows, hint: workflowsHint })}
   </fieldset>`
 }
+
+const workflowsHint = html`Optional, for a key with selected scopes: ids, separated by commas. The key then sees and executes runs
+  of no others. Its scopes may be ${restrictableScopes.join(', ')}.`
 
 /** The only page that contains the value. */
 function renderCreatedApiKey(key: RevealedKey, command: string | undefined): Html {
@@ -326,7 +347,7 @@ function renderRotation(key: ApiKey, newId: string, overlap = '0', error?: ApiKe
     ${error && error.about !== 'overlap' ? notice('bad', error.message) : nothing}
     <form method="post" class="card">
       <input type="hidden" name="id" value="${newId}" />
-      <p>You get a new value with the same name, scopes and lifetime, in place of <code>${key.prefix}…</code>.</p>
+      <p>You get a new value with the same name, scopes, workflows and lifetime, in place of <code>${key.prefix}…</code>.</p>
       ${facts([['Last used', renderLastUse(key)]])} ${labelledField(overlapField, input)}
       <div class="buttons"><button>Rotate key</button><a href="/api-keys">Cancel</a></div>
     </form>`

@@ -27,7 +27,7 @@ function renderWorkers(workers: readonly (RemoteWorker & { runs: number })[]): H
     host ?? '',
     html`${runs}`,
     html`${slots}`,
-    name === null ? '' : time(seenAt),
+    time(seenAt),
     html`<div class="stack">
       ${name === null || deployed ? html`<span>Deployed workflows</span>` : nothing}
       ${workflows.map((each) => html`<span><a href="/workflows/${each.id}">${each.id}</a> ${each.version}</span>`)}
