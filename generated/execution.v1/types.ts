@@ -1781,11 +1781,8 @@ export interface components {
             name: components["schemas"]["StepName"];
             /** @description What the person who answers is asked. */
             title?: string;
-            /**
-             * @description For how long the run waits.
-             * @default 604800
-             */
-            timeoutSeconds: number;
+            /** @description For how long the run waits. By default, a week. */
+            timeoutSeconds?: number;
             /** @description Values to show to the person who answers. */
             show?: {
                 [key: string]: unknown;
@@ -1797,23 +1794,14 @@ export interface components {
             kind: "run";
             name: components["schemas"]["StepName"];
             workflowId: components["schemas"]["WorkflowId"];
-            /**
-             * @description Its variables.
-             * @default {}
-             */
-            variableData: {
+            /** @description Its variables. */
+            variableData?: {
                 [key: string]: unknown;
             };
-            /**
-             * @description Whether it goes on when the caller is cancelled.
-             * @default false
-             */
-            detached: boolean;
-            /**
-             * @description Options of the run, named as those of `queueRemoteRunBatch`.
-             * @default {}
-             */
-            options: {
+            /** @description Whether it goes on when the caller is cancelled. By default, it does not. */
+            detached?: boolean;
+            /** @description Options of the run, named as those of `queueRemoteRunBatch`. */
+            options?: {
                 [key: string]: unknown;
             };
         };

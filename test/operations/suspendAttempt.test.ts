@@ -22,6 +22,19 @@ describeOperation(
         const { request } = await subject.caller()
         expect((await subject.send(request)).body).toEqual({ suspended: true, ended: [], refused: [], deadlines: [] })
       })
+
+      test.each([
+        { kind: 'sleep', seconds: 60 },
+        { kind: 'answer' },
+        { kind: 'run', workflowId: 'greet', variableData: { name: 'Ada' } },
+        { kind: 'run', workflowId: 'approve', detached: true, options: { priority: 1, tags: ['called'] } },
+      ])('suspends a run that waits for %j', async (wait) => {
+        const account = await subject.service.createAccount()
+        const { runId, attempt } = await claimedAttempt(subject.service, account)
+        const body = { waits: [{ ...wait, name: 'approval' }], names: ['approval'] }
+        const { body: result } = await subject.call(account.key, { path: { runId, attempt }, body })
+        expect(result).toMatchObject({ suspended: true, refused: [] })
+      })
     },
     400: testInvalidRequest,
     401: testUnauthorized,
