@@ -33,7 +33,7 @@ export interface TestAccount {
   id: string
   /** The value of a key with full access. */
   key: string
-  createKey(options?: { scopes?: string[]; expiresAt?: number }): Promise<TestKey>
+  createKey(options?: { scopes?: string[]; workflowIds?: string[]; expiresAt?: number }): Promise<TestKey>
   deleteKey(id: string): Promise<void>
 }
 
@@ -122,11 +122,13 @@ export async function openAdministration(
       const userId = await accounts.findOwnerId(id)
       const createKey = ({
         scopes = null,
+        workflowIds = null,
         expiresAt = null,
       }: {
         scopes?: string[] | null
+        workflowIds?: string[] | null
         expiresAt?: number | null
-      } = {}) => apiKeys.create({ accountId: id, userId, name: 'test', scopes, expiresAt }, operator)
+      } = {}) => apiKeys.create({ accountId: id, userId, name: 'test', scopes, workflowIds, expiresAt }, operator)
       const deleteKey = async (keyId: string) => {
         if (!(await apiKeys.delete(id, keyId, operator))) throw new Error(`There is no key ${keyId}.`)
       }
