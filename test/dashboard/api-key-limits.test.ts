@@ -9,7 +9,7 @@ import {
   startDashboardService,
   stopClock,
 } from '../support/dashboard.ts'
-import { copied, find, inputValue, type Markup, pageText } from '../support/html.ts'
+import { copied, fieldError, find, inputValue, type Markup, pageText } from '../support/html.ts'
 
 let dashboard: DashboardService
 let clock: ReturnType<typeof stopClock>
@@ -116,6 +116,33 @@ describe('scopes', () => {
       const refused = await create(ada, fields)
       expect([fields, refused.status]).toEqual([fields, 400])
       expect(refused.text).toContain('<small id="scopes-error" class="error">')
+    }
+    expect(await list(ada)).toHaveLength(1)
+  })
+
+  test('restrict the key to workflows, which the list shows', async () => {
+    const ada = await signIn(dashboard, { scopesEnabled: true })
+    const fields = { permissions: 'some', scope: ['runs:read', 'runs:write'], workflows: 'greet, approve' }
+    const created = await create(ada, fields)
+    expect(await list(ada)).toMatchObject([{ scopes: fields.scope, workflowIds: ['greet', 'approve'] }])
+    expect(pageText(await ada.visitor.get('/api-keys'))).toContain('runs:read runs:write for greet approve')
+    // The command of the page is of a workflow that the key may queue.
+    expect(pageText(created)).toMatch(/queue-remote\/(greet|approve) /)
+    const headers = ['Authorization', `Bearer ${valueIn(created)}`]
+    const statusOf = async (path: string) =>
+      (await sendRaw(dashboard.executionUrl, { method: 'GET', path, headers })).status
+    expect(await statusOf('/v1/execution/runs?workflowId=greet')).toBe(200)
+    expect(await statusOf('/v1/execution/runs')).toBe(403)
+    const invalid = [
+      { ...fields, workflows: 'no/id' },
+      { ...fields, scope: ['runs:read', 'schedules:read'] },
+      { permissions: 'all', workflows: 'greet' },
+    ]
+    for (const refusedFields of invalid) {
+      const refused = await create(ada, refusedFields)
+      expect([refusedFields, refused.status]).toEqual([refusedFields, 400])
+      expect(fieldError(refused, 'workflows')).toMatch(/no\/id|cannot have the scope schedules:read|needs scopes/)
+      expect(inputValue(refused, 'workflows')).toBe(refusedFields.workflows)
     }
     expect(await list(ada)).toHaveLength(1)
   })

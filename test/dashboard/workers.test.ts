@@ -1,6 +1,9 @@
 /** Workers outside of the service in the dashboard: their page, and the pages of their workflows and runs. */
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { readConfig } from '../../src/config/config.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import { openStore } from '../../src/domain/installation.ts'
+import { Workers } from '../../src/domain/queue/workers.ts'
 import { invoice, newWorker, send } from '../operations/requests.ts'
 import { type DashboardService, type SignedInUser, signIn, startDashboardService } from '../support/dashboard.ts'
 import { pageText, readRows } from '../support/html.ts'
@@ -35,6 +38,19 @@ test('an account sees its workers and their workflows, and other accounts see ne
   expect(entry).toMatch(/ worker deployed workflows send-invoice 1\.0\.0 workflows 1, for this account$/)
   for (const page of ['/settings/workers', '/'])
     expect(pageText(await bo.visitor.get(page))).not.toMatch(/desk-7|billing|send-invoice/)
+})
+
+test('the page shows the last heartbeat of the workers of the service', async () => {
+  const ada = await signIn(dashboard)
+  const store = await openStore(readConfig(dashboard.settings))
+  onTestFinished(() => store.close())
+  const at = Date.now() + 1000
+  const worker = { id: crypto.randomUUID(), host: 'rack-3', slots: 2, startedAt: at - 60_000 }
+  await new Workers(store, () => at - 30_000).announce(worker, 15)
+  await new Workers(store, () => at).announce(worker, 15)
+  const row = readRows(await ada.visitor.get('/settings/workers')).find((text) => text.includes(worker.id))
+  const shown = `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`
+  expect(row).toContain(`rack-3 0 2 ${shown} Deployed workflows`)
 })
 
 test('a queued run says that no worker of its workflow and major version is there', async () => {

@@ -161,6 +161,27 @@ test('a renewal names a cancelled run, and a worker that signs off returns its r
   await call(account, 'deleteWorker', { path: { workerId: second.workerId } }).expect(404)
 })
 
+test('a run of another major version stays in the queue, and says which one has no worker', async () => {
+  const account = await service.createAccount()
+  const first = await registerWorker(service, account)
+  const old = await queueRun(service, account, invoice)
+  await call(account, 'deleteWorker', { path: { workerId: first } }).expect(204)
+  const [workflow] = newWorker.workflows
+  const second = await registerWorker(service, account, { workflows: [{ ...workflow, version: '2.0.0' }] })
+  expect((await claim(account, second)).status).toBe(204)
+  const runId = await queueRun(service, account, invoice)
+  const { body } = await claim(account, second).expect(200)
+  expect(body.data).toMatchObject([{ runId, workflowVersion: '2.0.0' }])
+  // It was never started: neither an attempt nor a delay is left.
+  const waitingForDetail = 'No worker is there that executes major version 1 of send-invoice.'
+  const waiting = { status: 'queued', attempts: 0, waitingFor: 'worker', waitingForDetail, startedAt: null }
+  expect(await getRun(account, old)).toMatchObject(waiting)
+  const stored = await service.rows('SELECT type FROM run_events WHERE run_id = ?', old)
+  expect(stored).toEqual([])
+  const third = await registerWorker(service, account, { workflows: [{ ...workflow, version: '1.2.0' }] })
+  expect((await claim(account, third).expect(200)).body.data).toMatchObject([{ runId: old, attempt: 1 }])
+})
+
 test('a version has one set of schemas, and a change that breaks callers needs a higher major version', async () => {
   const account = await service.createAccount()
   await registerWorker(service, account)

@@ -83,12 +83,21 @@ export async function signIn(page: Page, user: { email: string; password: string
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
 }
 
-/** Creates an API key on its page, and returns the value, which is shown once. */
-export async function createKey(page: Page, name: string): Promise<string> {
+/** Creates an API key on its page, and returns the value, which is shown once. With scopes, it may be restricted to workflows. */
+export async function createKey(
+  page: Page,
+  name: string,
+  { scopes, workflows = '' }: { scopes?: readonly string[]; workflows?: string } = {},
+): Promise<string> {
   await page.goto('/')
   await page.getByRole('link', { name: 'API Keys' }).click()
   await page.getByRole('link', { name: 'Create API key' }).first().click()
   await page.getByLabel('Name').fill(name)
+  if (scopes) {
+    await page.getByLabel('Selected scopes only').check()
+    for (const scope of scopes) await page.getByLabel(scope, { exact: true }).check()
+    await page.getByLabel('Only for these workflows').fill(workflows)
+  }
   await page.getByRole('button', { name: 'Create API key' }).click()
   return page.locator('#key-value').innerText()
 }

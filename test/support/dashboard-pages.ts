@@ -96,7 +96,7 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
   await page.getByLabel('Allow API keys to be limited to scopes').check()
   await page.getByRole('button', { name: 'Save changes' }).click()
   const key = await createKey(page, 'nightly import')
-  await createKey(page, 'reporting')
+  await createKey(page, 'reporting', { scopes: ['runs:read', 'runs:write'], workflows: 'count-words, check-links' })
   const runs = await queueRuns(dashboard, key)
   await page.goto('/settings/members/invite')
   await page.getByLabel('For').fill('Grace Hopper')

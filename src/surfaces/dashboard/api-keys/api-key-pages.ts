@@ -315,8 +315,7 @@ function renderScopeFields(
   </fieldset>`
 }
 
-const workflowsHint = html`Optional, for a key with selected scopes: ids, separated by commas. The key then sees and executes runs
-  of no others. Its scopes may be ${restrictableScopes.join(', ')}.`
+const workflowsHint = html`Optional: ids, separated by commas. The key then sees and executes runs of no others. Its scopes may be ${restrictableScopes.join(', ')}.`
 
 /** The only page that contains the value. */
 function renderCreatedApiKey(key: RevealedKey, command: string | undefined): Html {
