@@ -25,6 +25,18 @@ test('an operator limits keys to scopes only in an account with scopes enabled',
   const refused = await client.queueRemoteRun({ params: { path: { workflowId: 'greet' } }, body })
   expect(refused.error).toMatchObject({ status: 403, title: 'Forbidden' })
 
+  const restricted = await key('--scopes', 'runs:write,runs:read', '--workflows', 'greet, approve')
+  expect(JSON.parse(restricted.stdout)).toMatchObject({ workflows: ['greet', 'approve'] })
+  const worker = clientOf(service, JSON.parse(restricted.stdout).value)
+  expect((await worker.listRuns({ params: { query: { workflowId: 'greet' } } })).response.status).toBe(200)
+  expect((await worker.listRuns()).response.status).toBe(403)
+  const listed = await installation.runCommand('keys', 'list', '--account', id)
+  expect(listed.stdout).toMatch(/ runs:write,runs:read +greet,approve /)
+  expect(await key('--workflows', 'greet')).toMatchObject({
+    ...{ code: 1, stdout: '' },
+    stderr: expect.stringMatching(/^A key that is restricted to workflows needs scopes\. Choose from .*\.\n$/),
+  })
+
   const unknown = await key('--scopes', 'runs:fly')
   expect(unknown).toMatchObject({
     code: 1,

@@ -8,6 +8,7 @@ import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
 import { validKey } from '../../src/tools/mock/mock-keys.ts'
 import { testedWorkflows } from '../mock/use-mock.ts'
 import { operations } from '../operations/document.ts'
+import { leasedRun } from '../operations/requests.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
 
 const collection = 'generated/bruno'
@@ -175,8 +176,9 @@ test('every request succeeds against the service, using the resources that earli
   await createWaitingRun(waiting)
   const linked = await createServerEnvironment()
   await createWaitingRun(linked)
-  const bundled = await createServerEnvironment()
-  await createWaitingRun(bundled)
+  const account = await service.createAccount()
+  const bundled = readEnvironment('Server', service).set('apiKey', account.key)
+  bundled.set('runId', await leasedRun(service, account))
   bundled.set('deploymentId', JSON.parse((await send(findRequest('getRun'), bundled)).text).deploymentId)
   const claimable = await createServerEnvironment()
   await createRunOfWorker(claimable)

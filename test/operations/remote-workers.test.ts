@@ -197,8 +197,10 @@ test('a version has one set of schemas, and a change that breaks callers needs a
     ...variables,
     properties: { ...workflow?.variables.properties, customerId: { type: 'string' } },
   }
+  await queueRun(service, account, invoice)
   const breaking = await register({ version: '1.1.0', variables: withProperty }).expect(409)
   expect(breaking.body.detail).toContain('Set its version to 2.0.0')
+  expect(breaking.body.detail).toContain('An API key made 1 call in the last 30 days that would be refused.')
   await register({ version: '2.0.0', variables: withProperty }).expect(200)
   const listed = await call(account, 'getWorkflow', { path: { workflowId: 'send-invoice' } }).expect(200)
   expect(listed.body).toMatchObject({ version: '2.0.0' })

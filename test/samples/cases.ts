@@ -9,6 +9,7 @@ import { reverseText } from '../operations/requests.ts'
 import { until } from '../support/service.ts'
 import type { RunningSample } from './run-sample.ts'
 import {
+  claimDeployed,
   claimRun,
   contextPath,
   createContext,
@@ -61,10 +62,7 @@ const range = (count: number) => Array.from({ length: count }, (_, index) => ind
 
 const cases: Record<OperationId, Case> = {
   getDeploymentBundle: {
-    prepare: async (setup) => {
-      await queue(setup, 'greet', { name: 'Ada' }, '?delaySeconds=1000')
-      setup.environment.DEPLOYMENT_ID = (await readRun(setup)).deploymentId
-    },
+    prepare: claimDeployed,
     check({ directory }) {
       expect(gunzipSync(readFileSync(join(directory, 'bundle.json.gz'))).toString()).toContain('"workflows"')
     },

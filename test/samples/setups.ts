@@ -91,6 +91,20 @@ export async function registerWorker({ caller, environment }: Setup): Promise<vo
   expect(status).toBe(200)
 }
 
+/** A worker that executes a run of a deployed workflow, for which it competes with those of the service. */
+export async function claimDeployed({ caller, environment }: Setup): Promise<void> {
+  const path = `/v1/execution/workers/${crypto.randomUUID()}`
+  const worker = { name: 'desk', language: 'Node.js', capacity: 4, deployed: true, workflows: [] }
+  expect((await caller.execution('PUT', path, worker)).status).toBe(200)
+  await until('the worker has a run', async () => {
+    const claiming = caller.execution('POST', `${path}/claims`, { countMax: 1, waitSeconds: 2 })
+    await caller.execution('PUT', '/v1/execution/queue-remote/greet', { variableData: { name: 'Ada' } })
+    const { status, body } = await claiming
+    if (status === 200) environment.DEPLOYMENT_ID = body.data[0].deploymentId
+    return status === 200
+  })
+}
+
 /** A run for that worker. */
 export async function queueForWorker(setup: Setup): Promise<void> {
   await registerWorker(setup)

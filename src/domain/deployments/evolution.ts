@@ -23,7 +23,8 @@ export interface BreakingVersion {
   after: string | null
   changes: Sentence[]
   /** API keys with calls that would be refused, and how many of the calls that were examined. */
-  callers: { name: string; calls: number }[]
+  /** The name is `null` where names of API keys are not shown. */
+  callers: { name: string | null; calls: number }[]
 }
 
 /** All changes of the schemas, breaking ones and others. A new wait is none: its answer is no caller's duty. */
@@ -112,7 +113,8 @@ export function describeBreaking(breaking: readonly BreakingVersion[], option = 
         : `The workflow ${id} ${versions}, but breaks its callers:`,
       ...changes.map(({ text, reason }) => `  ${text} ${reason}`),
       ...callers.map(({ name, calls }) => {
-        return `  The API key "${name}" made ${calls} ${calls === 1 ? 'call' : 'calls'} in the last 30 days that would be refused.`
+        const key = name === null ? 'An API key' : `The API key "${name}"`
+        return `  ${key} made ${calls} ${calls === 1 ? 'call' : 'calls'} in the last 30 days that would be refused.`
       }),
       after === null
         ? `Keep it, or use \`${option}\`.`

@@ -148,8 +148,16 @@ export class RemoteWorkflows {
     })
     const [before, after] = [replaced.map((each) => each.before), replaced.map((each) => each.after)]
     const { read } = this.#store
+    const breaking = await findBreakingVersions(
+      read,
+      new Workflows(before),
+      new Workflows(after),
+      accountId,
+      this.#now(),
+    )
+    // A worker's key must not show the names of other keys.
     return describeBreaking(
-      await findBreakingVersions(read, new Workflows(before), new Workflows(after), accountId, this.#now()),
+      breaking.map((each) => ({ ...each, callers: each.callers.map(({ calls }) => ({ name: null, calls })) })),
     )
   }
 
