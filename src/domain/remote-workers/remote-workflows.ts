@@ -163,6 +163,8 @@ export class RemoteWorkflows {
 
   async #touch(accountId: string, definitions: readonly Definition[]): Promise<void> {
     const ids = definitions.map(({ deploymentId }) => deploymentId)
+    // A worker that executes deployed workflows may have none itself.
+    if (ids.length === 0) return
     await this.#store.write((tx) =>
       tx.query
         .updateTable('remote_workflows')
