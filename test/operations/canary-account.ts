@@ -115,5 +115,9 @@ async function runOfWorker(service: TestService, account: TestAccount, canary: C
   const path = { runId, attempt: '1', stepName: 'charge' }
   await send(service, 'putRunStep', account.key, { path, body: { value: canary('step') } }).expect(204)
   const queued = await queueRemote(service, account, 'theirs', canary('queued variables'), 'delaySeconds=3600')
+  // However long the requests take: a worker that has ended leaves its id to other keys, and its runs to the queue.
+  const later = Date.now() + 3_600_000
+  await service.change('UPDATE workers SET alive_until = ? WHERE account_id = ?', later, account.id)
+  await service.change('UPDATE runs SET lease_expires_at = ? WHERE id = ?', later, runId)
   return { workerId, runId, queued }
 }

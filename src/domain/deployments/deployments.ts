@@ -78,6 +78,8 @@ export class Deployments implements WorkflowRegistry {
   #activationState: string | undefined
   /** What is executed outside of the service, by account. */
   #remote: ReadonlyMap<string, Workflows> = new Map()
+  /** All registered versions of these workflows, by account and workflow. */
+  #remoteVersions: ReadonlyMap<string, readonly string[]> = new Map()
   /** Deployments whose workflows are executed outside of the service. */
   #remoteIds: ReadonlySet<string> = new Set()
   #refreshing: Promise<void> | undefined
@@ -139,6 +141,11 @@ export class Deployments implements WorkflowRegistry {
   isRemote(accountId: string, workflowId: string): boolean {
     const id = this.#remoteIds.size > 0 ? this.current(accountId).deploymentOf(workflowId) : null
     return id !== null && this.#remoteIds.has(id)
+  }
+
+  /** The versions of the workflow that workers outside of the service have registered. */
+  remoteVersions(accountId: string, workflowId: string): readonly string[] {
+    return this.#remoteVersions.get(keyOf(accountId, workflowId)) ?? []
   }
 
   /** The workflows whose runs a worker may claim: current ones, and removed ones with unfinished runs. */
@@ -342,8 +349,10 @@ export class Deployments implements WorkflowRegistry {
   /** The highest version of each workflow that workers outside of the service have registered, by account. */
   async #readRemote(): Promise<Map<string, Workflows>> {
     const highest = new Map<string, RemoteWorkflow>()
+    const versions = new Map<string, string[]>()
     for (const each of await findRemoteWorkflows(this.#store.read)) {
       const key = keyOf(each.accountId, each.workflowId)
+      versions.set(key, [...(versions.get(key) ?? []), each.version])
       const known = highest.get(key)
       if (!known || compareVersions(each.version, known.version) > 0) highest.set(key, each)
     }
@@ -352,6 +361,7 @@ export class Deployments implements WorkflowRegistry {
       const loaded = await this.#loaded.get(deploymentId)
       if (loaded) byAccount.set(accountId, byAccount.get(accountId)?.with(loaded.workflows) ?? loaded.workflows)
     }
+    this.#remoteVersions = versions
     this.#remoteIds = new Set([...highest.values()].map(({ deploymentId }) => deploymentId))
     return byAccount
   }

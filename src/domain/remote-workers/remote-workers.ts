@@ -256,7 +256,12 @@ export class RemoteWorkers {
     const { queue, deployments, leaseSeconds } = this.#dependencies
     const ids = new Set(worker.workflows.map((each) => each.id))
     const ofWorker = deployments.claimableRemotely(key.accountId, ids, worker.deployed)
-    const otherVersions = await this.#workflows.findOtherVersions(key.accountId, worker.workflows)
+    const otherVersions = new Map(
+      worker.workflows.map(({ id, version }) => {
+        const registered = deployments.remoteVersions(key.accountId, id)
+        return [id, registered.filter((each) => !hasSameMajor(each, version))]
+      }),
+    )
     const find: typeof ofWorker.find = (accountId, workflowId) => {
       const workflow = isPermitted(key, workflowId) ? ofWorker.find(accountId, workflowId) : undefined
       return workflow && { ...workflow, otherVersions: otherVersions.get(workflowId) ?? [] }

@@ -9,7 +9,7 @@ import { recordAudit, toActor } from '../audit-log/audit-log.ts'
 import { checkDefinitions } from '../deployments/build-snapshot.ts'
 import { findRemoteWorkflows, insertDeployment, type RemoteWorkflow } from '../deployments/deployments.sql.ts'
 import type { Deployments } from '../deployments/deployments.ts'
-import { compareVersions, describeBreaking, findBreakingVersions, hasSameMajor } from '../deployments/evolution.ts'
+import { compareVersions, describeBreaking, findBreakingVersions } from '../deployments/evolution.ts'
 import { type DeployedWorkflow, packContent } from '../deployments/snapshot.ts'
 import { parseWorkflow, type Workflow, WorkflowError } from '../workflows/workflow.ts'
 import { Workflows } from '../workflows/workflows.ts'
@@ -69,21 +69,6 @@ export class RemoteWorkflows {
     if (refused) return refused
     await this.#touch(accountId, parsed.definitions)
     return { kind: 'registered', workflows: parsed.definitions.map(({ workflow: _, ...registered }) => registered) }
-  }
-
-  /** By workflow of a worker: the versions of other major versions, whose runs it does not execute. */
-  async findOtherVersions(
-    accountId: string,
-    workflows: readonly RegisteredWorkflow[],
-  ): Promise<ReadonlyMap<string, readonly string[]>> {
-    if (workflows.length === 0) return new Map()
-    const known = await findRemoteWorkflows(this.#store.read, accountId)
-    return new Map(
-      workflows.map(({ id, version }) => {
-        const others = known.filter((each) => each.workflowId === id && !hasSameMajor(each.version, version))
-        return [id, others.map((each) => each.version)]
-      }),
-    )
   }
 
   #conflict(accountId: string, definitions: readonly Definition[], known: readonly RemoteWorkflow[]) {
