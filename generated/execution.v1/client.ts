@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'b469a6a51985d55f'
+export const documentHash = '274ff8835e0ef1c8'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -269,10 +269,12 @@ export interface ExecutionV1Operations {
    *
    * Stores what the run waits for, in the order in which its code reaches it, and returns what has ended. Otherwise it suspends
    * the run: the attempt is over for this worker. The run is claimed again when one of its waits has ended, with the outcome
-   * among `steps`. With a key that is restricted to workflows, calls of others and calls with a browser context are in
-   * `refused`.
+   * among `steps`.
    *
-   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/suspend` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * In `refused` are calls of other workflows with a key that is restricted to workflows, and calls with a browser context
+   * with a key that has scopes but not `browser-contexts:use`.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/suspend` · scopes: runs:execute or runs:execute, browser-contexts:use · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
   suspendAttempt: Operation<operations, 'suspendAttempt'>
   /**

@@ -266,10 +266,12 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Stores what the run waits for, in the order in which its code reaches it, and returns what has ended. Otherwise it suspends
    * the run: the attempt is over for this worker. The run is claimed again when one of its waits has ended, with the outcome
-   * among `steps`. With a key that is restricted to workflows, calls of others and calls with a browser context are in
-   * `refused`.
+   * among `steps`.
    *
-   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/suspend` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * In `refused` are calls of other workflows with a key that is restricted to workflows, and calls with a browser context
+   * with a key that has scopes but not `browser-contexts:use`.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/suspend` · scopes: runs:execute or runs:execute, browser-contexts:use · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
   suspendAttempt: Handler<operations['suspendAttempt'], never, Principal>
   /**

@@ -631,8 +631,10 @@ export interface paths {
          * Wait in an attempt
          * @description Stores what the run waits for, in the order in which its code reaches it, and returns what has ended. Otherwise it suspends
          *     the run: the attempt is over for this worker. The run is claimed again when one of its waits has ended, with the outcome
-         *     among `steps`. With a key that is restricted to workflows, calls of others and calls with a browser context are in
-         *     `refused`.
+         *     among `steps`.
+         *
+         *     In `refused` are calls of other workflows with a key that is restricted to workflows, and calls with a browser context
+         *     with a key that has scopes but not `browser-contexts:use`.
          */
         post: operations["suspendAttempt"];
         delete?: never;

@@ -456,10 +456,10 @@ export async function registerWorker(
   return workerId
 }
 
-/** Queues a run, and claims it for a new worker. */
-export async function claimedAttempt(service: Service, account: TestAccount, run: Filled = invoice) {
+/** Queues a run, and claims it for a new worker of the account's key. */
+export async function claimedAttempt(service: Service, account: TestAccount, run: Filled = invoice, queuer = account) {
   const workerId = await registerWorker(service, account)
-  await queueRun(service, account, run)
+  await queueRun(service, queuer, run)
   const claimed = await send(service, 'claimRuns', account.key, { path: { workerId }, body: { countMax: 1 } })
   if (claimed.status !== 200) throw new Error(`Claiming a run failed: ${claimed.status} ${claimed.text}`)
   const [claim] = claimed.body.data

@@ -110,13 +110,13 @@ describe('a key that is restricted to workflows', () => {
     const { body: result } = await call('suspendAttempt', { path: { runId, attempt: '1' }, body }).expect(200)
     const refused = (name: string, id: string, reason: string) => ({
       ...{ name, errorName: 'CallRefused' },
-      message: `The call of workflow ${id} is refused: the API key of the worker is ${reason}.`,
+      message: `The call of workflow ${id} is refused: the API key of the worker ${reason}.`,
     })
     expect(result).toMatchObject({
       suspended: false,
       refused: [
-        refused('theirs', 'theirs', 'restricted to other workflows'),
-        refused('context', 'approve', 'not for browser contexts'),
+        refused('theirs', 'theirs', 'is restricted to other workflows'),
+        refused('context', 'approve', 'lacks the scope browser-contexts:use'),
       ],
     })
     const { body: children } = await send(service, 'listRuns', account.key, { query: `parentRunId=${runId}` })

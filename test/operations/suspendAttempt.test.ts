@@ -11,7 +11,7 @@ import {
   testNotAcceptable,
   testUnsupportedMediaType,
 } from './request-tests.ts'
-import { claimedAttempt, send } from './requests.ts'
+import { claimedAttempt, createContext, invoice, send } from './requests.ts'
 
 describeOperation(
   'suspendAttempt',
@@ -21,6 +21,29 @@ describeOperation(
       test('suspends the run', async () => {
         const { request } = await subject.caller()
         expect((await subject.send(request)).body).toEqual({ suspended: true, ended: [], refused: [], deadlines: [] })
+      })
+
+      test('calls a workflow with a browser context only with the scope for it', async () => {
+        const account = await subject.service.createAccount()
+        const context = await createContext(subject.service, account)
+        const call = { kind: 'run', name: 'called', workflowId: 'print' }
+        const body = { waits: [{ ...call, options: { browserContextId: context } }], names: ['called'] }
+        const suspend = async (scopes: string[]) => {
+          const key = (await account.createKey({ scopes })).value
+          const { runId, attempt } = await claimedAttempt(subject.service, { ...account, key }, invoice, account)
+          return (await subject.call(key, { path: { runId, attempt }, body })).body
+        }
+        expect(await suspend(['runs:execute', 'browser-contexts:use'])).toMatchObject({ suspended: true, refused: [] })
+        expect(await suspend(['runs:execute'])).toMatchObject({
+          suspended: false,
+          refused: [
+            {
+              ...{ name: 'called', errorName: 'CallRefused' },
+              message:
+                'The call of workflow print is refused: the API key of the worker lacks the scope browser-contexts:use.',
+            },
+          ],
+        })
       })
 
       test.each([

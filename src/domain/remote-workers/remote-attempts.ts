@@ -198,11 +198,11 @@ export class RemoteAttempts {
     return { kind: 'completed', status, reason: run?.reason ?? null }
   }
 
-  /** Stores what the run waits for, and suspends it if nothing has ended. */
+  /** Stores what the run waits for, and suspends it if nothing has ended. @param request `usesContexts`: whether calls may. */
   async suspend(
     key: WorkerKey,
     name: LeaseName,
-    request: { waits: readonly NewWait[]; names: readonly string[]; suspend: boolean },
+    request: { waits: readonly NewWait[]; names: readonly string[]; suspend: boolean; usesContexts: boolean },
   ): Promise<Refused | ({ kind: 'waits' } & Suspended)> {
     const leased = await this.#find(key, name)
     if ('kind' in leased) return leased
@@ -215,7 +215,7 @@ export class RemoteAttempts {
       ...{ name: wait.name, errorName: 'TypeError' },
       message: `The workflow declares no wait "${wait.name}": name it in the \`waits\` of its definition.`,
     }))
-    const calls = request.waits.flatMap((wait) => describeOtherCall(key, wait) ?? [])
+    const calls = request.waits.flatMap((wait) => describeOtherCall(key, request.usesContexts, wait) ?? [])
     const isRefused = (wait: NewWait) => [...undeclared, ...calls].some(({ name }) => name === wait.name)
     const reached = request.waits.filter((wait) => !isRefused(wait)).map((wait) => toReached(wait, leased, now()))
     const executedMilliseconds = Math.max(0, now() - (leased.row.attempt_started_at ?? now()))
@@ -338,13 +338,13 @@ function findErrors(waits: readonly NewWait[], now: number): ProblemMember[] {
 }
 
 /** A call that the key does not permit: of another workflow than its own, or with a browser context. */
-function describeOtherCall(key: WorkerKey, wait: NewWait) {
-  if (key.workflowIds === undefined || wait.kind !== 'run') return undefined
+function describeOtherCall(key: WorkerKey, usesContexts: boolean, wait: NewWait) {
+  if (wait.kind !== 'run') return undefined
   const { name, workflowId, options = {} } = wait
   const isOther = !isPermitted(key, workflowId)
-  if (!isOther && options.browserContextId === undefined) return undefined
-  const reason = isOther ? 'restricted to other workflows' : 'not for browser contexts'
-  const message = `The call of workflow ${workflowId} is refused: the API key of the worker is ${reason}.`
+  if (!isOther && (usesContexts || options.browserContextId === undefined)) return undefined
+  const reason = isOther ? 'is restricted to other workflows' : 'lacks the scope browser-contexts:use'
+  const message = `The call of workflow ${workflowId} is refused: the API key of the worker ${reason}.`
   return { name, errorName: 'CallRefused', message }
 }
 

@@ -105,8 +105,11 @@ export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: Wor
       return { status: 200, body: { status: completed.status, reason: completed.reason } }
     },
 
-    async suspendAttempt({ principal, path, body: { waits = [], names, suspend = true } }) {
-      const result = await remoteAttempts.suspend(principal, path, { waits, names, suspend })
+    async suspendAttempt(request) {
+      const { waits = [], names, suspend = true } = request.body
+      const usesContexts = request.hasScope('browser-contexts:use')
+      const options = { waits, names, suspend, usesContexts }
+      const result = await remoteAttempts.suspend(request.principal, request.path, options)
       if (result.kind !== 'waits') return toProblem(result)
       const { suspended, ended, refused } = result
       const deadlines = Object.entries(result.deadlines).map(([name, at]) => ({ name, deadline: toTimestamp(at) }))
