@@ -194,8 +194,8 @@ export interface ExecutionV1Handlers<Principal> {
    * renews the registration.
    *
    * The worker belongs to the API key: with another key, its other operations respond with 404, reports of its attempts
-   * with 409, and a registration of the same id with 409 until `leaseSeconds` after its last request. With a key that
-   * is restricted to workflows, others than these get 403, and `deployed` is for these.
+   * with 409, and a registration of the same id with 409 until the worker has ended. With a key that is restricted to
+   * workflows, a registration with another workflow gets 403, and `deployed` is for its workflows only.
    *
    * `PUT /v1/execution/workers/{workerId}` · scopes: runs:execute · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
    */

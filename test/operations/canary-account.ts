@@ -1,4 +1,4 @@
-/** An account with a resource of every type, each of which contains a value that is nowhere else. */
+/** An account with a resource of every type. Each contains a value that is nowhere else. */
 import type { TestAccount, TestService } from '../support/service.ts'
 import {
   createContext,

@@ -172,10 +172,12 @@ describe('a worker', () => {
     const completed = { path: { runId, attempt: '1' }, body: { outcome: 'succeeded', output: { invoice: 'I' } } }
     await call('completeAttempt', completed).expect(409)
     await call('handBackAttempt', { path: completed.path, body: {} }).expect(409)
-    expectProblem(operationOf('registerWorker'), await registerWith(other.value, workerId), {
+    const workflows = [remoteWorkflow('another')]
+    expectProblem(operationOf('registerWorker'), await registerWith(other.value, workerId, { workflows }), {
       ...{ kind: 'worker-conflict', title: 'Worker conflict', status: 409 },
       detail: 'Another API key has registered this worker. Use a new id. Nothing was stored.',
     })
+    await send(service, 'getWorkflow', account.key, { path: { workflowId: 'another' } }).expect(404)
     await send(service, 'completeAttempt', account.key, completed).expect(200)
   })
 

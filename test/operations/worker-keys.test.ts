@@ -138,7 +138,7 @@ async function sendAll(
 const rank = ({ id, method }: DocumentedOperation) => (method === 'DELETE' ? 2 : id === 'registerWorker' ? 1 : 0)
 const inOrder = operations.toSorted((a, b) => rank(a) - rank(b))
 
-/** The rows of the account that the key must not change: all except those of the workflow "mine" and of its own workers. */
+/** The rows of the account that the key must not change: all except runs of the workflow "mine" and its own workers. */
 async function rowsOf({ id }: TestAccount, apiKeyId: string): Promise<unknown> {
   const all = (sql: string, ...more: string[]) => service.rows(sql, id, ...more)
   const others = "FROM runs r WHERE r.account_id = ? AND r.workflow_id <> 'mine' AND r.parent_run_id IS NULL"
@@ -229,7 +229,7 @@ describe.each(keys)('a key $name', ({ scopes, workflowIds: restriction }) => {
       statuses.set(operation.id, status)
     }
     const succeeded = [...statuses].filter(([, status]) => status < 300).map(([id]) => id)
-    // It registers a worker of its own.
+    // It registers a new worker.
     expect(succeeded).toEqual(restriction ? [] : ['registerWorker'])
   })
 })

@@ -91,7 +91,7 @@ export async function registerWorker({ caller, environment }: Setup): Promise<vo
   expect(status).toBe(200)
 }
 
-/** A worker that executes a run of a deployed workflow, for which it competes with those of the service. */
+/** A worker that executes a run of a deployed workflow, for which it competes with the workers of the service. */
 export async function claimDeployed({ caller, environment }: Setup): Promise<void> {
   const path = `/v1/execution/workers/${crypto.randomUUID()}`
   const worker = { name: 'desk', language: 'Node.js', capacity: 4, deployed: true, workflows: [] }

@@ -101,15 +101,15 @@ export class RemoteWorkers {
     return this.#dependencies.leaseSeconds
   }
 
-  /** Registers the worker, or renews its registration. The workflows must be those of the key (`permits`). */
+  /** Registers the worker, or renews its registration. The key must be for all of its workflows (`isPermitted`). */
   async register(
     key: WorkerKey,
     id: string,
     worker: NewWorker,
   ): Promise<{ kind: 'worker'; worker: RemoteWorker } | Exclude<Registration, { kind: 'registered' }>> {
+    if (!(await this.#release(key, id))) return { kind: 'conflict', detail: othersWorker }
     const registered = await this.#workflows.register(key, worker.workflows)
     if (registered.kind !== 'registered') return registered
-    if (!(await this.#release(key, id))) return { kind: 'conflict', detail: othersWorker }
     const { store, leaseSeconds, now } = this.#dependencies
     const at = now()
     const { name, language, version = null, host = '', capacity: slots } = worker
@@ -151,7 +151,7 @@ export class RemoteWorkers {
     return row && toWorker(row)
   }
 
-  /** The code of a deployment of which a worker of the key executes a run; `undefined` for any other one. */
+  /** The code of a deployment, while a worker of the key executes one of its runs; `undefined` for any other one. */
   async findBundle({ accountId, apiKeyId }: WorkerKey, deploymentId: string): Promise<Sized<Uint8Array> | undefined> {
     const { store, deployments } = this.#dependencies
     const [run] = await store.read.all(findLeasedOfDeployment, [accountId, deploymentId, apiKeyId])
@@ -269,7 +269,7 @@ export class RemoteWorkers {
     return this.#toClaimed(worker, await queue.claim(workerId, { ...ofWorker, find }, countMax, leaseSeconds))
   }
 
-  /** Returns runs to the queue that a deployment of another major version has queued: the claim knows no versions of these. */
+  /** Returns runs to the queue that were queued for a deployment with another major version, which the claim does not know. */
   async #toClaimed(worker: RemoteWorker, claims: readonly Claim[]): Promise<ClaimedRun[]> {
     const { store, queue, leaseSeconds, now } = this.#dependencies
     const ids = claims.map(({ runId }) => runId)
