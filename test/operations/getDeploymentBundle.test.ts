@@ -3,9 +3,11 @@ import { gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
+import { expectProblem } from './document.ts'
 import { testInternalError, testUnavailable } from './failure-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
 import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
+import { leasedRun, reverseText, send } from './requests.ts'
 
 describeOperation(
   'getDeploymentBundle',
@@ -28,7 +30,27 @@ describeOperation(
     400: testInvalidRequest,
     401: testUnauthorized,
     403: testForbidden,
-    404: testNotFound,
+    404(subject) {
+      testNotFound(subject)
+
+      test("does not find an account's own deployment for a worker of another account", async () => {
+        const { service } = subject
+        const [owner, other] = [await service.createAccount(), await service.createAccount()]
+        const deployment = await send(service, 'createDeployment', owner.key, { body: reverseText('1.0.0') }).expect(
+          201,
+        )
+        const run = { path: { workflowId: 'reverse-text' }, body: { variableData: { text: 'abc' } } }
+        await leasedRun(service, owner, run)
+        await leasedRun(service, other)
+        const path = { deploymentId: deployment.body.id }
+        const { body } = await send(service, 'getDeploymentBundle', owner.key, { path }).expect(200).buffer(true)
+        expect(JSON.parse(gunzipSync(body).toString()).workflows).toMatchObject([{ id: 'reverse-text' }])
+        const detail = 'No such deployment in this account.'
+        expectProblem(subject.operation, await subject.call(other.key, { path }), {
+          ...{ kind: 'not-found', title: 'Not found', status: 404, detail },
+        })
+      })
+    },
     406: testNotAcceptable,
     429: testRateLimit,
     500: testInternalError,
