@@ -571,7 +571,8 @@ export interface paths {
         get?: never;
         /**
          * Store an artifact
-         * @description Stores a file of the attempt, in place of an earlier one of the same name.
+         * @description Stores a file of the attempt, in place of an earlier one of the same name. An attempt may write 100 times, including
+         *     replacements; further files are refused with 400.
          */
         put: operations["putAttemptArtifact"];
         post?: never;

@@ -228,3 +228,11 @@ test('another account sees nothing of a worker, its runs and its workflows', asy
     return body.data.length === 2 && body.data.every(({ id }: { id: string }) => id !== workerId)
   }, waitLimits)
 })
+
+test('a worker without workflows registers, and again', async () => {
+  const account = await service.createAccount()
+  const workerId = await registerWorker(service, account, { workflows: [], deployed: true })
+  const again = { path: { workerId }, body: { ...newWorker, workflows: [], deployed: true } }
+  const { body } = await call(account, 'registerWorker', again).expect(200)
+  expect(body).toMatchObject({ id: workerId, deployed: true, workflows: [] })
+})

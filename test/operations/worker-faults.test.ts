@@ -1,5 +1,6 @@
 /** A worker that repeats or reorders its calls or sends too much. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { artifactWritesMax, tooManyArtifactWrites } from '../../src/domain/runs/artifact.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { operationOf } from './document.ts'
 import { addressOf, claimedAttempt, requestOf, send, sendRequest } from './requests.ts'
@@ -41,4 +42,24 @@ test('an output of 2 MiB is refused, and the attempt goes on', async () => {
   const failed = { path: { runId, attempt }, body: { outcome: 'failed', error } }
   const { body } = await send(service, 'completeAttempt', account.key, failed).expect(200)
   expect(body).toEqual({ status: 'failed', reason: 'workflowFailed' })
+})
+
+test('an attempt may write artifacts 100 times, and goes on when more are refused', async () => {
+  const account = await service.createAccount()
+  const { runId, attempt } = await claimedAttempt(service, account)
+  const put = (artifactName: string) => {
+    const path = { runId, attempt, artifactName }
+    return send(service, 'putAttemptArtifact', account.key, {
+      path,
+      body: { mediaType: 'text/plain', content: 'SGVsbG8=' },
+    })
+  }
+  for (let write = 0; write < artifactWritesMax; write += 1) await put('state.txt').expect(204)
+  const { body } = await put('state.txt').expect(400)
+  expect(body.errors).toEqual([{ pointer: '', detail: tooManyArtifactWrites }])
+  const events = { path: { runId, attempt }, body: { position: 0, events: [log('written')] } }
+  await send(service, 'appendRunEvents', account.key, events).expect(204)
+  await put('other.txt').expect(400)
+  const returned = { path: { runId, attempt }, body: {} }
+  await send(service, 'handBackAttempt', account.key, returned).expect(204)
 })

@@ -18,6 +18,7 @@ import {
 } from './service.ts'
 import { waitLimits } from './timeouts.ts'
 
+const python = fileURLToPath(new URL('../../clients/python/src', import.meta.url))
 const workflows = fileURLToPath(new URL('../faults/promises/workflows', import.meta.url))
 
 /** A process of the service with its children, in a separate process group. */
@@ -42,12 +43,22 @@ export interface MemberOptions {
   through?: string[]
 }
 
+export interface RemoteAccess {
+  url: string
+  key: string
+  slots?: number
+}
+
 export interface Fleet {
   storage: FleetStorage
   settings: Environment
   /** Starts a process that serves the APIs and the dashboard; with `worker`, also a worker. */
   api(options?: MemberOptions & { worker?: boolean }): Promise<ApiMember>
   worker(options?: MemberOptions): Promise<Member>
+  /** Starts a worker outside of the service, which knows its address and a key only. */
+  remoteWorker(service: RemoteAccess): Promise<Member>
+  /** The same in Python, with the workflows of the module. */
+  pythonWorker(service: RemoteAccess & { module: string }): Promise<Member>
   createAccount(): Promise<TestAccount>
   /** Calls `act` with the store, and closes the store. */
   withStore<Result>(act: (store: Store) => Promise<Result>): Promise<Result>
@@ -83,12 +94,15 @@ export async function newFleet(
   const members: Member[] = []
   const kill = async () => void (await Promise.all(members.splice(0).map((member) => member.kill())))
   test.onTestFinished(kill)
-  const start = async (args: string[], { settings: own = {}, through = [] }: MemberOptions, ready: string) => {
-    const member = spawnMember([...through, process.execPath, main, ...args], { ...settings, ...own })
+  const untilReady = async (member: Member, isReady: () => boolean) => {
     members.push(member)
-    await vi.waitUntil(() => member.hasEnded() || member.logged(ready) > 0, waitLimits)
+    await vi.waitUntil(() => member.hasEnded() || isReady(), waitLimits)
     if (member.hasEnded()) throw new Error(`A process ended during startup:\n${member.output()}`)
     return member
+  }
+  const start = (args: string[], { settings: own = {}, through = [] }: MemberOptions, ready: string) => {
+    const member = spawnMember([...through, process.execPath, main, ...args], { ...settings, ...own })
+    return untilReady(member, () => member.logged(ready) > 0)
   }
   return {
     storage,
@@ -101,6 +115,26 @@ export async function newFleet(
       return { ...member, ...addresses }
     },
     worker: (options = {}) => start(['worker'], options, 'worker ready'),
+    remoteWorker({ url, key, slots = 4 }) {
+      const environment = { API_KEY: key, WORKER_SLOTS: String(slots) }
+      const member = spawnMember([process.execPath, main, 'worker', '--url', url], environment)
+      return untilReady(member, () => member.logged('worker ready') > 0)
+    },
+    pythonWorker({ url, key, slots = 4, module }) {
+      const command = [
+        'python3',
+        '-m',
+        'execution_service',
+        'worker',
+        '--url',
+        url,
+        '--capacity',
+        String(slots),
+        module,
+      ]
+      const member = spawnMember(command, { API_KEY: key, PYTHONPATH: python })
+      return untilReady(member, () => member.output().includes(' executes '))
+    },
     async createAccount() {
       const administration = await openAdministration(readConfig(settings))
       const account = await administration.createAccount()

@@ -5,16 +5,22 @@
 import type { ProblemMember } from '../../contract/problem.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { sizeOfSteps } from '../../storage/runs/wait-statements.ts'
-import { type Store, statement } from '../../storage/store.ts'
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
 import type { Deployments } from '../deployments/deployments.ts'
-import { type Lease, recordReports } from '../queue/attempts.ts'
+import { type Lease, putArtifact, recordReports } from '../queue/attempts.ts'
 import { type Redact, toFailure, toSuccess } from '../queue/outcomes.ts'
 import { describeInvalidOptions, type GivenOptions, type ReachedWait } from '../queue/run-options.ts'
 import type { RunQueue } from '../queue/run-queue.ts'
 import { findRun } from '../queue/runs.sql.ts'
-import { ArtifactError, type ArtifactKind, isEvidenceOf } from '../runs/artifact.ts'
+import {
+  ArtifactError,
+  type ArtifactKind,
+  artifactWritesMax,
+  isEvidenceOf,
+  tooManyArtifactWrites,
+} from '../runs/artifact.ts'
 import { boundEventData, jsonBytesMax, ReportLimit, stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { attemptsOf, type Report, secretsAad, stepAad } from '../runs/run.ts'
 import { noRetry, type Outcome, type RunStatus, toRunStatus } from '../runs/run-state.ts'
@@ -170,7 +176,12 @@ export class RemoteAttempts {
     const described = { name: stored.name, mediaType, sizeBytes: content.length }
     const reports = isEvidence ? [] : [toReport(leased, redact, 'artifact', described, now())]
     try {
-      if (!(await queue.keepArtifact(lease, stored, reports))) return { kind: 'leaseLost' }
+      const isLeased = await queue.withLease(lease, async (tx) => {
+        await countArtifactWrite(tx, lease, kind)
+        await putArtifact(tx, lease, stored, now())
+        await recordReports(tx, lease, reports)
+      })
+      if (!isLeased) return { kind: 'leaseLost' }
     } catch (error) {
       if (error instanceof ArtifactError) return invalid('', error.message)
       throw error
@@ -286,8 +297,26 @@ const findReports = statement<{ attempt: number; position: number; length: numbe
 
 const setReports = statement<object, [runId: string, attempt: number, position: number, length: number]>(
   `INSERT INTO attempt_reports (run_id, attempt, position, length) VALUES (?, ?, ?, ?)
-    ON CONFLICT (run_id) DO UPDATE SET attempt = excluded.attempt, position = excluded.position, length = excluded.length`,
+    ON CONFLICT (run_id) DO UPDATE SET attempt = excluded.attempt, position = excluded.position, length = excluded.length,
+      artifact_writes = CASE WHEN attempt_reports.attempt = excluded.attempt THEN attempt_reports.artifact_writes ELSE 0 END`,
 )
+
+const countWrite = statement<{ artifact_writes: number }, [runId: string, attempt: number]>(
+  `INSERT INTO attempt_reports (run_id, attempt, position, length, artifact_writes) VALUES (?, ?, 0, 0, 1)
+    ON CONFLICT (run_id) DO UPDATE SET attempt = excluded.attempt,
+      position = CASE WHEN attempt_reports.attempt = excluded.attempt THEN attempt_reports.position ELSE 0 END,
+      length = CASE WHEN attempt_reports.attempt = excluded.attempt THEN attempt_reports.length ELSE 0 END,
+      artifact_writes = 1 + CASE WHEN attempt_reports.attempt = excluded.attempt THEN attempt_reports.artifact_writes ELSE 0 END
+    RETURNING artifact_writes`,
+)
+
+/** @throws {ArtifactError} if the attempt has written too many. */
+async function countArtifactWrite(tx: Transaction, { runId, attempt }: Lease, kind: ArtifactKind): Promise<void> {
+  // A worker of the service counts the files of the workflow only, too.
+  if (kind === 'evidence') return
+  const [row] = await tx.all(countWrite, [runId, attempt])
+  if (row && row.artifact_writes > artifactWritesMax) throw new ArtifactError(tooManyArtifactWrites)
+}
 
 function exceeds(count: number, bytes: number): Refused | undefined {
   if (count >= stepsMax) return invalid('', `A run may have at most ${stepsMax} steps and waits.`)

@@ -9,6 +9,7 @@ export const artifactsMax = 20
 const artifactBytesOfRunMax = 50 * 1024 * 1024
 /** Artifacts that one attempt may write, replaced ones included: each write waits for the disk. */
 export const artifactWritesMax = 100
+export const tooManyArtifactWrites = `An attempt may write artifacts ${artifactWritesMax} times, including replacements.`
 
 /** The contract's ArtifactName: safe as a file name and in a URL. */
 export const artifactNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/

@@ -162,10 +162,11 @@ CREATE TABLE workers (
   seen_at BIGINT, executes_deployed INTEGER, workflows ${text});
 CREATE INDEX workers_by_account ON workers (account_id, id) WHERE account_id IS NOT NULL;
 
--- How many events a worker outside of the service has sent of the latest attempt of a run, and their length.
+-- How many events a worker outside of the service has sent of the latest attempt of a run, their length, and how many
+-- artifacts it has written.
 CREATE TABLE attempt_reports (
   run_id ${text} PRIMARY KEY REFERENCES runs (id), attempt INTEGER NOT NULL, position INTEGER NOT NULL,
-  length INTEGER NOT NULL);
+  length INTEGER NOT NULL, artifact_writes INTEGER NOT NULL DEFAULT 0);
 
 -- Only throttles at their rate have a row. The starts of a throttle are numbered without gaps; those outside of the
 -- period are deleted.

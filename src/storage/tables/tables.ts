@@ -109,6 +109,8 @@ interface AttemptReportsTable {
   position: number
   /** Characters of their texts. */
   length: number
+  /** How often it has written an artifact. */
+  artifact_writes: Generated<number>
 }
 
 interface RemoteWorkflowsTable {

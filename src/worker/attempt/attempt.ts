@@ -3,7 +3,12 @@ import type { StorageUsage } from '../../domain/accounts/storage-usage.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import type { ReachedWait, WaitResults } from '../../domain/queue/run-options.ts'
 import type { RunQueue } from '../../domain/queue/run-queue.ts'
-import { ArtifactError, artifactWritesMax, type NewArtifact } from '../../domain/runs/artifact.ts'
+import {
+  ArtifactError,
+  artifactWritesMax,
+  type NewArtifact,
+  tooManyArtifactWrites,
+} from '../../domain/runs/artifact.ts'
 import { stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
 import { type Report, secretsAad, stepAad } from '../../domain/runs/run.ts'
 import type { Outcome, RetryPolicy, RunStatus, Suspension } from '../../domain/runs/run-state.ts'
@@ -412,7 +417,7 @@ class AttemptArtifacts {
   async #tryToSave({ name, mediaType, content }: ArtifactEvent): Promise<'leaseLost' | { error?: string }> {
     this.#writes += 1
     if (this.#writes > artifactWritesMax) {
-      return { error: `An attempt may write artifacts ${artifactWritesMax} times, including replacements.` }
+      return { error: tooManyArtifactWrites }
     }
     const { queue, usage } = this.#dependencies
     const { accountId } = this.#claim

@@ -9,6 +9,7 @@ import {
   checkArtifact,
   checkArtifactsOfRun,
   type NewArtifact,
+  tooManyArtifactWrites,
 } from '../../domain/runs/artifact.ts'
 import { boundEventData, ReportLimit } from '../../domain/runs/reported-values.ts'
 import type { RunEvent } from '../../domain/runs/run.ts'
@@ -275,7 +276,7 @@ class TestAttempt {
   #saveArtifact({ name, mediaType, content }: Extract<AttemptMessage, { type: 'artifact' }>): { error?: string } {
     this.#artifactWrites += 1
     if (this.#artifactWrites > artifactWritesMax) {
-      return { error: `An attempt may write artifacts ${artifactWritesMax} times, including replacements.` }
+      return { error: tooManyArtifactWrites }
     }
     const bytes = Buffer.from(content, 'base64')
     const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }

@@ -1,0 +1,74 @@
+/** Workers outside of the service that vanish or freeze, as real processes. */
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { Test } from '../support/domain.ts'
+import { type Member, newFleet } from '../support/fleet.ts'
+import { fleetStores } from '../support/fleet-stores.ts'
+import { queueRun, waitForOutcome } from '../support/ledger.ts'
+import { until } from '../support/service.ts'
+
+const runs = 3
+/** With leases of 3 s. */
+const milliseconds = 2000
+
+/** One worker executes runs, which leave marks in files. */
+async function startRuns(test: Test, kind: (typeof fleetStores)[number]) {
+  const fleet = await newFleet(test, kind)
+  const { key } = await fleet.createAccount()
+  const { executionUrl: url } = await fleet.api()
+  const directory = join(fleet.storage.directory, 'marks')
+  mkdirSync(directory)
+  const worker = await fleet.remoteWorker({ url, key })
+  const queue = () => queueRun(url, key, 'mark', { directory, milliseconds })
+  const queued = await Promise.all(Array.from({ length: runs }, queue))
+  const ids = queued.flatMap((response) => response?.id ?? [])
+  const marks = (id: string) => {
+    const file = join(directory, id)
+    return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : []
+  }
+  await until('the worker executes them', () => ids.every((id) => marks(id).includes('started 1')))
+  const outcome = () => fleet.withStore((store) => waitForOutcome(store, ids))
+  /** The attempts that the runs returned. */
+  const outputs = () =>
+    fleet.withStore(async ({ read }) => {
+      const rows = await read.query.selectFrom('runs').select('output').where('id', 'in', ids).orderBy('id').execute()
+      return rows.map(({ output }) => Number(output))
+    })
+  return { worker, marks, outcome, outputs, queue, addWorker: () => fleet.remoteWorker({ url, key }) }
+}
+
+const ended = { lost: 0, duplicated: 0, unfinished: 0, succeeded: runs, unsuccessful: [] }
+
+/** With its executors, as a computer that is suspended. */
+function signalGroup({ pid }: Member, signal: NodeJS.Signals): void {
+  process.kill(-pid, signal)
+}
+
+test.concurrent.for(fleetStores)(
+  'the runs of a worker that vanishes are executed by another, on the store "$name"',
+  async (kind, test) => {
+    const { worker, addWorker, outcome, outputs } = await startRuns(test, kind)
+    await worker.kill()
+    await addWorker()
+    expect(await outcome()).toMatchObject(ended)
+    for (const attempt of await outputs()) expect(attempt).toBeGreaterThan(1)
+  },
+)
+
+test.concurrent.for(fleetStores)(
+  'a worker that is frozen past its leases changes nothing when it goes on, on the store "$name"',
+  async (kind, test) => {
+    const { worker, marks, addWorker, outcome, outputs, queue } = await startRuns(test, kind)
+    signalGroup(worker, 'SIGSTOP')
+    const other = await addWorker()
+    const before = { outcome: await outcome(), outputs: await outputs() }
+    expect(before.outcome).toMatchObject(ended)
+    for (const attempt of before.outputs) expect(attempt).toBeGreaterThan(1)
+    await other.kill()
+    signalGroup(worker, 'SIGCONT')
+    const last = (await queue())?.id as string
+    await until('the worker executes further runs', () => marks(last).some((mark) => mark.startsWith('done')))
+    expect({ outcome: await outcome(), outputs: await outputs() }).toEqual(before)
+  },
+)
