@@ -150,7 +150,7 @@ async function createFilledStore(location: StoreLocation, { apiKeys, newestId }:
     const store = await open()
     await store.write(async ({ query }) => {
       const added = query.selectFrom('runs').select('id').where('id', '>', newestId)
-      for (const table of ['run_events', 'run_steps'] as const) {
+      for (const table of ['run_events', 'run_steps', 'attempt_reports'] as const) {
         await query.deleteFrom(table).where('run_id', 'in', added).execute()
       }
       await query.deleteFrom('run_terms').where('run_id', '>', newestId).execute()

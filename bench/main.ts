@@ -11,6 +11,7 @@ import { comparePeers } from './peers.ts'
 import { queueing } from './queueing.ts'
 import { reading } from './reading.ts'
 import { reloading } from './reloading.ts'
+import { remoteWorkers } from './remote-workers.ts'
 import { scaling } from './scaling.ts'
 import { schedules } from './schedules.ts'
 import { starting } from './starting.ts'
@@ -37,6 +38,7 @@ const longBenchmarks: Record<string, Benchmark> = {
   idle,
   peers: comparePeers,
   reading,
+  'remote-workers': remoteWorkers,
   scaling,
   schedules,
   statements,

@@ -18,6 +18,8 @@ export interface Shape {
 
 export interface Installation {
   executionUrls: string[]
+  /** Of the API processes. */
+  managementUrls: string[]
   apiPids: number[]
   workerPids: number[]
   stop(): Promise<void>
@@ -46,6 +48,7 @@ export async function startInstallation(env: NodeJS.ProcessEnv, { apis, workers 
   const pids = started.map(({ child }) => child.pid ?? 0)
   return {
     executionUrls: started.slice(0, apis).map(({ executionUrl }) => executionUrl),
+    managementUrls: started.slice(0, apis).map(({ managementUrl }) => managementUrl),
     apiPids: pids.slice(0, apis),
     workerPids: pids.slice(apis),
     async stop() {
@@ -114,4 +117,22 @@ export function cpuSeconds(roots: readonly number[]): number {
     pid !== undefined && pid > 1 && (roots.includes(pid) || isIncluded(processes.get(pid)?.parent))
   const ticks = [...processes].reduce((sum, [pid, each]) => (isIncluded(pid) ? sum + each.ticks : sum), 0)
   return ticks / ticksPerSecond
+}
+
+/** Returns these processes and their descendants. */
+export function processTree(roots: readonly number[]): number[] {
+  const parents = readdirSync('/proc').flatMap((name) => {
+    try {
+      const fields = readFileSync(`/proc/${Number(name)}/stat`, 'utf8')
+        .split(') ')
+        .at(-1)
+        ?.split(' ')
+      return [{ pid: Number(name), parent: Number(fields?.[1]) }]
+    } catch {
+      return []
+    }
+  })
+  const descendants = (root: number): number[] =>
+    parents.filter(({ parent }) => parent === root).flatMap(({ pid }) => [pid, ...descendants(pid)])
+  return roots.flatMap((root) => [root, ...descendants(root)])
 }

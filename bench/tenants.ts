@@ -1,5 +1,4 @@
 /** Measures how fast one worker executes waiting runs of many accounts, compared with the same runs of one account. */
-import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Accounts } from '../src/domain/accounts/accounts.ts'
 import { insertRuns } from '../src/domain/queue/enqueue-batcher.ts'
@@ -8,7 +7,7 @@ import { newRunRow } from '../test/support/run-rows.ts'
 import type { BenchOptions } from './bench-options.ts'
 import { median, print, table } from './figures.ts'
 import { FilledStores } from './filled-store.ts'
-import { cpuSeconds, startInstallation } from './separate-processes.ts'
+import { cpuSeconds, processTree, startInstallation } from './separate-processes.ts'
 
 interface Load {
   accounts: number
@@ -110,21 +109,4 @@ function formatTable(samples: readonly Sample[][]): string {
     ]
   })
   return table([['accounts', 'runs of each', 'runs/s', '÷ one account', 'CPU per run'], ...rows])
-}
-
-function processTree(roots: readonly number[]): number[] {
-  const parents = readdirSync('/proc').flatMap((name) => {
-    try {
-      const fields = readFileSync(`/proc/${Number(name)}/stat`, 'utf8')
-        .split(') ')
-        .at(-1)
-        ?.split(' ')
-      return [{ pid: Number(name), parent: Number(fields?.[1]) }]
-    } catch {
-      return []
-    }
-  })
-  const descendants = (root: number): number[] =>
-    parents.filter(({ parent }) => parent === root).flatMap(({ pid }) => [pid, ...descendants(pid)])
-  return roots.flatMap((root) => [root, ...descendants(root)])
 }
