@@ -1,7 +1,7 @@
 /** Workers outside of the service: they register, claim runs of one account, and renew their leases. */
 import type { Encryption } from '../../storage/encryption.ts'
-import { countLeasedRuns, findLeasedOfDeployment, findLeasedRuns, readColumns } from '../../storage/runs/run-lookups.ts'
-import type { Store, Transaction } from '../../storage/store.ts'
+import { countLeasedRuns, findLeasedOfDeployment, findLeasedRun, findLeases, readColumns } from '../../storage/runs/run-lookups.ts'
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { WorkersTable } from '../../storage/tables/tables.ts'
 import type { Deployments } from '../deployments/deployments.ts'
 import { hasSameMajor } from '../deployments/evolution.ts'
@@ -197,8 +197,8 @@ export class RemoteWorkers {
     const { store, queue } = this.#dependencies
     if (!(await this.find(key, id))) return false
     const workerId = rowId(key, id)
-    for (const { id: runId, attempts: attempt } of await findLeasedRuns(store.read, workerId))
-      await queue.complete({ runId, attempt, workerId }, { kind: 'workerStopped' }, noRetry)
+    for (const lease of await findLeases(store.read, workerId))
+      await queue.complete(lease, { kind: 'workerStopped' }, noRetry)
     await store.write(({ query }) => query.deleteFrom('workers').where('id', '=', workerId).execute())
     this.#seen.delete(workerId)
     return true
@@ -220,16 +220,11 @@ export class RemoteWorkers {
     const workerId = rowId(key, id)
     await this.#touch(workerId, request.waitSeconds)
     const known = new Set(request.executing.map(nameOf))
-    const unknown = (await findLeasedRuns(store.read, workerId)).filter(
-      ({ id: runId, attempts: attempt }) => !known.has(nameOf({ runId, attempt })),
-    )
+    const unknown = (await findLeases(store.read, workerId)).filter((lease) => !known.has(nameOf(lease)))
     if (unknown.length > 0) {
-      const runs = unknown.slice(0, request.countMax)
-      const steps = await Promise.all(runs.map((run) => store.read.all(store.read.statements.findSteps, [run.id])))
-      return this.#toClaimed(
-        worker,
-        runs.map((run, index) => toClaim({ ...run, steps: steps[index] ?? [] }, workerId)),
-      )
+      const claims = await Promise.all(unknown.slice(0, request.countMax).map((lease) => this.#readClaim(lease)))
+      const still = claims.filter((claim) => claim !== undefined)
+      if (still.length > 0) return this.#toClaimed(worker, still)
     }
     const end = performance.now() + request.waitSeconds * 1000
     const ending = AbortSignal.any([signal, this.#stopping.signal])
@@ -245,6 +240,13 @@ export class RemoteWorkers {
     } finally {
       wakeUp.close()
     }
+  }
+
+  /** The claim of a lease, as its worker should have got it. */
+  async #readClaim(lease: Lease): Promise<Claim | undefined> {
+    const { read } = this.#dependencies.store
+    const run = await findLeasedRun(read, lease)
+    return run && toClaim({ ...run, steps: await read.all(read.statements.findSteps, [run.id]) }, lease.workerId)
   }
 
   /** Ends claims that wait for a run, since the process stops. */
@@ -394,20 +396,22 @@ function nameOf({ runId, attempt }: LeaseName): string {
 
 const othersWorker = 'Another API key has registered this worker. Use a new id.'
 
-async function findRow({ query }: Transaction, key: WorkerKey, id: string): Promise<WorkersTable | undefined> {
-  const workers = query.selectFrom('workers').selectAll().where('id', '=', rowId(key, id))
-  return workers.where('api_key_id', '=', key.apiKeyId).executeTakeFirst()
+const findWorker = statement<WorkersTable, [id: string]>('SELECT * FROM workers WHERE id = ?')
+
+async function findRow({ all }: Transaction, key: WorkerKey, id: string): Promise<WorkersTable | undefined> {
+  const [row] = await all(findWorker, [rowId(key, id)])
+  return row?.api_key_id === key.apiKeyId ? row : undefined
 }
 
 /** The worker that has the lease of a run, if it is one of the key. */
 export async function findLeaseholder(
-  { query }: Transaction,
+  { all }: Transaction,
   { accountId, apiKeyId }: WorkerKey,
   workerId: string | null,
 ): Promise<RemoteWorker | undefined> {
   if (!workerId?.startsWith(`${accountId}/`)) return undefined
-  const workers = query.selectFrom('workers').selectAll().where('id', '=', workerId)
-  const found = await workers.where('api_key_id', '=', apiKeyId).executeTakeFirst()
+  const [row] = await all(findWorker, [workerId])
+  const found = row?.api_key_id === apiKeyId ? row : undefined
   return found && toWorker(found)
 }
 

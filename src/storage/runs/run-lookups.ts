@@ -24,13 +24,32 @@ export async function readColumns<Column extends keyof RunsTable>(
   return found
 }
 
-const leasedRuns = statement<RunsTable, [workerId: string]>(
-  "SELECT * FROM runs WHERE status = 'running' AND worker_id = ? ORDER BY id",
+/** The runs that a worker executes. Not sorted here: SQLite would read all runs in the order of their ids. */
+const leasedRuns = statement<Pick<RunsTable, 'id' | 'attempts'>, [workerId: string]>(
+  "SELECT id, attempts FROM runs WHERE status = 'running' AND worker_id = ?",
 )
 
-/** The runs that a worker executes. */
-export function findLeasedRuns(tx: Transaction, workerId: string): Promise<RunsTable[]> {
-  return tx.all(leasedRuns, [workerId])
+const leasedRun = statement<RunsTable, [id: string, attempt: number, workerId: string]>(
+  "SELECT * FROM runs WHERE id = ? AND status = 'running' AND attempts = ? AND worker_id = ?",
+)
+
+/** The leases of a worker, oldest run first. */
+export async function findLeases(
+  { all }: Transaction,
+  workerId: string,
+): Promise<{ runId: string; attempt: number; workerId: string }[]> {
+  const rows = await all(leasedRuns, [workerId])
+  const leases = rows.map(({ id: runId, attempts: attempt }) => ({ runId, attempt, workerId }))
+  return leases.sort((a, b) => (a.runId < b.runId ? -1 : 1))
+}
+
+/** The run, while the worker has its lease. */
+export async function findLeasedRun(
+  { all }: Transaction,
+  { runId, attempt, workerId }: { runId: string; attempt: number; workerId: string },
+): Promise<RunsTable | undefined> {
+  const [row] = await all(leasedRun, [runId, attempt, workerId])
+  return row
 }
 
 /** A run of a deployment that a worker of an API key executes. */
