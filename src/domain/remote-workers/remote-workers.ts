@@ -88,8 +88,8 @@ const overdueMilliseconds = 60_000
 export class RemoteWorkers {
   readonly #dependencies: Dependencies
   readonly #workflows: RemoteWorkflows
-  /** When each worker was last written as seen, by this process. */
-  readonly #seen = new Map<string, number>()
+  /** What this process last wrote of each worker. */
+  readonly #seen = new Map<string, { at: number; aliveUntil: number }>()
   readonly #stopping = new AbortController()
 
   constructor(dependencies: Dependencies) {
@@ -355,17 +355,18 @@ export class RemoteWorkers {
     return overdue
   }
 
-  /** Writes that the worker is alive, at most three times within its lease time. */
+  /** Writes that the worker is alive, also while its request waits; at most three times within its lease time. */
   async #touch(workerId: string, waitSeconds: number): Promise<void> {
     const { store, leaseSeconds, now } = this.#dependencies
     const at = now()
-    if (waitSeconds <= leaseSeconds / 3 && at - (this.#seen.get(workerId) ?? 0) < (leaseSeconds * 1000) / 3) return
-    const alive = { seen_at: at, alive_until: at + (waitSeconds + leaseSeconds) * 1000 }
-    await store.write(({ query }) => query.updateTable('workers').set(alive).where('id', '=', workerId).execute(), {
-      concurrent: true,
-    })
+    const known = this.#seen.get(workerId)
+    const [interval, aliveUntil] = [(leaseSeconds * 1000) / 3, at + (waitSeconds + leaseSeconds) * 1000]
+    if (known && at - known.at < interval && aliveUntil - known.aliveUntil < interval) return
+    const touch = ({ query }: Transaction) =>
+      query.updateTable('workers').set({ seen_at: at, alive_until: aliveUntil }).where('id', '=', workerId).execute()
+    await store.write(touch, { concurrent: true, durableLater: true })
     if (this.#seen.size > seenMax) this.#seen.clear()
-    this.#seen.set(workerId, at)
+    this.#seen.set(workerId, { at, aliveUntil })
   }
 }
 

@@ -1,6 +1,5 @@
 /** The queue as a worker outside of the service reaches it: over HTTP, with the operations that are tagged Workers. */
 import type { components } from '../../../generated/execution.v1/types.ts'
-import type { ExecutionClient } from '../../client/clients.ts'
 import type { Problem } from '../../client/problem.ts'
 import type { Claim, Lease } from '../../domain/queue/attempts.ts'
 import type { ReachedWait, WaitResults } from '../../domain/queue/run-options.ts'
@@ -10,6 +9,7 @@ import type { Report } from '../../domain/runs/run.ts'
 import type { Outcome } from '../../domain/runs/run-state.ts'
 import { valueAt } from '../../openapi/json-pointer.ts'
 import type { WorkerQueue } from '../worker.ts'
+import type { WorkerCalls } from './worker-calls.ts'
 
 type Schemas = components['schemas']
 type NewEvent = Schemas['NewRunEvents']['events'][number]
@@ -34,7 +34,7 @@ const freshMilliseconds = 200
 const eventsMax = 1000
 
 interface Options {
-  client: ExecutionClient
+  client: WorkerCalls
   workerId: string
   /** Registers again, when the service no longer knows the worker. */
   register(): Promise<void>
@@ -118,7 +118,8 @@ export class RemoteQueue implements WorkerQueue {
   async renew(workerId: string, leases: readonly Lease[]): Promise<Lease[]> {
     const { client } = this.#options
     const body = { leases: leases.map(({ runId, attempt }) => ({ runId, attempt })) }
-    const { data, error } = await client.renewLeases({ params: { path: { workerId } }, body })
+    // The next renewal is the next try.
+    const { data, error } = await client.renewLeases({ params: { path: { workerId } }, body, retries: 1 })
     if (error?.status === 404) {
       await this.#options.register()
       return []

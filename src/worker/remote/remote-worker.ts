@@ -12,6 +12,7 @@ import { WorkerDeployments } from '../executors/worker-deployments.ts'
 import { Worker } from '../worker.ts'
 import { RemoteDeployments } from './remote-deployments.ts'
 import { plainValues, RemoteError, RemoteQueue } from './remote-queue.ts'
+import { createWorkerCalls } from './worker-calls.ts'
 
 interface RemoteWorkerOptions {
   config: Config
@@ -42,7 +43,8 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
     return data
   }
   const { leaseSeconds } = await register()
-  const queue = new RemoteQueue({ client, workerId: id, register: async () => void (await register()) })
+  const calls = createWorkerCalls({ baseUrl: url, apiKey, signal: new AbortController().signal })
+  const queue = new RemoteQueue({ client: calls, workerId: id, register: async () => void (await register()) })
   const deployments = new RemoteDeployments(client)
   const identity = executorIdentity(config)
   const users = config.EXECUTOR_UIDS && new ExecutorUsers(config.EXECUTOR_UIDS)
