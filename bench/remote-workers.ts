@@ -13,6 +13,8 @@ const slots = 4
 /** One request of the API. */
 const queuedTogether = 1000
 const idleSeconds = 30
+/** After which a worker without runs writes nothing. */
+const quietMilliseconds = 500
 
 const paths = {
   main: fileURLToPath(new URL('../src/main.ts', import.meta.url)),
@@ -162,6 +164,8 @@ async function drain(
   worker: number,
   pids: readonly number[],
 ): Promise<Sample> {
+  // A process that is paused within a transaction would block the others.
+  await delay(quietMilliseconds)
   const processes = processTree([worker])
   for (const pid of processes) process.kill(pid, 'SIGSTOP')
   try {

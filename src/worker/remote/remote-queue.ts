@@ -8,7 +8,9 @@ import { ArtifactError, type NewArtifact } from '../../domain/runs/artifact.ts'
 import type { Report } from '../../domain/runs/run.ts'
 import type { Outcome } from '../../domain/runs/run-state.ts'
 import { valueAt } from '../../openapi/json-pointer.ts'
+import type { Topic } from '../../storage/store.ts'
 import type { WorkerQueue } from '../worker.ts'
+import { ClaimsAhead } from './claims-ahead.ts'
 import type { WorkerCalls } from './worker-calls.ts'
 
 type Schemas = components['schemas']
@@ -30,12 +32,15 @@ const pollSeconds = 30
 const pauseMilliseconds = 1000
 /** For how long a renewal tells which runs are cancelled. */
 const freshMilliseconds = 200
+/** Runs of one request. */
+const claimsMax = 100
 /** Events of one request. */
 const eventsMax = 1000
 
 interface Options {
   client: WorkerCalls
   workerId: string
+  slots: number
   /** Registers again, when the service no longer knows the worker. */
   register(): Promise<void>
 }
@@ -49,48 +54,58 @@ export class RemoteQueue implements WorkerQueue {
   /** Leases on cancelled runs, and when the service said so. */
   #cancelled: { leases: Lease[]; at: number } = { leases: [], at: 0 }
   readonly #stopping = new AbortController()
-  readonly #listeners = new Set<() => void>()
+  readonly #listeners = { queue: new Set<() => void>(), cancellations: new Set<() => void>() }
+  readonly #ahead: ClaimsAhead
+  /** When the worker got each claim. */
+  readonly #startedAt = new Map<string, number>()
 
   constructor(options: Options) {
     this.#options = options
+    const handBack = (claim: Claim) => this.handBack(claim).catch(() => false)
+    const poll = (countMax: number, waits: boolean) => this.#poll(countMax, waits ? pollSeconds : 0)
+    this.#ahead = new ClaimsAhead({ slots: options.slots, poll, handBack })
   }
 
-  /** Calls `listener` after each request for runs, so that the worker sends the next one if it has a free slot. */
-  listen(listener: () => void): () => void {
-    this.#listeners.add(listener)
+  /**
+   * Calls `listener` after each claim, so that the worker claims again if it has a free slot, or when a run of the worker
+   * may have been cancelled.
+   */
+  listen(topic: Topic, listener: () => void): () => void {
+    if (topic !== 'queue' && topic !== 'cancellations') return () => {}
+    this.#listeners[topic].add(listener)
     return () => {
-      this.#listeners.delete(listener)
-      if (this.#listeners.size === 0) this.#stopping.abort()
+      this.#listeners[topic].delete(listener)
+      if (topic !== 'queue') return
+      this.#stopping.abort()
+      void this.#ahead.close()
     }
   }
 
   /** Resolves when there are runs, or after half a minute. */
   async claim(_workerId: string, _workflows: unknown, slots: number | (() => number)): Promise<Claim[]> {
-    const countMax = Math.min(100, typeof slots === 'number' ? slots : slots())
     try {
-      return await this.#poll(countMax)
+      const claims = await this.#ahead.take(typeof slots === 'number' ? () => slots : slots)
+      for (const claim of claims) this.#startedAt.set(keyOf(claim), performance.now())
+      return claims
     } finally {
-      // In the next turn, so that the runs of this response have taken their slots.
-      setImmediate(() => {
-        for (const listener of this.#listeners) listener()
-      })
+      // In the next turn, so that these runs have taken their slots.
+      setImmediate(() => this.#notify('queue'))
     }
   }
 
-  async #poll(countMax: number): Promise<Claim[]> {
+  async #poll(count: number, waitSeconds: number): Promise<Claim[]> {
     const { client, workerId } = this.#options
     const { signal } = this.#stopping
-    if (countMax === 0 || signal.aborted) return []
-    const body = { countMax, waitSeconds: pollSeconds, executing: [...this.#executing.values()] }
+    const countMax = Math.min(claimsMax, count)
+    if (countMax < 1 || signal.aborted) return []
+    const body = { countMax, waitSeconds, executing: [...this.#executing.values()] }
     const params = { path: { workerId } }
-    const { data, error } = await client.claimRuns({
-      params,
-      body,
-      signal,
-      timeoutSeconds: 2 * pollSeconds,
-      retries: 0,
-    })
-    if (!error) return (data?.data ?? []).map((run) => this.#toClaim(run))
+    const options = { signal, timeoutSeconds: 2 * pollSeconds, retries: 0 }
+    const { data, error } = await client.claimRuns({ params, body, ...options })
+    if (!error) {
+      if (!data && waitSeconds > 0) this.#notify('cancellations')
+      return (data?.data ?? []).map((run) => this.#toClaim(run))
+    }
     if (signal.aborted) return []
     if (error.status === 404) await this.#options.register()
     else {
@@ -98,6 +113,10 @@ export class RemoteQueue implements WorkerQueue {
       throw new RemoteError(error)
     }
     return []
+  }
+
+  #notify(topic: 'queue' | 'cancellations'): void {
+    for (const listener of this.#listeners[topic]) listener()
   }
 
   #toClaim(run: Schemas['ClaimedRun']): Claim {
@@ -197,6 +216,7 @@ export class RemoteQueue implements WorkerQueue {
   }
 
   async complete(lease: Lease, outcome: Outcome, _retry: unknown, reports: readonly Report[] = []): Promise<boolean> {
+    this.#ahead.ended(performance.now() - (this.#startedAt.get(keyOf(lease)) ?? 0))
     if (!(await this.report(lease, reports))) return this.#forget(lease)
     if (outcome.kind === 'workerStopped') return this.handBack(lease)
     if (outcome.kind === 'workerLost') return this.handBack(lease, 'The attempt failed in the worker.')
@@ -215,6 +235,7 @@ export class RemoteQueue implements WorkerQueue {
   #forget(lease: Lease): false {
     this.#executing.delete(keyOf(lease))
     this.#positions.delete(keyOf(lease))
+    this.#startedAt.delete(keyOf(lease))
     return false
   }
 }

@@ -44,7 +44,7 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
   }
   const { leaseSeconds } = await register()
   const calls = createWorkerCalls({ baseUrl: url, apiKey, signal: new AbortController().signal })
-  const queue = new RemoteQueue({ client: calls, workerId: id, register: async () => void (await register()) })
+  const queue = new RemoteQueue({ client: calls, workerId: id, slots, register: async () => void (await register()) })
   const deployments = new RemoteDeployments(client)
   const identity = executorIdentity(config)
   const users = config.EXECUTOR_UIDS && new ExecutorUsers(config.EXECUTOR_UIDS)
@@ -53,7 +53,7 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
   const worker = new Worker(
     {
       ...{ queue, deployments, encryption: plainValues, observers: [], log, onFatal },
-      store: { listen: (_, listener) => queue.listen(listener) },
+      store: { listen: (topic, listener) => queue.listen(topic, listener) },
       workers: { announce: async () => {}, leave: async () => void (await client.deleteWorker({ params })) },
       executors: new Executors(deployed, processes, slots, log),
       ...withoutBrowser,

@@ -132,7 +132,9 @@ async function read(response: IncomingMessage): Promise<Answer> {
   const text = Buffer.concat(chunks).toString()
   const { statusCode: status = 0 } = response
   if (status < 300) return { data: text === '' ? undefined : JSON.parse(text) }
-  const headers = new Headers(Object.entries(response.headers).map(([name, value]): [string, string] => [name, String(value)]))
+  const headers = new Headers(
+    Object.entries(response.headers).map(([name, value]): [string, string] => [name, String(value)]),
+  )
   return { error: problemFrom(new Response(null, { status, headers }), parse(text)) }
 }
 
