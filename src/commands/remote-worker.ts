@@ -4,6 +4,7 @@ import { ConfigError } from '../config/setting-kinds.ts'
 import { openLog } from '../telemetry/log.ts'
 import { RemoteError } from '../worker/remote/remote-queue.ts'
 import { startRemoteWorker } from '../worker/remote/remote-worker.ts'
+import type { Worker } from '../worker/worker.ts'
 import { onStopSignal } from './stop-signal.ts'
 
 export async function remoteWorker(url: string): Promise<void> {
@@ -19,12 +20,14 @@ export async function remoteWorker(url: string): Promise<void> {
     log.flush()
     process.exit(1)
   }
-  const starting = startRemoteWorker({ config, url, apiKey, log, onFatal }).catch((error: unknown) => {
-    throw error instanceof RemoteError ? new ConfigError(`${url} refuses this worker: ${error.message}`) : error
-  })
+  const starting = startRemoteWorker({ config, url, apiKey, log, onFatal })
+  let worker: Worker | undefined
   onStopSignal(async () => {
-    await (await starting).stop(config.SHUTDOWN_SECONDS)
+    // A worker that has not reached the service has nothing to return.
+    await worker?.stop(config.SHUTDOWN_SECONDS)
     log.flush()
   })
-  await starting
+  worker = await starting.catch((error: unknown) => {
+    throw error instanceof RemoteError ? new ConfigError(`${url} refuses this worker: ${error.message}`) : error
+  })
 }

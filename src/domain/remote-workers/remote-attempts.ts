@@ -4,6 +4,7 @@
  */
 import type { ProblemMember } from '../../contract/problem.ts'
 import type { Encryption } from '../../storage/encryption.ts'
+import { readColumns } from '../../storage/runs/run-lookups.ts'
 import { sizeOfSteps } from '../../storage/runs/wait-statements.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
@@ -203,9 +204,9 @@ export class RemoteAttempts {
     if (reported.outcome === 'succeeded' && Buffer.byteLength(JSON.stringify(reported.output ?? null)) > jsonBytesMax)
       return invalid('/output', `has more than ${jsonBytesMax} bytes as JSON`)
     if (!(await queue.complete(lease, toOutcome(reported, leased), workflow.retry))) return { kind: 'leaseLost' }
-    const run = await findRun(store.read, key.accountId, lease.runId)
+    const [run] = await readColumns(store.read, ['status', 'reason'], [lease.runId])
     // Another worker may have claimed it already, or a caller deleted it.
-    const status = run ? toRunStatus(run.status) : 'cancelled'
+    const status = run && run.status !== 'deleted' ? toRunStatus(run.status) : 'cancelled'
     return { kind: 'completed', status, reason: run?.reason ?? null }
   }
 

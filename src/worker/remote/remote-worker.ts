@@ -25,7 +25,7 @@ interface RemoteWorkerOptions {
 }
 
 /**
- * Registers with the service, and executes runs of the deployed workflows that the key's account sees.
+ * Registers with the service as soon as it can be reached, and executes runs of the deployed workflows that the key's account sees.
  *
  * @throws {RemoteError} if the service refuses the registration.
  */
@@ -34,16 +34,16 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
   const log = parentLog.child({ workerId: id })
   const client = createExecutionClient({ baseUrl: url, apiKey })
   const slots = config.WORKER_SLOTS
+  const calls = createWorkerCalls({ baseUrl: url, apiKey, log })
   const params = { path: { workerId: id } }
   const register = async () => {
     const language = `Node.js ${process.versions.node}`
     const body = { name: hostname(), language, host: hostname(), capacity: slots, deployed: true, workflows: [] }
-    const { data, error } = await client.registerWorker({ params, body })
+    const { data, error } = await calls.registerWorker({ params, body })
     if (error) throw new RemoteError(error)
     return data
   }
   const { leaseSeconds } = await register()
-  const calls = createWorkerCalls({ baseUrl: url, apiKey, signal: new AbortController().signal })
   const queue = new RemoteQueue({ client: calls, workerId: id, slots, register: async () => void (await register()) })
   const deployments = new RemoteDeployments(client)
   const identity = executorIdentity(config)

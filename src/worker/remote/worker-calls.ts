@@ -5,12 +5,14 @@
 import { Agent, type ClientRequest, type IncomingMessage, request as sendHttp } from 'node:http'
 import { request as sendHttps, Agent as TlsAgent } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
 import { executionV1Operations } from '../../../generated/execution.v1/client.ts'
 import type { ExecutionClient } from '../../client/clients.ts'
 import { networkFailure, type Problem, problemFrom, timedOut } from '../../client/problem.ts'
 
 /** Operations with a JSON body and a JSON response, or none. */
 const operations = [
+  'registerWorker',
   'claimRuns',
   'renewLeases',
   'putRunStep',
@@ -26,8 +28,7 @@ export type WorkerCalls = Pick<ExecutionClient, (typeof operations)[number]>
 interface CallsOptions {
   baseUrl: string
   apiKey: string
-  /** Ends the waits between two tries. */
-  signal: AbortSignal
+  log: Pick<Logger, 'warn'>
 }
 
 interface Call {
@@ -54,7 +55,11 @@ export function createWorkerCalls(options: CallsOptions): WorkerCalls {
   const connection = new Connection(options)
   const calls = operations.map((id) => {
     const { method, path } = executionV1Operations.operations[id]
-    return [id, (call: Call) => repeat(call, options.signal, () => connection.send(method, fill(path, call), call))]
+    const log = (error: Problem) => {
+      options.log.warn({ operation: id, status: error.status, detail: error.detail }, 'call failed; retrying')
+    }
+    const send = (call: Call) => connection.send(method, fill(path, call), call)
+    return [id, (call: Call) => repeat(call, () => send(call), log)]
   })
   return Object.fromEntries(calls) as WorkerCalls
 }
@@ -64,18 +69,19 @@ function fill(template: string, { params: { path } }: Call): string {
 }
 
 async function repeat(
-  { retries = Number.POSITIVE_INFINITY, signal: ofCall }: Call,
-  stopping: AbortSignal,
+  { retries = Number.POSITIVE_INFINITY, signal }: Call,
   send: () => Promise<Answer>,
+  log: (error: Problem) => void,
 ): Promise<Answer> {
   for (let failures = 1; ; failures += 1) {
     const answer = await send()
     const { error } = answer
     if (!error || failures > retries || !repeatedStatuses.has(error.status)) return answer
-    if (stopping.aborted || ofCall?.aborted) return answer
+    if (signal?.aborted) return answer
+    log(error)
     const longest = Math.min(pauseSeconds.min * 2 ** (failures - 1), pauseSeconds.max)
     const seconds = (error.retryAfterSeconds ?? 0) + longest * (1 - Math.random() / 2)
-    await delay(seconds * 1000, undefined, { signal: stopping }).catch(() => {})
+    await delay(seconds * 1000)
   }
 }
 
