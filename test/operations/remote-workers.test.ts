@@ -119,6 +119,23 @@ test('a run waits without its worker, and goes on with the answer', async () => 
   expect(body.data).toMatchObject([{ runId, attempt: 2, number: 1, hasWaits: true, steps }])
 })
 
+test('an outcome whose response was lost comes again when the worker repeats its call', async () => {
+  const account = await service.createAccount()
+  const { runId, attempt } = await claimedAttempt(service, account)
+  const answer = { path: { runId, name: 'approval' }, body: { value: { approved: true } } }
+  await call(account, 'completeWait', answer).expect(200)
+  const body = { waits: [{ kind: 'answer', name: 'approval' }], names: ['approval'] }
+  const suspend = () => call(account, 'suspendAttempt', { path: { runId, attempt }, body }).expect(200)
+  const first = await suspend()
+  expect(first.body).toMatchObject({ suspended: false, ended: [{ name: 'approval' }] })
+  expect((await suspend()).body).toEqual(first.body)
+  const stored = await service.rows<{ data: string }>(
+    "SELECT data FROM run_events WHERE run_id = ? AND type = 'step' ORDER BY sequence",
+    runId,
+  )
+  expect(stored.map(({ data }) => JSON.parse(data).state)).toEqual(['started', 'finished'])
+})
+
 test('secrets of an answer are masked in what the worker reports after it', async () => {
   const account = await service.createAccount()
   const { workerId, runId, attempt } = await claimedAttempt(service, account)

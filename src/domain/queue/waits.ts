@@ -15,6 +15,7 @@ import {
   endAnswered,
   endedWaits,
   endWaits,
+  findDelivered,
   findEndedRun,
   findWaits,
   insertAnswer,
@@ -70,8 +71,9 @@ export async function reachWaits(
   const isFirst = (await store(tx, dependencies, row, request.reached, effects, at)) && row.has_waits === 0
   const ended = isFirst ? [] : await findEnded(tx, row.id, request.names)
   await handOver(tx, dependencies.encryption, row, ended, effects, at)
-  const isIdle = results.ended.length === 0 && results.refused.length === 0
-  if (request.suspend && isIdle) {
+  const isIdle = () => results.ended.length === 0 && results.refused.length === 0
+  if (isIdle() && !isFirst) results.ended = await findHandedOver(tx, dependencies.encryption, row.id, request.names)
+  if (request.suspend && isIdle()) {
     const kinds = isFirst ? request.reached.map(({ kind }) => kind) : undefined
     results.isSuspended = await suspendRun(tx, row, request.suspend, at, { ended, kinds, events: effects.events })
   }
@@ -271,6 +273,17 @@ async function handOverAtOnce(tx: Transaction, encryption: ValueEncryption, row:
 async function findEnded(tx: Transaction, runId: string, names: readonly string[]): Promise<RunWaitsTable[]> {
   const awaited = new Set(names)
   return (await tx.all(endedWaits, [runId])).filter(({ name }) => awaited.has(name))
+}
+
+/** The outcomes of these waits that the run should have got: a worker that asks for them has not got the response. */
+async function findHandedOver(
+  tx: Transaction,
+  encryption: ValueEncryption,
+  runId: string,
+  names: readonly string[],
+): Promise<WaitResults['ended']> {
+  const rows = await findDelivered(tx, runId, names)
+  return rows.map(({ name, value }) => ({ name, outcome: encryption.decrypt(value, stepAad(runId, name)) }))
 }
 
 /** What the author's call resolves with, as JSON. */

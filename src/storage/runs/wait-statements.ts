@@ -142,6 +142,23 @@ export async function findWaits(
   return found
 }
 
+/** The stored outcomes of these waits, in the order in which the run got them. */
+export async function findDelivered(
+  tx: Transaction,
+  runId: string,
+  names: readonly string[],
+): Promise<{ name: string; value: Uint8Array; position: number }[]> {
+  const found: { name: string; value: Uint8Array; position: number }[] = []
+  for (let start = 0; start < names.length; start += 500) {
+    const { marks, values } = inList(names.slice(start, start + 500))
+    const sql = `SELECT run_steps.name, run_steps.value, run_steps.position FROM run_waits
+      JOIN run_steps ON run_steps.run_id = run_waits.run_id AND run_steps.name = run_waits.name
+      WHERE run_waits.run_id = ? AND run_waits.delivered = 1 AND run_waits.name IN (${marks})`
+    found.push(...(await tx.all<(typeof found)[number]>(sql, [runId, ...values])))
+  }
+  return found.sort((a, b) => a.position - b.position)
+}
+
 /** Ends the waits of these runs whose time has come. */
 export async function endWaits(tx: Transaction, runIds: readonly string[], now: number): Promise<void> {
   const { marks, values } = inList(runIds)
