@@ -15,10 +15,12 @@ import { record } from '../figures.ts'
 const isReliability = process.env.TEST_SET === 'reliability'
 const kills = isReliability ? 200 : 20
 const runs = isReliability ? 400 : 60
-const workers = { node: 2, python: 2 }
+const workers = { node: 3, python: 3 }
 const apis = 2
 const faults = { latencyMilliseconds: 200, resetShare: 0.05, seed: 22 }
 const leaseSeconds = 3
+/** From one kill to the next, on average: processes live for longer than most runs take. */
+const killMilliseconds = 700
 const drainMinutesMax = 4
 /** Of kills: most are of workers. */
 const apiShare = 0.15
@@ -50,7 +52,7 @@ async function disturb(fleet: Fleet, processes: Processes, url: string, key: str
   const replacing = new Set<Promise<void>>()
   let killed = 0
   while (killed < kills) {
-    await delay(200 + random() * 300)
+    await delay(killMilliseconds * (0.6 + 0.8 * random()))
     const isApi = random() < apiShare
     if (isApi && processes.apis.length > 1) {
       const [api] = processes.apis.splice(Math.floor(random() * processes.apis.length), 1)
@@ -173,7 +175,7 @@ test.concurrent.for(fleetStores)(
         const workflowId = hasPython && count % 2 === 1 ? 'python-record' : 'record'
         const id = await queueAndAnswer(api, key, workflowId, file, count)
         if (id) acknowledged.push({ id, file, value: count })
-        await delay((kills * 300) / runs)
+        await delay((kills * killMilliseconds) / runs)
       }
     }
     await Promise.all([queueAll(), disturb(fleet, processes, proxy.url, key, random)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import logging
 import multiprocessing.connection
 import os
@@ -11,7 +12,7 @@ import socket
 import threading
 import time
 import uuid
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 from ._version import __version__
 from .errors import ApiError, ExecutionServiceError, LoadError
@@ -23,6 +24,12 @@ log = logging.getLogger("execution_service")
 _FLUSH_SECONDS = 0.25
 _EVENTS_MAX = 500
 _EVENT_BYTES_MAX = 512 * 1024
+#: Runs are claimed ahead of free slots while attempts are shorter than this on average, and are returned to the service
+#: if no slot has become free after half a second: another worker may have one.
+_SHORT_SECONDS = 0.05
+_AHEAD_SECONDS_MAX = 0.5
+#: The weight of the last attempt in the average.
+_WEIGHT = 0.1
 _REASONS = {
     "timedOut": "The attempt exceeded the workflow's time limit.",
     "cancelled": "The run was cancelled.",
@@ -65,8 +72,14 @@ class Worker:
         self._grace_seconds = grace_seconds
         self._path = f"/v1/execution/workers/{self.id}"
         self._lease_seconds = 30.0
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._changed = threading.Condition(lock)
+        #: Of all claims that have not ended.
         self._attempts: Dict[Tuple[str, int], Attempt] = {}
+        #: Those that wait for a slot, with the time of their claim.
+        self._ready: Deque[Tuple[float, Attempt]] = collections.deque()
+        self._has_ready = threading.Condition(lock)
+        self._average_seconds = 2 * _SHORT_SECONDS
         self._idle: List[AttemptProcess] = []
         self._workflows: Dict[str, Dict[str, Any]] = {}
         self._failure: Optional[ExecutionServiceError] = None
@@ -88,7 +101,7 @@ class Worker:
             if not self._register():
                 return
             log.info("worker %s executes %s", self.id, ", ".join(sorted(self._workflows)))
-            for target in (self._claim_forever, self._renew_forever):
+            for target in (self._claim_forever, self._renew_forever, *[self._execute_forever] * self.capacity):
                 threading.Thread(target=target, daemon=True).start()
             while not self.stopping.wait(3600):
                 pass
@@ -125,22 +138,40 @@ class Worker:
 
     def _claim_forever(self) -> None:
         failures = 0
+        found_none = False
         while not self.stopping.is_set():
             with self._changed:
-                self._changed.wait_for(lambda: len(self._attempts) < self.capacity or self.stopping.is_set())
-                free, executing = self.capacity - len(self._attempts), self._leases()
-            if free < 1:
-                continue
-            body = {"countMax": min(free, 100), "waitSeconds": 30, "executing": executing}
+                ended = len(self._attempts)
+                while not self.stopping.is_set():
+                    free, ahead = self.capacity - len(self._attempts), self._ahead()
+                    # Without a free slot, ask again only when an attempt has ended.
+                    if free > 0 or free + ahead > 0 and not (found_none and len(self._attempts) >= ended):
+                        break
+                    self._changed.wait(_AHEAD_SECONDS_MAX if self._ready else None)
+                    self._return_late()
+                executing = self._leases()
+            if self.stopping.is_set():
+                break
+            body = {"countMax": min(free + ahead, 100), "waitSeconds": 30 if free > 0 else 0, "executing": executing}
             try:
                 response = self.transport.request("POST", f"{self._path}/claims", body, timeout=60, attempts=1)
-                for claim in (response.json() or {"data": []})["data"]:
+                claims = (response.json() or {"data": []})["data"]
+                for claim in claims:
                     self._begin(claim)
                 failures = 0
+                found_none = not claims
             except Exception as error:
                 failures += 1
                 if not self._recover(error, "claim runs"):
                     self.stopping.wait(_pause(error, failures))
+
+    def _ahead(self) -> int:
+        return self.capacity if self._average_seconds < _SHORT_SECONDS else 0
+
+    def _return_late(self, seconds: float = _AHEAD_SECONDS_MAX) -> None:
+        while self._ready and time.monotonic() - self._ready[0][0] >= seconds:
+            attempt = self._ready.popleft()[1]
+            threading.Thread(target=self._end, args=(attempt, attempt.hand_back), daemon=True).start()
 
     def _recover(self, error: Exception, what: str) -> bool:
         """Registers again if the service does not know the worker; ends it if it may not work."""
@@ -159,25 +190,39 @@ class Worker:
         return False
 
     def _begin(self, claim: Dict[str, Any]) -> None:
-        key = (claim["runId"], claim["attempt"])
         attempt = Attempt(self, claim)
         with self._changed:
-            if key in self._attempts:
+            if attempt.key in self._attempts:
                 return
-            self._attempts[key] = attempt
-        threading.Thread(target=self._execute, args=(key, attempt), daemon=True).start()
+            self._attempts[attempt.key] = attempt
+            self._ready.append((time.monotonic(), attempt))
+            self._has_ready.notify()
 
-    def _execute(self, key: Tuple[str, int], attempt: Attempt) -> None:
+    def _execute_forever(self) -> None:
+        while True:
+            with self._has_ready:
+                while not self._ready:
+                    self._has_ready.wait()
+                attempt = self._ready.popleft()[1]
+            self._end(attempt, attempt.execute)
+
+    def _end(self, attempt: Attempt, act: Callable[[], None]) -> None:
+        key = attempt.key
         try:
-            attempt.execute()
+            act()
         except LeaseLost:
             log.info("run %s: the lease of attempt %s is over", *key)
         except Exception as error:
             log.error("run %s: attempt %s cannot be reported: %s", *key, error, exc_info=not isinstance(error, ExecutionServiceError))
         finally:
+            attempt.close()
             with self._changed:
                 del self._attempts[key]
                 self._changed.notify_all()
+
+    def note_duration(self, seconds: float) -> None:
+        with self._changed:
+            self._average_seconds += (seconds - self._average_seconds) * _WEIGHT
 
     def _leases(self) -> List[Dict[str, Any]]:
         return [{"runId": run_id, "attempt": attempt} for run_id, attempt in self._attempts]
@@ -232,6 +277,7 @@ class Worker:
     def _drain(self) -> None:
         with self._changed:
             self._changed.notify_all()
+            self._return_late(0)
             if self._attempts:
                 log.info("stopping; %d runs may go on for %g seconds", len(self._attempts), self._grace_seconds)
             self._changed.wait_for(lambda: not self._attempts, self._grace_seconds)
@@ -265,6 +311,7 @@ class Attempt:
 
     def __init__(self, worker: Worker, claim: Dict[str, Any]) -> None:
         self.process: Optional[AttemptProcess] = None
+        self.key: Tuple[str, int] = (claim["runId"], claim["attempt"])
         self._worker = worker
         self._claim = claim
         self._path = f"/v1/execution/runs/{claim['runId']}/attempts/{claim['attempt']}"
@@ -292,24 +339,28 @@ class Attempt:
         reusable = False
         try:
             if self._worker.stopping.is_set():
-                return self._hand_back()
+                return self.hand_back()
             if not self._worker.has(workflow_id):
-                return self._hand_back(f"The worker has no workflow {workflow_id}.")
+                return self.hand_back(f"The worker has no workflow {workflow_id}.")
             try:
                 self.process = self._worker.acquire()
             except LoadError as error:
                 log.error("%s", error)
-                return self._hand_back(str(error)[:1000])
+                return self.hand_back(str(error)[:1000])
             names = ("workflowId", "runId", "number", "steps", "variableData")
             self.process.send({"type": "start", **{name: self._claim[name] for name in names}})
+            started = time.monotonic()
             ended = self._follow(self.process)
+            self._worker.note_duration(time.monotonic() - started)
             reusable = bool(ended.get("reusable"))
             self._finish(ended)
         finally:
-            self._wake_reader.close()
-            self._wake_writer.close()
             if self.process:
                 self._worker.release(self.process, reusable)
+
+    def close(self) -> None:
+        self._wake_reader.close()
+        self._wake_writer.close()
 
     def _follow(self, process: AttemptProcess) -> Dict[str, Any]:
         """Passes on messages until the function has ended or the process is gone."""
@@ -401,7 +452,7 @@ class Attempt:
             return  # It was suspended.
         self._flush()
         if self._interrupted == "stopped" and ended["type"] not in ("returned", "threw"):
-            return self._hand_back()
+            return self.hand_back()
         if self._interrupted in ("cancelled", "timedOut"):
             body: Dict[str, Any] = {"outcome": self._interrupted, "step": self._step}
         elif ended["type"] == "returned":
@@ -419,7 +470,7 @@ class Attempt:
             invalid = {"name": "OutputInvalid", "message": _explain(error)}
             self._call("POST", "/complete", {"outcome": "failed", "error": invalid})
 
-    def _hand_back(self, message: Optional[str] = None) -> None:
+    def hand_back(self, message: Optional[str] = None) -> None:
         self._call("POST", "/hand-back", {} if message is None else {"message": message})
 
     def _call(self, method: str, path: str, body: Dict[str, Any]) -> Dict[str, Any]:
