@@ -1,7 +1,7 @@
 /** The service's promises, each with the tests that verify it. `docs/reliability.md` is generated from this list. */
 
 export interface Promised {
-  /** `P1` to `P21`. */
+  /** `P1` to `P22`. */
   id: string
   sentence: string
   /** Slow tests with faults. Empty when only the quick tests exist; these also run on PostgreSQL. */
@@ -151,5 +151,12 @@ export const promises: readonly Promised[] = [
       'An answer to a wait that got 200 resumes its run exactly once. No answer is invented, and a sleep ends once.',
     faults: [fault('answered-once')],
     quick: ['test/worker/waits.test.ts', 'test/operations/completeWait.test.ts'],
+  },
+  {
+    id: 'P22',
+    sentence:
+      'Runs that workers outside of the service execute end once, with the results that their steps had, while connections break and processes are killed.',
+    faults: [fault('remote-workers'), 'test/worker/remote-worker-faults.slow.test.ts'],
+    quick: ['test/operations/remote-workers.test.ts', 'test/operations/worker-faults.test.ts'],
   },
 ]
