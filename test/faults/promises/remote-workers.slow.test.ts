@@ -16,6 +16,8 @@ const isReliability = process.env.TEST_SET === 'reliability'
 const kills = isReliability ? 200 : 20
 const runs = isReliability ? 400 : 60
 const workers = { node: 3, python: 3 }
+/** A kill ends as many attempts. */
+const slots = 2
 const apis = 2
 const faults = { latencyMilliseconds: 200, resetShare: 0.05, seed: 22 }
 const leaseSeconds = 3
@@ -33,7 +35,7 @@ interface Processes {
 }
 
 function startWorker(fleet: Fleet, kind: 'node' | 'python', url: string, key: string): Promise<Member> {
-  return kind === 'node' ? fleet.remoteWorker({ url, key }) : fleet.pythonWorker({ url, key, module })
+  return kind === 'node' ? fleet.remoteWorker({ url, key, slots }) : fleet.pythonWorker({ url, key, slots, module })
 }
 
 /** A process that is being replaced may be killed before it is ready, and its start may meet a broken connection. */
