@@ -1,6 +1,12 @@
 /** Workers outside of the service: they register, claim runs of one account, and renew their leases. */
 import type { Encryption } from '../../storage/encryption.ts'
-import { countLeasedRuns, findLeasedOfDeployment, findLeasedRun, findLeases, readColumns } from '../../storage/runs/run-lookups.ts'
+import {
+  countLeasedRuns,
+  findLeasedOfDeployment,
+  findLeasedRun,
+  findLeases,
+  readColumns,
+} from '../../storage/runs/run-lookups.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { WorkersTable } from '../../storage/tables/tables.ts'
 import type { Deployments } from '../deployments/deployments.ts'
