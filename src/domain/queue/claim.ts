@@ -2,6 +2,7 @@
 import {
   type ClaimedQueue,
   findHeadWithout,
+  firstContinuing,
   type NewLease,
   type QueueHead,
   queueHeadsMax,
@@ -323,6 +324,10 @@ class FairSchedule {
     if (!isCounted) for (const { account_id, running: count } of heads) running.byAccount.set(account_id, count)
     claimer.recent.see(running, heads, now)
     const throttled = await findThrottledHeads(tx, heads, claimer.workflows, now)
+    // A run that goes on may stand behind a new one of higher priority, whose throttle it does not need.
+    for (const { account_id, workflow_id, running: count } of throttled)
+      for (const head of await tx.all(firstContinuing, [now, account_id, workflow_id]))
+        heads.push({ ...head, running: count })
     const rotation = new Rotation(inRotation, accountsMax)
     return new FairSchedule(heads, throttled, running, claimer, { rotation, now })
   }

@@ -8,7 +8,8 @@ import type { DescribeLimit, Run } from '../runs/run.ts'
 import { limitPer, type Throttle } from '../workflows/workflow-limits.ts'
 import { type ConcurrencyLimits, findThrottles, RunningCounts, throttleId } from './limits.ts'
 
-type QueuedRun = Pick<RunsTable, 'status' | 'workflow_id' | 'account_id' | 'concurrency_group'>
+type QueuedRun = Pick<RunsTable, 'status' | 'workflow_id' | 'account_id' | 'concurrency_group'> &
+  Partial<Pick<RunsTable, 'continues'>>
 
 interface Registry {
   workflows: WorkflowRegistry
@@ -37,8 +38,10 @@ export async function readLimits(
     Number.POSITIVE_INFINITY
   const queued = runs.filter(({ status }) => status === 'queued')
   const running = queued.some(isLimited) ? await RunningCounts.read(read, registry.scopeOf) : undefined
+  // A run that goes on after a wait has started before.
+  const throttleOf = (run: QueuedRun) => (run.continues === 1 ? undefined : find(run)?.throttle)
   const idOf = (run: QueuedRun) => {
-    const { throttle } = find(run) ?? {}
+    const throttle = throttleOf(run)
     return throttle && throttleId(throttle, run, run.concurrency_group, registry.scopeOf)
   }
   const throttles = await findThrottles(
@@ -46,7 +49,7 @@ export async function readLimits(
     queued.flatMap((run) => idOf(run) ?? []),
   )
   return (run) => {
-    const { throttle } = find(run) ?? {}
+    const throttle = throttleOf(run)
     const row = throttles.get(idOf(run) ?? '')
     const reached = run.waiting_for === 'concurrencyGroup' ? undefined : running?.reachedLimit(run, limits)
     if (reached) return { waitingFor: 'concurrencyLimit', detail: describe(reached.per, reached.limit) }

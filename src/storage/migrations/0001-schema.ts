@@ -102,6 +102,8 @@ CREATE TABLE runs (
 CREATE INDEX runs_queued ON runs (account_id, id, workflow_id, api_key_id) WHERE status = 'queued';
 CREATE INDEX runs_ready ON runs (account_id, workflow_id, priority DESC, id)
   WHERE status = 'queued' AND (delayed = 0 AND waiting_for = '');
+CREATE INDEX runs_continuing ON runs (account_id, workflow_id, priority DESC, id)
+  WHERE status = 'queued' AND (delayed = 0 AND waiting_for = '') AND continues = 1;
 CREATE INDEX runs_delayed ON runs (available_at, workflow_id) WHERE status = 'queued' AND delayed = 1;
 CREATE INDEX runs_delayed_by_account ON runs (account_id, id) WHERE status = 'queued' AND delayed = 1;
 CREATE INDEX runs_expiring ON runs (expires_at) WHERE status = 'queued' AND expires_at IS NOT NULL;

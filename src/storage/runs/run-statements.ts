@@ -269,6 +269,14 @@ export async function findHeadWithout(
   return head && { ...head, running }
 }
 
+/** The first ready run of an account and a workflow that goes on after a wait. */
+export const firstContinuing = statement<QueueHead, [now: number, accountId: string, workflowId: string]>(
+  `SELECT id, account_id, workflow_id, priority, CASE WHEN browser_context_id IS NULL THEN 0 ELSE 1 END AS has_context,
+      continues, 0 AS running
+    FROM runs WHERE ${ready()} AND account_id = ? AND workflow_id = ? AND continues = 1
+    ORDER BY account_id, workflow_id, priority DESC, id LIMIT 1`,
+)
+
 /** The values of an INSERT into `runs`, in this order. */
 export const insertedRunColumns = [
   'id',

@@ -92,6 +92,22 @@ describe.each(stores)('a run that waits ($name)', (kind) => {
     expect(await domain.runs.getWithWaiting(principal.accountId, late.id)).toMatchObject({ waitingFor: 'throttle' })
   })
 
+  test.for(['key', 'account', 'workflow'] as const)(
+    'goes on before a run of higher priority that waits for a throttle per %s',
+    async (per, test) => {
+      const throttled = workflow({ throttle: { limit: 1, periodSeconds: 60, per } })
+      const { domain, principal, run, reach, approval } = await open(test, kind, [throttled])
+      await reach(await claimOne(domain), approval(), 1)
+      const urgent = await queueRun(domain, principal, { priority: 50 })
+      expect(await claimAll(domain.queue, domain)).toEqual([])
+      await answer(domain, run, 'approval', 1)
+      const shown = await domain.runs.getWithWaiting(principal.accountId, run.id)
+      expect(shown?.waitingFor).not.toBe('throttle')
+      expect(await domain.runs.getWithWaiting(principal.accountId, urgent.id)).toMatchObject({ waitingFor: 'throttle' })
+      expect((await claimAll(domain.queue, domain)).map(({ runId }) => runId)).toEqual([run.id])
+    },
+  )
+
   test('is kept beyond the retention while it waits, and is purged with its waits after it has ended', async (test) => {
     const { clock, domain, principal, run, reach, approval } = await open(test, kind)
     await reach(await claimOne(domain), approval(), 1)
