@@ -194,55 +194,6 @@ export interface components {
             /** @description When a run was last started with it. */
             lastUsedAt: components["schemas"]["Timestamp"] | null;
         };
-        /**
-         * @description A `storageState` of Playwright. Other members, such as those of later versions of Playwright, are stored
-         *     unchanged.
-         */
-        StorageState: {
-            /** @description The cookies of all sites. */
-            cookies: components["schemas"]["Cookie"][];
-            /** @description The storage of pages, by origin. */
-            origins: components["schemas"]["OriginStorage"][];
-        } & {
-            [key: string]: unknown;
-        };
-        /** @description A cookie (RFC 6265). */
-        Cookie: {
-            name: string;
-            value: string;
-            /** @description A leading dot includes subdomains. */
-            domain: string;
-            path: string;
-            /** @description Unix time in seconds; -1 for a session cookie. */
-            expires: number;
-            httpOnly: boolean;
-            secure: boolean;
-            /** @enum {string} */
-            sameSite: "Strict" | "Lax" | "None";
-            /** @description The top-level site of a partitioned cookie (CHIPS). */
-            partitionKey?: string;
-        } & {
-            [key: string]: unknown;
-        };
-        /** @description The storage of one origin. */
-        OriginStorage: {
-            /** @description Scheme, host and port. */
-            origin: string;
-            localStorage: components["schemas"]["NameValue"][];
-            /** @description The origin's databases, in Playwright's format. */
-            indexedDB?: {
-                [key: string]: unknown;
-            }[];
-        } & {
-            [key: string]: unknown;
-        };
-        /** @description An entry of local storage. */
-        NameValue: {
-            name: string;
-            value: string;
-        } & {
-            [key: string]: unknown;
-        };
         /** @description A stored version of a browser context, without its state. */
         BrowserContextVersion: {
             /** @description Its number. The first version of a browser context is 1; numbers are never reused. */
@@ -315,6 +266,55 @@ export interface components {
             requestId: components["schemas"]["Uuid"];
             /** @description The validation errors of an invalid request: at most 20, and for a large body perhaps only the first. */
             errors?: components["schemas"]["ProblemMember"][];
+        };
+        /** @description A cookie (RFC 6265). */
+        Cookie: {
+            name: string;
+            value: string;
+            /** @description A leading dot includes subdomains. */
+            domain: string;
+            path: string;
+            /** @description Unix time in seconds; -1 for a session cookie. */
+            expires: number;
+            httpOnly: boolean;
+            secure: boolean;
+            /** @enum {string} */
+            sameSite: "Strict" | "Lax" | "None";
+            /** @description The top-level site of a partitioned cookie (CHIPS). */
+            partitionKey?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description An entry of local storage. */
+        NameValue: {
+            name: string;
+            value: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description The storage of one origin. */
+        OriginStorage: {
+            /** @description Scheme, host and port. */
+            origin: string;
+            localStorage: components["schemas"]["NameValue"][];
+            /** @description The origin's databases, in Playwright's format. */
+            indexedDB?: {
+                [key: string]: unknown;
+            }[];
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * @description A `storageState` of Playwright. Other members, such as those of later versions of Playwright, are stored
+         *     unchanged.
+         */
+        StorageState: {
+            /** @description The cookies of all sites. */
+            cookies: components["schemas"]["Cookie"][];
+            /** @description The storage of pages, by origin. */
+            origins: components["schemas"]["OriginStorage"][];
+        } & {
+            [key: string]: unknown;
         };
     };
     responses: {

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '40181b7120964435'
+export const documentHash = 'fed47766d549f381'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -256,6 +256,16 @@ export interface ExecutionV1Operations {
    * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
   putAttemptArtifact: Operation<operations, 'putAttemptArtifact'>
+  /**
+   * Read the browser context of a run.
+   *
+   * Returns the state with which the browser of the attempt starts: the current version of the run's browser context. Unless
+   * `persistContext` is `never`, no other run or caller changes it during the attempt. `completeAttempt` stores the state
+   * at the end. It gives access to every account that the browser is signed in to: write it to no disk or log.
+   *
+   * `GET /v1/execution/runs/{runId}/attempts/{attempt}/browser-context` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 429, 500, 503
+   */
+  getAttemptBrowserContext: Operation<operations, 'getAttemptBrowserContext'>
   /**
    * Complete an attempt.
    *
@@ -577,6 +587,7 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     putRunStep: { method: 'PUT', path: '/v1/execution/runs/{runId}/attempts/{attempt}/steps/{stepName}', retry: 'always' },
     appendRunEvents: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/events', retry: 'always' },
     putAttemptArtifact: { method: 'PUT', path: '/v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}', retry: 'always' },
+    getAttemptBrowserContext: { method: 'GET', path: '/v1/execution/runs/{runId}/attempts/{attempt}/browser-context', retry: 'always' },
     completeAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/complete', retry: 'always' },
     suspendAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/suspend', retry: 'always' },
     handBackAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/hand-back', retry: 'always' },

@@ -254,6 +254,16 @@ export interface ExecutionV1Handlers<Principal> {
    */
   putAttemptArtifact: Handler<operations['putAttemptArtifact'], never, Principal>
   /**
+   * Read the browser context of a run.
+   *
+   * Returns the state with which the browser of the attempt starts: the current version of the run's browser context. Unless
+   * `persistContext` is `never`, no other run or caller changes it during the attempt. `completeAttempt` stores the state
+   * at the end. It gives access to every account that the browser is signed in to: write it to no disk or log.
+   *
+   * `GET /v1/execution/runs/{runId}/attempts/{attempt}/browser-context` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 429, 500, 503
+   */
+  getAttemptBrowserContext: Handler<operations['getAttemptBrowserContext'], never, Principal>
+  /**
    * Complete an attempt.
    *
    * Ends the attempt with its outcome. The run finishes, or is queued again as its workflow's `retry` says. An output that does

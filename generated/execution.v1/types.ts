@@ -582,6 +582,36 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/runs/{runId}/attempts/{attempt}/browser-context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Read the browser context of a run
+         * @description Returns the state with which the browser of the attempt starts: the current version of the run's browser context. Unless
+         *     `persistContext` is `never`, no other run or caller changes it during the attempt. `completeAttempt` stores the state
+         *     at the end. It gives access to every account that the browser is signed in to: write it to no disk or log.
+         */
+        get: operations["getAttemptBrowserContext"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/runs/{runId}/attempts/{attempt}/complete": {
         parameters: {
             query?: never;
@@ -1430,6 +1460,8 @@ export interface components {
                  */
                 backoffFactor: number;
             };
+            /** @description Whether its runs use a browser, and may have a browser context. `false` by default. */
+            browser?: boolean;
             /**
              * @description For how long an attempt may execute.
              * @default 60
@@ -1491,11 +1523,13 @@ export interface components {
             /** @description How many runs it executes at the same time. */
             capacity: number;
             /**
-             * @description Whether it also executes the deployed workflows that the account sees, unless they use a browser. It reads their
-             *     code with `getDeploymentBundle`.
+             * @description Whether it also executes the deployed workflows that the account sees. It reads their code with
+             *     `getDeploymentBundle`.
              * @default false
              */
             deployed: boolean;
+            /** @description Whether it also executes deployed workflows that use a browser. `false` by default. */
+            browser?: boolean;
             /**
              * @description The workflows that it has itself, each once.
              * @default []
@@ -1530,6 +1564,8 @@ export interface components {
             lastSeenAt: components["schemas"]["Timestamp"];
             /** @description Whether it executes deployed workflows. */
             deployed: boolean;
+            /** @description Whether it executes deployed workflows that use a browser. */
+            browser: boolean;
             /** @description What it has registered. */
             workflows: {
                 id: components["schemas"]["WorkflowId"];
@@ -1632,6 +1668,16 @@ export interface components {
             hasWaits: boolean;
             /** @description For how long the attempt may execute from now on. */
             timeLimitSeconds: number;
+            /** @description The run's browser context, which `getAttemptBrowserContext` reads; `null` for a run without one. */
+            browserContext: {
+                /** @description Identifies the browser context. */
+                id: components["schemas"]["Uuid"];
+                /**
+                 * @description Whether `completeAttempt` stores the `storageState` that it gets: `never`, `onSuccess` if the workflow
+                 *     returned or waits, or `always`.
+                 */
+                persistContext: components["schemas"]["PersistContext"];
+            } | null;
             /** @description When the lease ends unless it is renewed. */
             leaseExpiresAt: components["schemas"]["Timestamp"];
             /** @description The run that called this one. */
@@ -1706,24 +1752,26 @@ export interface components {
             evidence: boolean;
         };
         /** @description How the attempt has ended. */
-        AttemptOutcome: components["schemas"]["AttemptSucceeded"] | components["schemas"]["AttemptFailed"] | components["schemas"]["AttemptEnded"];
+        AttemptOutcome: components["schemas"]["AttemptSucceeded"] | components["schemas"]["AttemptFailed"] | components["schemas"]["AttemptEnded"] | components["schemas"]["AttemptWaits"];
         /** @description The workflow returned. */
         AttemptSucceeded: {
             /** @constant */
             outcome: "succeeded";
             /** @description What it returned, at most 1 MiB as JSON; `null` by default. */
             output?: unknown;
+            storageState?: components["schemas"]["NewStorageState"];
         };
         /** @description The workflow threw an error, or its process ended. */
         AttemptFailed: {
             /** @constant */
             outcome: "failed";
             /**
-             * @description `workflowExited`: its process ended. `outputInvalid`: what it returned is no JSON.
-             * @default workflowFailed
+             * @description `workflowFailed` by default. `workflowExited`: its process ended. `outputInvalid`: what it returned is no JSON. `contextNotSaved`: the state of
+             *     its browser could not be read.
              * @enum {string}
              */
-            reason: "workflowFailed" | "workflowExited" | "outputInvalid";
+            reason?: "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved";
+            storageState?: components["schemas"]["NewStorageState"];
             /** @description The error. Texts that are too long are cut. */
             error: {
                 /** @description The class of the error. */
@@ -1745,7 +1793,25 @@ export interface components {
             outcome: "timedOut" | "cancelled";
             /** @description The step that was running. */
             step?: string | null;
+            storageState?: components["schemas"]["NewStorageState"];
         };
+        /**
+         * @description The workflow waits, as with `suspendAttempt`, and its browser is closed. If one of the waits has ended already, the run
+         *     goes back to the queue.
+         */
+        AttemptWaits: {
+            /** @constant */
+            outcome: "waiting";
+            /** @description All waits for which the code waits. `suspendAttempt` has stored them. */
+            names: components["schemas"]["StepName"][];
+            storageState?: components["schemas"]["NewStorageState"];
+        };
+        /**
+         * @description The state of the attempt's browser at its end, at most 5 MiB as JSON. It becomes the next version of the run's browser
+         *     context, as `persistContext` says, unless nothing has changed. If it cannot be stored, an attempt that succeeded fails
+         *     with the reason `contextNotSaved`.
+         */
+        NewStorageState: components["schemas"]["StorageState"];
         /** @description The run after the attempt. */
         CompletedAttempt: {
             status: components["schemas"]["RunStatus"];
@@ -2823,6 +2889,55 @@ export interface components {
         Cursor: string;
         /** @description Send it as `cursor` to get the next page; `null` on the last page. */
         NextCursor: components["schemas"]["Cursor"] | null;
+        /** @description A cookie (RFC 6265). */
+        Cookie: {
+            name: string;
+            value: string;
+            /** @description A leading dot includes subdomains. */
+            domain: string;
+            path: string;
+            /** @description Unix time in seconds; -1 for a session cookie. */
+            expires: number;
+            httpOnly: boolean;
+            secure: boolean;
+            /** @enum {string} */
+            sameSite: "Strict" | "Lax" | "None";
+            /** @description The top-level site of a partitioned cookie (CHIPS). */
+            partitionKey?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description An entry of local storage. */
+        NameValue: {
+            name: string;
+            value: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description The storage of one origin. */
+        OriginStorage: {
+            /** @description Scheme, host and port. */
+            origin: string;
+            localStorage: components["schemas"]["NameValue"][];
+            /** @description The origin's databases, in Playwright's format. */
+            indexedDB?: {
+                [key: string]: unknown;
+            }[];
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * @description A `storageState` of Playwright. Other members, such as those of later versions of Playwright, are stored
+         *     unchanged.
+         */
+        StorageState: {
+            /** @description The cookies of all sites. */
+            cookies: components["schemas"]["Cookie"][];
+            /** @description The storage of pages, by origin. */
+            origins: components["schemas"]["OriginStorage"][];
+        } & {
+            [key: string]: unknown;
+        };
     };
     responses: {
         /**
@@ -6096,6 +6211,68 @@ export interface operations {
             409: components["responses"]["LeaseLost"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAttemptBrowserContext: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The storage state, in the format of Playwright's `storageState` option. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StorageState"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["LeaseLost"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

@@ -2,6 +2,7 @@
 import { readConfig } from '../config/config.ts'
 import { ConfigError } from '../config/setting-kinds.ts'
 import { openLog } from '../telemetry/log.ts'
+import { BrowserMissing } from '../worker/browser/find-browser.ts'
 import { RemoteError } from '../worker/remote/remote-queue.ts'
 import { startRemoteWorker } from '../worker/remote/remote-worker.ts'
 import type { Worker } from '../worker/worker.ts'
@@ -28,6 +29,7 @@ export async function remoteWorker(url: string): Promise<void> {
     log.flush()
   })
   worker = await starting.catch((error: unknown) => {
+    if (error instanceof BrowserMissing) throw new ConfigError(error.message)
     throw error instanceof RemoteError ? new ConfigError(`${url} refuses this worker: ${error.message}`) : error
   })
 }

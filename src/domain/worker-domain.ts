@@ -5,6 +5,7 @@ import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
 import { StorageUsage, type UsageOptions } from './accounts/storage-usage.ts'
 import { ContextVersions } from './browser-contexts/context-versions.ts'
+import { RunContexts } from './browser-contexts/run-contexts.ts'
 import type { WorkflowRegistry } from './deployments/deployments.ts'
 import { RunQueue } from './queue/run-queue.ts'
 import { WaitingRunsLimit } from './queue/waits.ts'
@@ -33,6 +34,7 @@ export function createWorkerDomain(options: WorkerDomainOptions) {
   const { config, store, encryption, workflows, log, now = Date.now, measuring } = options
   const observer = withFailureLog(log, options.observer)
   const usage = new StorageUsage(store, config.STORAGE_QUOTA_MB, { ...measuring, now })
+  const contextVersions = new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS, usage)
   const waits = { encryption, workflows, waitingRuns: new WaitingRunsLimit(config.WAITING_RUNS_MAX) }
   return {
     store,
@@ -42,7 +44,8 @@ export function createWorkerDomain(options: WorkerDomainOptions) {
     usage,
     queue: new RunQueue(store, { accountConcurrency: config.ACCOUNT_CONCURRENCY, now, observer, waits }),
     workers: new Workers(store, now),
-    contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS, usage),
+    contextVersions,
+    runContexts: new RunContexts(contextVersions, usage),
     liveViews: new LiveViews(store, encryption, now),
   }
 }

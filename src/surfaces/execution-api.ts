@@ -64,6 +64,7 @@ export const executionScopes = {
   putRunStep: 'runs:execute',
   appendRunEvents: 'runs:execute',
   putAttemptArtifact: 'runs:execute',
+  getAttemptBrowserContext: 'runs:execute',
   completeAttempt: 'runs:execute',
   suspendAttempt: 'runs:execute',
   handBackAttempt: 'runs:execute',

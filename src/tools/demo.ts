@@ -1,10 +1,13 @@
 /**
  * `npm run demo`: starts the service in a temporary directory, queues a run over HTTP and follows it, printing each
- * request as a curl command. Then stays up with the dashboard; with `--once`, exits.
+ * request as a curl command. Then stays up with the dashboard; with `--once`, exits. With `--python`, a worker in Python
+ * executes the run.
  */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, styleText } from 'node:util'
 import { startSite } from '../../examples/site/site.ts'
@@ -42,7 +45,20 @@ const ignoredVariables = [
   'EXAMPLE_FILES_DIR',
 ]
 
-async function demo(staysUp: boolean, signal: AbortSignal): Promise<void> {
+/** A run to queue and follow. */
+interface Example {
+  workflowId: string
+  about: string
+  /** What to see while it is followed. */
+  shown: string
+  variableData: object
+}
+
+async function demo(
+  { staysUp, usesPython }: { staysUp: boolean; usesPython: boolean },
+  signal: AbortSignal,
+): Promise<void> {
+  const python = usesPython ? findPython() : undefined
   const cleanUp: (() => Promise<unknown>)[] = []
   try {
     const { path: dataDirectory, remove } = createTemporaryDirectory('demo')
@@ -53,21 +69,27 @@ async function demo(staysUp: boolean, signal: AbortSignal): Promise<void> {
 
     const authorization = { Authorization: `Bearer ${apiKey}` }
     const runs = `${service.executionUrl}/v1/execution/runs`
-    say(bold('\n1. Queue a run of the workflow check-links'))
-    say(
-      'It crawls a small website that the demo serves. The token is a secret: it is stored encrypted and never shown.',
-    )
+    if (python !== undefined) {
+      const scopes = ['runs:execute']
+      await administration.enableScopes()
+      const { value: key } = await administration.createKey('Python worker', scopes)
+      await startPythonWorker(python, service.executionUrl, { worker: key, caller: apiKey }, cleanUp, signal)
+    }
+    const example = python === undefined ? checkLinks(site.url) : readingTime
+    const { workflowId, variableData: variables } = example
+    say(bold(`\n1. Queue a run of the workflow ${workflowId}`))
+    say(example.about)
     const queue: Request = {
       method: 'PUT',
-      url: `${service.executionUrl}/v1/execution/queue-remote/check-links`,
+      url: `${service.executionUrl}/v1/execution/queue-remote/${workflowId}`,
       headers: { ...authorization, 'Content-Type': 'application/json', 'Idempotency-Key': `demo-${randomUUID()}` },
-      body: { variableData: { url: `${site.url}/`, token: siteToken } },
+      body: { variableData: variables },
     }
     const { id, status } = (await (await send(queue, 202, signal)).json()) as Run
     say(`  Run ${id} is ${status}.`)
 
     say(bold('\n2. Follow it'))
-    say('A page of the website is overloaded at first: the attempt fails, and the next one reuses the finished steps.')
+    say(example.shown)
     const follow = { method: 'GET', url: `${runs}/${id}/events`, headers: authorization, isStream: true } as const
     await printEvents(await send(follow, 200, signal), signal)
 
@@ -113,12 +135,96 @@ async function start(dataDirectory: string, siteAddress: string, cleanUp: (() =>
   const { accounts, apiKeys } = administration
   const accountId = service.firstAccount?.id ?? ''
   const userId = await accounts.findOwnerId(accountId)
-  const key = await apiKeys.create({ accountId, userId, name: 'demo', scopes: null, expiresAt: null }, operator)
+  const createKey = (name: string, scopes: string[] | null) =>
+    apiKeys.create({ accountId, userId, name, scopes, expiresAt: null }, operator)
+  const enableScopes = async () => {
+    const account = await accounts.get(accountId)
+    if (account) await accounts.update(accountId, { ...account, scopesEnabled: true }, operator)
+  }
+  const key = await createKey('demo', null)
   say(bold('The service is running.'))
   say(`  Dashboard      ${service.dashboardUrl}`)
   say(`  Execution API  ${service.executionUrl}`)
   say(`  API key        ${key.value}`)
-  return { service, administration, apiKey: key.value, accountId }
+  return { service, administration: { ...administration, createKey, enableScopes }, apiKey: key.value, accountId }
+}
+
+function checkLinks(siteUrl: string): Example {
+  return {
+    workflowId: 'check-links',
+    about:
+      'It crawls a small website that the demo serves. The token is a secret: it is stored encrypted and never shown.',
+    shown:
+      'A page of the website is overloaded at first: the attempt fails, and the next one reuses the finished steps.',
+    variableData: { url: `${siteUrl}/`, token: siteToken },
+  }
+}
+
+const readingTime: Example = {
+  workflowId: 'reading-time',
+  about: 'It is a function in examples/python/reading_time.py. The worker asks the service for runs over HTTP.',
+  shown: 'Each step is stored when it has finished, as those of a workflow in TypeScript are.',
+  variableData: {
+    chapters: [
+      { title: 'One', text: 'It was a bright cold day in April' },
+      { title: 'Two', text: 'The sky above the port was the colour of television' },
+    ],
+  },
+}
+
+const fromRoot = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url))
+
+/** @throws unless Python 3.9 or later is on the PATH. */
+function findPython(): string {
+  const check = 'import sys; sys.exit(sys.version_info < (3, 9))'
+  const found = ['python3', 'python'].find((name) => spawnSync(name, ['-c', check]).status === 0)
+  if (found === undefined) throw new Error('--python needs Python 3.9 or later: there is none on the PATH.')
+  return found
+}
+
+/** Ends when its standard input does, which is also when the demo is killed. */
+const pythonWorker = `
+import os, runpy, signal, sys, threading
+def end():
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=end, daemon=True).start()
+runpy.run_module("execution_service", run_name="__main__", alter_sys=True)
+`
+
+/** Starts a worker with the workflows in examples/python. Resolves when callers can queue their runs. */
+async function startPythonWorker(
+  python: string,
+  executionUrl: string,
+  keys: { worker: string; caller: string },
+  cleanUp: (() => Promise<unknown>)[],
+  signal: AbortSignal,
+): Promise<void> {
+  const options = ['--url', executionUrl, '--capacity', '2', '--grace-seconds', '1']
+  const args = ['-c', pythonWorker, 'worker', ...options, fromRoot('examples/python')]
+  const settings = { PYTHONPATH: fromRoot('clients/python/src'), PYTHONDONTWRITEBYTECODE: '1', API_KEY: keys.worker }
+  const env = { ...process.env, ...settings }
+  const worker = spawn(python, args, { env, stdio: ['pipe', 'ignore', 'pipe'] })
+  const exited = once(worker, 'exit')
+  let printed = ''
+  worker.stderr.setEncoding('utf8').on('data', (text) => {
+    printed = `${printed}${text}`.slice(-2000)
+  })
+  cleanUp.push(async () => {
+    worker.stdin.end()
+    await exited
+  })
+  const url = `${executionUrl}/v1/execution/workflows/${readingTime.workflowId}`
+  const isThere = async () => (await fetch(url, { headers: { Authorization: `Bearer ${keys.caller}` }, signal })).ok
+  while (!(await isThere())) {
+    if (hasExited(worker)) throw new Error(`The Python worker has ended: ${printed}`)
+    await delay(50, undefined, { signal })
+  }
+  say('  Python worker  executes the workflows in examples/python')
+}
+
+function hasExited({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null
 }
 
 /** The settings of default ports that are in use: 0 lets the service choose a free one. */
@@ -212,8 +318,9 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, ()
 // The reader, such as `head`, has closed the pipe.
 process.stdout.on('error', () => stop.abort(new Error('Stopped.')))
 try {
-  const { values } = parseArgs({ options: { once: { type: 'boolean', default: false } } })
-  await demo(!values.once, stop.signal)
+  const flag = { type: 'boolean', default: false } as const
+  const { values } = parseArgs({ options: { once: flag, python: flag } })
+  await demo({ staysUp: !values.once, usesPython: values.python }, stop.signal)
   process.exit(0)
 } catch (error) {
   process.stderr.write(`\n${(error as Error).message}\n`)

@@ -37,7 +37,7 @@ export interface WorkerDependencies {
   workers: Pick<Workers, 'announce' | 'leave'>
   maintenance: Pick<Maintenance, 'start' | 'stop'>
   encryption: ValueEncryption
-  contextVersions: AttemptBrowserDependencies['versions']
+  runContexts: AttemptBrowserDependencies['contexts']
   usage: AttemptDependencies['usage']
   deployments: Pick<Deployments, 'listAll'> & { claimable(): ClaimableWorkflows }
   executors: Executors
@@ -91,10 +91,10 @@ export class Worker {
 
   /** Resolves once the worker claims runs. It needs no deployment: those that follow serve within a second. */
   async start(): Promise<void> {
-    const { store, encryption, contextVersions: versions, browser: host, maintenance, usage } = this.#dependencies
+    const { store, encryption, runContexts: contexts, browser: host, maintenance, usage } = this.#dependencies
     const { deployments, executors, liveViews } = this.#dependencies
     const { abortGraceSeconds, slots } = this.#settings
-    const browser = { host, liveViews, versions, usage }
+    const browser = { host, liveViews, contexts }
     this.#attemptDependencies = { queue: this.#queue, encryption, abortGraceSeconds, browser, usage }
     await executors.open(() => this.#wake())
     this.#unsubscribe = [

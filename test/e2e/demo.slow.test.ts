@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { expectNothingLeft, findDemoProcesses, startDemo } from '../support/demo.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 /** The printed commands: lines that begin with `curl`, with their continuation lines. */
 function findCommands(output: string): string[] {
@@ -36,6 +37,30 @@ test('with --once, the demo runs a workflow to its end and prints the secret onl
   expect(findCommands(demo.output())).toHaveLength(3)
   const lines = demo.output().split('\n')
   expect(lines.filter((line) => line.includes('lantern-tuesday-4711'))).toEqual([expect.stringMatching(/^ {4}-d '/)])
+})
+
+test('with --python, a worker in Python executes the run', async () => {
+  const demo = await startDemo(['--python', '--once'])
+  expect(await demo.exitCode, demo.output()).toBe(0)
+  await expectNothingLeft(demo)
+  expect(demo.output()).toContain('"status": "succeeded"')
+  expect(demo.output()).toContain('"words": 18')
+  expect(demo.output()).toContain('step chapter 2: finished')
+  expect(findCommands(demo.output())).toHaveLength(3)
+})
+
+test('with --python, a demo that is killed leaves no worker behind', async () => {
+  const demo = await startDemo(['--python'])
+  await demo.waitForOutput('executes the workflows in examples/python')
+  expect((await findDemoProcesses(demo)).some((command) => command.includes('runpy'))).toBe(true)
+  demo.child.kill('SIGKILL')
+  await expect.poll(() => findDemoProcesses(demo), waitLimits).toEqual([])
+})
+
+test('without Python, --python is refused in one sentence', async () => {
+  const demo = await startDemo(['--python', '--once'], { PATH: '/nonexistent' })
+  expect(await demo.exitCode).toBe(1)
+  expect(demo.output().trim()).toBe('--python needs Python 3.9 or later: there is none on the PATH.')
 })
 
 test('without --once, the printed commands and the sign-in link work until Ctrl-C', async () => {

@@ -256,6 +256,7 @@ async function callWorkerOperations(client: ExecutionClient): Promise<void> {
     params: artifact,
     body: { mediaType: 'text/plain', content: 'SGVsbG8=', evidence: false },
   })
+  await client.getAttemptBrowserContext({ params: completed })
   await client.completeAttempt({ params: completed, body: { outcome: 'succeeded', output: { invoice: 'I-1' } } })
   const waits = [{ kind: 'sleep' as const, name: 'pause', seconds: 3600 }]
   await client.suspendAttempt({ params: suspended, body: { waits, names: ['pause'], suspend: true } })

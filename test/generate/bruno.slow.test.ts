@@ -123,6 +123,22 @@ async function createAttempt(): Promise<Variables> {
   return variables
 }
 
+/** The same with a browser context. */
+async function createAttemptWithContext(): Promise<Variables> {
+  const variables = await createServerEnvironment()
+  const [registered, queued] = [findRequest('registerWorker'), findRequest('queueRemoteRun')]
+  expect((await send(findRequest('createBrowserContext'), variables)).status).toBe(201)
+  const worker = { ...registered.body, json: registered.body?.json?.replace('"id"', '"browser": true, "id"') ?? '' }
+  expect((await send({ ...registered, body: worker }, variables)).status).toBe(200)
+  variables.set('workflowId', 'send-invoice').set('attempt', '1')
+  const params = queued.params?.map((each) => ({ ...each, enabled: each.enabled || each.name === 'browserContextId' }))
+  const body = { json: '{"variableData": {"orderId": "A-1001"}}' }
+  const request = params === undefined ? { ...queued, body } : { ...queued, params, body }
+  expect((await send(request, variables)).status).toBe(202)
+  expect((await send(findRequest('claimRuns'), variables)).status).toBe(200)
+  return variables
+}
+
 function untilSucceeded(variables: Variables): Promise<unknown> {
   return until('the run has succeeded', async () => {
     return JSON.parse((await send(findRequest('getRun'), variables)).text).status === 'succeeded'
@@ -185,6 +201,7 @@ test('every request succeeds against the service, using the resources that earli
   const onAttempts = operations.filter(({ path }) => path.includes('{attempt}'))
   const others = new Map([
     ...(await Promise.all(onAttempts.map(async ({ id }) => [id as string, await createAttempt()] as const))),
+    ['getAttemptBrowserContext', await createAttemptWithContext()],
     ['claimRuns', claimable],
     ['getDeploymentBundle', bundled],
     ['getRunArtifact', artifact],

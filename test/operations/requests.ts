@@ -113,6 +113,10 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     path: { ...(await attemptPath(service, account)), artifactName: 'invoice.txt' },
     body: { mediaType: 'text/plain', content: 'SGVsbG8=' },
   }),
+  getAttemptBrowserContext: async (service, account) => {
+    const { runId, attempt } = await claimedWithContext(service, account)
+    return { path: { runId, attempt } }
+  },
   completeAttempt: async (service, account) => ({
     path: await attemptPath(service, account),
     body: { outcome: 'succeeded', output: { invoice: 'I-1' } },
@@ -421,6 +425,7 @@ export const newWorker = {
     {
       id: 'send-invoice',
       version: '1.0.0',
+      browser: true,
       variables: {
         type: 'object',
         required: ['orderId'],
@@ -478,6 +483,14 @@ export async function leasedRun(service: Service, account: TestAccount, filled: 
     runId,
   )
   return runId
+}
+
+/** The same with a new browser context, which has a state with a cookie of a shop. */
+export async function claimedWithContext(service: Service, account: TestAccount, options = '') {
+  const contextId = await createContext(service, account)
+  await putState(service, account, contextId, storageStateFor('shop.example'))
+  const query = `browserContextId=${contextId}${options}`
+  return { contextId, ...(await claimedAttempt(service, account, { ...invoice, query })) }
 }
 
 /** The path of reports of a new attempt. */

@@ -11,6 +11,7 @@ import type { RunningSample } from './run-sample.ts'
 import {
   claimDeployed,
   claimRun,
+  claimWithContext,
   contextPath,
   createContext,
   createContextWithState,
@@ -97,6 +98,14 @@ const cases: Record<OperationId, Case> = {
   putAttemptArtifact: {
     prepare: claimRun,
     check: async (execution) => expect((await readRun(execution)).artifacts).toMatchObject([{ sizeBytes: 5 }]),
+  },
+  getAttemptBrowserContext: {
+    onlyReads: true,
+    prepare: claimWithContext,
+    check({ directory, lang }, output) {
+      const [{ name }] = JSON.parse(storageState).cookies
+      expect(lang === 'curl' ? readFileSync(join(directory, 'storage-state.json'), 'utf8') : output).toContain(name)
+    },
   },
   completeAttempt: { prepare: claimRun, check: (_, output) => expectAll(output, ['succeeded']) },
   suspendAttempt: {

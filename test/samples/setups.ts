@@ -85,7 +85,7 @@ export async function listIds(call: Caller['execution'], path: string): Promise<
 /** A worker with one workflow. */
 export async function registerWorker({ caller, environment }: Setup): Promise<void> {
   environment.WORKER_ID = crypto.randomUUID()
-  const workflows = [{ id: 'send-invoice', version: '1.0.0', variables: { type: 'object' } }]
+  const workflows = [{ id: 'send-invoice', version: '1.0.0', browser: true, variables: { type: 'object' } }]
   const worker = { name: 'billing', language: 'Python 3.12', capacity: 4, workflows }
   const { status } = await caller.execution('PUT', `/v1/execution/workers/${environment.WORKER_ID}`, worker)
   expect(status).toBe(200)
@@ -114,6 +114,19 @@ export async function queueForWorker(setup: Setup): Promise<void> {
 /** The worker executes the first attempt of the run. */
 export async function claimRun(setup: Setup): Promise<void> {
   await queueForWorker(setup)
+  await claim(setup)
+}
+
+/** The same with a browser context. */
+export async function claimWithContext(setup: Setup): Promise<void> {
+  await createContextWithState(setup)
+  await registerWorker(setup)
+  const { BROWSER_CONTEXT_ID } = setup.environment
+  await queue(setup, 'send-invoice', { orderId: 'A-1001' }, `?browserContextId=${BROWSER_CONTEXT_ID}`)
+  await claim(setup)
+}
+
+async function claim(setup: Setup): Promise<void> {
   const path = `/v1/execution/workers/${setup.environment.WORKER_ID}/claims`
   expect((await setup.caller.execution('POST', path, { countMax: 1 })).status).toBe(200)
 }

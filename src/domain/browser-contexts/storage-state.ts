@@ -64,9 +64,13 @@ function sortKey({ name, domain, path, origin }: Named): string {
 
 /** Shorter values are words such as `true` or `en`: masking them would garble the log and protect nothing. */
 const maskedLengthMin = 8
+/** Browsers store no longer ones (RFC 6265, section 6.1). A pattern of a much longer one does not compile. */
+const maskedLengthMax = 4096
 
 /** The cookie values that logs must not show. */
 export function secretCookieValues(text: string): string[] {
   const { cookies } = JSON.parse(text) as StorageState
-  return cookies.map(({ value }) => value).filter((value) => value.length >= maskedLengthMin)
+  return cookies
+    .map(({ value }) => value)
+    .filter(({ length }) => length >= maskedLengthMin && length <= maskedLengthMax)
 }

@@ -154,12 +154,16 @@ export class Deployments implements WorkflowRegistry {
   }
 
   /** Those that a worker outside of the service may claim. */
-  claimableRemotely(accountId: string, workflowIds: ReadonlySet<string>, deployed: boolean): RemotelyClaimable {
+  claimableRemotely(
+    accountId: string,
+    workflowIds: ReadonlySet<string>,
+    { deployed, browser }: { deployed: boolean; browser: boolean },
+  ): RemotelyClaimable {
     const find = (account: string, id: string) => {
       if (account !== accountId) return undefined
       const workflow = this.current(account).get(id)
       if (this.isRemote(account, id)) return workflowIds.has(id) ? workflow : undefined
-      return deployed && !workflow?.usesBrowser ? workflow : undefined
+      return deployed && (browser || !workflow?.usesBrowser) ? workflow : undefined
     }
     const { scopeOf, hasLimits } = this.#claimable
     return { accountId, find, scopeOf, hasLimits, load: async () => {} }

@@ -9,6 +9,16 @@ import { sizeOfSteps } from '../../storage/runs/wait-statements.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
+import { findContext } from '../browser-contexts/browser-contexts.sql.ts'
+import type { ContextVersions } from '../browser-contexts/context-versions.ts'
+import {
+  type CapturedState,
+  domainProblem,
+  type RunContexts,
+  type RunWithContext,
+  type SavedContext,
+} from '../browser-contexts/run-contexts.ts'
+import { secretCookieValues } from '../browser-contexts/storage-state.ts'
 import type { Deployments } from '../deployments/deployments.ts'
 import { type Lease, putArtifact, recordReports } from '../queue/attempts.ts'
 import { type Redact, toFailure, toSuccess } from '../queue/outcomes.ts'
@@ -23,13 +33,21 @@ import {
   tooManyArtifactWrites,
 } from '../runs/artifact.ts'
 import { boundEventData, jsonBytesMax, ReportLimit, stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
-import { attemptsOf, type Report, secretsAad, stepAad } from '../runs/run.ts'
-import { noRetry, type Outcome, type RunStatus, toRunStatus } from '../runs/run-state.ts'
+import { attemptsOf, type PersistContext, type Report, secretsAad, stepAad } from '../runs/run.ts'
+import { type FailureReason, noRetry, type Outcome, type RunStatus, toRunStatus } from '../runs/run-state.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 import { createRedactor } from '../workflows/redactor.ts'
+import type { Secrets } from '../workflows/secrets.ts'
 import type { Workflow } from '../workflows/workflow.ts'
 import type { Workflows } from '../workflows/workflows.ts'
-import { executed, findLeaseholder, isPermitted, type LeaseName, type WorkerKey } from './remote-workers.ts'
+import {
+  executed,
+  findLeaseholder,
+  isPermitted,
+  type LeaseName,
+  type RemoteWorker,
+  type WorkerKey,
+} from './remote-workers.ts'
 
 /** Why a report is refused. Nothing has changed then. */
 export type Refused =
@@ -43,14 +61,19 @@ export interface NewRunEvent {
   [member: string]: unknown
 }
 
-export type ReportedOutcome =
+export type ReportedOutcome = (
   | { outcome: 'succeeded'; output?: unknown }
   | {
       outcome: 'failed'
-      reason?: 'workflowFailed' | 'workflowExited' | 'outputInvalid'
+      reason?: FailureReason
       error: { name: string; message: string; stack?: string | null; step?: string | null }
     }
   | { outcome: 'timedOut' | 'cancelled'; step?: string | null }
+  | { outcome: 'waiting'; names: readonly string[] }
+) & {
+  /** Of the attempt's browser, to be the next version of its context. */
+  storageState?: object
+}
 
 export type NewWait =
   | { kind: 'sleep'; name: string; seconds?: number; until?: string }
@@ -78,6 +101,8 @@ interface Dependencies {
   deployments: Deployments
   encryption: Encryption
   usage: StorageUsage
+  contextVersions: Pick<ContextVersions, 'findCurrent' | 'read'>
+  runContexts: RunContexts
   now: () => number
 }
 
@@ -85,7 +110,12 @@ interface Dependencies {
 interface Leased {
   lease: Lease & { number: number; parentRunId: string | null }
   row: RunsTable
+  /** Masks the secrets of the run. */
+  redactSecrets: Redact
+  /** Also masks the cookies of its browser context, which an output may contain. */
   redact: Redact
+  /** Masks the cookies of a further state too. */
+  redactWith(storageState: string): Redact
   /** The definition that the worker has registered. */
   workflows: Workflows
   workflow: Workflow
@@ -93,8 +123,18 @@ interface Leased {
 
 const invalid = (pointer: string, detail: string): Refused => ({ kind: 'invalid', errors: [{ pointer, detail }] })
 
+interface CookieRedactor {
+  cookies: string[]
+  redact: Redact
+}
+
+/** Attempts whose redactors stay in memory. */
+const redactorsMax = 50
+
 export class RemoteAttempts {
   readonly #dependencies: Dependencies
+  /** By attempt, the version of its browser context, and the number of answers with secrets. */
+  readonly #redactors = new Map<string, CookieRedactor>()
 
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies
@@ -166,7 +206,7 @@ export class RemoteAttempts {
     const leased = await this.#find(key, name)
     if ('kind' in leased) return leased
     const { queue, usage, now } = this.#dependencies
-    const { lease, redact } = leased
+    const { lease, redactSecrets: redact } = leased
     const refusal = usage.refusal(key.accountId)
     if (refusal) return invalid('', `${refusal} The artifact was not stored.`)
     const { content, mediaType, isEvidence } = artifact
@@ -175,7 +215,7 @@ export class RemoteAttempts {
     const kind: ArtifactKind = isEvidence ? 'evidence' : 'workflow'
     const stored = { name: redact(artifact.name), mediaType: mediaType as ArtifactMediaType, content, kind }
     const described = { name: stored.name, mediaType, sizeBytes: content.length }
-    const reports = isEvidence ? [] : [toReport(leased, redact, 'artifact', described, now())]
+    const reports = isEvidence ? [] : [toReport(leased, leased.redact, 'artifact', described, now())]
     try {
       const isLeased = await queue.withLease(lease, async (tx) => {
         await countArtifactWrite(tx, lease, kind)
@@ -199,15 +239,58 @@ export class RemoteAttempts {
   ): Promise<Refused | { kind: 'completed'; status: RunStatus; reason: string | null }> {
     const leased = await this.#find(key, name)
     if ('kind' in leased) return leased
-    const { queue, store } = this.#dependencies
-    const { lease, workflow } = leased
+    const { queue, store, now } = this.#dependencies
+    const { lease, row, workflow } = leased
     if (reported.outcome === 'succeeded' && Buffer.byteLength(JSON.stringify(reported.output ?? null)) > jsonBytesMax)
       return invalid('/output', `has more than ${jsonBytesMax} bytes as JSON`)
-    if (!(await queue.complete(lease, toOutcome(reported, leased), workflow.retry))) return { kind: 'leaseLost' }
+    const state = reported.storageState && JSON.stringify(reported.storageState)
+    const redact = state === undefined ? leased.redact : leased.redactWith(state)
+    const executedMilliseconds = executedSince(row, now())
+    const decided = toOutcome(reported, { ...leased, redact, executedMilliseconds })
+    const { outcome, reports, within } = await this.#save(leased, decided, state, redact)
+    const mask = (list: readonly Report[]) => list.map(({ at, type, data }) => toReport(leased, redact, type, data, at))
+    const masked = within && (async (tx: Transaction, next: RunStatus) => mask(await within(tx, next)))
+    if (!(await queue.complete(lease, outcome, workflow.retry, mask(reports), masked))) return { kind: 'leaseLost' }
     const [run] = await readColumns(store.read, ['status', 'reason'], [lease.runId])
     // Another worker may have claimed it already, or a caller deleted it.
     const status = run && run.status !== 'deleted' ? toRunStatus(run.status) : 'cancelled'
     return { kind: 'completed', status, reason: run?.reason ?? null }
+  }
+
+  /**
+   * The state of the run's browser context. `undefined` if the run has none, or it was deleted.
+   *
+   * @param reserve resolves when there is memory for this many bytes.
+   */
+  async readContext(
+    key: WorkerKey,
+    name: LeaseName,
+    reserve: (bytes: number) => Promise<void> | undefined,
+  ): Promise<Refused | { kind: 'state'; state: string | undefined }> {
+    const leased = await this.#findLease(key, name)
+    if ('kind' in leased) return leased
+    const { contextVersions } = this.#dependencies
+    const id = leased.row.browser_context_id ?? ''
+    await reserve((await contextVersions.findCurrent(key.accountId, id))?.sizeBytes ?? 0)
+    return { kind: 'state', state: await contextVersions.read(key.accountId, id) }
+  }
+
+  /** Stores the state of the attempt's browser as a staged version of the run's context, as a worker of the service does. */
+  async #save(leased: Leased, outcome: Outcome, state: string | undefined, redact: Redact): Promise<SavedContext> {
+    const { store, contextVersions, runContexts } = this.#dependencies
+    const { row } = leased
+    const { id: runId, account_id: accountId, browser_context_id: browserContextId } = row
+    if (state === undefined || browserContextId === null) return { outcome, reports: [] }
+    const context = await findContext(store.read, accountId, browserContextId)
+    // A run has the lease from its claim until its attempt ends, so that the lease is that of this attempt.
+    const contextLease =
+      context?.held_by_run_id === runId ? { contextId: context.id, runId, fence: context.fence } : null
+    const persistContext = (row.persist_context as PersistContext | null) ?? 'never'
+    const run: RunWithContext = { runId, accountId, browserContextId, persistContext, contextLease }
+    const restored = await contextVersions.read(accountId, browserContextId).catch(() => undefined)
+    const problem = domainProblem(state)
+    const captured: CapturedState = problem === undefined ? { json: state } : { unreadable: problem }
+    return runContexts.save(run, outcome, { captured, restored, redact })
   }
 
   /** Stores what the run waits for, and suspends it if nothing has ended. @param request `usesContexts`: whether calls may. */
@@ -230,7 +313,7 @@ export class RemoteAttempts {
     const calls = request.waits.flatMap((wait) => describeOtherCall(key, request.usesContexts, wait) ?? [])
     const isRefused = (wait: NewWait) => [...undeclared, ...calls].some(({ name }) => name === wait.name)
     const reached = request.waits.filter((wait) => !isRefused(wait)).map((wait) => toReached(wait, leased, now()))
-    const executedMilliseconds = Math.max(0, now() - (leased.row.attempt_started_at ?? now()))
+    const executedMilliseconds = executedSince(leased.row, now())
     const isSuspended = request.suspend && undeclared.length + calls.length === 0
     const suspend = isSuspended ? { executedMilliseconds, names: request.names } : undefined
     const waiting = { reached, names: request.names, suspend }
@@ -256,12 +339,11 @@ export class RemoteAttempts {
     return isLeased ? undefined : { kind: 'leaseLost' }
   }
 
-  async #find(key: WorkerKey, { runId, attempt }: LeaseName): Promise<Leased | Refused> {
-    const { store, encryption, deployments } = this.#dependencies
-    const row = await findRun(store.read, key.accountId, runId)
-    if (!row) return { kind: 'noSuchRun' }
-    const worker = await findLeaseholder(store.read, key, row.worker_id)
-    if (!worker || row.status !== 'running' || row.attempts !== attempt) return { kind: 'leaseLost' }
+  async #find(key: WorkerKey, name: LeaseName): Promise<Leased | Refused> {
+    const found = await this.#findLease(key, name)
+    if ('kind' in found) return found
+    const { row, worker } = found
+    const { encryption, deployments } = this.#dependencies
     const registered = executed(worker, row.workflow_id, row.deployment_id)
     const workflows = registered && (await deployments.findWorkflows(registered.deploymentId))
     const workflow = workflows?.get(row.workflow_id)
@@ -269,9 +351,54 @@ export class RemoteAttempts {
     if (!workflows || !workflow) return { kind: 'leaseLost' }
     const { id, account_id, secrets, worker_id, parent_run_id: parentRunId } = row
     const values = secrets ? JSON.parse(encryption.decrypt(secrets, secretsAad(account_id, id))) : {}
+    const { attempt } = name
     const lease = { runId: id, attempt, workerId: worker_id as string, number: attemptsOf(row), parentRunId }
     const answers = row.has_waits === 1 && workflow.waits ? await this.#secretsOfAnswers(id, workflows, workflow) : []
-    return { lease, row, redact: createRedactor({ ...values, answers }), workflows, workflow }
+    const secretValues = { ...values, answers }
+    const redactSecrets = createRedactor(secretValues)
+    const own = await this.#maskCookies(row, answers.length, secretValues)
+    const redactWith = (state: string) => {
+      return createRedactor({ ...secretValues, cookies: [...(own?.cookies ?? []), ...secretCookieValues(state)] })
+    }
+    const redact = own?.redact ?? redactSecrets
+    return { lease, row, redactSecrets, redact, redactWith, workflows, workflow }
+  }
+
+  async #findLease(
+    key: WorkerKey,
+    { runId, attempt }: LeaseName,
+  ): Promise<{ row: RunsTable; worker: RemoteWorker } | Refused> {
+    const { store } = this.#dependencies
+    const row = await findRun(store.read, key.accountId, runId)
+    if (!row) return { kind: 'noSuchRun' }
+    const worker = await findLeaseholder(store.read, key, row.worker_id)
+    const isLeased = worker && row.status === 'running' && row.attempts === attempt
+    return isLeased ? { row, worker } : { kind: 'leaseLost' }
+  }
+
+  /**
+   * Masks the cookies of the run's browser context, if it has one. A context may have 35,000 cookies, and an attempt sends
+   * many reports: its redactor is made once.
+   */
+  async #maskCookies(row: RunsTable, answers: number, secrets: Secrets): Promise<CookieRedactor | undefined> {
+    const { contextVersions } = this.#dependencies
+    const { id, attempts, account_id, browser_context_id } = row
+    const version =
+      browser_context_id === null ? undefined : await contextVersions.findCurrent(account_id, browser_context_id)
+    if (browser_context_id === null || !version) return undefined
+    const key = `${id}/${attempts}/${version.id}/${answers}`
+    let redactor = this.#redactors.get(key)
+    if (!redactor) {
+      // No browser has started with a state that cannot be decrypted.
+      const state = await contextVersions.read(account_id, browser_context_id).catch(() => undefined)
+      const cookies = state === undefined ? [] : secretCookieValues(state)
+      redactor = { cookies, redact: createRedactor({ ...secrets, cookies }) }
+    }
+    this.#redactors.delete(key)
+    this.#redactors.set(key, redactor)
+    const [oldest] = this.#redactors.keys()
+    if (this.#redactors.size > redactorsMax && oldest !== undefined) this.#redactors.delete(oldest)
+    return redactor
   }
 
   /** The secrets in answers that the run has got. */
@@ -336,10 +463,19 @@ function toReport(
   return { at, type, data: { attempt: lease.number, ...boundEventData(type, redact(data)) } }
 }
 
-function toOutcome(reported: ReportedOutcome, { workflows, workflow, redact }: Leased): Outcome {
+function executedSince({ attempt_started_at: startedAt }: RunsTable, now: number): number {
+  return Math.max(0, now - (startedAt ?? now))
+}
+
+function toOutcome(
+  reported: ReportedOutcome,
+  { workflows, workflow, redact, redactSecrets, executedMilliseconds }: Leased & { executedMilliseconds: number },
+): Outcome {
   switch (reported.outcome) {
     case 'succeeded':
-      return toSuccess(reported.output ?? null, workflows, workflow.id, { output: redact, error: redact })
+      return toSuccess(reported.output ?? null, workflows, workflow.id, { output: redactSecrets, error: redact })
+    case 'waiting':
+      return { kind: 'waiting', executedMilliseconds, names: reported.names }
     case 'failed':
       return toFailure(reported.reason ?? 'workflowFailed', redact(reported.error))
     case 'timedOut':

@@ -37,6 +37,8 @@ export interface NewWorker {
   capacity: number
   /** Whether it also executes deployed workflows. */
   deployed: boolean
+  /** Whether deployed workflows may use a browser. */
+  browser: boolean
   workflows: readonly SentWorkflow[]
 }
 
@@ -52,6 +54,7 @@ export interface RemoteWorker {
   startedAt: number
   seenAt: number
   deployed: boolean
+  browser: boolean
   workflows: RegisteredWorkflow[]
 }
 
@@ -120,7 +123,7 @@ export class RemoteWorkers {
     const at = now()
     const { name, language, version = null, host = '', capacity: slots } = worker
     const workflows = JSON.stringify(registered.workflows)
-    const executes = { executes_deployed: worker.deployed ? (1 as const) : (0 as const), workflows }
+    const executes = { executes_deployed: toFlag(worker.deployed), has_browser: toFlag(worker.browser), workflows }
     const changing = { name, language, version, host, slots, ...executes, api_key_id: key.apiKeyId, seen_at: at }
     const row = { ...changing, account_id: key.accountId, started_at: at, alive_until: at + leaseSeconds * 1000 }
     await store.write(({ query }) =>
@@ -263,7 +266,7 @@ export class RemoteWorkers {
   async #claimNow(key: WorkerKey, worker: RemoteWorker, workerId: string, countMax: number): Promise<ClaimedRun[]> {
     const { queue, deployments, leaseSeconds } = this.#dependencies
     const ids = new Set(worker.workflows.map((each) => each.id))
-    const ofWorker = deployments.claimableRemotely(key.accountId, ids, worker.deployed)
+    const ofWorker = deployments.claimableRemotely(key.accountId, ids, worker)
     const otherVersions = new Map(
       worker.workflows.map(({ id, version }) => {
         const registered = deployments.remoteVersions(key.accountId, id)
@@ -389,6 +392,10 @@ export function executed(worker: RemoteWorker, workflowId: string, deploymentId:
   return registered ?? (worker.deployed && deploymentId !== null ? { id: workflowId, deploymentId } : undefined)
 }
 
+function toFlag(value: boolean): 0 | 1 {
+  return value ? 1 : 0
+}
+
 const listedMax = 1000
 const seenMax = 10_000
 
@@ -430,6 +437,7 @@ function toWorker(row: WorkersTable): RemoteWorker {
     startedAt: started_at,
     seenAt: seen_at ?? started_at,
     deployed: row.executes_deployed === 1,
+    browser: row.has_browser === 1,
     workflows: workflows === null ? [] : JSON.parse(workflows),
   }
 }

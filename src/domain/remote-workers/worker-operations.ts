@@ -1,6 +1,7 @@
 /** The Execution API's operations of workers outside of the service. */
 import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
 import type { components } from '../../../generated/execution.v1/types.ts'
+import { JsonText } from '../../contract/i-json.ts'
 import { invalidRequest, NotPermitted } from '../../contract/problem.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import type { Principal } from '../api-keys/api-key.ts'
@@ -20,6 +21,7 @@ type Operations = Pick<
   | 'putRunStep'
   | 'appendRunEvents'
   | 'putAttemptArtifact'
+  | 'getAttemptBrowserContext'
   | 'completeAttempt'
   | 'suspendAttempt'
   | 'handBackAttempt'
@@ -56,9 +58,14 @@ export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: Wor
     },
 
     async registerWorker({ principal, path, body }) {
-      const { workflows = [], deployed = false, ...worker } = body
+      const { workflows = [], deployed = false, browser = false, ...worker } = body
       if (!workflows.every(({ id }) => isPermitted(principal, id))) throw new NotPermitted()
-      const registered = await remoteWorkers.register(principal, path.workerId, { ...worker, workflows, deployed })
+      const registered = await remoteWorkers.register(principal, path.workerId, {
+        ...worker,
+        workflows,
+        deployed,
+        browser,
+      })
       if (registered.kind === 'invalid') return invalidRequest(registered.errors)
       if (registered.kind === 'conflict')
         return { status: 409, problem: { kind: 'worker-conflict', detail: `${registered.detail} Nothing was stored.` } }
@@ -97,6 +104,14 @@ export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: Wor
       const { mediaType, content, evidence: isEvidence = false } = body
       const artifact = { name: path.artifactName, mediaType, content: Buffer.from(content, 'base64'), isEvidence }
       return toDone(await remoteAttempts.putArtifact(principal, path, artifact))
+    },
+
+    async getAttemptBrowserContext({ principal, path, reserve }) {
+      const read = await remoteAttempts.readContext(principal, path, reserve)
+      if (read.kind !== 'state') return toProblem(read)
+      if (read.state === undefined) return notFound('browser context')
+      // It was validated when it was stored.
+      return { status: 200, body: new JsonText(read.state) as never }
     },
 
     async completeAttempt({ principal, path, body }) {
@@ -152,7 +167,7 @@ function toResponse(worker: RemoteWorker, leaseSeconds: number): Schemas['Regist
     ...{ id, name, language, version, host, capacity, leaseSeconds },
     startedAt: toTimestamp(startedAt),
     lastSeenAt: toTimestamp(seenAt),
-    deployed: worker.deployed,
+    ...{ deployed: worker.deployed, browser: worker.browser },
     workflows: workflows.map((each) => ({ id: each.id, version: each.version })),
   }
 }
@@ -160,10 +175,12 @@ function toResponse(worker: RemoteWorker, leaseSeconds: number): Schemas['Regist
 function toClaimedRun(claimed: ClaimedRun) {
   const { claim, version, variables, secrets, steps, timeLimitSeconds, leaseExpiresAt, isOwn } = claimed
   const { runId, workflowId, attempt, number, hasWaits, parentRunId, traceContext: traceparent } = claim
+  const { browserContextId, persistContext } = claim
   return {
     ...{ runId, workflowId, workflowVersion: version, attempt, number, variableData: variables, secrets },
     deploymentId: isOwn ? null : claim.deploymentId,
     ...{ steps, hasWaits, timeLimitSeconds, parentRunId, traceparent },
+    browserContext: browserContextId === null ? null : { id: browserContextId, persistContext },
     leaseExpiresAt: toTimestamp(leaseExpiresAt),
   }
 }

@@ -161,7 +161,7 @@ CREATE INDEX idempotency_keys_expiring ON idempotency_keys (expires_at);
 CREATE TABLE workers (
   id ${text} PRIMARY KEY, host ${text} NOT NULL, slots INTEGER NOT NULL, started_at BIGINT NOT NULL,
   alive_until BIGINT NOT NULL, account_id ${text}, api_key_id ${text}, name ${text}, language ${text}, version ${text},
-  seen_at BIGINT, executes_deployed INTEGER, workflows ${text});
+  seen_at BIGINT, executes_deployed INTEGER, has_browser INTEGER, workflows ${text});
 CREATE INDEX workers_by_account ON workers (account_id, id) WHERE account_id IS NOT NULL;
 
 -- How many events a worker outside of the service has sent of the latest attempt of a run, their length, and how many

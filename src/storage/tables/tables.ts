@@ -97,6 +97,8 @@ export interface WorkersTable {
   version: string | null
   /** 1 if it also executes deployed workflows. */
   executes_deployed: Flag | null
+  /** Whether it executes deployed workflows that use a browser. */
+  has_browser: Flag | null
   /** The workflows that it has itself, with version and deployment. */
   workflows: Json | null
 }

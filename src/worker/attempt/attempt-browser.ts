@@ -1,31 +1,33 @@
 /** The worker's part of an attempt's browser: restores and saves its browser context, and masks cookies in reports. */
-import type { StorageUsage } from '../../domain/accounts/storage-usage.ts'
-import type { ContextVersions } from '../../domain/browser-contexts/context-versions.ts'
 import {
-  domainLengthMax,
-  isSameState,
-  longestDomainLength,
-  stateBytesMax,
-} from '../../domain/browser-contexts/storage-state.ts'
+  type CapturedState,
+  domainProblem,
+  type RunContexts,
+  type SavedContext,
+} from '../../domain/browser-contexts/run-contexts.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import { evidenceFilesMax, isEvidenceOf, type NewArtifact } from '../../domain/runs/artifact.ts'
-import { toRunError } from '../../domain/runs/reported-values.ts'
-import type { Report } from '../../domain/runs/run.ts'
-import type { Outcome, RunStatus } from '../../domain/runs/run-state.ts'
-import type { Transaction } from '../../storage/store.ts'
+import type { Outcome } from '../../domain/runs/run-state.ts'
 import { type BrowserHost, BrowserMissing } from '../browser/browser-host.ts'
 import type { AttemptChannel, Reply } from '../executors/executor-process.ts'
-import type { AttemptMessage, CapturedState } from '../executors/messages.ts'
+import type { AttemptMessage } from '../executors/messages.ts'
 import { AttemptLiveView, type LiveViewMessage, type Shown } from '../live-view/attempt-live-view.ts'
 import type { LiveViewSenders } from '../live-view/live-view-senders.ts'
 import { type AttemptRedactor, type Reporter, retryUntilAvailable } from './reporter.ts'
 import type { TimeLimit } from './time-limit.ts'
 
+/** Where the browser contexts of runs are: in the store, or behind the service. */
+interface AttemptContexts {
+  read(claim: Claim): ReturnType<RunContexts['read']>
+  save(claim: Claim, ...end: Tail<Parameters<RunContexts['save']>>): Promise<SavedContext>
+}
+
+type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest : never
+
 export interface AttemptBrowserDependencies {
   host: Pick<BrowserHost, 'acquire' | 'release'>
   liveViews: Pick<LiveViewSenders, 'add' | 'remove'>
-  versions: Pick<ContextVersions, 'read' | 'stage' | 'discard' | 'commitForRun'>
-  usage: Pick<StorageUsage, 'refusal' | 'add'>
+  contexts: AttemptContexts
 }
 
 /** The parts of an attempt that people act on when they watch its browser or take it over. */
@@ -33,14 +35,6 @@ interface WatchedParts {
   redactor: AttemptRedactor
   reporter: Pick<Reporter, 'add'>
   timeLimit: TimeLimit
-}
-
-/** How saving the browser context changes the end of an attempt. */
-interface SavedContext {
-  outcome: Outcome
-  reports: Report[]
-  /** Publishes the new version in the transaction that completes the attempt, if there is one. */
-  within?: (tx: Transaction, next: RunStatus) => Promise<Report[]>
 }
 
 export class AttemptBrowser {
@@ -89,9 +83,8 @@ export class AttemptBrowser {
 
   /** @returns undefined when the run has no browser context. */
   async #storedState(): Promise<string | undefined> {
-    const { accountId, browserContextId: id } = this.#claim
-    if (id === null) return undefined
-    const read = () => this.#dependencies.versions.read(accountId, id)
+    if (this.#claim.browserContextId === null) return undefined
+    const read = () => this.#dependencies.contexts.read(this.#claim)
     const state = await retryUntilAvailable(read).catch((cause: unknown) => {
       throw new Error("The run's browser context cannot be decrypted: replace or restore it.", { cause })
     })
@@ -106,11 +99,8 @@ export class AttemptBrowser {
     if (!state || !('json' in state)) return
     try {
       this.#redactor.addCookies(state.json)
-      const length = longestDomainLength(state.json)
-      if (length <= domainLengthMax) return
-      this.#captured = {
-        unreadable: `the domain of a cookie has ${length} characters; the limit is ${domainLengthMax}.`,
-      }
+      const problem = domainProblem(state.json)
+      if (problem !== undefined) this.#captured = { unreadable: problem }
     } catch {
       // A workflow can change anything in its process, including Playwright's functions.
       this.#captured = { unreadable: 'it is not a storage state as Playwright writes it.' }
@@ -141,55 +131,17 @@ export class AttemptBrowser {
     if (this.#liveView) this.#dependencies.liveViews.remove(this.#liveView)
   }
 
-  /** Stores the captured state as a staged version, which `within` publishes when the attempt is completed. */
-  async save(outcome: Outcome): Promise<SavedContext> {
-    const { accountId, runId, contextLease, persistContext } = this.#claim
-    // A run that waits gets the state again when it goes on.
-    const succeeded = outcome.kind === 'succeeded' || outcome.kind === 'waiting'
-    if (!contextLease || !this.#captured || (persistContext !== 'always' && !succeeded)) return unchanged(outcome)
-    const problem = this.#redactor.redact(stateProblem(this.#captured)) ?? this.#dependencies.usage.refusal(accountId)
-    if (problem !== undefined) return succeeded ? unchanged(notSaved(problem)) : unchanged(outcome, warning(problem))
-    const { json } = this.#captured as { json: string }
-    // A run that changed nothing makes no new version, which would push out an old one.
-    if (this.#restored !== undefined && isSameState(this.#restored, json)) return unchanged(outcome)
-    const staged = await this.#dependencies.versions.stage(accountId, contextLease.contextId, json, { runId })
-    if (!staged) return unchanged(outcome, warning(contextDeleted))
-    this.#dependencies.usage.add(accountId, Buffer.byteLength(json))
-    const within = async (tx: Transaction, next: RunStatus) => {
-      // A cancellation may arrive after the workflow has returned.
-      if (persistContext !== 'always' && next !== 'succeeded' && !(outcome.kind === 'waiting' && next === 'queued')) {
-        await this.#dependencies.versions.discard(tx, staged)
-        return []
-      }
-      return (await this.#dependencies.versions.commitForRun(tx, staged, contextLease)) ? [] : [warning(contextDeleted)]
-    }
-    return { outcome, reports: [], within }
+  /** Stores the state that the browser had at the end of the attempt. */
+  save(outcome: Outcome): Promise<SavedContext> {
+    const redact = (text: string) => this.#redactor.redact(text)
+    return this.#dependencies.contexts.save(this.#claim, outcome, {
+      ...{ captured: this.#captured, restored: this.#restored, redact },
+    })
   }
-}
-
-const contextDeleted = 'The browser context was deleted during the run: its changes were not saved.'
-
-function stateProblem(state: NonNullable<CapturedState>): string | undefined {
-  if ('unreadable' in state) return `The browser's storage state could not be read: ${state.unreadable}`
-  const bytes = 'tooLarge' in state ? state.tooLarge : Buffer.byteLength(state.json)
-  if (bytes <= stateBytesMax) return undefined
-  return `The browser has ${bytes} bytes of cookies and storage; at most ${stateBytesMax} can be saved.`
 }
 
 function unavailable(message: string): Reply {
   return { type: 'browserUnavailable', message }
-}
-
-function notSaved(message: string): Outcome {
-  return { kind: 'failed', reason: 'contextNotSaved', error: toRunError({ name: 'ContextNotSaved', message }) }
-}
-
-function unchanged(outcome: Outcome, ...reports: Report[]): SavedContext {
-  return { outcome, reports }
-}
-
-function warning(message: string): Report {
-  return { at: Date.now(), type: 'log', data: { level: 'warn', message } }
 }
 
 // The worker's part of an attempt's evidence: stores it, and bounds how long the end of the attempt waits for it.

@@ -1,5 +1,6 @@
 /** Messages between a worker and its executor processes: a line of JSON each, on a channel that both have open. */
 
+import type { CapturedState } from '../../domain/browser-contexts/run-contexts.ts'
 import { describeInvalidOptions, type ReachedWait, type WaitResults } from '../../domain/queue/run-options.ts'
 import type { PageInput } from '../../domain/run-api/live-views.ts'
 import {
@@ -113,12 +114,6 @@ export interface ShownTab {
 
 /** When an attempt sends its browser's storage state: when it succeeds, when it ends, or never. */
 export type CaptureState = 'never' | 'onSuccess' | 'always'
-
-/**
- * The browser's storage state as JSON, or why it is missing. A state above the size limit is not sent to the worker.
- * `undefined` when it was not requested.
- */
-export type CapturedState = { json: string } | { tooLarge: number } | { unreadable: string } | undefined
 
 /** How long a workflow waits until someone takes over, unless it says otherwise. */
 export const awaitedMinutes = { default: 10, max: 30 }

@@ -3,6 +3,7 @@
  * load this module only if a workflow uses a browser.
  */
 import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
+import type { CapturedState } from '../../domain/browser-contexts/run-contexts.ts'
 import { stateBytesMax } from '../../domain/browser-contexts/storage-state.ts'
 import type { BrowserEndpoint } from '../browser/browser-host.ts'
 import { type OpenBrowser, openBrowser } from '../browser/connection.ts'
@@ -10,7 +11,7 @@ import { EvidenceRecorder, type RawEvidence, type RecordingLevel, recordingLevel
 import { RunEvidence } from '../evidence/run-evidence.ts'
 import { Screencast } from '../live-view/screencast.ts'
 import { TakeOver } from '../live-view/take-over.ts'
-import type { AttemptMessage, CapturedState, CaptureState, ToExecutor } from './messages.ts'
+import type { AttemptMessage, CaptureState, ToExecutor } from './messages.ts'
 import type { Start } from './run-context.ts'
 
 type BrowserMessage = Extract<

@@ -1,6 +1,12 @@
 /** The queue as a worker outside of the service reaches it: over HTTP, with the operations that are tagged Workers. */
 import type { components } from '../../../generated/execution.v1/types.ts'
 import type { Problem } from '../../client/problem.ts'
+import {
+  type RunContexts,
+  type RunWithContext,
+  type SavedContext,
+  stateToSave,
+} from '../../domain/browser-contexts/run-contexts.ts'
 import type { Claim, Lease } from '../../domain/queue/attempts.ts'
 import type { ReachedWait, WaitResults } from '../../domain/queue/run-options.ts'
 import type { WaitRequest } from '../../domain/queue/waits.ts'
@@ -51,6 +57,8 @@ export class RemoteQueue implements WorkerQueue {
   readonly #positions = new Map<string, number>()
   /** Attempts of claims that have not ended. */
   readonly #executing = new Map<string, Schemas['LeaseOfAttempt']>()
+  /** Storage states of browsers whose attempts are about to be completed, as JSON. */
+  readonly #states = new Map<string, string>()
   /** Leases on cancelled runs, and when the service said so. */
   #cancelled: { leases: Lease[]; at: number } = { leases: [], at: 0 }
   readonly #stopping = new AbortController()
@@ -120,7 +128,7 @@ export class RemoteQueue implements WorkerQueue {
   }
 
   #toClaim(run: Schemas['ClaimedRun']): Claim {
-    const { runId, attempt, variableData: variables } = run
+    const { runId, attempt, variableData: variables, browserContext } = run
     this.#executing.set(keyOf(run), { runId, attempt })
     const secrets = Object.fromEntries(run.secrets.map((pointer) => [pointer, valueAt(variables, pointer)]))
     return {
@@ -128,8 +136,8 @@ export class RemoteQueue implements WorkerQueue {
       ...{ deploymentId: run.deploymentId, variables, number: run.number, hasWaits: run.hasWaits },
       secrets: run.secrets.length > 0 ? plainValues.encrypt(JSON.stringify(secrets)) : null,
       steps: run.steps.map(({ name, value }) => ({ name, value: plainValues.encrypt(JSON.stringify(value)) })),
-      ...{ browserContextId: null, persistContext: 'never', contextLease: null, availableAt: Date.now() },
-      ...{ executedMilliseconds: 0, timeLeftSeconds: run.timeLimitSeconds },
+      ...toContext(runId, browserContext),
+      ...{ availableAt: Date.now(), executedMilliseconds: 0, timeLeftSeconds: run.timeLimitSeconds },
       ...{ parentRunId: run.parentRunId, traceContext: run.traceparent },
     }
   }
@@ -215,12 +223,39 @@ export class RemoteQueue implements WorkerQueue {
     return isLeased(result)
   }
 
+  /** The browser contexts of claimed runs. */
+  readonly contexts = {
+    read: (claim: Claim): ReturnType<RunContexts['read']> => this.#readContext(claim),
+    /** Keeps the state for `complete`: the service stores it together with the outcome. */
+    save: async (claim: Claim, ...[outcome, state]: Tail<Parameters<RunContexts['save']>>): Promise<SavedContext> => {
+      const decided = stateToSave(claim, outcome, state)
+      if (!('json' in decided)) return decided
+      this.#states.set(keyOf(claim), decided.json)
+      return { outcome, reports: [] }
+    },
+  }
+
+  async #readContext(lease: Lease): Promise<string | undefined> {
+    const { data, error } = await this.#options.client.getAttemptBrowserContext(pathOf(lease))
+    if (error?.status === 404) return undefined
+    if (error) throw new RemoteError(error)
+    return JSON.stringify(data)
+  }
+
   async complete(lease: Lease, outcome: Outcome, _retry: unknown, reports: readonly Report[] = []): Promise<boolean> {
     this.#ahead.ended(performance.now() - (this.#startedAt.get(keyOf(lease)) ?? 0))
     if (!(await this.report(lease, reports))) return this.#forget(lease)
     if (outcome.kind === 'workerStopped') return this.handBack(lease)
     if (outcome.kind === 'workerLost') return this.handBack(lease, 'The attempt failed in the worker.')
-    const result = await this.#options.client.completeAttempt({ ...pathOf(lease), body: toBody(outcome) })
+    const { client } = this.#options
+    const state = this.#states.get(keyOf(lease))
+    const storageState = state === undefined ? {} : { storageState: JSON.parse(state) }
+    let result = await client.completeAttempt({ ...pathOf(lease), body: { ...toBody(outcome), ...storageState } })
+    const isRefused = result.error?.status === 400 || result.error?.status === 413
+    if (state !== undefined && result.error && isRefused) {
+      const body = toBody(withoutState(outcome, result.error))
+      result = await client.completeAttempt({ ...pathOf(lease), body })
+    }
     this.#forget(lease)
     return isLeased(result)
   }
@@ -236,6 +271,7 @@ export class RemoteQueue implements WorkerQueue {
     this.#executing.delete(keyOf(lease))
     this.#positions.delete(keyOf(lease))
     this.#startedAt.delete(keyOf(lease))
+    this.#states.delete(keyOf(lease))
     return false
   }
 }
@@ -286,10 +322,30 @@ function toNewWait(wait: ReachedWait) {
   return { name, kind, workflowId, variableData, detached, options: options as Record<string, unknown> }
 }
 
+function toContext(
+  runId: string,
+  context: Schemas['ClaimedRun']['browserContext'],
+): Omit<RunWithContext, 'runId' | 'accountId'> {
+  if (context === null) return { browserContextId: null, persistContext: 'never', contextLease: null }
+  const { id, persistContext } = context
+  // The service knows the lease itself, and checks it.
+  const contextLease = persistContext === 'never' ? null : { contextId: id, runId, fence: 0 }
+  return { browserContextId: id, persistContext, contextLease }
+}
+
+/** How an attempt ends whose storage state the service does not take. */
+function withoutState(outcome: Outcome, problem: Problem): Outcome {
+  if (outcome.kind !== 'succeeded' && outcome.kind !== 'waiting') return outcome
+  const message = `The storage state of the browser was refused: ${describe(problem)}`
+  return { kind: 'failed', reason: 'contextNotSaved', error: { name: 'ContextNotSaved', message } }
+}
+
+type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest : never
+
 function toBody(outcome: Outcome): Schemas['AttemptOutcome'] {
   if (outcome.kind === 'succeeded') return { outcome: 'succeeded', output: outcome.output }
+  if (outcome.kind === 'waiting') return { outcome: 'waiting', names: [...outcome.names] }
   if (outcome.kind !== 'failed') return { outcome: outcome.kind === 'cancelled' ? 'cancelled' : 'timedOut' }
   const { name, message, stack = null, step = null } = outcome.error
-  const reason = outcome.reason === 'contextNotSaved' ? 'workflowFailed' : outcome.reason
-  return { outcome: 'failed', reason, error: { name, message, stack, step } }
+  return { outcome: 'failed', reason: outcome.reason, error: { name, message, stack, step } }
 }

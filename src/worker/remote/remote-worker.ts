@@ -7,6 +7,8 @@ import type { Config } from '../../config/config.ts'
 import { executorIdentity } from '../../domain/workflows/executor-identity.ts'
 import { ExecutorUsers } from '../../domain/workflows/executor-users.ts'
 import { loadSecondsMax } from '../../domain/workflows/workflow.ts'
+import { BrowserHost } from '../browser/browser-host.ts'
+import { BrowserMissing, findBrowser } from '../browser/find-browser.ts'
 import { Executors } from '../executors/executors.ts'
 import { WorkerDeployments } from '../executors/worker-deployments.ts'
 import { Worker } from '../worker.ts'
@@ -36,9 +38,11 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
   const slots = config.WORKER_SLOTS
   const calls = createWorkerCalls({ baseUrl: url, apiKey, log })
   const params = { path: { workerId: id } }
+  const browser = await hasBrowser(config, log)
   const register = async () => {
     const language = `Node.js ${process.versions.node}`
-    const body = { name: hostname(), language, host: hostname(), capacity: slots, deployed: true, workflows: [] }
+    const machine = { name: hostname(), host: hostname(), language }
+    const body = { ...machine, capacity: slots, deployed: true, browser, workflows: [] }
     const { data, error } = await calls.registerWorker({ params, body })
     if (error) throw new RemoteError(error)
     return data
@@ -56,7 +60,9 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
       store: { listen: (topic, listener) => queue.listen(topic, listener) },
       workers: { announce: async () => {}, leave: async () => void (await client.deleteWorker({ params })) },
       executors: new Executors(deployed, processes, slots, log),
-      ...withoutBrowser,
+      browser: new BrowserHost({ path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL }, log),
+      runContexts: queue.contexts,
+      ...ofService,
     },
     { id, slots, leaseSeconds, abortGraceSeconds: config.ABORT_GRACE_SECONDS },
   )
@@ -64,15 +70,23 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
   return worker
 }
 
-/** The service gives this worker no runs that use a browser, and does its own maintenance. */
-const withoutBrowser = {
+/** The service does its own maintenance, and counts what its accounts store. */
+const ofService = {
   maintenance: { start: () => {}, stop: async () => {} },
   usage: { refusal: () => undefined, add: () => {} },
-  browser: { acquire: noBrowser, release: () => {}, close: async () => {} },
-  contextVersions: { read: noBrowser, stage: noBrowser, discard: noBrowser, commitForRun: noBrowser },
   liveViews: { add: () => {}, remove: () => {}, start: () => {}, stop: () => {} },
 }
 
-async function noBrowser(): Promise<never> {
-  throw new Error('This worker has no browser.')
+/** Whether this machine has a browser. Without one, other workers execute the runs that use one. */
+async function hasBrowser({ BROWSER_PATH, BROWSER_CDP_URL }: Config, log: Logger): Promise<boolean> {
+  if (BROWSER_CDP_URL) return true
+  try {
+    const { executable, version } = await findBrowser(BROWSER_PATH, process.env)
+    log.info({ executable, version }, 'browser found')
+    return true
+  } catch (error) {
+    if (!(error instanceof BrowserMissing) || BROWSER_PATH) throw error
+    log.warn({ err: error }, 'no browser; this worker takes no runs that use one')
+    return false
+  }
 }

@@ -14,6 +14,7 @@ import { networkFailure, type Problem, problemFrom, timedOut } from '../../clien
 const operations = [
   'registerWorker',
   'claimRuns',
+  'getAttemptBrowserContext',
   'renewLeases',
   'putRunStep',
   'appendRunEvents',

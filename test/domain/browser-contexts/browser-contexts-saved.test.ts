@@ -16,10 +16,10 @@ import { stores } from '../../support/store-kinds.ts'
 const succeeded = { kind: 'succeeded', output: null } as const
 
 /** The browser of an attempt that ended with this state. */
-function attemptBrowser({ contextVersions: versions, usage }: Domain, claim: Claim, json: string): AttemptBrowser {
+function attemptBrowser({ runContexts: contexts }: Domain, claim: Claim, json: string): AttemptBrowser {
   const parts = { redactor: new AttemptRedactor({}), reporter: { add() {} }, timeLimit: new TimeLimit() }
   const unused = { host: {} as BrowserHost, liveViews: {} as LiveViewSenders }
-  const browser = new AttemptBrowser({ ...unused, versions, usage }, claim, parts)
+  const browser = new AttemptBrowser({ ...unused, contexts }, claim, parts)
   browser.capture({ json })
   return browser
 }
