@@ -8,6 +8,8 @@ import type { Claim } from '../../domain/queue/attempts.ts'
 const shortMilliseconds = 50
 /** The weight of the last attempt in the average. */
 const weight = 0.1
+/** Runs ahead for each slot. The next request is sent when half of them are left. */
+const aheadOfSlot = 2
 /** How long a run may wait here. */
 const waitMillisecondsMax = 500
 
@@ -34,7 +36,7 @@ export class ClaimsAhead {
     if (this.#ready.length === 0) await (this.#polling ?? this.#poll(free(), true))
     const taken = this.#ready.splice(0, free()).map(({ claim }) => claim)
     // Without an error: the next call that finds nothing here has it.
-    if (taken.length > 0 && this.#ahead > this.#ready.length) this.#poll(0, false).catch(() => {})
+    if (taken.length > 0 && this.#ready.length < this.#ahead / 2) this.#poll(0, false).catch(() => {})
     return taken
   }
 
@@ -50,7 +52,7 @@ export class ClaimsAhead {
   }
 
   get #ahead(): number {
-    return this.#averageMilliseconds < shortMilliseconds ? this.#options.slots : 0
+    return this.#averageMilliseconds < shortMilliseconds ? aheadOfSlot * this.#options.slots : 0
   }
 
   /** One request at a time: the service returns what a worker has not got to the next one. */
