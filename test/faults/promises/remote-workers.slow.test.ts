@@ -149,7 +149,7 @@ async function waitUntilEnded(fleet: Fleet, ids: readonly string[]) {
 }
 
 function remarkOf({ resets }: FaultProxy, repeated: number, givenUp: number): string {
-  return `${resets.before} requests reset before the service got them, ${resets.after} after it had responded; ${repeated} runs started more than once, ${givenUp} failed after too many lost workers`
+  return `${resets.before} requests reset before the service got them, ${resets.after} after it had responded; ${repeated} attempts repeated, ${givenUp} failed after too many lost workers`
 }
 
 test.concurrent.for(fleetStores)(
