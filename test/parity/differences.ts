@@ -31,6 +31,15 @@ export const permitted: readonly Difference[] = [
     is: (_, service, mock) => service.status === 409 && isSuccess(mock),
   },
   {
+    what: 'A worker that another API key has registered: the service responds 404, the mock with its example',
+    why: 'The mock registers no workers.',
+    is: ({ operation, title }, service, mock) => {
+      const ofWorker = ['deleteWorker', 'claimRuns', 'renewLeases', 'getDeploymentBundle']
+      const isOther = title.endsWith('a key that is scoped') && ofWorker.includes(operation?.id ?? '')
+      return isOther && service.status === 404 && isSuccess(mock)
+    },
+  },
+  {
     what: 'A schedule whose members do not fit each other or its workflow: the service responds 400, the mock with its example',
     why: 'The mock compares schedules with the document only.',
     is: ({ operation }, service, mock) =>

@@ -34,9 +34,12 @@ const others: { [Name in Exclude<OptionName, 'browserContextId'>]: string[] } = 
     'tools/mock/mock-webhooks.ts',
   ],
   persistContext: [
+    'domain/browser-contexts/run-contexts.ts',
     'domain/queue/attempts.ts',
+    'domain/remote-workers/',
     'surfaces/dashboard/browser-contexts/context-pages.ts',
     'worker/attempt/',
+    'worker/remote/',
   ],
   concurrencyKey: ['surfaces/docs/workflow-markdown.ts'],
 }

@@ -5,7 +5,7 @@ import type { Cursors, PageRequest } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { readColumns } from '../../storage/runs/run-lookups.ts'
 import { tagTerm } from '../../storage/runs/run-statements.ts'
-import { type CallingRun, calledMax, findCallers, findWaits } from '../../storage/runs/wait-statements.ts'
+import { type CallingRun, calledMax, findCallers, findWaits, ofVisibleRun } from '../../storage/runs/wait-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { RunsTable, RunWaitsTable, WaitKind, WaitLinksTable, WaitStatus } from '../../storage/tables/run-tables.ts'
 import { hashToken } from '../accounts/sessions.ts'
@@ -15,7 +15,7 @@ import { canonicalJson } from '../queue/queue-request.ts'
 import { findRun, lockRun } from '../queue/runs.sql.ts'
 import { type AnswerResult, answerWait, type CompletedBy } from '../queue/waits.ts'
 import { type Run, waitAad } from '../runs/run.ts'
-import { deletedStatus, type RunStatus, toRunStatus, waitingStatus } from '../runs/run-state.ts'
+import { type RunStatus, toRunStatus, waitingStatus } from '../runs/run-state.ts'
 import type { DeclaredWait } from '../workflows/workflow.ts'
 import type { VariableError, Workflows } from '../workflows/workflows.ts'
 
@@ -111,13 +111,7 @@ export class Waits {
     const { store, cursors } = this.#dependencies
     const { workflowId, name, kind, status, tag } = request
     const { query } = store.read
-    let all = query.selectFrom('run_waits').selectAll().where('account_id', '=', accountId)
-    // A scalar subquery is no join, so the planner reads the waits in the order of their index.
-    all = all.where(
-      (of) => of.selectFrom('runs').select('status').whereRef('runs.id', '=', 'run_waits.run_id'),
-      '<>',
-      deletedStatus,
-    )
+    let all = query.selectFrom('run_waits').selectAll().where('account_id', '=', accountId).where(ofVisibleRun)
     if (workflowId !== undefined) all = all.where('workflow_id', '=', workflowId)
     if (name !== undefined) all = all.where('name', '=', name)
     if (kind !== undefined) all = all.where('kind', '=', kind)
