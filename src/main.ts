@@ -28,6 +28,7 @@ program
     [],
   )
   .option('--allow-breaking', 'deploy WORKFLOWS_DIR even if it breaks callers of its workflows')
+  .option('--watch', 'deploy WORKFLOWS_DIR again whenever a file in it is saved')
   .action(async (options) => (await import('./commands/start.ts')).start(options))
 
 program
@@ -44,6 +45,27 @@ program
   .description('check the installation and explain how to fix problems')
   .option(...jsonOption)
   .action(async (options) => (await import('./commands/doctor/doctor.ts')).doctor(options))
+
+program
+  .command('init')
+  .description('make a project: a workflow, its test, and the service that executes it')
+  .argument('<directory>', 'a new or an empty directory')
+  .option('--no-install', 'do not run `npm install` in it')
+  .action(async (directory, options) => (await import('./commands/project/init.ts')).initProject(directory, options))
+
+program
+  .command('mock')
+  .description('serve a mock of both APIs, which validates requests and responds with examples')
+  .option('--workflows <directory>', 'the workflows that it knows; by default the examples')
+  .option('--webhook <url>', 'send the events of queued runs there')
+  .action(async (options) => (await import('./commands/mock.ts')).mock(options))
+
+const browser = program.command('browser').description('install the browser that workflows use')
+
+browser
+  .command('install')
+  .description('install a Chromium for this user, unless one is found (70 MB)')
+  .action(async () => (await import('./commands/browser.ts')).installBrowser())
 
 const keys = program.command('keys').description('create, list and delete API keys')
 
@@ -163,7 +185,7 @@ workflows
   .command('init')
   .description('make a project for workflows: one workflow, its test, and what it takes to run both')
   .argument('<directory>', 'a new or an empty directory')
-  .action(async (directory) => (await import('./commands/project/init.ts')).initProject(directory))
+  .action(async (directory) => (await import('./commands/project/init.ts')).initProject(directory, { install: false }))
 
 program
   .command('rotate-encryption-key')

@@ -1,4 +1,5 @@
 /** `start` and `worker`: serve, or execute runs, until a stop signal. */
+import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import { type Service, startService, startWorker } from '../app.ts'
@@ -9,20 +10,25 @@ import { queueCommand } from '../surfaces/dashboard/workflows/curl-commands.ts'
 import { type Addresses, type Role, readRoles, type Surface, surfaces } from '../surfaces/roles.ts'
 import { openLog } from '../telemetry/log.ts'
 import { findBrowser } from '../worker/browser/find-browser.ts'
+import { CommandError } from './output.ts'
 import { onStopSignal } from './stop-signal.ts'
+import { watchWorkflows } from './watch-workflows.ts'
 
-const main = fileURLToPath(new URL('../main.ts', import.meta.url))
+const main = fileURLToPath(new URL(`../main${extname(import.meta.url)}`, import.meta.url))
 
 /**
  * @param only the roles of this process, as `readRoles` takes them.
  * @param allowBreaking whether WORKFLOWS_DIR is deployed although versions in it break their callers.
+ * @param watch whether WORKFLOWS_DIR is deployed whenever a file in it is saved, until the process ends.
  */
 export async function start({
   only,
   allowBreaking = false,
+  watch = false,
 }: {
   only: string[]
   allowBreaking?: boolean
+  watch?: boolean
 }): Promise<void> {
   const roles = readRoles(only)
   if (roles.size === 1 && roles.has('worker')) return worker({ isManaged: true })
@@ -30,6 +36,8 @@ export async function start({
   // times between two collections: 140 MB more, measured with lists of large runs.
   setFlagsFromString('--heap-growing-percent=40')
   const config = readConfig(process.env)
+  if (watch && !config.WORKFLOWS_DIR)
+    throw new CommandError('--watch needs WORKFLOWS_DIR: set it to the directory of workflows.')
   const log = openLog(config)
   if (isBehindUnknownProxy(config, roles)) {
     log.warn('PROXY_HOPS is 0 although a public address is set; sign-in limits treat all clients as one')
@@ -54,6 +62,7 @@ export async function start({
     served.map((name) => [addressOf[name].replace(/Url$/, ''), service[addressOf[name]]]),
   )
   log.info({ roles: [...roles], ...addresses }, 'service ready')
+  if (watch && config.WORKFLOWS_DIR) await watchWorkflows(config, config.WORKFLOWS_DIR)
 }
 
 /** @param isManaged whether the worker listens on the management address; a service's own worker does not. */

@@ -21,7 +21,7 @@ const options = {
 export interface PackageSource {
   /** Modules by their path in the repository. */
   entries: readonly string[]
-  /** In the form of tsconfig.json. */
+  /** In the form of tsconfig.json; they win over those of all packages. */
   compilerOptions: Record<string, unknown>
   /** Whether files are left out that are reached by types alone, and that no declaration of an entry names. */
   prune: boolean
@@ -52,7 +52,7 @@ function compile(compiler: typeof ts, source: PackageSource): Map<string, string
   const parsed = compiler.convertCompilerOptionsFromJson(source.compilerOptions, root)
   const files = new Map<string, string>()
   const entries = source.entries.map((path) => join(root, path))
-  const program = compiler.createProgram(entries, { ...parsed.options, ...options })
+  const program = compiler.createProgram(entries, { ...options, ...parsed.options })
   const { diagnostics } = program.emit(undefined, (path, text) => files.set(path, text))
   const found = [...parsed.errors, ...compiler.getPreEmitDiagnostics(program), ...diagnostics]
   const host = { getCanonicalFileName: (name: string) => name, getCurrentDirectory: () => root, getNewLine: () => '\n' }

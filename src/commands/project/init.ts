@@ -1,35 +1,79 @@
-/** `workflows init DIR`: makes a project for workflows outside this repository, with everything that it needs in it. */
-import { cp, mkdir, readdir, writeFile } from 'node:fs/promises'
-import { basename, join, relative, resolve } from 'node:path'
+/** `init DIR`: makes a project for workflows outside this repository, with everything that it needs in it. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { basename, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createTemporaryDirectory } from '../../storage/temporary-directory.ts'
 import { CommandError, print } from '../output.ts'
-import { buildWorkflowPackage, packPackage, readManifest } from './workflow-package.ts'
+import { root } from './compile-package.ts'
+import { isPublished, readManifest } from './manifest.ts'
+import { buildWorkflowPackage, packPackage } from './workflow-package.ts'
 
 const template = fileURLToPath(new URL('./template', import.meta.url))
 
-/** @throws {CommandError} when the directory is not empty, or cannot be made. */
-export async function initProject(path: string): Promise<void> {
+/**
+ * @param install whether npm installs the project's packages, so that `npm start` works at once.
+ * @throws {CommandError} when the directory is not empty, or cannot be made, or when npm fails.
+ */
+export async function initProject(path: string, { install }: { install: boolean }): Promise<void> {
   const directory = resolve(path)
   await requireEmpty(directory, path)
+  await writeProject(directory, await findPackage(directory))
+  if (install) await installPackages(directory)
+  const near = relative('', directory)
+  const shown = near.startsWith('..') ? directory : near || '.'
+  print(`A project with workflows and their tests is in ${shown}. Next:\n`)
+  const steps = [...(near ? [`cd ${shown}`] : []), ...(install ? [] : ['npm install']), 'npm test']
+  if (isPublished)
+    return print(
+      [...steps.toSpliced(-1, 0, 'npm start'), '']
+        .map((step) => `  ${step}`)
+        .join('\n')
+        .trimEnd(),
+    )
+  print(`${steps.map((step) => `  ${step}`).join('\n')}\n`)
+  print(`To run it while you write, and to deploy it to a running service, from ${process.cwd()}:\n`)
+  const workflows = join(directory, 'workflows')
+  print(`  WORKFLOWS_DIR=${workflows} npm run dev\n  npm run --silent cli -- workflows deploy ${workflows}`)
+}
+
+/**
+ * Returns the version of the package for the project's manifest. A package that npm has installed from a registry is
+ * installed from there; any other is packed into the project, and moves with it.
+ */
+async function findPackage(directory: string): Promise<string> {
+  if (isPublished) {
+    const { version } = await readManifest()
+    return (await isFromRegistry()) ? version : `file:${await packPackage(root, directory)}`
+  }
   const built = createTemporaryDirectory('project')
   try {
     const packageDirectory = join(built.path, 'package')
     await mkdir(packageDirectory)
     await buildWorkflowPackage(packageDirectory)
-    // npm installs from a file, because no registry has the package. In the project, it moves with it.
-    const packageFile = await packPackage(packageDirectory, directory)
-    await writeProject(directory, packageFile)
+    return `file:${await packPackage(packageDirectory, directory)}`
   } finally {
     built.remove()
   }
-  const near = relative('', directory)
-  const shown = near.startsWith('..') ? directory : near || '.'
-  print(`A project with one workflow and its test is in ${shown}. Next:\n`)
-  print(`  cd ${shown}\n  npm install\n  npm test\n`)
-  print(`To run it while you write, and to deploy it to a running service, from ${process.cwd()}:\n`)
-  const workflows = join(directory, 'workflows')
-  print(`  WORKFLOWS_DIR=${workflows} npm run dev\n  npm run --silent cli -- workflows deploy ${workflows}`)
+}
+
+/** By the lock file that npm keeps in `node_modules`. */
+async function isFromRegistry(): Promise<boolean> {
+  try {
+    const lock = JSON.parse(await readFile(join(root, '../.package-lock.json'), 'utf8'))
+    return /^https?:/.test(lock.packages[`node_modules/${basename(root)}`].resolved)
+  } catch {
+    return false
+  }
+}
+
+async function installPackages(directory: string): Promise<void> {
+  print('Installing its packages with npm.')
+  const options = ['--no-audit', '--no-fund', '--loglevel=error']
+  const child = spawn('npm', ['install', ...options], { cwd: directory, stdio: ['ignore', 2, 2] })
+  const [code] = await once(child, 'exit')
+  if (code !== 0) throw new CommandError('npm could not install the packages: see its message above.')
 }
 
 async function requireEmpty(directory: string, path: string): Promise<void> {
@@ -44,20 +88,25 @@ async function requireEmpty(directory: string, path: string): Promise<void> {
   if (files.length > 0) throw new CommandError(`${path} is not empty: name a new or an empty directory.`)
 }
 
-async function writeProject(directory: string, packageFile: string): Promise<void> {
-  const { name, devDependencies, optionalDependencies } = await readManifest()
+async function writeProject(directory: string, packageVersion: string): Promise<void> {
+  const { name, devDependencies, projectDependencies, optionalDependencies } = await readManifest()
+  const versions = { ...devDependencies, ...projectDependencies }
   const manifest = {
     name: toPackageName(basename(directory)),
     private: true,
     type: 'module',
-    scripts: { test: 'node --test', types: 'tsc' },
+    scripts: {
+      ...(isPublished && { start: 'WORKFLOWS_DIR=workflows execution-service start --watch' }),
+      test: 'node --test',
+      types: 'tsc',
+    },
     devDependencies: {
-      '@types/node': devDependencies['@types/node'],
-      [name]: `file:${packageFile}`,
-      typescript: devDependencies.typescript,
+      '@types/node': versions['@types/node'],
+      [name]: packageVersion,
+      typescript: versions.typescript,
     },
     // Node 24, which runs TypeScript, on machines that have an older one.
-    optionalDependencies,
+    ...(needsNode() && { optionalDependencies: optionalDependencies ?? nodePackages(projectDependencies) }),
   }
   const compilerOptions = {
     target: 'es2024',
@@ -73,9 +122,20 @@ async function writeProject(directory: string, packageFile: string): Promise<voi
   }
   const toJson = (value: object) => `${JSON.stringify(value, undefined, 2)}\n`
   await cp(template, directory, { recursive: true })
+  if (isPublished) await rename(join(directory, 'README.published.md'), join(directory, 'README.md'))
+  else await rm(join(directory, 'README.published.md'))
   await writeFile(join(directory, 'package.json'), toJson(manifest))
   await writeFile(join(directory, 'tsconfig.json'), toJson({ compilerOptions, include: ['workflows'] }))
-  await writeFile(join(directory, '.gitignore'), 'node_modules/\n')
+  await writeFile(join(directory, '.gitignore'), 'data/\nnode_modules/\n')
+}
+
+/** In the repository always: the machine that has it need not be the one that the project goes to. */
+function needsNode(): boolean {
+  return !isPublished || process.execPath.includes(`${sep}node_modules${sep}`)
+}
+
+function nodePackages(versions: Record<string, string> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(versions).filter(([name]) => name.startsWith('node-')))
 }
 
 /** npm accepts lower case, digits, dots, underscores and hyphens. */

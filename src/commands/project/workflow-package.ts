@@ -1,9 +1,10 @@
 /** The package `execution-service` for authors of workflows: types, `defineWorkflow` and the test kit. */
 import { execFile } from 'node:child_process'
-import { copyFile, readFile, writeFile } from 'node:fs/promises'
+import { copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { compilePackage, root } from './compile-package.ts'
+import { compilePackage, type PackageSource, root } from './compile-package.ts'
+import { readManifest } from './manifest.ts'
 
 /** The modules of the package by their exported path. */
 const modules = {
@@ -16,22 +17,8 @@ const unpackChromium = 'src/worker/browser/unpack-chromium'
 
 const dependencies = ['@sinonjs/fake-timers', 'ajv', 'ajv-formats', 'fflate', 'playwright-core', 'typebox']
 
-interface Manifest {
-  name: string
-  version: string
-  license: string
-  dependencies: Record<string, string>
-  devDependencies: Record<string, string>
-  optionalDependencies: Record<string, string>
-}
-
-/** The repository's own, whose versions the packages and projects share. */
-export async function readManifest(): Promise<Manifest> {
-  return JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
-}
-
-/** @throws {Error} as `compilePackage` does. */
-export async function buildWorkflowPackage(directory: string): Promise<void> {
+/** What is compiled for authors: the modules and their declarations. */
+export function workflowModules(): PackageSource {
   const compilerOptions = {
     target: 'es2024',
     lib: ['es2024', 'dom', 'dom.iterable', 'dom.asynciterable'],
@@ -41,7 +28,20 @@ export async function buildWorkflowPackage(directory: string): Promise<void> {
     skipLibCheck: true,
   }
   const entries = [...Object.values(modules), unpackChromium].map((path) => `${path}.ts`)
-  await compilePackage([{ entries, compilerOptions, prune: true }], directory)
+  return { entries, compilerOptions, prune: true }
+}
+
+/** For `exports` in a manifest. */
+export const moduleExports = {
+  ...Object.fromEntries(
+    Object.entries(modules).map(([path, file]) => [path, { types: `./${file}.d.ts`, default: `./${file}.js` }]),
+  ),
+  './package.json': './package.json',
+}
+
+/** @throws {Error} as `compilePackage` does. */
+export async function buildWorkflowPackage(directory: string): Promise<void> {
+  await compilePackage([workflowModules()], directory)
   const { name, version, license, ...own } = await readManifest()
   const versions = { ...own.devDependencies, ...own.dependencies }
   const manifest = {
@@ -50,12 +50,7 @@ export async function buildWorkflowPackage(directory: string): Promise<void> {
     description: 'Types and test kit for authors of workflows of execution-service.',
     license,
     type: 'module',
-    exports: {
-      ...Object.fromEntries(
-        Object.entries(modules).map(([path, file]) => [path, { types: `./${file}.d.ts`, default: `./${file}.js` }]),
-      ),
-      './package.json': './package.json',
-    },
+    exports: moduleExports,
     files: ['**/*.js', '**/*.d.ts'],
     dependencies: Object.fromEntries(dependencies.map((each) => [each, versions[each]])),
     // For tests of bundles.

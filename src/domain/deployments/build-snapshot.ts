@@ -3,7 +3,7 @@
  * they export. The code of workflows runs in the second one alone, which can report anything.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { resolve } from 'node:path'
+import { extname, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
@@ -194,7 +194,7 @@ interface StepOptions {
   onEnd?(code: number | null, signal: NodeJS.Signals | null): WorkflowError
 }
 
-const processModule = fileURLToPath(new URL('./build-process.ts', import.meta.url))
+const processModule = fileURLToPath(new URL(`./build-process${extname(import.meta.url)}`, import.meta.url))
 
 /** Runs a step in a separate process; returns its last message. */
 export async function runStep(step: Step, paths: string[], options: StepOptions): Promise<Message> {

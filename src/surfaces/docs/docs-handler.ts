@@ -2,6 +2,7 @@
  * Serves the docs under /docs/. The pages of the reference are built at the first request for one, the others at the first
  * request for any, and each file is compressed once.
  */
+import { extname } from 'node:path'
 import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { gzip } from 'node:zlib'
@@ -52,7 +53,10 @@ export interface Build {
   timeoutSeconds: number
 }
 
-const defaultBuild: Build = { thread: new URL('./site-thread.ts', import.meta.url), timeoutSeconds: 60 }
+const defaultBuild: Build = {
+  thread: new URL(`./site-thread${extname(import.meta.url)}`, import.meta.url),
+  timeoutSeconds: 60,
+}
 
 /** What a thread builds at a time. */
 interface Parts {

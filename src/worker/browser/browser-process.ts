@@ -1,6 +1,7 @@
 /** The worker's side of one host process and the browser in it. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { on } from 'node:events'
+import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../../config/config.ts'
 import type { Mark } from '../../domain/workflows/process-reaper.ts'
@@ -40,12 +41,16 @@ export class BrowserProcess {
    */
   constructor(mark: Mark, onUncaught: (name: string) => void) {
     const directory = createTemporaryDirectory('browser', mark.reaperId)
-    this.#child = fork(fileURLToPath(new URL('./host-process.ts', import.meta.url)), [directory.path], {
-      // The browser creates its profile and other files there.
-      env: { ...environmentWithoutSecrets(process.env), ...mark.environment, TMPDIR: directory.path },
-      execArgv: ['--max-semi-space-size=1'],
-      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    })
+    this.#child = fork(
+      fileURLToPath(new URL(`./host-process${extname(import.meta.url)}`, import.meta.url)),
+      [directory.path],
+      {
+        // The browser creates its profile and other files there.
+        env: { ...environmentWithoutSecrets(process.env), ...mark.environment, TMPDIR: directory.path },
+        execArgv: ['--max-semi-space-size=1'],
+        stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      },
+    )
     const ended = new Promise<void>((resolve) => {
       this.#child.once('exit', resolve)
       this.#child.once('error', resolve)

@@ -3,7 +3,7 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { accessSync, constants, lstatSync, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
+import { homedir, tmpdir } from 'node:os'
 import { delimiter, dirname, extname, isAbsolute, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
@@ -59,14 +59,14 @@ async function findInstalled(inherited: NodeJS.ProcessEnv): Promise<FoundBrowser
 
 /** The Chromium of the npm package, unpacked if needed, whatever is installed. @throws {BrowserMissing} */
 export async function findBundled(inherited: NodeJS.ProcessEnv): Promise<FoundBrowser> {
-  const packageVersion = readPackageVersion()
-  if (!packageVersion) {
+  const found = findPackage()
+  if (!found) {
     throw new BrowserMissing(
-      'No browser is installed: install Google Chrome or Chromium, or set BROWSER_PATH to its executable or ' +
-        'BROWSER_CDP_URL to the address of a running one.',
+      `No browser is installed: ${hasPackage ? 'run `npx execution-service browser install`, ' : ''}install Google Chrome or ` +
+        'Chromium, or set BROWSER_PATH to its executable or BROWSER_CDP_URL to the address of a running one.',
     )
   }
-  const directory = await unpack(packageVersion)
+  const directory = await unpack(found)
   const executable = join(directory, 'chromium')
   const { LD_LIBRARY_PATH } = process.env
   // The package's own libraries even where the system has them, so that it behaves the same on all machines.
@@ -90,16 +90,32 @@ export async function findBundled(inherited: NodeJS.ProcessEnv): Promise<FoundBr
   }
 }
 
-/** Undefined if npm did not install the package, or if it has no browser for this machine. */
-function readPackageVersion(): string | undefined {
-  if (process.platform !== 'linux' || process.arch !== 'x64') return undefined
-  try {
-    const entry = createRequire(import.meta.url).resolve('@sparticuz/chromium')
-    return JSON.parse(readFileSync(join(dirname(entry), '../package.json'), 'utf8')).version
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND') return undefined
-    throw error
+export const browserPackage = '@sparticuz/chromium'
+
+/** Whether the package has a browser for this machine. */
+export const hasPackage = process.platform === 'linux' && process.arch === 'x64'
+
+/** Where `browser install` installs the package, for all projects of a user. */
+export const userPackages = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'execution-service/browser')
+
+interface ChromiumPackage {
+  entry: string
+  version: string
+}
+
+/** Undefined if npm has not installed the package, or if it has no browser for this machine. */
+function findPackage(): ChromiumPackage | undefined {
+  if (!hasPackage) return undefined
+  for (const from of [import.meta.url, join(userPackages, 'package.json')]) {
+    try {
+      const entry = createRequire(from).resolve(browserPackage)
+      const { version } = JSON.parse(readFileSync(join(dirname(entry), '../package.json'), 'utf8'))
+      return { entry, version }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'MODULE_NOT_FOUND') throw error
+    }
   }
+  return undefined
 }
 
 /** The published package has compiled modules. */
@@ -109,13 +125,13 @@ const cacheDirectory = fileURLToPath(new URL('../../../node_modules/.cache/chrom
 const userDirectory = join(tmpdir(), `execution-service-chromium-${process.getuid?.()}`)
 
 /** Returns the directory of the unpacked files: about 220 MB, reused until the package changes. */
-async function unpack(packageVersion: string): Promise<string> {
+async function unpack({ entry, version: packageVersion }: ChromiumPackage): Promise<string> {
   const candidates = [cacheDirectory, userDirectory].map((directory) => join(directory, packageVersion))
   const unpacked = candidates.find((candidate) => isAccessible(join(candidate, 'chromium'), constants.X_OK))
   if (unpacked) return unpacked
   const target = candidates.find(canCreate)
   if (!target) throw new Error(`Chromium cannot be unpacked: ${candidates.join(' and ')} are not writable.`)
-  const child = spawn(process.execPath, [unpackModule, target], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(process.execPath, [unpackModule, entry, target], { stdio: ['ignore', 'ignore', 'pipe'] })
   const [output, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
   if (code !== 0) throw new Error(`Chromium could not be unpacked to ${target}:\n${output}`)
   return target

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { statfsSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
+import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { BrowserServer, CDPSession, LaunchOptions } from 'playwright-core'
 import { removeOwnDirectory } from '../../storage/temporary-directory.ts'
@@ -15,7 +16,7 @@ import { type FromHost, reasonMark, type ToHost } from './host-messages.ts'
 /** In addition to Playwright's, which disable the profile, updates, synchronization and background requests. */
 const flags = ['--no-pings', '--disable-domain-reliability', '--disable-crash-reporter']
 
-const remoteBrowser = fileURLToPath(new URL('./remote-browser.ts', import.meta.url))
+const remoteBrowser = fileURLToPath(new URL(`./remote-browser${extname(import.meta.url)}`, import.meta.url))
 
 function send(message: FromHost): void {
   // Without a callback, a send error would be uncaught.

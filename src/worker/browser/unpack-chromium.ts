@@ -1,11 +1,10 @@
 /**
- * Unpacks the Chromium of @sparticuz/chromium, with its libraries and fonts, to the directory in the argument. Runs as a
- * process, because the package unpacks to TMPDIR, and because waiting for the lock blocks the thread.
+ * Unpacks the Chromium of @sparticuz/chromium, whose entry is the first argument, with its libraries and fonts, to
+ * the directory in the second argument. Runs as a process, because the package unpacks to TMPDIR, and because waiting for the lock blocks the thread.
  */
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import Chromium, { inflate } from '@sparticuz/chromium'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { lockFile } from '../../storage/temporary-directory.ts'
 
 /** Open Sans comes with the package. It has no monospaced face and few symbols: those come from the system, if any. */
@@ -34,16 +33,17 @@ const fontSettings = `<?xml version="1.0"?>
 </fontconfig>
 `
 
-const target = process.argv[2]
-if (!target) throw new Error('The directory to unpack to is missing.')
+const [, , entry, target] = process.argv
+if (!entry || !target) throw new Error('The entry of the package or the directory to unpack to is missing.')
 
 const lock = lockFile(`${target}.lock`, 60_000)
 if (!lock) throw new Error('Another process has been unpacking it for a minute.')
-if (!existsSync(target)) await unpack(target)
+if (!existsSync(target)) await unpack(pathToFileURL(entry), target)
 lock.release()
 
 /** Unpacks under another name and renames at the end, so that the directory is always complete. */
-async function unpack(directory: string): Promise<void> {
+async function unpack(module: URL, directory: string): Promise<void> {
+  const { default: Chromium, inflate }: typeof import('@sparticuz/chromium') = await import(module.href)
   const partial = `${directory}.part`
   rmSync(partial, { recursive: true, force: true })
   mkdirSync(partial)
@@ -51,7 +51,7 @@ async function unpack(directory: string): Promise<void> {
   process.env.TMPDIR = partial
   const executable = await Chromium.executablePath()
   // Libraries that minimal systems lack. By itself, the package unpacks them only on AWS Lambda.
-  await inflate(fileURLToPath(new URL('../bin/al2023.tar.br', import.meta.resolve('@sparticuz/chromium'))))
+  await inflate(fileURLToPath(new URL('../bin/al2023.tar.br', module)))
   // For every user: its content is not secret.
   chmodSync(executable, 0o755)
   writeFileSync(join(partial, 'fonts.conf'), fontSettings)

@@ -1,5 +1,6 @@
 /** The worker's side of one executor process, which is the leader of a process group. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { extname } from 'node:path'
 import type { Duplex, Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { executorEnvironment } from '../../config/config.ts'
@@ -87,7 +88,7 @@ export class ExecutorProcess {
 
   constructor(options: ExecutorOptions, { directory, modules, usesBrowser }: ModulesToLoad, reaper: ProcessReaper) {
     const { memoryMegabytesMax, loadSecondsMax, identity, temporaryParent = temporaryParentOf(directory) } = options
-    const module = fileURLToPath(new URL('./executor.ts', import.meta.url))
+    const module = fileURLToPath(new URL(`./executor${extname(import.meta.url)}`, import.meta.url))
     this.#mark = reaper.mark(temporaryParent)
     this.#memoryMegabytesMax = memoryMegabytesMax
     const parameters = usesBrowser ? [module, directory, 'browser'] : [module, directory]

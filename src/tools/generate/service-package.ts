@@ -1,0 +1,99 @@
+/**
+ * `npm run build:package` builds the published package `execution-service` in dist/execution-service: the service as
+ * JavaScript, the types and test kit for authors, and the docs, with the folders of the repository. Packs it as well.
+ */
+import { cp, mkdir, writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { compilePackage, root } from '../../commands/project/compile-package.ts'
+import { readManifest } from '../../commands/project/manifest.ts'
+import { moduleExports, packPackage, workflowModules } from '../../commands/project/workflow-package.ts'
+import { buildReferenceFile } from '../../surfaces/docs/reference.ts'
+
+/** Modules that start as processes or threads, so that no other module imports them. */
+const entries = [
+  'src/commands/launcher.ts',
+  'src/main.ts',
+  'src/tools/mock/main.ts',
+  'src/worker/executors/executor.ts',
+  'src/worker/browser/host-process.ts',
+  'src/worker/browser/remote-browser.ts',
+  'src/worker/browser/unpack-chromium.ts',
+  'src/domain/deployments/build-process.ts',
+  'src/surfaces/docs/site-thread.ts',
+]
+
+/** Files that are not modules. */
+const copied = [
+  'LICENSE',
+  'CHANGELOG.md',
+  'docs/guides',
+  'docs/samples',
+  'examples/workflows',
+  'generated/example-workflows.json',
+  'generated/execution.v1/document.json',
+  'generated/browser-context.alpha/document.json',
+  'src/commands/project/template',
+  'src/surfaces',
+  'src/tools/mock/files',
+]
+
+/** For the mock and the browser, which an installation has only when it uses them. */
+const optionalPeers = ['@sparticuz/chromium', '@stoplight/prism-http']
+
+/** What projects of authors get at the same versions. */
+const ofProjects = ['@types/node', 'typescript']
+
+/** @throws {Error} with the compiler's diagnostics. */
+export async function buildServicePackage(directory: string): Promise<void> {
+  const authors = workflowModules()
+  const compilerOptions = { ...authors.compilerOptions, resolveJsonModule: true, declaration: false }
+  await compilePackage([{ entries, compilerOptions, prune: true }, authors], directory)
+  for (const path of copied) {
+    await cp(join(root, path), join(directory, path), { recursive: true, filter: isCopied })
+  }
+  await cp(join(root, 'docs'), join(directory, 'docs'), {
+    recursive: true,
+    filter: (path) => path === join(root, 'docs') || /^docs\/[^/]+\.md$/.test(relative(root, path)),
+  })
+  await cp(join(root, 'src/worker/testing/README.md'), join(directory, 'TESTING.md'))
+  await cp(join(root, 'docs/package.md'), join(directory, 'README.md'))
+  await writeFile(join(directory, 'docs/reference.json.gz'), await buildReferenceFile())
+  await writeFile(join(directory, 'package.json'), `${JSON.stringify(await manifest(), undefined, 2)}\n`)
+}
+
+/** Modules of the service are compiled; those of authors stay as they are. */
+function isCopied(path: string): boolean {
+  return !/^src\/surfaces\/.*\.ts$/.test(relative(root, path))
+}
+
+async function manifest(): Promise<object> {
+  const { name, version, description, license, engines, dependencies, devDependencies, optionalDependencies } =
+    await readManifest()
+  const versionsOf = (names: readonly string[]) =>
+    Object.fromEntries(names.map((each) => [each, devDependencies?.[each]]))
+  return {
+    name,
+    version,
+    description,
+    keywords: ['workflows', 'queue', 'durable execution', 'openapi', 'scheduler', 'webhooks'],
+    license,
+    type: 'module',
+    bin: { [name]: 'src/commands/launcher.js' },
+    exports: moduleExports,
+    engines,
+    dependencies,
+    peerDependencies: versionsOf(optionalPeers),
+    peerDependenciesMeta: Object.fromEntries(optionalPeers.map((each) => [each, { optional: true }])),
+    projectDependencies: { ...versionsOf(ofProjects), ...optionalDependencies },
+    publishConfig: { access: 'public', provenance: true },
+  }
+}
+
+if (import.meta.main) {
+  const dist = fileURLToPath(new URL('../../../dist', import.meta.url))
+  const directory = join(dist, 'execution-service')
+  await mkdir(dist, { recursive: true })
+  await buildServicePackage(directory)
+  process.stdout.write(`wrote: dist/execution-service/ and dist/${await packPackage(directory, dist)}\n`)
+}
