@@ -83,7 +83,7 @@ test('the project has a manifest that names only its own files and versions of t
     [
       '.gitignore',
       'README.md',
-      'execution-service-0.1.0.tgz',
+      'execution-service-0.2.0.tgz',
       'node_modules',
       'package-lock.json',
       'package.json',

@@ -32,7 +32,10 @@ interface ReferencePart {
 
 const builtFile = new URL('../../../docs/reference.json.gz', import.meta.url)
 
-const placeholders: Record<string, string> = { execution: 'http://execution.invalid', 'browser-context': 'http://browser-context.invalid' }
+const placeholders: Record<string, string> = {
+  execution: 'http://execution.invalid',
+  'browser-context': 'http://browser-context.invalid',
+}
 
 /** The content of the file that the published package has. */
 export async function buildReferenceFile(): Promise<Buffer> {
@@ -40,7 +43,7 @@ export async function buildReferenceFile(): Promise<Buffer> {
   return promisify(gzip)(JSON.stringify(reference), { level: 9 })
 }
 
-/** `undefined` in the repository, where the documents change. */
+/** `undefined` in the repository, in which the documents change. */
 export async function readBuiltReference(contracts: readonly Contract[]): Promise<Reference | undefined> {
   if (!existsSync(builtFile)) return undefined
   const { redoc, pages }: Reference = JSON.parse(String(await promisify(gunzip)(await readFile(builtFile))))
@@ -168,3 +171,5 @@ function showEvents(document: Document, content: unknown): void {
   const { contentSchema, description } = stream?.schema ?? {}
   if (stream && contentSchema) stream.schema = { ...resolve<Schema>(document, contentSchema), description }
 }
+
+if (import.meta.main) await writeFile(builtFile, await buildReferenceFile())

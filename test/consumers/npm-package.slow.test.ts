@@ -1,0 +1,134 @@
+/**
+ * The published package, as a new user meets it: an empty directory, an empty home, npm and its registry. Makes a project,
+ * starts it, queues a run, saves a workflow, and runs the project's tests.
+ */
+import { execFile, spawn } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { createExecutionClient, unwrap } from '../../src/client/index.ts'
+import { packPackage } from '../../src/commands/project/workflow-package.ts'
+import { buildServicePackage } from '../../src/tools/generate/service-package.ts'
+import { removeDirectory, temporaryDirectory } from '../support/service.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const directory = temporaryDirectory()
+const project = join(directory, 'shop')
+const built = join(directory, 'built')
+const packs = join(directory, 'packs')
+
+/** The Node and npm of the machine, without what this run has set. */
+const environment = {
+  HOME: join(directory, 'home'),
+  PATH: `${dirname(process.env.npm_node_execpath ?? process.execPath)}:/usr/bin:/bin`,
+  NO_COLOR: '1',
+  EXECUTION_PORT: '0',
+  BROWSER_CONTEXT_PORT: '0',
+  DASHBOARD_PORT: '0',
+  MANAGEMENT_PORT: '0',
+}
+
+const run = promisify(execFile)
+const inProject = (command: string, ...args: string[]) =>
+  run(command, args, { cwd: project, env: environment, maxBuffer: 16 * 1024 * 1024 })
+
+beforeAll(async () => {
+  for (const each of [environment.HOME, packs]) mkdirSync(each)
+  await buildServicePackage(built)
+  const file = await packPackage(built, packs)
+  const init = ['--yes', `./packs/${file}`, 'init', 'shop']
+  const { stdout } = await run('npx', init, { cwd: directory, env: environment })
+  expect(stdout).toContain('cd shop\n  npm start\n')
+  return () => removeDirectory(directory)
+})
+
+test('the package has no TypeScript of the service, no source map, and a manifest that can be published', () => {
+  const files = readdirSync(built, { recursive: true, encoding: 'utf8' })
+  const sources = files.filter((file) => /(?<!\.d)\.ts$/.test(file))
+  expect(sources.filter((file) => !/^(docs\/samples|examples|src\/commands\/project\/template)\//.test(file))).toEqual(
+    [],
+  )
+  expect(files.filter((file) => file.endsWith('.map'))).toEqual([])
+  const read = (file: string) => readFileSync(join(built, file), 'utf8')
+  const compiled = files.filter((file) => file.endsWith('.js'))
+  expect(compiled.filter((file) => /^\/\/# sourceMappingURL/m.test(read(file)))).toEqual([])
+  const manifest = JSON.parse(read('package.json'))
+  const own = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  expect(manifest).not.toHaveProperty('private')
+  expect([manifest.version, manifest.license, manifest.engines, manifest.dependencies]).toEqual([
+    own.version,
+    own.license,
+    own.engines,
+    own.dependencies,
+  ])
+  expect(files).toEqual(
+    expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md', manifest.bin['execution-service']]),
+  )
+})
+
+test('`npm start` serves the project and deploys what is saved; `npm test` passes', async () => {
+  const service = spawn('npm', ['start'], {
+    cwd: project,
+    env: environment,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  const lines: string[] = []
+  const untilPrinted = (pattern: RegExp) =>
+    expect
+      .poll(() => lines.find((line) => pattern.test(line)), { timeout: 60_000, message: lines.join('\n') })
+      .toBeDefined()
+  for (const stream of [service.stdout, service.stderr]) createInterface(stream).on('line', (line) => lines.push(line))
+  onTestFinished(() => void process.kill(-(service.pid ?? 0), 'SIGTERM'))
+  await untilPrinted(/^ {2}http:\/\/127\.0\.0\.1:\d+\/links\//)
+  await untilPrinted(/"msg":"service ready"/)
+  const { execution: baseUrl, dashboard } = JSON.parse(lines.find((line) => line.includes('service ready')) ?? '')
+
+  const { stdout } = await inProject('npx', 'execution-service', 'keys', 'create', '--name', 'ci', '--json')
+  const client = createExecutionClient({ baseUrl, apiKey: JSON.parse(stdout).value })
+  const greet = async () => unwrap(await client.runs.queueAndWait('greet', { name: 'Ada' })).output
+  expect(await greet()).toEqual({ text: 'Hello, Ada!', characters: 11 })
+
+  const file = join(project, 'workflows/greet.ts')
+  const before = readFileSync(file, 'utf8')
+  writeFileSync(file, before.replace("default: 'Hello'", "default: 'Welcome'"))
+  await untilPrinted(/^Deployed /)
+  expect(await greet()).toEqual({ text: 'Welcome, Ada!', characters: 13 })
+  writeFileSync(file, before)
+
+  // The reference was rendered when the package was built, and shows the addresses of this service.
+  const reference = await (await fetch(`${dashboard}/docs/execution-runs.html`)).text()
+  expect(reference).toContain(baseUrl)
+  expect(reference).not.toMatch(/https?:\/\/[\w-]+\.invalid/)
+  expect(reference).toContain('hydrate')
+
+  const tests = await inProject('npm', 'test')
+  expect(tests.stdout).toMatch(/pass 5\b/)
+  expect(await inProject('npm', 'run', '--silent', 'types')).toEqual({ stdout: '', stderr: '' })
+})
+
+test('the mock says which package it needs', async () => {
+  const failed = await inProject('npx', 'execution-service', 'mock').catch((error) => error)
+  expect(failed.stderr).toContain(
+    'The mock needs @stoplight/prism-http, which is not installed: run `npm install --save-dev @stoplight/prism-http`.',
+  )
+})
+
+/** Of files of the installation that npm has downloaded, without the Node of the package `node-linux-…`. */
+test('an installation is as small as the docs say, within 10 %', async () => {
+  const { stdout } = await run('du', ['-sk', '--exclude=node-linux-*', '--exclude=typescript', 'node_modules'], {
+    cwd: project,
+  })
+  const megabytes = Number.parseInt(stdout, 10) / 1024
+  const stated = Number(
+    /^\| service and worker \| .*\| ([\d.]+) MB \|$/m.exec(
+      readFileSync(join(root, 'docs/guides/your-own-project.md'), 'utf8'),
+    )?.[1],
+  )
+  expect(megabytes, `it takes ${megabytes.toFixed(0)} MB`).toBeLessThan(200)
+  expect(megabytes / stated, `it takes ${megabytes.toFixed(0)} MB`).toBeGreaterThan(0.9)
+  expect(megabytes / stated, `it takes ${megabytes.toFixed(0)} MB`).toBeLessThan(1.1)
+})
