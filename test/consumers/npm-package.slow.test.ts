@@ -43,7 +43,8 @@ beforeAll(async () => {
   const { stdout } = await run('npx', init, { cwd: directory, env: environment })
   expect(stdout).toContain('cd shop\n  npm start\n')
   return () => removeDirectory(directory)
-})
+  // Rendering the reference takes most of it, and npm downloads 85 MB.
+}, 600_000)
 
 test('the package has no TypeScript of the service, no source map, and a manifest that can be published', () => {
   const files = readdirSync(built, { recursive: true, encoding: 'utf8' })

@@ -6,7 +6,13 @@ import type { PersistContext, Report } from '../runs/run.ts'
 import type { Outcome, RunStatus } from '../runs/run-state.ts'
 import type { ContextLease } from './context-lease.ts'
 import type { ContextVersions } from './context-versions.ts'
-import { domainLengthMax, isSameState, longestDomainLength, stateBytesMax } from './storage-state.ts'
+import {
+  type CapturedState,
+  domainLengthMax,
+  isSameState,
+  longestDomainLength,
+  stateBytesMax,
+} from './storage-state.ts'
 
 /** The members of a claim that its browser context depends on. */
 export interface RunWithContext {
@@ -16,12 +22,6 @@ export interface RunWithContext {
   persistContext: PersistContext
   contextLease: ContextLease | null
 }
-
-/**
- * The browser's storage state as JSON, or why it is missing. A state above the size limit is not sent to the worker.
- * `undefined` when it was not requested.
- */
-export type CapturedState = { json: string } | { tooLarge: number } | { unreadable: string } | undefined
 
 /** How saving the browser context changes the end of an attempt. */
 export interface SavedContext {

@@ -1,6 +1,12 @@
 /** Storage states: cookies and storage of a browser as Playwright exports them, as JSON text. */
 import { isDeepStrictEqual } from 'node:util'
 
+/**
+ * The browser's storage state as JSON, or why it is missing. A state above the size limit is not sent to the worker.
+ * `undefined` when it was not requested.
+ */
+export type CapturedState = { json: string } | { tooLarge: number } | { unreadable: string } | undefined
+
 /** Maximum length of the JSON text in UTF-8, as in the OpenAPI document. */
 export const stateBytesMax = 5 * 1024 * 1024
 

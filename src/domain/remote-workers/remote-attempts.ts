@@ -12,13 +12,12 @@ import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { findContext } from '../browser-contexts/browser-contexts.sql.ts'
 import type { ContextVersions } from '../browser-contexts/context-versions.ts'
 import {
-  type CapturedState,
   domainProblem,
   type RunContexts,
   type RunWithContext,
   type SavedContext,
 } from '../browser-contexts/run-contexts.ts'
-import { secretCookieValues } from '../browser-contexts/storage-state.ts'
+import { type CapturedState, secretCookieValues } from '../browser-contexts/storage-state.ts'
 import type { Deployments } from '../deployments/deployments.ts'
 import { type Lease, putArtifact, recordReports } from '../queue/attempts.ts'
 import { type Redact, toFailure, toSuccess } from '../queue/outcomes.ts'

@@ -1,10 +1,6 @@
 /** The worker's part of an attempt's browser: restores and saves its browser context, and masks cookies in reports. */
-import {
-  type CapturedState,
-  domainProblem,
-  type RunContexts,
-  type SavedContext,
-} from '../../domain/browser-contexts/run-contexts.ts'
+import { domainProblem, type RunContexts, type SavedContext } from '../../domain/browser-contexts/run-contexts.ts'
+import type { CapturedState } from '../../domain/browser-contexts/storage-state.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import { evidenceFilesMax, isEvidenceOf, type NewArtifact } from '../../domain/runs/artifact.ts'
 import type { Outcome } from '../../domain/runs/run-state.ts'

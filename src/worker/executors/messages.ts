@@ -1,6 +1,6 @@
 /** Messages between a worker and its executor processes: a line of JSON each, on a channel that both have open. */
 
-import type { CapturedState } from '../../domain/browser-contexts/run-contexts.ts'
+import type { CapturedState } from '../../domain/browser-contexts/storage-state.ts'
 import { describeInvalidOptions, type ReachedWait, type WaitResults } from '../../domain/queue/run-options.ts'
 import type { PageInput } from '../../domain/run-api/live-views.ts'
 import {

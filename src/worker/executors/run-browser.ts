@@ -3,7 +3,7 @@
  * load this module only if a workflow uses a browser.
  */
 import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
-import type { CapturedState } from '../../domain/browser-contexts/run-contexts.ts'
+import type { CapturedState } from '../../domain/browser-contexts/storage-state.ts'
 import { stateBytesMax } from '../../domain/browser-contexts/storage-state.ts'
 import type { BrowserEndpoint } from '../browser/browser-host.ts'
 import { type OpenBrowser, openBrowser } from '../browser/connection.ts'
