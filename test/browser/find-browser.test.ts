@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, type TestContext, test, vi } from 'vitest'
-import { BrowserMissing, findBrowser } from '../../src/worker/browser/find-browser.ts'
+import { BrowserMissing, findBrowser, hasPackage } from '../../src/worker/browser/find-browser.ts'
 import { newDirectory } from '../support/domain.ts'
 
 const chromium = 'echo "Chromium 153.0.1.2 built on Debian"'
@@ -92,7 +92,7 @@ test('without any browser, the error says what to install', async (test) => {
     env: { PATH: directory },
   })
   expect(stdout.trim()).toBe(
-    'BrowserMissing No browser is installed: install Google Chrome or Chromium, or set BROWSER_PATH to its executable ' +
-      'or BROWSER_CDP_URL to the address of a running one.',
+    `BrowserMissing No browser is installed: ${hasPackage ? 'run `npx execution-service browser install`, ' : ''}install Google ` +
+      'Chrome or Chromium, or set BROWSER_PATH to its executable or BROWSER_CDP_URL to the address of a running one.',
   )
 })

@@ -20,8 +20,14 @@ const project = join(directory, 'shop')
 const built = join(directory, 'built')
 const packs = join(directory, 'packs')
 
-/** The Node and npm of the machine, without what this run has set. */
+/** Variables of the machine, such as certificates for the registry, without what npm and Vitest have set for this run. */
+const ofMachine = Object.entries(process.env).filter(
+  ([name]) => !/^(npm_|NODE_(?!EXTRA_CA)|VITEST|XDG_|TEST)/i.test(name),
+)
+
+/** With the Node and npm of the machine. */
 const environment = {
+  ...Object.fromEntries(ofMachine),
   HOME: join(directory, 'home'),
   PATH: `${dirname(process.env.npm_node_execpath ?? process.execPath)}:/usr/bin:/bin`,
   NO_COLOR: '1',

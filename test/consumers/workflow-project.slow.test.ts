@@ -110,8 +110,8 @@ test('the package has the two modules, and nothing of the service that they do n
   )
   const packages = new Set(imported.filter((each) => !/^(\.|node:)/.test(each)))
   const { dependencies } = JSON.parse(readFileSync(join(packageDirectory, 'package.json'), 'utf8'))
-  // The Chromium from npm and the bundler are used if the project has them.
-  const optional = ['@sparticuz/chromium', 'rolldown', 'rolldown/parseAst']
+  // The bundler is used if the project has it.
+  const optional = ['rolldown', 'rolldown/parseAst']
   const expected = [...Object.keys(dependencies), ...optional, 'ajv/dist/2020.js'].filter(
     (it) => !/^(ajv|typebox)$/.test(it),
   )

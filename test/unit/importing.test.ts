@@ -12,6 +12,7 @@ const source = fileURLToPath(new URL('../../src/', import.meta.url))
 const programs = [
   'main.ts',
   'client/types-command.ts',
+  'commands/launcher.ts',
   'surfaces/docs/site-thread.ts',
   'worker/browser/host-process.ts',
   'worker/browser/remote-browser.ts',
