@@ -87,10 +87,11 @@ async function runOfDeployment(service: TestService, account: TestAccount, canar
   const runId = await queueRun(service, account, { query, body: { variableData: { name: canary('variables') } } })
   await putArtifact(service, runId, 'text/plain', canary('artifact'))
   const finished =
-    "status = 'succeeded', delayed = 0, attempts = 1, started_at = 1, finished_at = 2, output = ?, progress = ?"
+    "status = 'succeeded', delayed = 0, attempts = 1, started_at = ?, finished_at = ?, output = ?, progress = ?"
+  const at = Date.now()
   const output = JSON.stringify({ greeting: canary('output') })
   const progress = JSON.stringify({ percent: 50, message: canary('progress') })
-  await service.change(`UPDATE runs SET ${finished} WHERE id = ?`, output, progress, runId)
+  await service.change(`UPDATE runs SET ${finished} WHERE id = ?`, at, at, output, progress, runId)
   const log = JSON.stringify({ attempt: 1, level: 'info', message: canary('log') })
   const columns = 'run_id, sequence, at, type, data'
   await service.change(`INSERT INTO run_events (${columns}) VALUES (?, 2, 1, 'log', ?)`, runId, log)

@@ -19,7 +19,7 @@ describeOperation(
         const path = { bulkActionId: created.body.id }
         const finished = { kind: 'cancel', status: 'finished', matched: 1, done: 1, skipped: 0, failed: 0 }
         const read = async () => (await subject.call(account.key, { path })).body
-        await expect.poll(read, { timeout: 10_000 }).toMatchObject({ ...finished, total: 1 })
+        await expect.poll(read, { interval: 500 }).toMatchObject({ ...finished, total: 1 })
         expect((await read()).runsPerSecond).toBeGreaterThan(0)
         const run = await send(subject.service, 'getRun', account.key, { path: { runId } })
         expect(run.body.status).toBe('cancelled')

@@ -225,7 +225,7 @@ describeOperation(
         const hold = { path: { workflowId: 'hold' }, body: { variableData: { file: 'none' } } }
         const waiting = subject.call(value, { ...hold, headers: { Prefer: 'wait=30' } })
         const runs = async () => (await send(subject.service, 'listRuns', account.key)).body.data
-        await expect.poll(runs).toMatchObject([{ status: 'running' }])
+        await expect.poll(runs, { interval: 500 }).toMatchObject([{ status: 'running' }])
         await account.deleteKey(id)
         expect((await waiting).text).toBe('Unauthorized')
         expect(await runs()).toMatchObject([{ status: 'running', cancelRequested: false }])

@@ -37,7 +37,8 @@ test('an output of 2 MiB is refused, and the attempt goes on', async () => {
   const operation = operationOf('completeAttempt')
   const large = { outcome: 'succeeded', output: { invoice: 'x'.repeat(2 * 1024 * 1024) } }
   const request = requestOf(operation, account.key, { path: { runId, attempt }, body: large })
-  expect((await sendRequest(addressOf(service, operation), request)).status).toBe(413)
+  const refused = await sendRequest(addressOf(service, operation), request)
+  expect([refused.status, refused.body.errors]).toMatchObject([400, [{ pointer: '/output' }]])
   const error = { name: 'OutputTooLarge', message: 'The output is too large.' }
   const failed = { path: { runId, attempt }, body: { outcome: 'failed', error } }
   const { body } = await send(service, 'completeAttempt', account.key, failed).expect(200)

@@ -22,7 +22,8 @@ import {
 
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ worker: false })
+  // No lease ends while the requests are sent.
+  service = await startTestService({ worker: false, settings: { LEASE_SECONDS: '300' } })
 })
 afterAll(() => service?.stop())
 

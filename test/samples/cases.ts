@@ -100,7 +100,6 @@ const cases: Record<OperationId, Case> = {
     check: async (execution) => expect((await readRun(execution)).artifacts).toMatchObject([{ sizeBytes: 5 }]),
   },
   getAttemptBrowserContext: {
-    onlyReads: true,
     prepare: claimWithContext,
     check({ directory, lang }, output) {
       const [{ name }] = JSON.parse(storageState).cookies
