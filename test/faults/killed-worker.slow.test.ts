@@ -59,7 +59,7 @@ test.for(users)('every process of a killed worker ends, and its files are remove
   const marked = [...findMarkedProcesses(executors[0] ?? 0), ...findMarkedProcesses(host)]
   // Two executors, each with its child, the browser's host, and the browser.
   expect(marked).toEqual(expect.arrayContaining([...executors, host]))
-  expect(marked.length).toBeGreaterThan(6)
+  expect(marked.length).toBeGreaterThanOrEqual(6)
   worker.kill('SIGKILL')
   for (const pid of marked) await waitForProcessEnd(pid)
   await vi.waitFor(() => {
