@@ -187,16 +187,23 @@ export async function waitInAttempt(
   dependencies: WaitDependencies,
   row: RunsTable,
   request: WaitRequest,
+  reports: readonly Report[],
   at: number,
 ): Promise<WaitResults> {
-  const results = await reachWaits(tx, dependencies, row, request, at)
+  const [results] = await Promise.all([
+    reachWaits(tx, dependencies, row, request, reports, at),
+    recordProgress(tx, row.id, reports),
+  ])
   if (results.isSuspended) await resumeOthers(tx, row)
   return results
 }
 
 /** Appends reported events, and stores the last progress among them in the run. */
 export async function recordReports(tx: Transaction, { runId }: Lease, reports: readonly Report[]): Promise<void> {
-  await appendEvents(tx, runId, reports)
+  await Promise.all([appendEvents(tx, runId, reports), recordProgress(tx, runId, reports)])
+}
+
+async function recordProgress(tx: Transaction, runId: string, reports: readonly Report[]): Promise<void> {
   const progress = lastProgress(reports)
   if (progress !== null) await tx.all(tx.statements.setProgress, [progress, runId])
 }

@@ -107,8 +107,10 @@ export class RunQueue {
     reports: readonly Report[],
   ): Promise<boolean> {
     return this.withLease(lease, async (tx) => {
-      await tx.all(tx.statements.insertStep, [lease.runId, name, encrypt(), position])
-      await recordReports(tx, lease, reports)
+      await Promise.all([
+        tx.all(tx.statements.insertStep, [lease.runId, name, encrypt(), position]),
+        recordReports(tx, lease, reports),
+      ])
     })
   }
 
@@ -128,8 +130,7 @@ export class RunQueue {
     if (!dependencies) throw new Error('Runs of this queue cannot wait.')
     let results: WaitResults | undefined
     const wait = async (tx: Transaction, row: RunsTable) => {
-      await recordReports(tx, lease, reports)
-      results = await waitInAttempt(tx, dependencies, row, request, this.#now())
+      results = await waitInAttempt(tx, dependencies, row, request, reports, this.#now())
     }
     await this.withLease(lease, wait, options)
     const hasCalled = request.reached.some(({ kind }) => kind === 'run')

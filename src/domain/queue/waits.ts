@@ -56,18 +56,27 @@ export interface WaitDependencies {
   waitingRuns: WaitingRunsLimit
 }
 
-/** Stores waits of a locked run, hands over those that have ended, and otherwise suspends the run if the request says so. */
+/**
+ * Stores waits of a locked run, hands over those that have ended, and otherwise suspends the run if the request says so.
+ * Statements that do not depend on each other are sent together, which spares a remote store round trips.
+ *
+ * @param reports what the attempt has reported before.
+ */
 export async function reachWaits(
   tx: Transaction,
   dependencies: WaitDependencies,
   row: RunsTable,
   request: WaitRequest,
+  reports: readonly Report[],
   at: number,
 ): Promise<WaitResults> {
   const results: WaitResults = { ended: [], refused: [], deadlines: {}, isSuspended: false }
+  const effects: Effects = { results, events: [...reports] }
   // The worker is about to end the attempt.
-  if (row.cancel_requested === 1) return results
-  const effects: Effects = { results, events: [] }
+  if (row.cancel_requested === 1) {
+    await appendEvents(tx, row.id, effects.events)
+    return results
+  }
   const isFirst = (await store(tx, dependencies, row, request.reached, effects, at)) && row.has_waits === 0
   const ended = isFirst ? [] : await findEnded(tx, row.id, request.names)
   await handOver(tx, dependencies.encryption, row, ended, effects, at)
@@ -78,8 +87,10 @@ export async function reachWaits(
     results.isSuspended = await suspendRun(tx, row, request.suspend, at, { ended, kinds, events: effects.events })
   }
   if (results.isSuspended) return results
-  if (row.has_waits === 0) await tx.all(setHasWaits, [row.id])
-  await appendEvents(tx, row.id, effects.events)
+  await Promise.all([
+    row.has_waits === 0 ? tx.all(setHasWaits, [row.id]) : undefined,
+    appendEvents(tx, row.id, effects.events),
+  ])
   return results
 }
 
@@ -109,6 +120,7 @@ async function store(
   const [total] = isAnyNew && row.has_waits === 1 ? await tx.all(countWaits, [row.id]) : []
   let count = total?.count ?? 0
   const children: NewRun[] = []
+  const waits: Promise<unknown>[] = []
   const refuse = (name: string, errorName: string, message: string) =>
     results.refused.push({ name, errorName, message })
   const { waitingRuns } = dependencies
@@ -131,13 +143,13 @@ async function store(
       else {
         if (child) children.push(child.run)
         count += 1
-        await tx.all(insertWait, toValues(row, wait, child?.run.id ?? null, at))
+        waits.push(tx.all(insertWait, toValues(row, wait, child?.run.id ?? null, at)))
         if (kind === 'sleep') results.deadlines[name] = wait.deadline
         events.push({ at, type: 'step', data: { attempt: attemptsOf(row), name, state: 'started', wait: kind } })
       }
     }
   }
-  await insertRuns(tx, children)
+  await Promise.all([...waits, insertRuns(tx, children)])
   return known.size === 0
 }
 
@@ -238,10 +250,14 @@ async function handOver(
   at: number,
 ): Promise<void> {
   if (ended.length === 0) return
-  const [steps] = await tx.all(sizeOfSteps, [row.id])
+  const [[steps], ...outcomes] = await Promise.all([
+    tx.all(sizeOfSteps, [row.id]),
+    ...ended.map((wait) => outcomeOf(tx, encryption, wait)),
+  ])
   let { last = 0, bytes = 0 } = steps ?? {}
-  for (const wait of ended) {
-    const outcome = await outcomeOf(tx, encryption, wait)
+  const writes: Promise<unknown>[] = []
+  for (const [index, wait] of ended.entries()) {
+    const outcome = outcomes[index] as string
     bytes += Buffer.byteLength(outcome)
     if (bytes > stepBytesOfRunMax) {
       const message = `The results of this run's steps and waits have more than ${stepBytesOfRunMax} bytes as JSON with that of "${wait.name}".`
@@ -250,8 +266,8 @@ async function handOver(
     }
     last += 1
     const value = encryption.encrypt(outcome, stepAad(row.id, wait.name))
-    await tx.all(tx.statements.insertStep, [row.id, wait.name, value, last])
-    await tx.all(setDelivered, [row.id, wait.name])
+    writes.push(tx.all(tx.statements.insertStep, [row.id, wait.name, value, last]))
+    writes.push(tx.all(setDelivered, [row.id, wait.name]))
     events.push({
       at,
       type: 'step',
@@ -259,6 +275,7 @@ async function handOver(
     })
     results.ended.push({ name: wait.name, outcome })
   }
+  await Promise.all(writes)
 }
 
 /** Of a suspended run. What is refused, its next part learns. */
@@ -327,10 +344,14 @@ export async function suspendRun(
   const ended = before.ended ?? (await findEnded(tx, row.id, names))
   const waitingFor = precedence.find((kind) => kinds.has(kind)) ?? ended[0]?.kind
   if (waitingFor === undefined) return false
-  await appendEvents(tx, row.id, [...before.events, statusReport(attemptsOf(row), 'queued', 'waiting', at)])
-  const ends = await addAttemptEnd(tx, row, at)
-  await tx.all(suspend, [waitingFor, executedMilliseconds, ends, row.id])
-  if (ended.length > 0) await tx.all(resume, [at, row.id])
+  const [, ends] = await Promise.all([
+    appendEvents(tx, row.id, [...before.events, statusReport(attemptsOf(row), 'queued', 'waiting', at)]),
+    addAttemptEnd(tx, row, at),
+  ])
+  await Promise.all([
+    tx.all(suspend, [waitingFor, executedMilliseconds, ends, row.id]),
+    ended.length > 0 ? tx.all(resume, [at, row.id]) : undefined,
+  ])
   return true
 }
 

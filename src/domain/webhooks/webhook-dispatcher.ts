@@ -39,8 +39,8 @@ const ownTimersMillisecondsMax = 10_000
 /** Until a query that failed is repeated. */
 const failedQueryMilliseconds = 1000
 
-/** Minimum time between two queries, so that runs that end together share one. */
-const pauseMilliseconds = 5
+/** Minimum time between two queries, so that runs that end together share one: after one that found something, and another. */
+const pauseMilliseconds = { found: 5, nothing: 25 }
 
 export class WebhookDispatcher {
   readonly #dependencies: WebhookDispatcherDependencies
@@ -93,18 +93,20 @@ export class WebhookDispatcher {
   async #work(): Promise<void> {
     while (this.#again && !this.#stopped) {
       this.#again = false
-      await this.once().catch((err: unknown) => {
+      const due = await this.once().catch((err: unknown) => {
         this.#dependencies.log.warn({ err }, 'reading webhook deliveries failed; retrying')
         this.#wakeAfter(failedQueryMilliseconds)
+        return 0
       })
-      await delay(pauseMilliseconds)
+      await delay(due > 0 ? pauseMilliseconds.found : pauseMilliseconds.nothing)
     }
   }
 
-  /** Starts the attempts that are due and for which there is capacity. */
-  async once(): Promise<void> {
+  /** Starts the attempts that are due and for which there is capacity. Returns the number of endpoints that have any. */
+  async once(): Promise<number> {
     const due = await this.#dependencies.store.read.all(findDueEndpoints, [this.#now()])
     await Promise.all(due.map((endpoint) => this.#claim(endpoint)))
+    return due.length
   }
 
   /** Resolves when the attempts that have started are recorded, and those for which their end has made room. */
@@ -208,7 +210,7 @@ export class WebhookDispatcher {
       store.write((tx) => tx.all(recordAttempt, [...values]), { concurrent: true, oneStatement: true })
     await write().catch(async (error: unknown) => {
       if (!(error instanceof StoreUnavailable)) throw error
-      await delay(pauseMilliseconds)
+      await delay(pauseMilliseconds.found)
       await write()
     })
     if (next !== undefined && next - now < ownTimersMillisecondsMax) this.#wakeAfter(next - now)

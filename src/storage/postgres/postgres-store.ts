@@ -144,8 +144,9 @@ function transactionOf<Result>(
   options: WriteOptions = {},
 ): () => Promise<Result> {
   const run = async (client: PoolClient) => {
-    await client.query(beginSql(options))
-    const result = await work(transactionOn(client))
+    const { tx, begin } = transactionOn(client)
+    begin(beginSql(options))
+    const result = await work(tx)
     const { command } = await client.query('COMMIT')
     // PostgreSQL answers COMMIT with ROLLBACK after an error that the work has ignored.
     if (command !== 'COMMIT') throw new Error('The work continued after a failed statement.')
@@ -154,15 +155,46 @@ function transactionOf<Result>(
   return () => withConnection(pool, run, (client) => client.query('ROLLBACK'))
 }
 
-const transactions = new WeakMap<PoolClient, Transaction>()
+interface ClientTransaction {
+  tx: Transaction
+  begin(sql: string): void
+}
 
-function transactionOn(client: PoolClient): Transaction {
-  let tx = transactions.get(client)
-  if (!tx) {
-    tx = createTransaction(client)
-    transactions.set(client, tx)
+const transactions = new WeakMap<PoolClient, ClientTransaction>()
+
+function transactionOn(client: PoolClient): ClientTransaction {
+  let transaction = transactions.get(client)
+  if (!transaction) {
+    transaction = createClientTransaction(client)
+    transactions.set(client, transaction)
   }
-  return tx
+  return transaction
+}
+
+type Query = (statement: { text: string } | string) => Promise<unknown>
+
+/**
+ * Sends BEGIN together with the first statement if that only reads, as one that locks a row does. A statement that writes
+ * would take effect without a transaction if BEGIN failed.
+ */
+function createClientTransaction(client: PoolClient): ClientTransaction {
+  const send = client.query.bind(client) as unknown as Query
+  let begun: Promise<unknown> | undefined
+  const query: Query = async (statement) => {
+    if (!begun) return send(statement)
+    const text = typeof statement === 'string' ? statement : statement.text
+    if (!text.startsWith('SELECT ')) await begun
+    return (await Promise.all([begun, send(statement)]))[1]
+  }
+  const begin = (sql: string) => {
+    const beginning = send(sql)
+    begun = beginning
+    const end = () => {
+      if (begun === beginning) begun = undefined
+    }
+    beginning.then(end, () => {})
+  }
+  return { tx: createTransaction({ query: query as unknown as Runner['query'] }), begin }
 }
 
 // Counters in PostgreSQL: an unlogged table, whose commits do not wait for the disk.

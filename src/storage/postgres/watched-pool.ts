@@ -4,6 +4,7 @@
  * by a new connection: unless it is executed there, its connection ends, and with it all that were opened before. The
  * statement's outcome is unknown then.
  */
+import { Socket } from 'node:net'
 import { Client, type ClientConfig, Pool, type PoolClient, type QueryResult } from 'pg'
 
 /** Statements take milliseconds, and wait for locks for 5 s at most. */
@@ -14,17 +15,20 @@ const idleMillisecondsMax = 60_000
 /** Whether the server executes the connection's statement, or waits for a lock to do so. */
 const findExecuting = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1) AND state IN ('active', 'fastpath function call')`
 
-/** Notes since when a statement has had no response. */
+/** Notes since when the server has sent no response, although it has statements to answer. */
 class WatchedClient extends Client {
   readonly openedAt = performance.now()
   pid = 0
   waitingSince: number | undefined
+  #unanswered = 0
 
   override query(...statement: unknown[]): never {
     const query = super.query.bind(this) as (...statement: unknown[]) => Promise<QueryResult>
     this.waitingSince ??= performance.now()
+    this.#unanswered += 1
     const answered = () => {
-      this.waitingSince = undefined
+      this.#unanswered -= 1
+      this.waitingSince = this.#unanswered > 0 ? performance.now() : undefined
     }
     const last = statement.at(-1) as unknown
     if (typeof last === 'function') {
@@ -40,6 +44,26 @@ class WatchedClient extends Client {
   }
 }
 
+/**
+ * Writes what is sent in one turn of the event loop by one system call. `pg` uncorks the stream after each statement. It
+ * replaces the stream of a connection with TLS.
+ */
+class CoalescingSocket extends Socket {
+  #isCorked = false
+
+  override cork(): void {
+    if (this.#isCorked) return
+    this.#isCorked = true
+    super.cork()
+    process.nextTick(() => {
+      this.#isCorked = false
+      super.uncork()
+    })
+  }
+
+  override uncork(): void {}
+}
+
 export class WatchedPool extends Pool {
   readonly #config: ClientConfig
   readonly #clients = new Set<WatchedClient>()
@@ -53,6 +77,9 @@ export class WatchedPool extends Pool {
     super({
       ...config,
       max: connectionsMax,
+      // Statements of a transaction that do not depend on each other share a round trip.
+      pipeline: true,
+      stream: () => new CoalescingSocket(),
       // An idle process makes a statement every few seconds, and opening a connection costs several.
       idleTimeoutMillis: idleMillisecondsMax,
       Client: WatchedClient,
