@@ -15,12 +15,44 @@ const idleMillisecondsMax = 60_000
 /** Whether the server executes the connection's statement, or waits for a lock to do so. */
 const findExecuting = `SELECT pid FROM pg_stat_activity WHERE pid = ANY ($1) AND state IN ('active', 'fastpath function call')`
 
+/**
+ * Writes what is sent in one turn of the event loop by one system call. `pg` uncorks the stream after each statement. It
+ * replaces the stream of a connection with TLS.
+ */
+class CoalescingSocket extends Socket {
+  #isCorked = false
+
+  override cork(): void {
+    if (this.#isCorked) return
+    this.#isCorked = true
+    super.cork()
+    process.nextTick(() => {
+      this.#isCorked = false
+      super.uncork()
+    })
+  }
+
+  override uncork(): void {}
+}
+
 /** Notes since when the server has sent no response, although it has statements to answer. */
 class WatchedClient extends Client {
   readonly openedAt = performance.now()
   pid = 0
   waitingSince: number | undefined
   #unanswered = 0
+  readonly #socket: CoalescingSocket
+
+  constructor(config?: ClientConfig) {
+    const socket = new CoalescingSocket()
+    super({ ...config, stream: () => socket })
+    this.#socket = socket
+  }
+
+  /** Fails the statements that the server has not answered, for which `end` would wait. */
+  destroy(): void {
+    this.#socket.destroy()
+  }
 
   override query(...statement: unknown[]): never {
     const query = super.query.bind(this) as (...statement: unknown[]) => Promise<QueryResult>
@@ -44,26 +76,6 @@ class WatchedClient extends Client {
   }
 }
 
-/**
- * Writes what is sent in one turn of the event loop by one system call. `pg` uncorks the stream after each statement. It
- * replaces the stream of a connection with TLS.
- */
-class CoalescingSocket extends Socket {
-  #isCorked = false
-
-  override cork(): void {
-    if (this.#isCorked) return
-    this.#isCorked = true
-    super.cork()
-    process.nextTick(() => {
-      this.#isCorked = false
-      super.uncork()
-    })
-  }
-
-  override uncork(): void {}
-}
-
 export class WatchedPool extends Pool {
   readonly #config: ClientConfig
   readonly #clients = new Set<WatchedClient>()
@@ -79,7 +91,6 @@ export class WatchedPool extends Pool {
       max: connectionsMax,
       // Statements of a transaction that do not depend on each other share a round trip.
       pipeline: true,
-      stream: () => new CoalescingSocket(),
       // An idle process makes a statement every few seconds, and opening a connection costs several.
       idleTimeoutMillis: idleMillisecondsMax,
       Client: WatchedClient,
@@ -128,7 +139,7 @@ export class WatchedPool extends Pool {
     const dead = examined.filter(({ client, since }) => client.waitingSince === since && !executing.has(client.pid))
     if (dead.length === 0) return
     this.#usableSince = startedAt
-    for (const { client } of dead) void client.end().catch(() => {})
+    for (const { client } of dead) client.destroy()
   }
 
   /** All of them if the server cannot be asked but responds; none if it does not respond. */
