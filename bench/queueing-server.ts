@@ -22,6 +22,7 @@ import { Deployments } from '../src/domain/deployments/deployments.ts'
 import { snapshotId } from '../src/domain/deployments/snapshot.ts'
 import { domainProblemTypes } from '../src/domain/problems.ts'
 import { insertRuns, type NewRun } from '../src/domain/queue/enqueue-batcher.ts'
+import { AttemptLiveViews } from '../src/domain/remote-workers/attempt-live-views.ts'
 import { RemoteAttempts } from '../src/domain/remote-workers/remote-attempts.ts'
 import { RemoteWorkers } from '../src/domain/remote-workers/remote-workers.ts'
 import { Workflows } from '../src/domain/workflows/workflows.ts'
@@ -130,7 +131,9 @@ async function service(document: Document, more: object): Promise<RequestListene
   const deployments = new Deployments(store)
   const deploying = { deployments, sentBundles: new SentBundles({ ...domain, deployments, describe: undefined }) }
   const remote = { ...domain, deployments, leaseSeconds: config.LEASE_SECONDS }
-  const workers = { remoteWorkers: new RemoteWorkers(remote), remoteAttempts: new RemoteAttempts(remote) }
+  const remoteAttempts = new RemoteAttempts(remote)
+  const attemptLiveViews = new AttemptLiveViews({ ...domain, attempts: remoteAttempts })
+  const workers = { remoteWorkers: new RemoteWorkers(remote), remoteAttempts, attemptLiveViews }
   const addresses = { executionUrl: () => '', linksUrl: () => '' }
   return mountDocument({
     name: 'execution',

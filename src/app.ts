@@ -18,6 +18,7 @@ import { servicePackage } from './domain/deployments/deployment-files.ts'
 import { Deployments } from './domain/deployments/deployments.ts'
 import { openEncryption, openStore, retryAtStart } from './domain/installation.ts'
 import { Workers } from './domain/queue/workers.ts'
+import { AttemptLiveViews } from './domain/remote-workers/attempt-live-views.ts'
 import { RemoteAttempts } from './domain/remote-workers/remote-attempts.ts'
 import { RemoteWorkers } from './domain/remote-workers/remote-workers.ts'
 import { WebhookSender } from './domain/webhooks/send-webhook.ts'
@@ -111,6 +112,7 @@ export function serviceSteps(start: ServiceStart) {
     .step('listeners', (opened) => openListeners(start, opened), {
       drain: ({ listeners, domain }) => {
         domain.remoteWorkers.stopWaiting()
+        domain.attemptLiveViews.stopWaiting()
         for (const listener of listeners.surfaces.values()) listener.drain()
       },
       work: ({ listeners }) =>
@@ -161,7 +163,9 @@ async function openServiceDomain(config: Config, log: Logger, { untraced, tracin
   const remoteWorkers = new RemoteWorkers(remote)
   const describe = config.API_DEPLOYMENTS === 'on' ? bundleDescriber(config) : undefined
   const sentBundles = new SentBundles({ deployments, usage: created.usage, describe })
-  const workers = { remoteWorkers, remoteAttempts: new RemoteAttempts(remote) }
+  const remoteAttempts = new RemoteAttempts(remote)
+  const attemptLiveViews = new AttemptLiveViews({ ...created, attempts: remoteAttempts })
+  const workers = { remoteWorkers, remoteAttempts, attemptLiveViews }
   const domain = { ...created, retention, deployments, sentBundles, ...workers }
   const maintenance = new Maintenance({ ...domain, log })
   return { store, metrics, encryption, deployments, domain, maintenance }

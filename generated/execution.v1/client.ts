@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'fed47766d549f381'
+export const documentHash = '948fd3cca852c68e'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -266,6 +266,27 @@ export interface ExecutionV1Operations {
    * `GET /v1/execution/runs/{runId}/attempts/{attempt}/browser-context` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 429, 500, 503
    */
   getAttemptBrowserContext: Operation<operations, 'getAttemptBrowserContext'>
+  /**
+   * Wait for viewers.
+   *
+   * Returns the open live views of the attempt, each of a dashboard process in which people watch its browser. While there
+   * are none but those in `except`, the service waits up to `waitSeconds`. Send it from when the browser is open. A
+   * worker that never sends it has no live view; its runs are executed the same.
+   *
+   * `GET /v1/execution/runs/{runId}/attempts/{attempt}/live-views` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 429, 500, 503
+   */
+  getLiveViews: Operation<operations, 'getLiveViews'>
+  /**
+   * Show a browser to its viewers.
+   *
+   * Sends what the browser of the attempt shows, and returns what its viewers do. Frames are not stored. Two requests are open
+   * at a time: one has `waitForCommands`, and the other sends the latest frame, tabs and control. The next of each follows
+   * when it was answered. Without a request that waits for commands for five seconds, viewers see that the connection has
+   * ended. Each connection begins with the frame, tabs and control as they are.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/live-views/{viewId}` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  updateLiveView: Operation<operations, 'updateLiveView'>
   /**
    * Complete an attempt.
    *
@@ -588,6 +609,8 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     appendRunEvents: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/events', retry: 'always' },
     putAttemptArtifact: { method: 'PUT', path: '/v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}', retry: 'always' },
     getAttemptBrowserContext: { method: 'GET', path: '/v1/execution/runs/{runId}/attempts/{attempt}/browser-context', retry: 'always' },
+    getLiveViews: { method: 'GET', path: '/v1/execution/runs/{runId}/attempts/{attempt}/live-views', retry: 'always' },
+    updateLiveView: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/live-views/{viewId}', retry: 'ifRefused' },
     completeAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/complete', retry: 'always' },
     suspendAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/suspend', retry: 'always' },
     handBackAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/hand-back', retry: 'always' },

@@ -264,6 +264,27 @@ export interface ExecutionV1Handlers<Principal> {
    */
   getAttemptBrowserContext: Handler<operations['getAttemptBrowserContext'], never, Principal>
   /**
+   * Wait for viewers.
+   *
+   * Returns the open live views of the attempt, each of a dashboard process in which people watch its browser. While there
+   * are none but those in `except`, the service waits up to `waitSeconds`. Send it from when the browser is open. A
+   * worker that never sends it has no live view; its runs are executed the same.
+   *
+   * `GET /v1/execution/runs/{runId}/attempts/{attempt}/live-views` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 429, 500, 503
+   */
+  getLiveViews: Handler<operations['getLiveViews'], never, Principal>
+  /**
+   * Show a browser to its viewers.
+   *
+   * Sends what the browser of the attempt shows, and returns what its viewers do. Frames are not stored. Two requests are open
+   * at a time: one has `waitForCommands`, and the other sends the latest frame, tabs and control. The next of each follows
+   * when it was answered. Without a request that waits for commands for five seconds, viewers see that the connection has
+   * ended. Each connection begins with the frame, tabs and control as they are.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/live-views/{viewId}` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  updateLiveView: Handler<operations['updateLiveView'], never, Principal>
+  /**
    * Complete an attempt.
    *
    * Ends the attempt with its outcome. The run finishes, or is queued again as its workflow's `retry` says. An output that does

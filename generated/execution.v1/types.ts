@@ -612,6 +612,72 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/runs/{runId}/attempts/{attempt}/live-views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Wait for viewers
+         * @description Returns the open live views of the attempt, each of a dashboard process in which people watch its browser. While there
+         *     are none but those in `except`, the service waits up to `waitSeconds`. Send it from when the browser is open. A
+         *     worker that never sends it has no live view; its runs are executed the same.
+         */
+        get: operations["getLiveViews"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/runs/{runId}/attempts/{attempt}/live-views/{viewId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+                /**
+                 * @description The `id` of a live view.
+                 * @example 7d0a3c1e-5f42-4c43-9f0e-3b8f3a526f0e
+                 */
+                viewId: components["parameters"]["LiveViewId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show a browser to its viewers
+         * @description Sends what the browser of the attempt shows, and returns what its viewers do. Frames are not stored. Two requests are open
+         *     at a time: one has `waitForCommands`, and the other sends the latest frame, tabs and control. The next of each follows
+         *     when it was answered. Without a request that waits for commands for five seconds, viewers see that the connection has
+         *     ended. Each connection begins with the frame, tabs and control as they are.
+         */
+        post: operations["updateLiveView"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/runs/{runId}/attempts/{attempt}/complete": {
         parameters: {
             query?: never;
@@ -1735,6 +1801,126 @@ export interface components {
              * @enum {string}
              */
             state: "started" | "failed" | "reused";
+        };
+        /**
+         * Format: uuid
+         * @description The id of a live view.
+         */
+        LiveViewId: string;
+        /** @description Open live views. */
+        LiveViews: {
+            /** @description At most 8 dashboard processes show an attempt at the same time. */
+            liveViews: {
+                id: components["schemas"]["LiveViewId"];
+            }[];
+        };
+        /** @description What the browser of an attempt shows, or a request for commands. */
+        LiveViewUpdate: {
+            frame?: components["schemas"]["LiveViewFrame"];
+            /** @description The open pages. The service masks secrets in their addresses. */
+            tabs?: components["schemas"]["LiveViewTab"][];
+            control?: components["schemas"]["LiveViewControl"];
+            /** @description Whether the service waits for commands, for up to 15 seconds, instead of answering at once without any. */
+            waitForCommands?: boolean;
+        };
+        /** @description A picture of the shown page. */
+        LiveViewFrame: {
+            /** @description A JPEG in base64. */
+            data: string;
+            /** @description The width of the page in CSS pixels, in which the coordinates of inputs are. */
+            width: number;
+            /** @description The height of the page in CSS pixels. */
+            height: number;
+        };
+        /** @description An open page. */
+        LiveViewTab: {
+            /** @description The address of the page. */
+            url: string;
+            /** @description Whether the frames show this page. */
+            isShown: boolean;
+        };
+        /**
+         * @description Who controls the browser. The worker decides: the first user whose command `takeOver` arrives. `awaited`: the workflow waits
+         *     for someone to take over. `pausing`: a user has asked, and the workflow has not reached a step yet. `paused`: the workflow
+         *     waits until the user returns control.
+         */
+        LiveViewControl: {
+            /** @enum {string} */
+            phase: "free" | "awaited" | "pausing" | "paused";
+            /** @description The user in control. */
+            by: components["schemas"]["LiveViewUser"] | null;
+            /** @description What the workflow asks for. The service masks secrets in it. */
+            message: string | null;
+        };
+        /** @description A user of the dashboard, as a command names it. */
+        LiveViewUser: {
+            id: components["schemas"]["LiveViewUserId"];
+            name: string;
+        };
+        LiveViewUserId: string;
+        /** @description The state of a live view, and what its viewers do. */
+        LiveViewState: {
+            /**
+             * @description `ended`: the last viewer has left; send nothing more. `unreachable`: the service cannot reach the process of the
+             *     dashboard; try again in a second.
+             * @enum {string}
+             */
+            state: "open" | "ended" | "unreachable";
+            /** @description In their order. Each is sent once. */
+            commands: components["schemas"]["LiveViewCommand"][];
+            /**
+             * @description The users whose pages are open, if the request waited for commands. A user in control who has not been among them
+             *     for two minutes loses it.
+             */
+            present: components["schemas"]["LiveViewUserId"][];
+        };
+        /**
+         * @description `takeOver` and `returnControl` ask for control and return it. `input` is for the shown page: ignore it unless its user
+         *     has control and the workflow is paused.
+         */
+        LiveViewCommand: {
+            /** @enum {string} */
+            type: "takeOver" | "returnControl" | "input";
+            by: components["schemas"]["LiveViewSender"];
+            /** @description The inputs of a command `input`, in their order. */
+            inputs?: components["schemas"]["LiveViewInput"][];
+        };
+        /** @description The user who sent a command. */
+        LiveViewSender: {
+            id: components["schemas"]["LiveViewUserId"];
+            name: string;
+        };
+        /**
+         * @description Input for the shown page, with the members of its type: `mouse` has `event`, `x`, `y`, `button`, `clickCount` and `modifiers`;
+         *     `wheel` has `x`, `y`, `deltaX`, `deltaY` and `modifiers`; `key` has `event`, `key`, `code`, `keyCode`, `text` and
+         *     `modifiers`; `text` has `text`; `tab` has `index`. They are those of Chromium's `Input.dispatchMouseEvent`,
+         *     `Input.dispatchKeyEvent` and `Input.insertText`. Coordinates are in CSS pixels of the page.
+         */
+        LiveViewInput: {
+            /** @enum {string} */
+            type: "mouse" | "wheel" | "key" | "text" | "tab";
+            /** @enum {string} */
+            event?: "mouseMoved" | "mousePressed" | "mouseReleased" | "keyDown" | "keyUp";
+            x?: number;
+            y?: number;
+            /** @enum {string} */
+            button?: "none" | "left" | "middle" | "right";
+            clickCount?: number;
+            deltaX?: number;
+            deltaY?: number;
+            key?: string;
+            code?: string;
+            /** @description `windowsVirtualKeyCode`. */
+            keyCode?: number;
+            /** @description What the key writes, or text of the clipboard or an input method. */
+            text?: string;
+            /**
+             * Format: int32
+             * @description The tab to show, by its place in `tabs`.
+             */
+            index?: number;
+            /** @description Keys that are pressed: Alt 1, Ctrl 2, Meta 4, Shift 8, added. */
+            modifiers?: number;
         };
         /** @description A file. */
         NewArtifact: {
@@ -3693,6 +3879,23 @@ export interface components {
          * @example 1
          */
         AttemptNumber: number;
+        /**
+         * @description The `id` of a live view.
+         * @example 7d0a3c1e-5f42-4c43-9f0e-3b8f3a526f0e
+         */
+        LiveViewId: components["schemas"]["LiveViewId"];
+        /**
+         * @description Live views that the worker knows. Repeat the parameter for several: `except=…&except=…`.
+         * @example [
+         *       "7d0a3c1e-5f42-4c43-9f0e-3b8f3a526f0e"
+         *     ]
+         */
+        LiveViewsExcept: components["schemas"]["LiveViewId"][];
+        /**
+         * @description How long the service waits for a further live view. Without it, the service answers at once.
+         * @example 0
+         */
+        LiveViewsWait: number;
         /** @description The name of the step. */
         StepNameParameter: components["schemas"]["StepName"];
         /**
@@ -6273,6 +6476,154 @@ export interface operations {
             404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["LeaseLost"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getLiveViews: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Live views that the worker knows. Repeat the parameter for several: `except=…&except=…`.
+                 * @example [
+                 *       "7d0a3c1e-5f42-4c43-9f0e-3b8f3a526f0e"
+                 *     ]
+                 */
+                except?: components["parameters"]["LiveViewsExcept"];
+                /**
+                 * @description How long the service waits for a further live view. Without it, the service answers at once.
+                 * @example 0
+                 */
+                waitSeconds?: components["parameters"]["LiveViewsWait"];
+            };
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The open live views of the attempt that `except` does not list. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LiveViews"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["LeaseLost"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateLiveView: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+                /**
+                 * @description The `id` of a live view.
+                 * @example 7d0a3c1e-5f42-4c43-9f0e-3b8f3a526f0e
+                 */
+                viewId: components["parameters"]["LiveViewId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LiveViewUpdate"];
+            };
+        };
+        responses: {
+            /** @description The state of the live view, and commands of its viewers. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LiveViewState"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["LeaseLost"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

@@ -65,6 +65,8 @@ export const executionScopes = {
   appendRunEvents: 'runs:execute',
   putAttemptArtifact: 'runs:execute',
   getAttemptBrowserContext: 'runs:execute',
+  getLiveViews: 'runs:execute',
+  updateLiveView: 'runs:execute',
   completeAttempt: 'runs:execute',
   suspendAttempt: 'runs:execute',
   handBackAttempt: 'runs:execute',

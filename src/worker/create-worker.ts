@@ -16,7 +16,7 @@ import type { ObserveAttempt } from './attempt/attempt-observer.ts'
 import { BrowserHost } from './browser/browser-host.ts'
 import { Executors } from './executors/executors.ts'
 import { WorkerDeployments } from './executors/worker-deployments.ts'
-import { LiveViewSenders } from './live-view/live-view-senders.ts'
+import { LiveViewSenders, storedLiveViews } from './live-view/live-view-senders.ts'
 import { Worker } from './worker.ts'
 
 export interface WorkerOptions {
@@ -60,7 +60,7 @@ export function createWorker({
     maintenance: new Maintenance({ ...domain, workflows: deployments, retention: retentionFrom(config), log }),
     executors: new Executors(deployed, processes, slots, log),
     browser: new BrowserHost({ path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL }, log),
-    liveViews: new LiveViewSenders(domain.liveViews, log),
+    liveViews: new LiveViewSenders(storedLiveViews(domain.liveViews), log),
     observers,
     log,
     onFatal,

@@ -371,7 +371,11 @@ class WorkerLeases {
     const before = [...this.#attempts]
     try {
       const renewed = new Set((await queue.renew(id, leases, leaseSeconds)).map(keyOf))
-      for (const [key, attempt] of before) if (!renewed.has(key)) attempt.interrupt('leaseLost')
+      for (const [key, attempt] of before) {
+        if (renewed.has(key)) continue
+        log.warn({ lease: key }, 'lease lost; attempt stopped')
+        attempt.interrupt('leaseLost')
+      }
       await this.interruptCancelled()
     } catch (error) {
       log.warn({ err: error }, 'lease renewal failed; retrying')

@@ -258,6 +258,9 @@ async function callWorkerOperations(client: ExecutionClient): Promise<void> {
     body: { mediaType: 'text/plain', content: 'SGVsbG8=', evidence: false },
   })
   await client.getAttemptBrowserContext({ params: completed })
+  await client.getLiveViews({ params: completed })
+  const view = { path: { ...completed.path, viewId: crypto.randomUUID() } }
+  await client.updateLiveView({ params: view, body: { waitForCommands: true } })
   await client.completeAttempt({ params: completed, body: { outcome: 'succeeded', output: { invoice: 'I-1' } } })
   const waits = [{ kind: 'sleep' as const, name: 'pause', seconds: 3600 }]
   await client.suspendAttempt({ params: suspended, body: { waits, names: ['pause'], suspend: true } })

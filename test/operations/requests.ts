@@ -117,6 +117,11 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     const { runId, attempt } = await claimedWithContext(service, account)
     return { path: { runId, attempt } }
   },
+  getLiveViews: async (service, account) => ({ path: await attemptPath(service, account) }),
+  updateLiveView: async (service, account) => ({
+    path: { ...(await attemptPath(service, account)), viewId: crypto.randomUUID() },
+    body: { control: { phase: 'free', by: null, message: null } },
+  }),
   completeAttempt: async (service, account) => ({
     path: await attemptPath(service, account),
     body: { outcome: 'succeeded', output: { invoice: 'I-1' } },

@@ -106,6 +106,14 @@ const cases: Record<OperationId, Case> = {
       expect(lang === 'curl' ? readFileSync(join(directory, 'storage-state.json'), 'utf8') : output).toContain(name)
     },
   },
+  getLiveViews: { prepare: claimRun, check: (_, output) => expectAll(output, ['liveViews']) },
+  updateLiveView: {
+    async prepare(setup) {
+      await claimRun(setup)
+      setup.environment.VIEW_ID = crypto.randomUUID()
+    },
+    check: (_, output) => expectAll(output, ['ended']),
+  },
   completeAttempt: { prepare: claimRun, check: (_, output) => expectAll(output, ['succeeded']) },
   suspendAttempt: {
     prepare: claimRun,

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { DashboardConnection } from '../../src/domain/run-api/live-view-connection.ts'
 import { parseInput } from '../../src/domain/run-api/live-views.ts'
 import { TimeLimit } from '../../src/worker/attempt/time-limit.ts'
 import { AttemptLiveView, type LiveViewMessage } from '../../src/worker/live-view/attempt-live-view.ts'
@@ -83,7 +84,12 @@ test('a worker asks once at an address where another server responds', async () 
     await once(server, 'listening')
     const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const { view } = createView()
-    const sender = new LiveViewSender({ id: 'view', runId: 'run', address }, view, 'token')
+    const connection = new DashboardConnection(
+      { token: () => 'token' },
+      { id: 'view', runId: 'run', address },
+      view.watched,
+    )
+    const sender = new LiveViewSender(connection, view)
     expect(await sender.ended).toBe('unreachable')
     expect(polls).toBe(1)
   }

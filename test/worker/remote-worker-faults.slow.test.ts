@@ -1,4 +1,4 @@
-/** Workers outside of the service that vanish or freeze, as real processes. */
+/** Workers outside of the service that vanish, freeze or are cut off, as real processes. */
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -7,6 +7,7 @@ import { type Member, newFleet } from '../support/fleet.ts'
 import { fleetStores } from '../support/fleet-stores.ts'
 import { queueRun, waitForOutcome } from '../support/ledger.ts'
 import { until } from '../support/service.ts'
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 
 const runs = 3
 /** With leases of 3 s. */
@@ -70,5 +71,38 @@ test.concurrent.for(fleetStores)(
     const last = (await queue())?.id as string
     await until('the worker executes further runs', () => marks(last).some((mark) => mark.startsWith('done')))
     expect({ outcome: await outcome(), outputs: await outputs() }).toEqual(before)
+  },
+)
+
+/** Longer than the leases: an attempt that goes on without one would end while another worker executes its run. */
+const longMilliseconds = 5000
+
+test.concurrent.for([
+  [fleetStores[0], 'stall'],
+  [fleetStores[1], 'cut'],
+] satisfies [(typeof fleetStores)[number] | undefined, keyof TcpProxy][])(
+  'a worker that cannot renew its leases stops its code when they end (%$)',
+  async ([kind, fault], test) => {
+    if (!kind) throw new Error('There are two stores.')
+    const fleet = await newFleet(test, kind)
+    const { key } = await fleet.createAccount()
+    const { executionUrl: url } = await fleet.api()
+    const proxy = await startTcpProxy(test, Number(new URL(url).port))
+    const { directory } = fleet.storage
+    const worker = await fleet.remoteWorker({ url: `http://127.0.0.1:${proxy.port}`, key })
+    const queue = () => queueRun(url, key, 'mark', { directory, milliseconds: longMilliseconds })
+    const id = (await queue())?.id as string
+    const file = join(directory, id)
+    const marks = () => (existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [])
+    await until('the worker executes it', () => marks().includes('started 1'))
+    proxy[fault]()
+    const other = await fleet.remoteWorker({ url, key })
+    await until('another worker has executed it', () => marks().includes('done 2'))
+    expect(marks()).toEqual(['started 1', 'started 2', 'done 2'])
+    expect(worker.logged('lease lost; attempt stopped')).toBe(1)
+    await other.kill()
+    proxy.restore()
+    const next = (await queue())?.id as string
+    await until('the first worker takes runs again', () => existsSync(join(directory, next)))
   },
 )

@@ -338,6 +338,18 @@ export class RemoteAttempts {
     return isLeased ? undefined : { kind: 'leaseLost' }
   }
 
+  /** The run of an attempt whose lease the key's worker has. */
+  async findRunOf(key: WorkerKey, name: LeaseName): Promise<{ runId: string } | Refused> {
+    const found = await this.#findLease(key, name)
+    return 'kind' in found ? found : { runId: found.row.id }
+  }
+
+  /** What masks the secrets of an attempt, and the cookies of its browser context. */
+  async findRedactor(key: WorkerKey, name: LeaseName): Promise<{ redact: Redact } | Refused> {
+    const leased = await this.#find(key, name)
+    return 'kind' in leased ? leased : { redact: leased.redact }
+  }
+
   async #find(key: WorkerKey, name: LeaseName): Promise<Leased | Refused> {
     const found = await this.#findLease(key, name)
     if ('kind' in found) return found

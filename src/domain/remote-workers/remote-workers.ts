@@ -7,13 +7,14 @@ import {
   findLeases,
   readColumns,
 } from '../../storage/runs/run-lookups.ts'
-import { type Store, statement, type Transaction } from '../../storage/store.ts'
+import { type Store, statement, type Topic, type Transaction } from '../../storage/store.ts'
 import type { WorkersTable } from '../../storage/tables/tables.ts'
 import type { Deployments } from '../deployments/deployments.ts'
 import { hasSameMajor } from '../deployments/evolution.ts'
 import { packBundle } from '../deployments/snapshot.ts'
 import { type Claim, type Lease, toClaim } from '../queue/attempts.ts'
 import type { RunQueue } from '../queue/run-queue.ts'
+import { pausedMillisecondsMax } from '../run-api/live-views.ts'
 import { secretsAad, stepAad } from '../runs/run.ts'
 import { noRetry } from '../runs/run-state.ts'
 import type { Sized } from '../sized.ts'
@@ -91,7 +92,7 @@ interface Dependencies {
   now: () => number
 }
 
-/** How long an attempt may go on after its time limit before the service ends it. */
+/** How long an attempt may go on after its time limit before the service ends it, without time that a person has paused it. */
 const overdueMilliseconds = 60_000
 
 export class RemoteWorkers {
@@ -237,7 +238,7 @@ export class RemoteWorkers {
     }
     const end = performance.now() + request.waitSeconds * 1000
     const ending = AbortSignal.any([signal, this.#stopping.signal])
-    const wakeUp = new WakeUp(store, ending)
+    const wakeUp = new WakeUp(store, ['queue', 'cancellations'], ending)
     try {
       for (;;) {
         wakeUp.reset()
@@ -359,7 +360,8 @@ export class RemoteWorkers {
       const workflow = registered && (await this.#definition(registered))
       if (!row || !workflow || row.attempt_started_at === null) continue
       const executedMilliseconds = now() - row.attempt_started_at + (row.continues === 1 ? row.executed_ms : 0)
-      if (executedMilliseconds > workflow.timeLimitSeconds * 1000 + overdueMilliseconds) overdue.push(lease)
+      const pausedMax = workflow.usesBrowser ? pausedMillisecondsMax : 0
+      if (executedMilliseconds > workflow.timeLimitSeconds * 1000 + overdueMilliseconds + pausedMax) overdue.push(lease)
     }
     return overdue
   }
@@ -442,16 +444,14 @@ function toWorker(row: WorkersTable): RemoteWorker {
   }
 }
 
-const topics = ['queue', 'cancellations'] as const
-
-/** Waits for the next notification of the queue, or of a cancellation. */
-class WakeUp {
+/** Waits for the next notification of one of its topics. */
+export class WakeUp {
   readonly #unsubscribe: () => void
   readonly #signal: AbortSignal
   #isAwake = false
   #resolve: ((isAwake: boolean) => void) | undefined
 
-  constructor(store: Store, signal: AbortSignal) {
+  constructor(store: Pick<Store, 'listen'>, topics: readonly Topic[], signal: AbortSignal) {
     this.#signal = signal
     const unsubscribe = topics.map((topic) => store.listen(topic, () => this.#wake(true)))
     this.#unsubscribe = () => {

@@ -6,7 +6,9 @@ import { invalidRequest, NotPermitted } from '../../contract/problem.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
+import type { LiveCommand } from '../run-api/live-views.ts'
 import { readSized } from '../sized.ts'
+import type { AttemptLiveViews } from './attempt-live-views.ts'
 import type { Refused, RemoteAttempts } from './remote-attempts.ts'
 import { type ClaimedRun, isPermitted, type RemoteWorker, type RemoteWorkers } from './remote-workers.ts'
 
@@ -22,6 +24,8 @@ type Operations = Pick<
   | 'appendRunEvents'
   | 'putAttemptArtifact'
   | 'getAttemptBrowserContext'
+  | 'getLiveViews'
+  | 'updateLiveView'
   | 'completeAttempt'
   | 'suspendAttempt'
   | 'handBackAttempt'
@@ -32,11 +36,15 @@ type Schemas = components['schemas']
 export interface WorkerDependencies {
   remoteWorkers: RemoteWorkers
   remoteAttempts: RemoteAttempts
+  attemptLiveViews: AttemptLiveViews
   cursors: Cursors
 }
 
-export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: WorkerDependencies): Operations {
+export function workerOperations(dependencies: WorkerDependencies): Operations {
+  const { remoteWorkers, remoteAttempts, cursors } = dependencies
   return {
+    ...liveViewOperations(dependencies),
+
     async getDeploymentBundle({ principal, path, reserve }) {
       const found = await remoteWorkers.findBundle(principal, path.deploymentId)
       if (!found) return notFound('deployment')
@@ -135,6 +143,36 @@ export function workerOperations({ remoteWorkers, remoteAttempts, cursors }: Wor
       return toDone(await remoteAttempts.handBack(principal, path, body?.message))
     },
   }
+}
+
+function liveViewOperations({
+  attemptLiveViews,
+}: WorkerDependencies): Pick<Operations, 'getLiveViews' | 'updateLiveView'> {
+  return {
+    async getLiveViews(request) {
+      const { principal, path, query } = request
+      const { except = [], waitSeconds = 0 } = query
+      const signal = waitSeconds > 0 ? request.whileAuthenticated() : request.signal
+      const found = await attemptLiveViews.wait(principal, path, { except, waitSeconds }, signal)
+      if (found.kind !== 'liveViews') return toProblem(found)
+      return { status: 200, body: { liveViews: found.ids.map((id) => ({ id })) } }
+    },
+
+    async updateLiveView(request) {
+      const { principal, path, body } = request
+      request.unlockProcessing()
+      const signal = body.waitForCommands ? request.whileAuthenticated() : request.signal
+      const updated = await attemptLiveViews.update(principal, path, path.viewId, body, signal)
+      if (updated.kind !== 'liveView') return toProblem(updated)
+      const { state, present, commands } = updated
+      return { status: 200, body: { state, present, commands: commands.map(toCommand) } }
+    },
+  }
+}
+
+function toCommand(command: LiveCommand): Schemas['LiveViewCommand'] {
+  const { type, by } = command
+  return { type, by, ...(type === 'input' && { inputs: [...command.inputs] }) }
 }
 
 /** In the order of the list. The worker of a cursor may have gone since. */

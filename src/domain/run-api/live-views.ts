@@ -32,6 +32,10 @@ const selectViews = statement<{ id: string; run_id: string; address: string }, [
   'SELECT id, run_id, address FROM live_views WHERE expires_at > ?',
 )
 
+const selectView = statement<{ address: string }, [id: string, runId: string, now: number]>(
+  'SELECT address FROM live_views WHERE id = ? AND run_id = ? AND expires_at > ?',
+)
+
 /** How long workers answer a request that its process does not extend, because it was killed. */
 const lifetimeMilliseconds = 60_000
 export const extensionMilliseconds = 20_000
@@ -71,6 +75,11 @@ export class LiveViews {
   async list(): Promise<LiveView[]> {
     const rows = await this.#store.read.all(selectViews, [this.#now()])
     return rows.map(({ id, run_id: runId, address }) => ({ id, runId, address }))
+  }
+
+  async find(id: string, runId: string): Promise<LiveView | undefined> {
+    const [row] = await this.#store.read.all(selectView, [id, runId, this.#now()])
+    return row && { id, runId, address: row.address }
   }
 
   /** Calls `listener` when there may be new requests. Returns a function that removes the listener. */

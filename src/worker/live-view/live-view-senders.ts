@@ -1,6 +1,11 @@
 /** Answers the requests of dashboards to watch this worker's attempts, each with a connection. */
 import type { Logger } from 'pino'
-import type { Control, LiveCommand, LiveView, LiveViews } from '../../domain/run-api/live-views.ts'
+import {
+  type ConnectionEnd,
+  DashboardConnection,
+  type LiveViewConnection,
+} from '../../domain/run-api/live-view-connection.ts'
+import type { Control, LiveView, LiveViews, WatchedAttempt } from '../../domain/run-api/live-views.ts'
 import type { AttemptLiveView, Frame, Tabs } from './attempt-live-view.ts'
 
 /** Dashboard processes that are sent the frames of one attempt. */
@@ -8,8 +13,32 @@ const sendersPerAttemptMax = 8
 /** Until a dashboard that is unreachable is tried again. */
 const retryMilliseconds = 1000
 
+/** An open live view, and how to connect to its dashboard. */
+export interface WatchingView extends Pick<LiveView, 'id' | 'runId'> {
+  connect(attempt: WatchedAttempt): LiveViewConnection
+}
+
+/** Where a worker finds the live views: in the store, or behind the service. */
+export interface LiveViewSource {
+  list(): Promise<WatchingView[]>
+  /** Calls `listener` when there may be others. Returns a function that removes the listener. */
+  listen(listener: () => void): () => void
+}
+
+/** The live views in the store. */
+export function storedLiveViews(liveViews: LiveViews): LiveViewSource {
+  return {
+    listen: (listener) => liveViews.listen(listener),
+    list: async () =>
+      (await liveViews.list()).map((view) => ({
+        ...{ id: view.id, runId: view.runId },
+        connect: (attempt) => new DashboardConnection(liveViews, view, attempt),
+      })),
+  }
+}
+
 export class LiveViewSenders {
-  readonly #liveViews: LiveViews
+  readonly #liveViews: LiveViewSource
   readonly #log: Logger
   /** Attempts whose browser was requested, by run. */
   readonly #attempts = new Map<string, AttemptLiveView>()
@@ -19,7 +48,7 @@ export class LiveViewSenders {
   readonly #refused = new Set<string>()
   #unsubscribe: (() => void) | undefined
 
-  constructor(liveViews: LiveViews, log: Logger) {
+  constructor(liveViews: LiveViewSource, log: Logger) {
     this.#liveViews = liveViews
     this.#log = log
   }
@@ -31,6 +60,11 @@ export class LiveViewSenders {
   stop(): void {
     this.#unsubscribe?.()
     for (const sender of this.#senders.values()) sender.close()
+  }
+
+  /** Connections now. */
+  get size(): number {
+    return this.#senders.size
   }
 
   /** The attempt can be watched until `remove`. */
@@ -57,11 +91,11 @@ export class LiveViewSenders {
     }
   }
 
-  #connect(view: LiveView): void {
+  #connect(view: WatchingView): void {
     const attempt = this.#attempts.get(view.runId)
     if (!attempt || this.#senders.has(view.id) || this.#refused.has(view.id)) return
     if (attempt.listeners >= sendersPerAttemptMax) return
-    const sender = new LiveViewSender(view, attempt, this.#liveViews.token(view.id, attempt.watched))
+    const sender = new LiveViewSender(view.connect(attempt.watched), attempt)
     this.#senders.set(view.id, sender)
     void sender.ended.then((how) => {
       this.#senders.delete(view.id)
@@ -71,22 +105,16 @@ export class LiveViewSenders {
   }
 }
 
-// Sends one attempt's frames to one dashboard process by HTTP: one request in flight, the latest frame wins.
+// Sends one attempt's frames to one dashboard process: one request in flight, the latest frame wins.
 
-/** A dashboard that does not respond for this long gets no more. */
-const requestMillisecondsMax = 10_000
-/** Longer than dashboards hold a request for commands. */
-const pollMillisecondsMax = 30_000
-
-/** `refused`: the last viewer has left. `unreachable`: the dashboard does not respond. `closed`: the attempt has ended. */
-type SenderEnd = 'refused' | 'unreachable' | 'closed'
+/** `closed`: the attempt has ended. */
+type SenderEnd = ConnectionEnd | 'closed'
 
 export class LiveViewSender {
   /** Never rejects. */
   readonly ended: Promise<SenderEnd>
-  readonly #view: LiveView
+  readonly #connection: LiveViewConnection
   readonly #attempt: AttemptLiveView
-  readonly #headers: Record<string, string>
   readonly #closing = new AbortController()
   #sentFrame: Frame | undefined
   #sentTabs: Tabs | undefined
@@ -94,18 +122,16 @@ export class LiveViewSender {
   #isSending = false
   #end: (how: SenderEnd) => void = () => {}
 
-  /** @param token of the view and the attempt. */
-  constructor(view: LiveView, attempt: AttemptLiveView, token: string) {
-    this.#view = view
+  constructor(connection: LiveViewConnection, attempt: AttemptLiveView) {
+    this.#connection = connection
     this.#attempt = attempt
-    this.#headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
     const leave = attempt.listen({ changed: () => void this.#send(), ended: () => this.close() })
     this.ended = new Promise<SenderEnd>((resolve) => {
-      this.#end = resolve
-    }).finally(() => {
-      leave()
-      this.#closing.abort()
-    })
+      this.#end = (how) => {
+        resolve(how)
+        this.#closing.abort()
+      }
+    }).finally(leave)
     void this.#poll()
     // What earlier connections have received, if there were any.
     void this.#send()
@@ -118,12 +144,10 @@ export class LiveViewSender {
   /** Keeps a request open, by which the dashboard says at once that the last viewer has left, and sees a lost worker. */
   async #poll(): Promise<void> {
     while (!this.#closing.signal.aborted) {
-      const text = await this.#request('GET', pollMillisecondsMax)
-      if (text === undefined) return
-      const response = parse(text)
-      if (!response) return this.#end('unreachable')
-      for (const userId of response.present) this.#attempt.control.present(userId)
-      for (const command of response.commands) this.#attempt.onCommand(command)
+      const received = await this.#connection.receive(this.#closing.signal)
+      if (typeof received === 'string') return this.#end(received)
+      for (const userId of received.present) this.#attempt.control.present(userId)
+      for (const command of received.commands) this.#attempt.onCommand(command)
     }
   }
 
@@ -140,43 +164,11 @@ export class LiveViewSender {
       this.#sentFrame = frame
       this.#sentTabs = tabs
       this.#sentControl = control
-      const body = JSON.stringify({ frame: newFrame, tabs: newTabs, control: newControl })
-      await this.#request('POST', requestMillisecondsMax, body)
+      const shown = { frame: newFrame, tabs: newTabs, control: newControl }
+      const result = await this.#connection.send(shown, this.#closing.signal)
+      if (result !== 'sent') this.#end(result)
       if (newFrame) this.#attempt.delivered()
     }
     this.#isSending = false
-  }
-
-  async #request(method: string, millisecondsMax: number, body?: string): Promise<string | undefined> {
-    const { address, id } = this.#view
-    const { attempt } = this.#attempt.watched
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(millisecondsMax)])
-    try {
-      const response = await fetch(`${address}/live-views/${id}/attempts/${attempt}`, {
-        method,
-        headers: this.#headers,
-        signal,
-        redirect: 'error',
-        ...(body !== undefined && { body }),
-      })
-      // Read to the end, so that the connection is used again.
-      const text = await response.text()
-      if (response.ok) return text
-      this.#end([401, 404, 410].includes(response.status) ? 'refused' : 'unreachable')
-    } catch {
-      this.#end('unreachable')
-    }
-    this.#closing.abort()
-    return undefined
-  }
-}
-
-/** Commands, and the users whose pages are open; `undefined` if another server has responded. */
-function parse(text: string): { commands: LiveCommand[]; present: string[] } | undefined {
-  try {
-    const { commands, present } = Object(JSON.parse(text))
-    return Array.isArray(commands) && Array.isArray(present) ? { commands, present } : undefined
-  } catch {
-    return undefined
   }
 }

@@ -13,6 +13,7 @@ import { Executors } from '../executors/executors.ts'
 import { WorkerDeployments } from '../executors/worker-deployments.ts'
 import { Worker } from '../worker.ts'
 import { RemoteDeployments } from './remote-deployments.ts'
+import { RemoteLiveViews } from './remote-live-views.ts'
 import { plainValues, RemoteError, RemoteQueue } from './remote-queue.ts'
 import { createWorkerCalls } from './worker-calls.ts'
 
@@ -48,7 +49,8 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
     return data
   }
   const { leaseSeconds } = await register()
-  const queue = new RemoteQueue({ client: calls, workerId: id, slots, register: async () => void (await register()) })
+  const again = async () => void (await register())
+  const queue = new RemoteQueue({ client: calls, workerId: id, slots, leaseSeconds, register: again })
   const deployments = new RemoteDeployments(client)
   const identity = executorIdentity(config)
   const users = config.EXECUTOR_UIDS && new ExecutorUsers(config.EXECUTOR_UIDS)
@@ -62,6 +64,7 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
       executors: new Executors(deployed, processes, slots, log),
       browser: new BrowserHost({ path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL }, log),
       runContexts: queue.contexts,
+      liveViews: new RemoteLiveViews(calls, log),
       ...ofService,
     },
     { id, slots, leaseSeconds, abortGraceSeconds: config.ABORT_GRACE_SECONDS },
@@ -74,7 +77,6 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
 const ofService = {
   maintenance: { start: () => {}, stop: async () => {} },
   usage: { refusal: () => undefined, add: () => {} },
-  liveViews: { add: () => {}, remove: () => {}, start: () => {}, stop: () => {} },
 }
 
 /** Whether this machine has a browser. Without one, other workers execute the runs that use one. */

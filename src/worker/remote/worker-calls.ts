@@ -10,12 +10,14 @@ import { executionV1Operations } from '../../../generated/execution.v1/client.ts
 import type { ExecutionClient } from '../../client/clients.ts'
 import { networkFailure, type Problem, problemFrom, timedOut } from '../../client/problem.ts'
 
-/** Operations with a JSON body and a JSON response, or none. */
+/** Operations with a JSON body or none, and a JSON response or none. */
 const operations = [
   'registerWorker',
   'claimRuns',
   'getAttemptBrowserContext',
   'renewLeases',
+  'getLiveViews',
+  'updateLiveView',
   'putRunStep',
   'appendRunEvents',
   'putAttemptArtifact',
@@ -33,7 +35,7 @@ interface CallsOptions {
 }
 
 interface Call {
-  params: { path: Record<string, string | number> }
+  params: { path: Record<string, string | number>; query?: Record<string, string | number | readonly string[]> }
   body?: unknown
   signal?: AbortSignal | null
   timeoutSeconds?: number
@@ -65,8 +67,10 @@ export function createWorkerCalls(options: CallsOptions): WorkerCalls {
   return Object.fromEntries(calls) as WorkerCalls
 }
 
-function fill(template: string, { params: { path } }: Call): string {
-  return template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name])))
+function fill(template: string, { params: { path, query = {} } }: Call): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) => [value].flat().map((each) => [name, String(each)]))
+  const search = pairs.length === 0 ? '' : `?${new URLSearchParams(pairs)}`
+  return template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name]))) + search
 }
 
 async function repeat(
