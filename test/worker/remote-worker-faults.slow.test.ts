@@ -81,7 +81,7 @@ test.concurrent.for([
   [fleetStores[0], 'stall'],
   [fleetStores[1], 'cut'],
 ] satisfies [(typeof fleetStores)[number] | undefined, keyof TcpProxy][])(
-  'a worker that cannot renew its leases stops its code when they end (%$)',
+  'a worker that cannot renew its leases stops its code when they end (case %$)',
   async ([kind, fault], test) => {
     if (!kind) throw new Error('There are two stores.')
     const fleet = await newFleet(test, kind)
@@ -97,8 +97,10 @@ test.concurrent.for([
     await until('the worker executes it', () => marks().includes('started 1'))
     proxy[fault]()
     const other = await fleet.remoteWorker({ url, key })
-    await until('another worker has executed it', () => marks().includes('done 2'))
-    expect(marks()).toEqual(['started 1', 'started 2', 'done 2'])
+    // While packets are lost, the service may lease it to the waiting request of the first worker once more.
+    await until('another worker has executed it', () => marks().some((mark) => mark.startsWith('done')))
+    expect(marks()).not.toContain('done 1')
+    expect(marks()).toHaveLength(3)
     expect(worker.logged('lease lost; attempt stopped')).toBe(1)
     await other.kill()
     proxy.restore()
