@@ -262,9 +262,23 @@ async function withoutOtherVersions(
 ): Promise<QueueHead[]> {
   const found = heads.map((head) => {
     const { otherVersions = [] } = workflows.find(head.account_id, head.workflow_id) ?? {}
-    return otherVersions.length > 0 ? findHeadWithout(tx, head, otherVersions, now) : head
+    return otherVersions.length > 0 ? findHeadWithout(tx, head, otherVersions, { now }) : head
   })
   return (await Promise.all(found)).filter((head) => head !== undefined)
+}
+
+/** The first run of the head's workflow that goes on after a wait, and whose version the claim takes. */
+async function findContinuing(
+  tx: Transaction,
+  head: QueueHead,
+  workflows: ClaimableWorkflows,
+  now: number,
+): Promise<QueueHead | undefined> {
+  const { account_id, workflow_id, running } = head
+  const { otherVersions = [] } = workflows.find(account_id, workflow_id) ?? {}
+  if (otherVersions.length > 0) return findHeadWithout(tx, head, otherVersions, { now, continues: true })
+  const [first] = await tx.all(firstContinuing, [now, account_id, workflow_id])
+  return first && { ...first, running }
 }
 
 /** A text that sorts before an account's id and after all smaller ids. */
@@ -325,9 +339,10 @@ class FairSchedule {
     claimer.recent.see(running, heads, now)
     const throttled = await findThrottledHeads(tx, heads, claimer.workflows, now)
     // A run that goes on may stand behind a new one of higher priority, whose throttle it does not need.
-    for (const { account_id, workflow_id, running: count } of throttled)
-      for (const head of await tx.all(firstContinuing, [now, account_id, workflow_id]))
-        heads.push({ ...head, running: count })
+    for (const head of throttled) {
+      const continuing = await findContinuing(tx, head, claimer.workflows, now)
+      if (continuing) heads.push(continuing)
+    }
     const rotation = new Rotation(inRotation, accountsMax)
     return new FairSchedule(heads, throttled, running, claimer, { rotation, now })
   }

@@ -253,17 +253,21 @@ const queueHeads = statement<QueueHead, [startAfter: string, accountsMax: number
     FROM heads WHERE head IS NOT NULL`,
 )
 
-/** The first ready run of the workflow that has none of these versions. Reads the runs of these versions before it. */
+/**
+ * The first ready run of the workflow that has none of these versions, or the first such run that goes on after a wait. Reads the
+ * runs of these versions before it.
+ */
 export async function findHeadWithout(
   tx: Transaction,
   { account_id, workflow_id, running }: QueueHead,
   versions: readonly string[],
-  now: number,
+  { now, continues = false }: { now: number; continues?: boolean },
 ): Promise<QueueHead | undefined> {
   const { marks, values } = inList(versions)
   const sql = `SELECT id, account_id, workflow_id, priority, continues,
       CASE WHEN browser_context_id IS NULL THEN 0 ELSE 1 END AS has_context
     FROM runs WHERE ${ready()} AND account_id = ? AND workflow_id = ? AND workflow_version NOT IN (${marks})
+      ${continues ? 'AND continues = 1' : ''}
     ORDER BY priority DESC, id LIMIT 1`
   const [head] = await tx.all<Omit<QueueHead, 'running'>>(sql, [now, account_id, workflow_id, ...values])
   return head && { ...head, running }

@@ -54,4 +54,17 @@ describe.each(stores)('runs of other versions ($name)', (kind) => {
     expect(await claim(domain, ['1.0'], 10, { throttle })).toEqual([ids[3]])
     expect(await claim(domain, [], 10, { throttle })).toEqual([ids[0], ids[2]])
   })
+
+  test('that go on after a wait, and for which a throttle does not count, stay there, too', async (test) => {
+    const domain = await open(test)
+    const throttle = { limit: 1, periodSeconds: 60, per: 'account' } as const
+    const ids = await queueVersions(domain, ['2.0', '2.0', '1.0', '2.0'])
+    expect(await claim(domain, ['1.0'], 1, { throttle })).toEqual([ids[0]])
+    await domain.store.write(({ query }) =>
+      query.updateTable('runs').set({ continues: 1 }).where('id', 'in', ids.slice(2)).execute(),
+    )
+    expect(await claim(domain, ['1.0'], 10, { throttle })).toEqual([ids[3]])
+    expect(await claim(domain, ['1.0'], 10, { throttle })).toEqual([])
+    expect(await claim(domain, [], 10, { throttle })).toEqual([ids[2]])
+  })
 })
