@@ -82,7 +82,11 @@ export default defineConfig({
           include:
             testSet === 'quick'
               ? []
-              : ['test/{operations,e2e}/**/*.test.ts', 'test/faults/rolling-restart.slow.test.ts'],
+              : [
+                  'test/{operations,e2e}/**/*.test.ts',
+                  'test/faults/rolling-restart.slow.test.ts',
+                  'test/worker/remote-{browser,worker}.slow.test.ts',
+                ],
           // These use no store, or choose one themselves.
           exclude: ['test/e2e/{browser,demo,draining,refused-start,prism}.slow.test.ts', timed],
           env: { TEST_STORE: 'postgres' },

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '948fd3cca852c68e'
+export const documentHash = 'e62c98840b018715'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -322,7 +322,8 @@ export interface ExecutionV1Operations {
    * Read the code of a deployment.
    *
    * Returns the definitions and the files of a deployment, while a worker of the API key executes one of its runs; 404 for any
-   * other one. It never changes: the id is the SHA-256 of its content.
+   * other one. It never changes: the id is the SHA-256 of its content. A key that is restricted to workflows gets these, and
+   * the files that they need.
    *
    * `GET /v1/execution/deployments/{deploymentId}/bundle` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */

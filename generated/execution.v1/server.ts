@@ -319,7 +319,8 @@ export interface ExecutionV1Handlers<Principal> {
    * Read the code of a deployment.
    *
    * Returns the definitions and the files of a deployment, while a worker of the API key executes one of its runs; 404 for any
-   * other one. It never changes: the id is the SHA-256 of its content.
+   * other one. It never changes: the id is the SHA-256 of its content. A key that is restricted to workflows gets these, and
+   * the files that they need.
    *
    * `GET /v1/execution/deployments/{deploymentId}/bundle` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */

@@ -785,7 +785,8 @@ export interface paths {
         /**
          * Read the code of a deployment
          * @description Returns the definitions and the files of a deployment, while a worker of the API key executes one of its runs; 404 for any
-         *     other one. It never changes: the id is the SHA-256 of its content.
+         *     other one. It never changes: the id is the SHA-256 of its content. A key that is restricted to workflows gets these, and
+         *     the files that they need.
          */
         get: operations["getDeploymentBundle"];
         put?: never;

@@ -1,7 +1,10 @@
 /** Keys that are restricted to workflows, and workers, which belong to the key that has registered them. */
+
+import { gunzipSync } from 'node:zlib'
 import request from 'supertest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { restrictableScopes, restrictTo } from '../../src/domain/api-keys/workflow-restriction.ts'
+import type { Snapshot } from '../../src/domain/deployments/snapshot.ts'
 import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
 import { queueRemote, remoteWorkflow } from './canary-account.ts'
 import { expectProblem, type OperationId, operationOf, operations } from './document.ts'
@@ -209,5 +212,24 @@ describe('a worker', () => {
       body: { outcome: 'succeeded', output: { greeting: 'Hi' } },
     }).expect(200)
     await read(account.key).expect(404)
+  })
+
+  test('reads the code of its own workflows only', async () => {
+    const account = await service.createAccount()
+    const { value: key } = await account.createKey({ scopes, workflowIds: ['greet'] })
+    const read = async (reader: TestAccount) => {
+      const runId = await leasedRun(service, reader)
+      const run = await send(service, 'getRun', reader.key, { path: { runId } }).expect(200)
+      const path = { deploymentId: run.body.deploymentId }
+      const { body } = await send(service, 'getDeploymentBundle', reader.key, { path }).expect(200).buffer(true)
+      const { workflows, files }: Snapshot = JSON.parse(gunzipSync(body).toString())
+      return { ids: workflows.map(({ id }) => id), paths: files.map((file) => file.path) }
+    }
+    const [all, own] = [await read(account), await read({ ...account, key })]
+    expect(own.ids).toEqual(['greet'])
+    expect(own.paths).toContain('greet.js')
+    expect(own.paths.filter((path) => !path.includes('/'))).toEqual(['greet.js', 'greet.js.map'])
+    expect(all.paths).toEqual(expect.arrayContaining(own.paths))
+    expect(all.ids.length).toBeGreaterThan(1)
   })
 })

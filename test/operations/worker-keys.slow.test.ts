@@ -34,6 +34,7 @@ const names = {
   name: ['approval'],
   stepName: ['charge'],
   artifactName: ['hello.txt'],
+  viewId: [crypto.randomUUID()],
 }
 const workflowIds = ['mine', 'theirs', 'greet', 'reverse-text']
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/

@@ -21,11 +21,14 @@ const log: string[] = []
 beforeAll(async () => {
   service = await startTestService({ worker: false })
   account = await service.createAccount()
+  // Of the code of the deployment, the worker gets what these workflows need.
+  const workflowIds = ['greet', 'approve', 'hold']
+  const key = await account.createKey({ scopes: ['runs:execute'], workflowIds })
   // Neither the data directory nor a database: only the address and the key.
   const { PATH = '' } = process.env
   const environment = {
     PATH,
-    API_KEY: account.key,
+    API_KEY: key.value,
     LOG_LEVEL: 'debug',
     LOADED_MODULES: modules,
     RECORDED: '/src/storage/(?:sqlite|postgres|runs|migrations)/|/kysely/|/pg/',

@@ -1,5 +1,6 @@
 /** A snapshot of a directory of workflows: bundled modules and definitions, addressed by their content. */
 import { hash } from 'node:crypto'
+import { posix } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import { type Workflow, WorkflowError } from '../workflows/workflow.ts'
@@ -119,6 +120,29 @@ export async function packContent({ files, externals }: SnapshotContent): Promis
 /** A whole snapshot, for a worker outside of the service. */
 export async function packBundle({ workflows, files, externals }: Snapshot): Promise<Uint8Array> {
   return promisify(gzip)(JSON.stringify({ workflows, files, externals }))
+}
+
+/** The specifiers by which bundled modules import each other. */
+const innerImportPattern = /["'`](\.{1,2}\/[^"'`\s]+)["'`]/g
+
+/**
+ * The snapshot with some of its workflows only: without the definitions of the others, and without bundled modules and source maps
+ * that only the others need. Carried packages stay.
+ */
+export function limitToWorkflows(snapshot: Snapshot, isPermitted: (workflowId: string) => boolean): Snapshot {
+  const workflows = snapshot.workflows.filter(({ id }) => isPermitted(id))
+  const byPath = new Map(snapshot.files.map((file) => [file.path, file]))
+  const needed = new Set(workflows.map(({ module }) => module))
+  // The set grows while it is read.
+  for (const path of needed) {
+    const content = byPath.get(path)?.content ?? ''
+    for (const [, specifier = ''] of content.matchAll(innerImportPattern)) {
+      const imported = posix.join(posix.dirname(path), specifier)
+      if (byPath.has(imported)) needed.add(imported)
+    }
+  }
+  const isNeeded = (path: string) => path.startsWith('node_modules/') || needed.has(path.replace(/\.map$/, ''))
+  return { ...snapshot, workflows, files: snapshot.files.filter(({ path }) => isNeeded(path)) }
 }
 
 /** @throws {Error} */

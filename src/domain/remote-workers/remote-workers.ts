@@ -11,7 +11,7 @@ import { type Store, statement, type Topic, type Transaction } from '../../stora
 import type { WorkersTable } from '../../storage/tables/tables.ts'
 import type { Deployments } from '../deployments/deployments.ts'
 import { hasSameMajor } from '../deployments/evolution.ts'
-import { packBundle } from '../deployments/snapshot.ts'
+import { limitToWorkflows, packBundle } from '../deployments/snapshot.ts'
 import { type Claim, type Lease, toClaim } from '../queue/attempts.ts'
 import type { RunQueue } from '../queue/run-queue.ts'
 import { pausedMillisecondsMax } from '../run-api/live-views.ts'
@@ -161,8 +161,12 @@ export class RemoteWorkers {
     return row && toWorker(row)
   }
 
-  /** The code of a deployment, while a worker of the key executes one of its runs; `undefined` for any other one. */
-  async findBundle({ accountId, apiKeyId }: WorkerKey, deploymentId: string): Promise<Sized<Uint8Array> | undefined> {
+  /**
+   * The code of a deployment, or of those of its workflows for which the key is, while a worker of the key executes one of its
+   * runs; `undefined` for any other one.
+   */
+  async findBundle(key: WorkerKey, deploymentId: string): Promise<Sized<Uint8Array> | undefined> {
+    const { accountId, apiKeyId } = key
     const { store, deployments } = this.#dependencies
     const [run] = await store.read.all(findLeasedOfDeployment, [accountId, deploymentId, apiKeyId])
     const deployment = run && (await deployments.find(deploymentId))
@@ -171,7 +175,8 @@ export class RemoteWorkers {
     const read = async () => {
       const content = await deployments.readFiles(deploymentId)
       if (!content) throw new Error('The deployment was deleted.')
-      return packBundle({ workflows, files: content.files, externals: content.externals })
+      const snapshot = { workflows, files: content.files, externals: content.externals }
+      return packBundle(key.workflowIds ? limitToWorkflows(snapshot, (id) => isPermitted(key, id)) : snapshot)
     }
     return { sizeBytes, forget: () => {}, read }
   }

@@ -8,12 +8,14 @@ import { bundleDirectory, findOptionLines, NoWorkflows } from '../../../src/doma
 import { DeploymentFiles } from '../../../src/domain/deployments/deployment-files.ts'
 import {
   checkContent,
+  limitToWorkflows,
   type SnapshotContent,
   snapshotBytesMax,
   snapshotId,
 } from '../../../src/domain/deployments/snapshot.ts'
 import { WorkflowError } from '../../../src/domain/workflows/workflow.ts'
 import { newDirectory, type Test } from '../../support/domain.ts'
+import { workflow } from '../../support/snapshots.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -281,4 +283,31 @@ test.for<[string, string, string, number | undefined]>([
 ])('the line of an option is found in %s', async ([, text, option, line], context) => {
   const directory = await writeFiles(context, { 'a.ts': text })
   expect((await findOptionLines(join(directory, 'a.ts')))[option]).toBe(line)
+})
+
+test('a snapshot with some of its workflows has the modules that these need, and no others', async (test) => {
+  const directory = await writeFiles(test, {
+    'a.ts': 'import { shared } from "./lib/shared.ts"\nimport { ofA } from "./lib/a.ts"\nexport default shared + ofA',
+    'b.ts': 'import { shared } from "./lib/shared.ts"\nimport { ofB } from "./lib/b.ts"\nexport default shared + ofB',
+    'c.ts': 'import { ofB } from "./lib/b.ts"\nexport default async () => (await import("./lib/late.ts")).late + ofB',
+    'lib/shared.ts': 'export const shared = "of both"',
+    'lib/a.ts': 'export const ofA = "of a"',
+    'lib/b.ts': 'export const ofB = "of b and c"',
+    'lib/late.ts': 'export const late = "loaded later"',
+  })
+  const { content } = await bundleDirectory(directory)
+  const carried = { path: 'node_modules/carried/index.js', content: 'exports.a = 1' }
+  const workflows = ['a', 'b', 'c'].map((id) => ({ ...workflow({ id }), module: `${id}.js` }))
+  const snapshot = { ...content, files: [...content.files, carried], workflows }
+  const textOf = (...ids: string[]) => {
+    const limited = limitToWorkflows(snapshot, (id) => ids.includes(id))
+    expect(limited.workflows.map(({ id }) => id)).toEqual(ids)
+    expect(limited.files).toContain(carried)
+    const texts = ['of both', 'of a', 'of b and c', 'loaded later']
+    return texts.filter((text) => limited.files.some((file) => file.content.includes(`"${text}"`)))
+  }
+  expect(textOf('a')).toEqual(['of both', 'of a'])
+  expect(textOf('b')).toEqual(['of both', 'of b and c'])
+  expect(textOf('c')).toEqual(['of b and c', 'loaded later'])
+  expect(limitToWorkflows(snapshot, () => true)).toEqual(snapshot)
 })
