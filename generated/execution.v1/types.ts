@@ -658,7 +658,7 @@ export interface paths {
                  * @description The `id` of a live view.
                  * @example 7d0a3c1e-5f42-4c43-9f0e-3b8f3a526f0e
                  */
-                viewId: components["parameters"]["LiveViewId"];
+                viewId: components["parameters"]["LiveViewIdParameter"];
             };
             cookie?: never;
         };
@@ -1991,6 +1991,11 @@ export interface components {
             outcome: "waiting";
             /** @description All waits for which the code waits. `suspendAttempt` has stored them. */
             names: components["schemas"]["StepName"][];
+            /**
+             * @description How long the attempt has executed, which counts towards the time limit: without the time for which people
+             *     have paused it, up to 30 minutes. Without it, the whole time since the claim.
+             */
+            executedSeconds?: number;
             storageState?: components["schemas"]["NewStorageState"];
         };
         /**
@@ -2019,6 +2024,11 @@ export interface components {
              * @default true
              */
             suspend: boolean;
+            /**
+             * @description How long the attempt has executed, which counts towards the time limit: without the time for which people
+             *     have paused it, up to 30 minutes. Without it, the whole time since the claim.
+             */
+            executedSeconds?: number;
         };
         /** @description A period, or a time. */
         ReachedSleep: {
@@ -3884,7 +3894,7 @@ export interface components {
          * @description The `id` of a live view.
          * @example 7d0a3c1e-5f42-4c43-9f0e-3b8f3a526f0e
          */
-        LiveViewId: components["schemas"]["LiveViewId"];
+        LiveViewIdParameter: components["schemas"]["LiveViewId"];
         /**
          * @description Live views that the worker knows. Repeat the parameter for several: `except=…&except=…`.
          * @example [
@@ -6573,7 +6583,7 @@ export interface operations {
                  * @description The `id` of a live view.
                  * @example 7d0a3c1e-5f42-4c43-9f0e-3b8f3a526f0e
                  */
-                viewId: components["parameters"]["LiveViewId"];
+                viewId: components["parameters"]["LiveViewIdParameter"];
             };
             cookie?: never;
         };

@@ -137,3 +137,33 @@ test('only the worker that has the lease sees and updates a view, and only of it
   await send(service, 'updateLiveView', other.account.key, { path, body: { frame } }).expect(404)
   await call(one.account, 'updateLiveView', { path: { ...path, attempt: '2' }, body: { frame } }).expect(409)
 })
+
+test.for([
+  { passed: 20, reported: 300, counted: 300, what: 'what the worker has measured' },
+  { passed: 40, reported: 0, counted: 600, what: 'all but 30 minutes at least' },
+  { passed: 5, reported: 3600, counted: 300, what: 'no more than has passed' },
+])('time for which people have paused an attempt does not count when it is suspended: $what', async (times) => {
+  const account = await service.createAccount()
+  const { runId, attempt } = await claimedAttempt(service, account)
+  const since = Date.now() - times.passed * 60_000
+  await service.change('UPDATE runs SET attempt_started_at = ? WHERE id = ?', since, runId)
+  const body = { waits: [{ kind: 'answer', name: 'approval' }], names: ['approval'], executedSeconds: times.reported }
+  await call(account, 'suspendAttempt', { path: { runId, attempt }, body }).expect(200)
+  const [row] = await service.rows<{ executed_ms: number }>('SELECT executed_ms FROM runs WHERE id = ?', runId)
+  const counted = Number(row?.executed_ms) / 1000
+  expect(counted).toBeGreaterThanOrEqual(times.counted)
+  expect(counted).toBeLessThan(times.counted + 60)
+})
+
+test('an attempt whose browser people may have paused is ended 31 minutes after its time limit', async () => {
+  const account = await service.createAccount()
+  const { runId, attempt, workerId, claim } = await claimedAttempt(service, account)
+  const leases = [{ runId, attempt: Number(attempt) }]
+  const renewedAfter = async (minutes: number) => {
+    const since = Date.now() - claim.timeLimitSeconds * 1000 - minutes * 60_000
+    await service.change('UPDATE runs SET attempt_started_at = ? WHERE id = ?', since, runId)
+    return (await call(account, 'renewLeases', { path: { workerId }, body: { leases } }).expect(200)).body
+  }
+  expect(await renewedAfter(30)).toMatchObject({ extended: leases, lost: [] })
+  expect(await renewedAfter(32)).toMatchObject({ extended: [], lost: leases })
+})

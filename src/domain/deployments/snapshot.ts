@@ -122,9 +122,6 @@ export async function packBundle({ workflows, files, externals }: Snapshot): Pro
   return promisify(gzip)(JSON.stringify({ workflows, files, externals }))
 }
 
-/** The specifiers by which bundled modules import each other. */
-const innerImportPattern = /["'`](\.{1,2}\/[^"'`\s]+)["'`]/g
-
 /**
  * The snapshot with some of its workflows only: without the definitions of the others, and without bundled modules and source maps
  * that only the others need. Carried packages stay.
@@ -136,7 +133,9 @@ export function limitToWorkflows(snapshot: Snapshot, isPermitted: (workflowId: s
   // The set grows while it is read.
   for (const path of needed) {
     const content = byPath.get(path)?.content ?? ''
-    for (const [, specifier = ''] of content.matchAll(innerImportPattern)) {
+    // Bundled modules import each other by relative paths in quotes.
+    for (const specifier of content.split(/["'`]/)) {
+      if (!specifier.startsWith('./') && !specifier.startsWith('../')) continue
       const imported = posix.join(posix.dirname(path), specifier)
       if (byPath.has(imported)) needed.add(imported)
     }

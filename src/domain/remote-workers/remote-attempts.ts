@@ -24,6 +24,7 @@ import { type Redact, toFailure, toSuccess } from '../queue/outcomes.ts'
 import { describeInvalidOptions, type GivenOptions, type ReachedWait } from '../queue/run-options.ts'
 import type { RunQueue } from '../queue/run-queue.ts'
 import { findRun } from '../queue/runs.sql.ts'
+import { pausedMillisecondsMax } from '../run-api/live-views.ts'
 import {
   ArtifactError,
   type ArtifactKind,
@@ -68,7 +69,7 @@ export type ReportedOutcome = (
       error: { name: string; message: string; stack?: string | null; step?: string | null }
     }
   | { outcome: 'timedOut' | 'cancelled'; step?: string | null }
-  | { outcome: 'waiting'; names: readonly string[] }
+  | { outcome: 'waiting'; names: readonly string[]; executedSeconds?: number }
 ) & {
   /** Of the attempt's browser, to be the next version of its context. */
   storageState?: object
@@ -244,7 +245,8 @@ export class RemoteAttempts {
       return invalid('/output', `has more than ${jsonBytesMax} bytes as JSON`)
     const state = reported.storageState && JSON.stringify(reported.storageState)
     const redact = state === undefined ? leased.redact : leased.redactWith(state)
-    const executedMilliseconds = executedSince(row, now())
+    const { executedSeconds } = reported.outcome === 'waiting' ? reported : {}
+    const executedMilliseconds = executedBy(row, workflow, executedSeconds, now())
     const decided = toOutcome(reported, { ...leased, redact, executedMilliseconds })
     const { outcome, reports, within } = await this.#save(leased, decided, state, redact)
     const mask = (list: readonly Report[]) => list.map(({ at, type, data }) => toReport(leased, redact, type, data, at))
@@ -296,7 +298,13 @@ export class RemoteAttempts {
   async suspend(
     key: WorkerKey,
     name: LeaseName,
-    request: { waits: readonly NewWait[]; names: readonly string[]; suspend: boolean; usesContexts: boolean },
+    request: {
+      waits: readonly NewWait[]
+      names: readonly string[]
+      suspend: boolean
+      usesContexts: boolean
+      executedSeconds?: number | undefined
+    },
   ): Promise<Refused | ({ kind: 'waits' } & Suspended)> {
     const leased = await this.#find(key, name)
     if ('kind' in leased) return leased
@@ -312,7 +320,7 @@ export class RemoteAttempts {
     const calls = request.waits.flatMap((wait) => describeOtherCall(key, request.usesContexts, wait) ?? [])
     const isRefused = (wait: NewWait) => [...undeclared, ...calls].some(({ name }) => name === wait.name)
     const reached = request.waits.filter((wait) => !isRefused(wait)).map((wait) => toReached(wait, leased, now()))
-    const executedMilliseconds = executedSince(leased.row, now())
+    const executedMilliseconds = executedBy(leased.row, leased.workflow, request.executedSeconds, now())
     const isSuspended = request.suspend && undeclared.length + calls.length === 0
     const suspend = isSuspended ? { executedMilliseconds, names: request.names } : undefined
     const waiting = { reached, names: request.names, suspend }
@@ -474,8 +482,18 @@ function toReport(
   return { at, type, data: { attempt: lease.number, ...boundEventData(type, redact(data)) } }
 }
 
-function executedSince({ attempt_started_at: startedAt }: RunsTable, now: number): number {
-  return Math.max(0, now - (startedAt ?? now))
+/** The time of an attempt that counts: without that for which people have paused its browser, as the worker has measured it. */
+function executedBy(
+  { attempt_started_at: startedAt }: RunsTable,
+  { usesBrowser }: Workflow,
+  reportedSeconds: number | undefined,
+  now: number,
+): number {
+  const elapsed = Math.max(0, now - (startedAt ?? now))
+  const least = Math.max(0, elapsed - (usesBrowser ? pausedMillisecondsMax : 0))
+  return reportedSeconds === undefined
+    ? elapsed
+    : Math.min(elapsed, Math.max(least, Math.round(reportedSeconds * 1000)))
 }
 
 function toOutcome(

@@ -129,9 +129,9 @@ export function workerOperations(dependencies: WorkerDependencies): Operations {
     },
 
     async suspendAttempt(request) {
-      const { waits = [], names, suspend = true } = request.body
+      const { waits = [], names, suspend = true, executedSeconds } = request.body
       const usesContexts = request.hasScope('browser-contexts:use')
-      const options = { waits, names, suspend, usesContexts }
+      const options = { waits, names, suspend, usesContexts, executedSeconds }
       const result = await remoteAttempts.suspend(request.principal, request.path, options)
       if (result.kind !== 'waits') return toProblem(result)
       const { suspended, ended, refused } = result

@@ -233,7 +233,8 @@ export class RemoteQueue implements WorkerQueue {
     reports: readonly Report[],
   ): Promise<WaitResults | undefined> {
     if (!(await this.report(lease, reports))) return undefined
-    const body = { waits: reached.map(toNewWait), names: [...names], suspend: suspend !== undefined }
+    const executed = suspend && { executedSeconds: suspend.executedMilliseconds / 1000 }
+    const body = { waits: reached.map(toNewWait), names: [...names], suspend: suspend !== undefined, ...executed }
     const result = await this.#options.client.suspendAttempt({ ...pathOf(lease), body })
     if (!isLeased(result)) return undefined
     const { suspended, ended, refused, deadlines } = result.data as Schemas['SuspendedAttempt']
@@ -378,7 +379,8 @@ type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest
 
 function toBody(outcome: Outcome): Schemas['AttemptOutcome'] {
   if (outcome.kind === 'succeeded') return { outcome: 'succeeded', output: outcome.output }
-  if (outcome.kind === 'waiting') return { outcome: 'waiting', names: [...outcome.names] }
+  if (outcome.kind === 'waiting')
+    return { outcome: 'waiting', names: [...outcome.names], executedSeconds: outcome.executedMilliseconds / 1000 }
   if (outcome.kind !== 'failed') return { outcome: outcome.kind === 'cancelled' ? 'cancelled' : 'timedOut' }
   const { name, message, stack = null, step = null } = outcome.error
   return { outcome: 'failed', reason: outcome.reason, error: { name, message, stack, step } }
