@@ -115,7 +115,9 @@ describe('Prism reports', () => {
     const ofWebhooks = [201, 200, 200, 200, 200, 202, 200, 202, 202, 204]
     const ofWaits = [202, 201, 200, 200, 200]
     // The claimed run has no browser context: 404.
-    const ofWorkers = [200, 200, 202, 202, 202, 200, 204, 200, 204, 204, 204, 404, 200, 200, 204, 204, 200, 200]
+    const ofWorkers = [
+      200, 200, 202, 202, 202, 200, 204, 200, 204, 204, 204, 404, 200, 200, 200, 200, 204, 204, 200, 200,
+    ]
     expect(statuses).toEqual([...ofRuns, ...ofDeployments, ...ofSchedules, ...ofWaits, ...ofWebhooks, ...ofWorkers])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })

@@ -86,6 +86,7 @@ export class RemoteLiveViews implements LiveViewSource {
       const query = { waitSeconds: pollSeconds, ...(known.length > 0 && { except: known }) }
       const params = { path: { runId, attempt: number }, query }
       const options = { signal, timeoutSeconds: 2 * pollSeconds, retries: 0 }
+      const sentAt = performance.now()
       const { data, error } = await this.#client.getLiveViews({ params, ...options })
       if (signal.aborted) return
       if (error) {
@@ -95,6 +96,8 @@ export class RemoteLiveViews implements LiveViewSource {
       }
       for (const { id } of data.liveViews) views.push({ id, runId, connect: (watched) => this.#connect(id, watched) })
       if (data.liveViews.length > 0) for (const listener of this.#listeners) listener()
+      // A process that stops answers at once.
+      else await pause(sentAt + pauseMilliseconds - performance.now(), signal)
     }
   }
 
