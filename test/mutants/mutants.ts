@@ -315,6 +315,19 @@ const queue = [
     ],
   ),
   ...of(
+    'domain/run-api/live-views.ts',
+    ['operations/live-views'],
+    [['filter', 'id = ? AND run_id = ? AND', "id = ? AND CAST(? AS TEXT) <> '' AND"]],
+  ),
+  ...of(
+    'domain/remote-workers/attempt-live-views.ts',
+    ['operations/live-views', 'operations/getLiveViews'],
+    [
+      ['filter', 'runId === found.runId && !known.has(id)', '!known.has(id)'],
+      ['filter', 'runId === found.runId && !known.has(id)', 'runId === found.runId'],
+    ],
+  ),
+  ...of(
     'domain/run-api/artifacts.ts',
     ['domain/run-api/artifacts'],
     [
@@ -465,7 +478,7 @@ const worker = of(
   ['worker/worker', 'worker/lease'],
   [
     ['notification', "store.listen('queue', () => this.#wake()),", ''],
-    ['fence', "if (!renewed.has(key)) attempt.interrupt('leaseLost')", ''],
+    ['fence', "attempt.interrupt('leaseLost')", ''],
     ['order', "if (this.#cancelled.has(keyOf(lease))) attempt.interrupt('cancelled')", ''],
   ],
 )
