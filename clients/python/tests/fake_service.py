@@ -10,6 +10,7 @@ class FakeService:
         self.changed = threading.Condition()
         self.worker = None
         self.registrations = 0
+        self.executing = None
         self.deleted = False
         self.queued = []
         self.reports = []
@@ -88,10 +89,11 @@ class FakeService:
                 self.deleted = True
                 return 204, None, {}
             self.worker, self.registrations = body, self.registrations + 1
-            return 200, {"id": parts[1], "leaseSeconds": 0.3}, {}
+            return 200, {"id": parts[1], "leaseSeconds": 3}, {}
         if parts[-1] == "claims":
             if self.worker is None:
                 return 404, {"title": "Not found", "detail": "No such worker."}, {}
+            self.executing = body["executing"]
             self.changed.wait_for(lambda: self.queued, 0.2)
             claims, self.queued = self.queued[: body["countMax"]], self.queued[body["countMax"] :]
             return (200, {"data": claims}, {}) if claims else (204, None, {})

@@ -84,6 +84,16 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(self.service.end_of(run)["outcome"], "cancelled")
         self.assertNotIn("leaving", [each.get("message") for each in self.service.events(run)])
 
+    def test_stops_an_attempt_whose_lease_ends_without_a_renewal(self):
+        run = self.run_greet("block")
+        self.service.until(lambda: self.service.events(run) and self.service.executing)
+        with self.service.changed:
+            self.service.outages = [("POST", "leases", 503)] * 100
+        self.service.until(lambda: self.service.executing == [])
+        self.assertEqual(self.service.of(run, "complete"), [])
+        self.assertEqual(self.stop(), 0)
+        self.assertIn(f"run {run}: the lease of attempt 7 is over", self.output)
+
     def test_kills_an_attempt_that_ignores_its_time_limit(self):
         self.assertEqual(self.service.end_of(self.run_greet("stuck", timeLimitSeconds=0.1))["outcome"], "timedOut")
 

@@ -190,7 +190,7 @@ class Worker:
         return False
 
     def _begin(self, claim: Dict[str, Any]) -> None:
-        attempt = Attempt(self, claim)
+        attempt = Attempt(self, claim, time.monotonic() + self._lease_seconds)
         with self._changed:
             if attempt.key in self._attempts:
                 return
@@ -228,22 +228,44 @@ class Worker:
         return [{"runId": run_id, "attempt": attempt} for run_id, attempt in self._attempts]
 
     def _renew_forever(self) -> None:
-        while not self._closed.wait(self._lease_seconds / 3):
+        while not self._closed.wait(self._until_renewal()):
+            self._drop_ended()
             with self._changed:
                 leases = self._leases()
             if not leases:
                 continue
+            sent_at, interval = time.monotonic(), self._lease_seconds / 3
             try:
+                # The next renewal is the next try.
                 path = f"{self._path}/leases"
-                renewed = self.transport.request("POST", path, {"leases": leases}, attempts=2).json()
+                renewed = self.transport.request("POST", path, {"leases": leases}, attempts=1, timeout=interval).json()
             except Exception as error:
                 self._recover(error, "renew leases")
                 continue
+            with self._changed:
+                for each in [*renewed["extended"], *renewed["cancelled"]]:
+                    extended = self._attempts.get((each["runId"], each["attempt"]))
+                    if extended:
+                        extended.lease_ends = sent_at + self._lease_seconds
             for why, each in [*(("cancelled", e) for e in renewed["cancelled"]), *(("lost", e) for e in renewed["lost"])]:
                 with self._changed:
                     attempt = self._attempts.get((each["runId"], each["attempt"]))
                 if attempt:
                     attempt.interrupt(why)
+
+    def _until_renewal(self) -> float:
+        """A third of the lease, or the time until the first lease ends."""
+        with self._changed:
+            ends = [attempt.lease_ends for attempt in self._attempts.values()]
+        left = [end - time.monotonic() for end in ends]
+        return min([self._lease_seconds / 3, *(seconds for seconds in left if seconds > 0)])
+
+    def _drop_ended(self) -> None:
+        """Interrupts attempts whose lease has ended without a renewal: another worker may execute their runs."""
+        with self._changed:
+            ended = [each for each in self._attempts.values() if each.lease_ends <= time.monotonic()]
+        for attempt in ended:
+            attempt.interrupt("lost")
 
     def has(self, workflow_id: str) -> bool:
         return workflow_id in self._workflows
@@ -309,8 +331,10 @@ def _pause(error: Exception, failures: int) -> float:
 class Attempt:
     """One attempt of a run: passes on what its process reports, and ends it when it has to end."""
 
-    def __init__(self, worker: Worker, claim: Dict[str, Any]) -> None:
+    def __init__(self, worker: Worker, claim: Dict[str, Any], lease_ends: float) -> None:
         self.process: Optional[AttemptProcess] = None
+        #: By the monotonic clock, unless a renewal is answered.
+        self.lease_ends = lease_ends
         self.key: Tuple[str, int] = (claim["runId"], claim["attempt"])
         self._worker = worker
         self._claim = claim
