@@ -315,11 +315,6 @@ const queue = [
     ],
   ),
   ...of(
-    'domain/run-api/live-views.ts',
-    ['operations/live-views'],
-    [['filter', 'id = ? AND run_id = ? AND', 'id = ? AND LENGTH(CAST(? AS TEXT)) > 0 AND']],
-  ),
-  ...of(
     'domain/remote-workers/attempt-live-views.ts',
     ['operations/live-views', 'operations/getLiveViews'],
     [
