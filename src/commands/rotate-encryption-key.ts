@@ -5,6 +5,7 @@ import { encryptedColumns, openEncryption, openStore } from '../domain/installat
 import { type Reencrypted, reencrypt } from '../storage/encrypted-columns.ts'
 import { keyRefreshMilliseconds } from '../storage/encryption.ts'
 import { addKeyInTransaction, keyFilePath } from '../storage/key-file.ts'
+import { schemaDifference } from '../storage/migrations/migrations.ts'
 import { ignoreUnavailable } from '../storage/store.ts'
 import { CommandError, print } from './output.ts'
 
@@ -15,6 +16,12 @@ export async function rotateEncryptionKey(): Promise<void> {
   const config = readConfig(process.env)
   const store = await openStore(config)
   try {
+    const { newer } = await schemaDifference(store.read.query)
+    if (newer.length > 0) {
+      throw new CommandError(
+        'The store was written by a newer version of this service: rotate the key with that version, which knows all encrypted columns.',
+      )
+    }
     const encryption = await openEncryption(config, store)
     if (!config.ENCRYPTION_KEY) {
       await addKeyInTransaction(store, keyFilePath(config.DATA_DIR))

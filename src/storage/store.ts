@@ -1,5 +1,6 @@
 /** The interface of a store. Each implementation passes the conformance tests in test/storage. */
 import type { Kysely } from 'kysely'
+import type { SchemaDifference } from './migrations/migrations.ts'
 import type { RunStatements } from './runs/run-statements.ts'
 import type { Tables } from './tables/tables.ts'
 
@@ -113,8 +114,7 @@ export interface StoreInspection {
   /** For messages: the file, or the database without its password. */
   path: string
   store: Pick<Store, 'read'>
-  /** Migrations that this version would apply, and applied ones that it does not know. */
-  schema: { pending: string[]; newer: string[] }
+  schema: SchemaDifference
   close(): void | Promise<void>
 }
 

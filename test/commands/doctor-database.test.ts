@@ -136,7 +136,7 @@ describe('a database', () => {
     })
   })
 
-  test('passes with an earlier schema, and fails with a newer one', async (test) => {
+  test('passes with an earlier schema, and fails with a newer one unless this version runs on it', async (test) => {
     const url = await database(test)
     await change(url, "DELETE FROM execution_service.kysely_migration WHERE name LIKE '0001%'")
     expect(await checkDatabaseStore(await inspect(test, url))).toMatchObject({
@@ -150,6 +150,15 @@ describe('a database', () => {
     expect(await checkDatabaseStore(await inspect(test, url))).toMatchObject({
       status: 'fail',
       detail: expect.stringContaining('newer version of this service (it has 9999-future)'),
+    })
+    await change(
+      url,
+      `INSERT INTO execution_service.kysely_migration VALUES ('0001-schema', '2020-01-01T00:00:00.000Z');
+       INSERT INTO execution_service.schema_compatibility VALUES ('9999-future', '0.2.0')`,
+    )
+    expect(await checkDatabaseStore(await inspect(test, url))).toMatchObject({
+      status: 'ok',
+      detail: expect.stringContaining('(it has 9999-future), on whose schema this version runs'),
     })
   })
 

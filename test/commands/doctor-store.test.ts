@@ -78,13 +78,18 @@ describe('the store', () => {
     })
   })
 
-  test('fails with a newer schema', async (test) => {
+  test('fails with a newer schema, unless this version runs on it', async (test) => {
     const directory = await createStore(test)
     change(directory, "INSERT INTO kysely_migration VALUES ('9999-future', '2030-01-01T00:00:00.000Z')")
     expect(await checkStore(await open(test, directory))).toMatchObject({
       status: 'fail',
       detail: expect.stringContaining('newer version of this service (it has 9999-future)'),
       advice: 'Start that version, or restore a backup.',
+    })
+    change(directory, "INSERT INTO schema_compatibility VALUES ('9999-future', '0.2.0')")
+    expect(await checkStore(await open(test, directory))).toMatchObject({
+      status: 'ok',
+      detail: expect.stringContaining('(it has 9999-future), on whose schema this version runs'),
     })
   })
 

@@ -2,6 +2,7 @@
 import pg from 'pg'
 import { describe, expect, test, vi } from 'vitest'
 import type { QueueRequest } from '../../src/domain/queue/queue-request.ts'
+import type { SchemaMigration } from '../../src/storage/migrations/migrations.ts'
 import { toStoreError } from '../../src/storage/postgres/postgres-errors.ts'
 import { migrationLockId } from '../../src/storage/postgres/postgres-schema.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
@@ -9,6 +10,7 @@ import { StoreUnavailable } from '../../src/storage/store.ts'
 import { newAccount, newStoreLocation, openDomain, queueRun, request, type Test } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { asNewerVersion } from '../upgrades/newer-version.ts'
 
 /** Creates a store, and a proxy that an URL of it leads through. */
 async function newProxiedLocation(test: Test) {
@@ -102,21 +104,34 @@ test('statements are prepared again after a newer version has migrated the table
   }
 })
 
-test("waiting for another process's migration is exempt from the query timeout", async (test) => {
+test('a migration is exempt from the query timeout, and other processes wait until it has finished', async (test) => {
   const location = await newStoreLocation(test, postgres)
-  const migrating = await connectClient(test, location)
+  const changing = await connectClient(test, location)
   const observing = await connectClient(test, location)
-  await migrating.query('SELECT pg_advisory_lock($1)', [migrationLockId])
+  await changing.query('BEGIN; UPDATE execution_service.runs SET status = status')
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   test.onTestFinished(() => void vi.useRealTimers())
-  const opened = openPostgresStore(location)
+  const index: SchemaMigration = { name: '9001-index', kind: 'expand', indexes: { newer: 'ON runs (reason)' } }
+  const open = () => openPostgresStore(location)
+  const opened = asNewerVersion(() => Promise.all([open(), open()]), [index])
   opened.catch(() => {})
-  const waiting = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+  const waiting = `SELECT 1 FROM pg_stat_progress_create_index WHERE phase LIKE 'waiting%' AND datname = current_database()`
   while ((await observing.query(waiting)).rows.length === 0);
   vi.advanceTimersByTime(40_000)
-  await migrating.query('SELECT pg_advisory_unlock($1)', [migrationLockId])
-  await (await opened).close()
+  await changing.query('COMMIT')
+  for (const store of await opened) await store.close()
+})
+
+test('a process that waits for a migration of another says so in the end', async (test) => {
+  const location = await newStoreLocation(test, postgres, { empty: true })
+  const migrating = await connectClient(test, location)
+  const start = performance.now()
+  await migrating.query('SELECT pg_advisory_lock($1)', [migrationLockId])
+  vi.spyOn(performance, 'now').mockImplementationOnce(() => start - 120_000)
+  test.onTestFinished(() => void vi.restoreAllMocks())
+  await expect(openPostgresStore(location)).rejects.toThrow(
+    /^Another process has been migrating the database at .* for 60 seconds: wait/,
+  )
 })
 
 test.each(['EPIPE', 'ECONNRESET', '57P01'])('%s makes the store unavailable', (code) => {

@@ -74,12 +74,9 @@ export async function checkDatabaseStore(opened: OpenedDatabase): Promise<Findin
   if ('error' in opened || !opened.inspection) return databaseNotChecked
   const { isInitialized, path, schema } = opened.inspection
   if (!isInitialized) return ok('none yet; the first start creates it')
-  if (schema.newer.length > 0) {
-    return fail(
-      `${path} was migrated by a newer version of this service (it has ${schema.newer.join(', ')})`,
-      'Start that version, or restore a backup.',
-    )
-  }
+  const newer = `${path} was migrated by a newer version of this service (it has ${schema.newer.join(', ')})`
+  if (!schema.isCompatible) return fail(newer, 'Start that version, or restore a backup.')
+  if (schema.newer.length > 0) return ok(`${newer}, on whose schema this version runs`)
   if (schema.pending.length === 0) return ok(`${path} has this version's schema`)
   return ok(`${path} has an earlier schema; the next start migrates it (${schema.pending.join(', ')})`)
 }

@@ -121,14 +121,11 @@ export async function checkStore(
   if ('error' in opened) return fail(`the store cannot be opened (${opened.error})`, restore)
   if (!opened.inspection) return notYet
   const { schema, quickCheck, schemaDeviations, path } = opened.inspection
-  if (schema.newer.length > 0) {
-    return fail(
-      `${path} was written by a newer version of this service (it has ${schema.newer.join(', ')})`,
-      'Start that version, or restore a backup.',
-    )
-  }
+  const newer = `${path} was written by a newer version of this service (it has ${schema.newer.join(', ')})`
+  if (!schema.isCompatible) return fail(newer, 'Start that version, or restore a backup.')
   const errors = await quickCheck(millisecondsMax).catch((error: unknown) => [shortMessage(error)])
   if (errors && errors.length > 0) return fail(`${path} is damaged (${shortMessage(errors.join('; '))})`, restore)
+  if (schema.newer.length > 0) return ok(`${newer}, on whose schema this version runs`)
   const deviations = schema.pending.length > 0 ? [] : await schemaDeviations()
   if (deviations.length > 0) {
     return warn(

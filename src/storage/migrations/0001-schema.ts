@@ -54,6 +54,9 @@ CREATE TABLE leases (
   name ${text} PRIMARY KEY, owner ${text} NOT NULL, precedence INTEGER NOT NULL, fence BIGINT NOT NULL,
   expires_at BIGINT NOT NULL);
 
+-- The lowest version of the service that runs on the schema which each migration leaves.
+CREATE TABLE schema_compatibility (migration ${text} PRIMARY KEY, compatible_from ${text} NOT NULL);
+
 -- A known encrypted value, with which a process verifies its keys.
 CREATE TABLE encryption_check (id INTEGER PRIMARY KEY, value ${blob} NOT NULL);
 `

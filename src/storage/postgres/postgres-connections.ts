@@ -173,6 +173,12 @@ export const postgresColumnTypes: ColumnTypes = {
   text: 'TEXT COLLATE "C"',
   inPostgres: (statement) => `;\n${statement}`,
   inSqlite: () => '',
+  // An interrupted statement leaves an invalid index. While it waits for transactions, it blocks no writes.
+  createIndex: (name, definition) => [
+    'SET lock_timeout TO 0',
+    `DROP INDEX CONCURRENTLY IF EXISTS ${name}`,
+    `CREATE INDEX CONCURRENTLY ${name} ${definition}`,
+  ],
 }
 
 export function createKysely(runner: Runner): Kysely<Tables> {

@@ -77,7 +77,7 @@ export async function inspectDatabase(url: string): Promise<DatabaseInspection> 
       isInitialized,
       facts,
       store: { read: tx },
-      schema: isInitialized ? await schemaDifference(tx.query) : { pending: [], newer: [] },
+      schema: isInitialized ? await schemaDifference(tx.query) : { pending: [], newer: [], isCompatible: true },
       commitMicroseconds: () => measureCommitMicroseconds(opened),
       close,
     }

@@ -1,6 +1,7 @@
 /** Checks, creates and migrates the database, one process at a time, and explains why a database cannot be used. */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Client } from 'pg'
-import { migrate, StoreTooNew } from '../migrations/migrations.ts'
+import { canServe, migrate, StoreTooNew } from '../migrations/migrations.ts'
 import { StoreUnavailable } from '../store.ts'
 import { connect, createKysely, postgresColumnTypes, schema } from './postgres-connections.ts'
 import { errorCode } from './postgres-errors.ts'
@@ -14,12 +15,20 @@ export class DatabaseBusy extends StoreUnavailable {}
 export const minimumVersion = 15
 /** Id of the advisory lock that serializes migrations. */
 export const migrationLockId = 7_361_024_518
-const lockMillisecondsMax = 60_000
+/** How long a process waits for another one that migrates, and for transactions that lock the tables to migrate. */
+const waitMillisecondsMax = 60_000
+const retryMilliseconds = 100
+/**
+ * While a migration waits for a table, everything that uses the table waits behind it. It gives up well before those
+ * statements do, lets them go on, and tries again.
+ */
+const tableLockMillisecondsMax = 1000
 /** Creating an index on a large table takes long; a migration that times out would start over each time. */
 const migrationMillisecondsMax = 60 * 60 * 1000
 
 /**
- * Creates or migrates the service's tables. Processes that start together do so one after another.
+ * Creates or migrates the service's tables. Processes that start together do so one after another. A process takes no lock
+ * when there is nothing to do, so that one of an earlier version can start while another creates an index.
  *
  * @param prepareMore creates the store's other objects under the same lock.
  * @throws {DatabaseError}
@@ -31,19 +40,64 @@ export async function prepareDatabase(url: string, prepareMore: () => Promise<vo
   try {
     await rejectOldVersion(client)
     await rejectTransactionPooler(client, url)
-    await client.query(`SET lock_timeout TO ${lockMillisecondsMax}`)
-    await client.query('SELECT pg_advisory_lock($1)', [migrationLockId])
+    await client.query(`SET search_path TO ${schema}`)
+    if (await isPrepared(client)) return
+    await lockMigrations(client, url)
     // CREATE SCHEMA IF NOT EXISTS would require the privilege even where the schema exists.
     const { rows } = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema])
     if (rows.length === 0) await client.query(`CREATE SCHEMA ${schema}`)
-    await client.query(`SET search_path TO ${schema}`)
-    await migrate(createKysely(client), postgresColumnTypes)
+    await migrateBetweenWrites(client, url)
     await prepareMore()
   } catch (error) {
     throw toDatabaseError(error, url)
   } finally {
     // Releases the lock.
     await client.end().catch(() => {})
+  }
+}
+
+async function isPrepared(client: Client): Promise<boolean> {
+  if (!(await canServe(createKysely(client)))) return false
+  const { rows } = await client.query<{ exists: boolean }>("SELECT to_regclass('counters') IS NOT NULL AS exists")
+  return rows[0]?.exists === true
+}
+
+/** A statement that waited for the lock would keep its snapshot, for whose end the creation of an index waits. */
+async function lockMigrations(client: Client, url: string): Promise<void> {
+  const deadline = performance.now() + waitMillisecondsMax
+  for (;;) {
+    const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1) AS locked', [
+      migrationLockId,
+    ])
+    if (rows[0]?.locked) return
+    if (performance.now() > deadline) {
+      throw new DatabaseError(
+        `Another process has been migrating the database at ${describeDatabase(url)} for ${waitMillisecondsMax / 1000} seconds: wait until it has finished, and start again.`,
+      )
+    }
+    await delay(retryMilliseconds)
+  }
+}
+
+/** lock_not_available, and deadlock_detected: the statements of other processes lock tables in another order. */
+const lockStates = ['55P03', '40P01']
+
+async function migrateBetweenWrites(client: Client, url: string): Promise<void> {
+  const deadline = performance.now() + waitMillisecondsMax
+  for (;;) {
+    try {
+      await client.query(`SET lock_timeout TO ${tableLockMillisecondsMax}`)
+      return await migrate(createKysely(client), postgresColumnTypes)
+    } catch (error) {
+      if (!lockStates.includes(errorCode(error) ?? '')) throw error
+      if (performance.now() > deadline) {
+        throw new DatabaseError(
+          `Other transactions have locked tables of the database at ${describeDatabase(url)} for ${waitMillisecondsMax / 1000} seconds, so that they cannot be migrated: end those that pg_stat_activity shows, and start again.`,
+          { cause: error },
+        )
+      }
+      await delay(retryMilliseconds)
+    }
   }
 }
 
@@ -101,8 +155,6 @@ const messages: Readonly<Record<string, (where: string, message: string) => stri
   '42501': insufficientPrivilege,
   // invalid_schema_name: the role has no USAGE privilege on the existing schema.
   '3F000': insufficientPrivilege,
-  '55P03': (where) =>
-    `Another process has been migrating the database at ${where} for ${lockMillisecondsMax / 1000} seconds: wait until it has finished, and start again.`,
   '25006': (where) => `PostgreSQL at ${where} is read-only, like a standby: set DATABASE_URL to the primary.`,
 }
 

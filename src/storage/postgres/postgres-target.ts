@@ -3,7 +3,7 @@
  * service starts with half of it; the name of that schema also says that an interrupted copy can be resumed.
  */
 import { type Client, DatabaseError as PostgresError } from 'pg'
-import { isUpToDate } from '../migrations/migrations.ts'
+import { schemaDifference } from '../migrations/migrations.ts'
 import type { Value } from '../store.ts'
 import { connect, createKysely, schema } from './postgres-connections.ts'
 import { DatabaseError, describeDatabase, prepareDatabase, toDatabaseError } from './postgres-schema.ts'
@@ -54,7 +54,8 @@ export async function openTarget(url: string, tables: readonly Table[]): Promise
   try {
     const resumed = await prepare(client, url, tables)
     await client.query(`SET search_path TO ${copySchema}`)
-    if (!(await isUpToDate(createKysely(client)))) {
+    const { pending, newer } = await schemaDifference(createKysely(client))
+    if (pending.length + newer.length > 0) {
       throw new DatabaseError(
         `The interrupted copy in ${describeDatabase(url)} was made by another version of this service: drop its schema ${copySchema}, and start again.`,
       )

@@ -36,6 +36,7 @@ export const sqliteColumnTypes: ColumnTypes = {
   text: 'TEXT',
   inPostgres: () => '',
   inSqlite: (text) => text,
+  createIndex: (name, definition) => [`CREATE INDEX ${name} ${definition}`],
 }
 
 /**

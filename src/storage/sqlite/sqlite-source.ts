@@ -54,13 +54,13 @@ export async function lockSource(
   }
 }
 
-/** Lists the tables that the file has, apart from those of SQLite and of the migrator, each after those it refers to. */
+/** Lists the tables that the file has, apart from those of SQLite and of migrations, each after those it refers to. */
 export function sourceTables(database: Source): SourceTable[] {
   const names = database
     .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
     .all()
     .map(({ name }) => String(name))
-    .filter((name) => !/^(sqlite|kysely)_/.test(name))
+    .filter((name) => !/^(sqlite|kysely|schema)_/.test(name))
   const parents = new Map(names.map((name) => [name, referencedTables(database, name)]))
   const ordered: string[] = []
   while (ordered.length < names.length) {

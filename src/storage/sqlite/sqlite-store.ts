@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { createDirectory, createPrivateFile } from '../directories.ts'
-import { isUpToDate, migrate } from '../migrations/migrations.ts'
+import { canServe, migrate } from '../migrations/migrations.ts'
 import {
   type Count,
   type Counters,
@@ -87,13 +87,13 @@ async function truncateLog(database: DatabaseSync, milliseconds: number): Promis
 }
 
 /**
- * Migrates in one transaction, so that processes which start together migrate one after another. Takes no lock when the
- * schema is up to date, since a paused process may hold it.
+ * Migrates in one transaction, so that processes which start together migrate one after another. Takes no lock when
+ * there is nothing to migrate, since a paused process may hold it.
  */
 async function migrateFile(path: string): Promise<void> {
   const { database, tx } = connect(path, { readOnly: false })
   try {
-    if (await isUpToDate(tx.query)) return
+    if (await canServe(tx.query)) return
     database.exec('BEGIN IMMEDIATE')
     await migrate(tx.query, sqliteColumnTypes)
     database.exec('COMMIT')

@@ -73,6 +73,7 @@ export interface Tables {
   schedules: SchedulesTable
   bulk_actions: BulkActionsTable
   encryption_check: EncryptionCheckTable
+  schema_compatibility: SchemaCompatibilityTable
 }
 
 // Row types of the installation: workers, deployments of workflows, and the check of encryption keys.
@@ -161,6 +162,13 @@ interface DeploymentActivationsTable {
   /** The directory that was deployed, where packages with native code are found; `null` for a rollback. */
   directory: string | null
   at: Milliseconds
+}
+
+interface SchemaCompatibilityTable {
+  /** The name of a migration. */
+  migration: string
+  /** The lowest version of the service that runs on the schema which it leaves, such as `0.2.0`. */
+  compatible_from: string
 }
 
 interface EncryptionCheckTable {
