@@ -35,12 +35,14 @@ const limits = {
   testTimeout: 3 * waitLimits.timeout,
   hookTimeout: 3 * waitLimits.timeout,
   expect: { poll: { timeout: waitLimits.timeout } },
+  // For `npm run record:release`.
+  setupFiles: process.env.RECORD_STATEMENTS ? ['test/upgrades/recording.ts'] : [],
   // Print whole values in assertion errors.
   chaiConfig: { truncateThreshold: 2000 },
 }
 
 const inProcess =
-  'test/{unit,domain,maintenance,contract,operations,storage,generate,contract-checks,samples,parity,dashboard,docs,client,mock}'
+  'test/{unit,domain,maintenance,contract,operations,storage,upgrades,generate,contract-checks,samples,parity,dashboard,docs,client,mock}'
 const startingProcesses = 'test/{e2e,worker,browser,commands,faults,consumers}'
 
 const throughPrism = '{first-key.test,{examples,examples-browser,journeys,limits,roles,tracing}.slow.test}'

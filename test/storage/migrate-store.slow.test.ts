@@ -49,7 +49,8 @@ function withFile<Result>(path: string, act: (database: DatabaseSync) => Result)
 const tablesOf = (database: DatabaseSync): string[] =>
   database
     .prepare(
-      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' AND name NOT GLOB 'kysely_*'",
+      `SELECT name FROM sqlite_schema WHERE type = 'table'
+        AND name NOT GLOB 'sqlite_*' AND name NOT GLOB 'kysely_*' AND name NOT GLOB 'schema_*'`,
     )
     .all()
     .map(({ name }) => String(name))
