@@ -1,7 +1,7 @@
 /** The service's promises, each with the tests that verify it. `docs/reliability.md` is generated from this list. */
 
 export interface Promised {
-  /** `P1` to `P22`. */
+  /** `P1` to `P24`. */
   id: string
   sentence: string
   /** Slow tests with faults. Empty when only the quick tests exist; these also run on PostgreSQL. */
@@ -158,5 +158,11 @@ export const promises: readonly Promised[] = [
       'Runs that workers outside of the service execute end once, with the results that their steps had, while connections break and processes are killed.',
     faults: [fault('remote-workers'), 'test/worker/remote-worker-faults.slow.test.ts'],
     quick: ['test/operations/remote-workers.test.ts', 'test/operations/worker-faults.test.ts'],
+  },
+  {
+    id: 'P24',
+    sentence: 'A new version starts beside the one before it: nothing is refused, lost or misread meanwhile.',
+    faults: [fault('upgraded')],
+    quick: ['test/storage/migrations.test.ts', 'test/upgrades/released-statements.test.ts'],
   },
 ]

@@ -41,6 +41,8 @@ export interface MemberOptions {
   settings?: Environment
   /** A command that runs the process, such as strace with its arguments. */
   through?: string[]
+  /** The file with the command line; default that of this version. */
+  program?: string
 }
 
 export interface RemoteAccess {
@@ -100,8 +102,12 @@ export async function newFleet(
     if (member.hasEnded()) throw new Error(`A process ended during startup:\n${member.output()}`)
     return member
   }
-  const start = (args: string[], { settings: own = {}, through = [] }: MemberOptions, ready: string) => {
-    const member = spawnMember([...through, process.execPath, main, ...args], { ...settings, ...own })
+  const start = (
+    args: string[],
+    { settings: own = {}, through = [], program = main }: MemberOptions,
+    ready: string,
+  ) => {
+    const member = spawnMember([...through, process.execPath, program, ...args], { ...settings, ...own })
     return untilReady(member, () => member.logged(ready) > 0)
   }
   return {
