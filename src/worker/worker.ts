@@ -26,7 +26,11 @@ import {
 import { retryUntilAvailable } from './attempt/reporter.ts'
 import type { BrowserHost } from './browser/browser-host.ts'
 import { type Execution, type Executors, WorkflowNotLoaded } from './executors/executors.ts'
+import { canInspectProcesses } from './executors/process-memory.ts'
 import type { LiveViewSenders } from './live-view/live-view-senders.ts'
+
+const noProcesses =
+  'no /proc: WORKFLOW_MEMORY_MB limits the heap of workflows only, and processes that they detach are not found'
 
 /** Where a worker gets its runs: the queue, or the service over HTTP. */
 export type WorkerQueue = AttemptQueue & Pick<RunQueue, 'claim' | 'renew' | 'cancelRequested' | 'handBack'>
@@ -108,6 +112,7 @@ export class Worker {
     this.#leases.open()
     this.#wake()
     const workflows = new Set(deployments.listAll().map(({ id }) => id))
+    if (!canInspectProcesses()) this.#log.warn(noProcesses)
     this.#log.info({ workflows: [...workflows], slots }, 'worker ready')
   }
 

@@ -12,7 +12,7 @@ import { readLines } from '../../domain/workflows/bounded-lines.ts'
 import type { WorkflowDefinition } from '../../domain/workflows/define-workflow.ts'
 import { captureConsole, executeWorkflow } from './execute-workflow.ts'
 import { type AttemptMessage, channelDescriptor, type FromExecutor, type ToExecutor } from './messages.ts'
-import { hasStartedProcesses } from './process-memory.ts'
+import { hasStartedProcesses, ownMemoryBytes } from './process-memory.ts'
 import { RunningAttempt, type Start } from './run-context.ts'
 import { describeError } from './workflow-values.ts'
 
@@ -66,7 +66,7 @@ const reusableBytesMax = 256 * 1024 * 1024
 
 function isReusable(resourcesBefore: number): boolean {
   if (process.getActiveResourcesInfo().length > resourcesBefore || hasStartedProcesses()) return false
-  return process.memoryUsage.rss() < reusableBytesMax
+  return ownMemoryBytes() < reusableBytesMax
 }
 
 /** Sends console output to the log of the run whose code wrote it. */

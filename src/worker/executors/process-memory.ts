@@ -29,15 +29,30 @@ function childrenOf(pid: number): number[] {
   }
 }
 
+/** Whether the memory and the children of processes can be found here. Only Linux has `/proc`, and it may be hidden. */
+export function canInspectProcesses(): boolean {
+  return memoryBytes(process.pid) > 0
+}
+
+/** Bytes of this process's memory; without `/proc` on Linux, the most that it has ever had. */
+export function ownMemoryBytes(): number {
+  try {
+    return process.memoryUsage.rss()
+  } catch {
+    return process.resourceUsage().maxRSS * 1024
+  }
+}
+
 let ownFiles: (number | undefined)[] | undefined
 const buffer = Buffer.alloc(1024)
 
 /**
- * Whether this process has ever started another one, which may have outlived its own parent. Takes 10 µs, because the
- * files stay open.
+ * Whether this process has ever started another one, which may have outlived its own parent; true where that is unknown.
+ * Takes 10 µs, because the files stay open.
  */
 export function hasStartedProcesses(): boolean {
   ownFiles ??= ['stat', `task/${process.pid}/children`].map((name) => open(`/proc/self/${name}`))
+  if (ownFiles.includes(undefined)) return true
   const [stat = '', children] = ownFiles.map((file) => {
     return file === undefined ? '' : buffer.toString('latin1', 0, readSync(file, buffer, 0, buffer.length, 0))
   })
