@@ -1,8 +1,10 @@
 /** `start` and `worker`: serve, or execute runs, until a stop signal. */
+
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 import { type Service, startService, startWorker } from '../app.ts'
+import { isPublished, shellCommand } from '../config/command-line.ts'
 import { type Config, environmentWithoutSecrets, readConfig } from '../config/config.ts'
 import { exampleVariables } from '../domain/workflows/example-values.ts'
 import { keyFilePath } from '../storage/key-file.ts'
@@ -124,8 +126,7 @@ function welcome(service: Service, served: readonly Surface[], config: Config): 
   ].join('\n')
 }
 
-const noWorkflows =
-  'No workflows are served: deploy a directory, for example with `npm run cli -- workflows deploy examples/workflows`.'
+const noWorkflows = `No workflows are served: deploy a directory, for example with \`${shellCommand(`workflows deploy ${isPublished ? 'workflows' : 'examples/workflows'}`)}\`.`
 
 function exampleCommand({ executionUrl, workflows: [workflow] }: Service): string {
   if (!workflow) return noWorkflows

@@ -135,7 +135,7 @@ export const settings = {
     },
   ),
   BROWSER_PATH: optional(
-    'Chrome or Chromium executable for runs. By default an installed browser, otherwise the one that `npm ci` installs.',
+    'Chrome or Chromium executable for runs. By default an installed browser, otherwise the one that `browser install` or `npm ci` installs.',
     (text) => resolve(text),
   ),
   BROWSER_CDP_URL: secretUrl(

@@ -1,8 +1,8 @@
 /** The Dockerfile and compose.yaml match the code: files, packages, settings, ports and commands. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, globSync, readFileSync } from 'node:fs'
-import { dirname, join, matchesGlob, normalize } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -10,6 +10,8 @@ import { readConfig, settings } from '../../src/config/config.ts'
 import { listen } from '../../src/contract/listener.ts'
 import { managementApp } from '../../src/surfaces/management/management.ts'
 import { readRoles, roles } from '../../src/surfaces/roles.ts'
+import { copied, entries } from '../../src/tools/generate/service-package.ts'
+import { isInBuildContext, isWithin, readStages } from '../support/dockerfile.ts'
 
 interface Container {
   image: string
@@ -31,42 +33,21 @@ const compose: { name: string; services: Record<string, Container> } = parse(rea
 })
 const ownServices = Object.entries(compose.services).filter(([, { image }]) => image === compose.name)
 
-/** The instructions of the last stage, with continued lines joined. */
-const instructions = readFileSync('Dockerfile', 'utf8')
-  .replaceAll('\\\n', ' ')
-  .split(/^(?=FROM )/m)
-  .slice(-1)
-  .flatMap((stage) => stage.split('\n'))
-  .flatMap((line) =>
-    /^[A-Z]+ /.test(line) ? [{ keyword: line.split(' ')[0], rest: line.replace(/^[A-Z]+ +/, '') }] : [],
-  )
+const stages = readStages()
+/** Of the image's stage, which the last one repeats. */
+const instructions = stages.find(({ name }) => name === 'service')?.instructions ?? []
 const all = (keyword: string) => instructions.filter((each) => each.keyword === keyword).map(({ rest }) => rest)
 const variables = Object.fromEntries(
   all('ENV')
     .flatMap((rest) => rest.split(' '))
     .map((pair) => pair.split('=') as [string, string]),
 )
-const copied = all('COPY')
-  .filter((rest) => !rest.startsWith('--from'))
-  .flatMap((rest) => rest.split(' ').slice(0, -1))
-  .flatMap((path) => (path.includes('*') ? globSync(path) : path))
-
-/** Whether .dockerignore includes the file in the build context; the last matching line decides. */
-function isInBuildContext(file: string): boolean {
-  const lines = readFileSync('.dockerignore', 'utf8').split('\n')
-  const patterns = lines.filter((line) => line !== '' && !line.startsWith('#'))
-  const last = patterns.findLast((line) => {
-    const path = line.replace(/^!/, '')
-    return path === '*' || isWithin(file, path) || (path.includes('*') && matchesGlob(file, path))
-  })
-  return last?.startsWith('!') ?? true
-}
-
-function isWithin(file: string, path: string): boolean {
-  return file === path || file.startsWith(`${path}/`)
-}
-
-const isInImage = (file: string) => isInBuildContext(file) && copied.some((path) => isWithin(file, path))
+/** Modules are compiled from their entries, with all that they import; of directories, the package has a part. */
+const isInImage = (file: string) =>
+  isInBuildContext(file) &&
+  (file.endsWith('.ts') ||
+    copied.some((path) => isWithin(file, path)) ||
+    [...copied, ...entries].some((path) => isWithin(path, file)))
 
 const importOfTypes = /^import type [^'"]*?\bfrom '[^']+'/gm
 const commentPattern = /^ *\/\*\*[\s\S]*?\*\//gm
@@ -99,12 +80,17 @@ function findDependencies(module: string) {
   return { files: [...files], packages: [...packages] }
 }
 
-test('everything that the image copies exists in the build context', () => {
-  expect(copied.length).toBeGreaterThan(5)
-  for (const path of copied) {
-    expect(existsSync(path), path).toBe(true)
-    expect(isInBuildContext(path), `.dockerignore excludes ${path}`).toBe(true)
-  }
+test('everything that the package is built from is in the build context', () => {
+  const needed = [
+    ...copied,
+    ...entries,
+    'src/tools/generate/service-package.ts',
+    'docs/package.md',
+    'package-lock.json',
+  ]
+  expect(needed.filter((path) => !existsSync(path) || !isInBuildContext(path))).toEqual([])
+  expect(stages.map(({ name }) => name)).toEqual(['package', 'dependencies', 'service', 'browser', undefined])
+  expect(stages.at(-1)).toEqual({ base: 'service', name: undefined, instructions: [] })
 })
 
 test('the image contains every file and package that the service needs', () => {
@@ -114,8 +100,8 @@ test('the image contains every file and package that the service needs', () => {
   )
   // Written if possible, but not needed.
   const written = ['node_modules/.cache/node', 'node_modules/.cache/chromium', 'dist/docs', '.']
-  // Rendered by a stage of the Dockerfile; the mock is not part of the image.
-  const others = ['docs/reference.json.gz', 'examples/workflows', 'node_modules/.bin/prism']
+  // Written when the package is built; Prism is not part of the image.
+  const others = ['docs/reference.json.gz', 'package.json', 'node_modules/.bin/prism']
   const isNeeded = (file: string) =>
     !written.includes(file) && !others.includes(file) && !file.startsWith('src/tools/mock/')
   const missing = files.filter((file) => !isInImage(file) && isNeeded(file))
@@ -128,14 +114,8 @@ test('the image contains every file and package that the service needs', () => {
   expect(packages.filter((name) => !declared.includes(name))).toEqual([])
 })
 
-test('the build context contains no secrets and no tools', () => {
-  for (const path of [
-    '.env',
-    'data/encryption.key',
-    '.git/config',
-    'node_modules/pg/package.json',
-    'src/tools/demo.ts',
-  ]) {
+test('the build context contains no secrets and no tests', () => {
+  for (const path of ['.env', 'data/encryption.key', '.git/config', 'node_modules/pg/package.json', 'test/README.md']) {
     expect(isInBuildContext(path), path).toBe(false)
   }
   expect(readFileSync('.gitignore', 'utf8').split('\n')).toContain('.env')
@@ -178,7 +158,8 @@ test('the ports are the defaults, and the management port is not published', () 
 
 test('the commands exist and cover every role', () => {
   const [entry] = all('ENTRYPOINT').map((rest) => JSON.parse(rest))
-  expect(entry).toEqual(['node', 'src/main.ts'])
+  expect(entry).toEqual(['execution-service'])
+  expect(all('RUN').join()).toContain('/app/src/commands/launcher.js /usr/local/bin/execution-service')
   expect(all('CMD').map((rest) => JSON.parse(rest))).toEqual([['start']])
   const covered = ownServices.flatMap(([, { command = [] }]) => {
     expect(command.slice(0, 2)).toEqual(['start', '--only'])
@@ -228,7 +209,7 @@ test('containers have more time to stop than the service needs', () => {
 })
 
 test('containers run without privileges and can write only to /tmp', () => {
-  expect(all('USER')).toEqual(['node'])
+  expect(all('USER')).toEqual(['1000:1000'])
   expect(variables.NODE_COMPILE_CACHE).toMatch(/^\/tmp\//)
   for (const [name, container] of ownServices) {
     expect(container, name).toMatchObject({

@@ -1,7 +1,9 @@
 /** Checks a running service: whether it is ready, whether its ports are its own, and whether workers are alive. */
+
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { shellCommand } from '../../config/command-line.ts'
 import type { Config } from '../../config/config.ts'
 import { urlOf } from '../../contract/listener.ts'
 import { listLiveWorkers } from '../../domain/queue/workers.ts'
@@ -146,7 +148,7 @@ export async function checkWorkers(opened: Opened, state: ServiceState, now: num
   if (alive.length === 0) {
     return fail(
       'no worker is alive: runs stay queued',
-      "See the service's log for why its worker does not start, or start one with `npm run worker`.",
+      `See the service's log for why its worker does not start, or start one with \`${shellCommand('worker')}\`.`,
     )
   }
   const slots = alive.reduce((sum, each) => sum + each.slots, 0)

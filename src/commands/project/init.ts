@@ -1,13 +1,15 @@
 /** `init DIR`: makes a project for workflows outside this repository, with everything that it needs in it. */
+
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { isPublished } from '../../config/command-line.ts'
 import { createTemporaryDirectory } from '../../storage/temporary-directory.ts'
 import { CommandError, print } from '../output.ts'
 import { root } from './compile-package.ts'
-import { isPublished, readManifest } from './manifest.ts'
+import { readManifest } from './manifest.ts'
 import { buildWorkflowPackage, packPackage } from './workflow-package.ts'
 
 const template = fileURLToPath(new URL('./template', import.meta.url))

@@ -1,11 +1,7 @@
 /** The `package.json` of the repository or, in an installation, of the published package. */
 import { readFile } from 'node:fs/promises'
-import { extname } from 'node:path'
 
 const file = new URL('../../../package.json', import.meta.url)
-
-/** Whether this is the published package, whose modules are compiled. */
-export const isPublished = extname(import.meta.url) === '.js'
 
 type Versions = Record<string, string>
 

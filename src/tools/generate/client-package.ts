@@ -1,14 +1,14 @@
 /**
- * `npm run build:client` builds the published packages in dist/: `execution-service-client` for callers, and
- * `execution-service` for authors of workflows. Each is also packed into a file, from which npm installs it. With Python
- * there, it also builds the wheel of the Python package.
+ * `npm run build:client` builds the package `execution-service-client` for callers in dist/, and packs it into a file, from
+ * which npm installs it. With Python there, it also builds the wheel of the Python package. `npm run build:package` builds
+ * the package of the service, which has what authors of workflows need.
  */
 import { spawnSync } from 'node:child_process'
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { compilePackage } from '../../commands/project/compile-package.ts'
-import { buildWorkflowPackage, packPackage } from '../../commands/project/workflow-package.ts'
+import { packPackage } from '../../commands/project/workflow-package.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -43,11 +43,10 @@ export async function buildClient(directory: string): Promise<void> {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const dist = join(root, 'dist')
-  for (const [name, build] of Object.entries({ client: buildClient, 'execution-service': buildWorkflowPackage })) {
-    const directory = join(dist, name)
-    await build(directory)
-    process.stdout.write(`wrote: dist/${name}/ and dist/${await packPackage(directory, dist)}\n`)
-  }
+  const name = 'execution-service-client'
+  const directory = join(dist, name)
+  await buildClient(directory)
+  process.stdout.write(`wrote: dist/${name}/ and dist/${await packPackage(directory, dist)}\n`)
   const wheel = spawnSync('python3', [join(root, 'clients/python/build_backend.py'), dist], { encoding: 'utf8' })
   if (wheel.error) process.stdout.write('not built: the wheel of the Python package, since there is no python3\n')
   else if (wheel.status === 0) process.stdout.write(`wrote: dist/${wheel.stdout.trim()}\n`)

@@ -2,16 +2,17 @@
  * `npm run build:package` builds the published package `execution-service` in dist/execution-service: the service as
  * JavaScript, the types and test kit for authors, and the docs, with the folders of the repository. Packs it as well.
  */
-import { cp, mkdir, writeFile } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
 import { compilePackage, root } from '../../commands/project/compile-package.ts'
 import { readManifest } from '../../commands/project/manifest.ts'
 import { moduleExports, packPackage, workflowModules } from '../../commands/project/workflow-package.ts'
 import { buildReferenceFile } from '../../surfaces/docs/reference.ts'
 
 /** Modules that start as processes or threads, so that no other module imports them. */
-const entries = [
+export const entries = [
   'src/commands/launcher.ts',
   'src/main.ts',
   'src/tools/mock/main.ts',
@@ -24,7 +25,7 @@ const entries = [
 ]
 
 /** Files that are not modules. */
-const copied = [
+export const copied = [
   'LICENSE',
   'CHANGELOG.md',
   'docs/guides',
@@ -58,13 +59,41 @@ export async function buildServicePackage(directory: string): Promise<void> {
   })
   await cp(join(root, 'src/worker/testing/README.md'), join(directory, 'TESTING.md'))
   await cp(join(root, 'docs/package.md'), join(directory, 'README.md'))
-  await writeFile(join(directory, 'docs/reference.json.gz'), await buildReferenceFile())
+  const reference = await buildReferenceFile()
+  await writeFile(join(directory, 'docs/reference.json.gz'), reference)
+  await writeFile(join(directory, 'THIRD-PARTY-NOTICES.md'), await thirdPartyNotices(reference))
   await writeFile(join(directory, 'package.json'), `${JSON.stringify(await manifest(), undefined, 2)}\n`)
 }
 
 /** Modules of the service are compiled; those of authors stay as they are. */
 function isCopied(path: string): boolean {
   return !/^src\/surfaces\/.*\.ts$/.test(relative(root, path))
+}
+
+/** Of Redoc in the reference, the only code of others in the package: npm installs all other with its own licences. */
+async function thirdPartyNotices(reference: Buffer): Promise<string> {
+  const { redoc }: { redoc: string } = JSON.parse(String(gunzipSync(reference)))
+  const comments = [...redoc.matchAll(/\/\*[*!](.*?)\*\//gs)].map(([, text = '']) =>
+    text.replaceAll(/^[ *]+/gm, '').trim(),
+  )
+  const notices = new Set(comments.filter((text) => /@licen[sc]e|copyright/i.test(text)))
+  const licence = await readFile(
+    join(dirname(fileURLToPath(import.meta.resolve('@redocly/cli/package.json'))), 'LICENSE'),
+    'utf8',
+  )
+  return [
+    '# Third-party notices',
+    'The file `docs/reference.json.gz` contains Redoc, whose licence is:',
+    quote(licence),
+    'Redoc contains styled-components, Copyright (c) 2016-present Glen Maddern and Maximilian Stoiber, and the libraries',
+    'below, which state their licences. The text of the MIT License is the same as that above.',
+    ...[...notices].map(quote),
+    '',
+  ].join('\n\n')
+}
+
+function quote(text: string): string {
+  return `\`\`\`text\n${text.trim()}\n\`\`\``
 }
 
 async function manifest(): Promise<object> {
@@ -86,7 +115,8 @@ async function manifest(): Promise<object> {
     peerDependencies: versionsOf(optionalPeers),
     peerDependenciesMeta: Object.fromEntries(optionalPeers.map((each) => [each, { optional: true }])),
     projectDependencies: { ...versionsOf(ofProjects), ...optionalDependencies },
-    publishConfig: { access: 'public', provenance: true },
+    // Provenance needs the `repository` from which a CI publishes: docs/development.md says what to set.
+    publishConfig: { access: 'public' },
   }
 }
 

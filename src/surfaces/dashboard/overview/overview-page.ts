@@ -1,5 +1,7 @@
 /** The overview: what is queued and running now, the workers, and the runs of a range of time by workflow. */
+
 import { hostname } from 'node:os'
+import { shellCommand } from '../../../config/command-line.ts'
 import type { LiveWorker } from '../../../domain/queue/workers.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { type OutcomeCounts, outcomes } from '../../../domain/statistics/run-rollups.ts'
@@ -90,7 +92,7 @@ function renderRanges(current: RangeName): Html {
 
 const noWorkers = notice(
   'warning',
-  html`<strong>No workers are running.</strong> Queued runs start when a worker does. Start one with <code>npm run worker</code>.`,
+  html`<strong>No workers are running.</strong> Queued runs start when a worker does. Start one with <code>${shellCommand('worker')}</code>.`,
 )
 
 const incomplete = notice('quiet', 'Earlier runs are still being added up. Reload this page in a minute.')

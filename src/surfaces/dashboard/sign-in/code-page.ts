@@ -1,5 +1,7 @@
 /** The second step of signing in, for users with two-factor authentication: a code of their app, or a recovery code. */
+
 import type { Request, RequestHandler, Response } from 'express'
+import { shellCommand } from '../../../config/command-line.ts'
 import { type Challenge, challengeMinutes } from '../../../domain/accounts/second-factors.ts'
 import type { Proof } from '../../../domain/accounts/sessions.ts'
 import type { Dependencies } from '../dependencies.ts'
@@ -97,7 +99,7 @@ async function sendCodePage(response: Response, status: number, { challenge, nex
       </form>
       <p class="muted">
         No codes left? Ask the operator of this service to run
-        <code>npm run cli -- users remove-second-factor --email EMAIL</code>.
+        <code>${shellCommand('users remove-second-factor --email EMAIL')}</code>.
       </p>
     </details>
     <p><a href="/sign-in">Sign in as another user</a></p>`

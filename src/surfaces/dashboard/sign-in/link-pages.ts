@@ -1,5 +1,7 @@
 /** Single-use links: to set up the first user, to accept an invitation, and to sign in. */
+
 import type { Request, Response } from 'express'
+import { shellCommand } from '../../../config/command-line.ts'
 import { passwordLengthMin } from '../../../domain/accounts/passwords.ts'
 import { LinkExpiredError, type SignInLink } from '../../../domain/accounts/sign-in-links.ts'
 import { UserError } from '../../../domain/accounts/user.ts'
@@ -47,7 +49,7 @@ async function sendInvalidLink(request: Request, response: Response, deps: Depen
   const body = html`<h1>${title}</h1>
     ${notice('warning', 'It has expired, was revoked, or was already used. Each link works once.')}
     <p>
-      Ask an owner of the account for a new link, or run <code>npm run cli -- users sign-in-link</code> on the server.
+      Ask an owner of the account for a new link, or run <code>${shellCommand('users sign-in-link')}</code> on the server.
     </p>
     <p><a href="/sign-in">Sign in with your password</a></p>`
   await sendHtml(response, 410, renderPlainPage(title, body))

@@ -1,5 +1,7 @@
 /** Signing in with email address and password, and signing out. */
+
 import type { RequestHandler, Response } from 'express'
+import { shellCommand } from '../../../config/command-line.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { submittedForm } from '../form-body.ts'
 import { html, inputField, nothing, notice } from '../html.ts'
@@ -67,7 +69,7 @@ async function sendSignInPage(response: Response, status: number, { email, next,
     </form>
     <p class="muted">
       Can’t sign in? Ask an owner of your account for a sign-in link, or run
-      <code>npm run cli -- users sign-in-link --email EMAIL</code> on the server.
+      <code>${shellCommand('users sign-in-link --email EMAIL')}</code> on the server.
     </p>`
   await sendHtml(response, status, renderPlainPage('Sign in', body))
 }

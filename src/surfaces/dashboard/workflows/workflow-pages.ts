@@ -1,4 +1,5 @@
 /** The tab "Workflows": the deployed workflows, and queueing a run of one. */
+import { shellCommand } from '../../../config/command-line.ts'
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
@@ -164,8 +165,8 @@ export async function listSelectableContexts(
 
 const noWorkflows = emptyState(
   'No workflows',
-  html`<p>Deploy a directory of workflows: <code>npm run cli -- workflows deploy DIR</code>.</p>
-    <p>The directory <code>examples/workflows</code> has workflows to start from.</p>`,
+  html`<p>Deploy a directory of workflows: <code>${shellCommand('workflows deploy DIR')}</code>.</p>
+    <p>The directory <code>examples/workflows</code> of execution-service has workflows to start from.</p>`,
 )
 
 function renderWorkflowTable(workflows: Workflow[]): Html {

@@ -1,0 +1,97 @@
+{{- define "labels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "secretName" -}}
+{{- if .Values.secretName }}{{ .Values.secretName }}{{ else }}{{ .Release.Name }}-secret{{ end }}
+{{- end }}
+
+{{- /* The environment of every process; settings of the values come last and win. */}}
+{{- define "environment" -}}
+- name: DATABASE_URL
+  valueFrom: { secretKeyRef: { name: {{ include "secretName" . }}, key: DATABASE_URL } }
+- name: ENCRYPTION_KEY
+  valueFrom: { secretKeyRef: { name: {{ include "secretName" . }}, key: ENCRYPTION_KEY } }
+- name: DRAIN_SECONDS
+  value: {{ .Values.drainSeconds | quote }}
+- name: SHUTDOWN_SECONDS
+  value: {{ .Values.shutdownSeconds | quote }}
+- name: ABORT_GRACE_SECONDS
+  value: {{ .Values.abortGraceSeconds | quote }}
+{{- with .Values.urls.dashboard }}
+- name: DASHBOARD_URL
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.urls.execution }}
+- name: EXECUTION_URL
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.urls.browserContext }}
+- name: BROWSER_CONTEXT_URL
+  value: {{ . | quote }}
+{{- end }}
+{{- range $name, $value := .Values.settings }}
+- name: {{ $name }}
+  value: {{ $value | toString | quote }}
+{{- end }}
+{{- end }}
+
+{{- /* What pods of the API and of workers have in common. */}}
+{{- define "pod" -}}
+automountServiceAccountToken: false
+terminationGracePeriodSeconds: {{ add .Values.drainSeconds .Values.shutdownSeconds .Values.abortGraceSeconds 10 }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 1000
+  runAsGroup: 1000
+  seccompProfile: { type: RuntimeDefault }
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+volumes:
+  - name: tmp
+    emptyDir: { sizeLimit: 2Gi }
+{{- end }}
+
+{{- define "container" -}}
+image: {{ printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: { drop: [ALL] }
+volumeMounts:
+  - name: tmp
+    mountPath: /tmp
+# The first process migrates the database before it serves.
+startupProbe:
+  httpGet: { path: /livez, port: management }
+  periodSeconds: 2
+  failureThreshold: 150
+livenessProbe:
+  httpGet: { path: /livez, port: management }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+readinessProbe:
+  httpGet: { path: /readyz, port: management }
+  periodSeconds: 2
+  timeoutSeconds: 5
+{{- end }}
+
+{{- define "placement" -}}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
