@@ -28,6 +28,7 @@ export const entries = [
 export const copied = [
   'LICENSE',
   'CHANGELOG.md',
+  'deploy',
   'docs/guides',
   'docs/samples',
   'examples/workflows',
