@@ -45,9 +45,11 @@ describe.skipIf(reason !== undefined)('the image', () => {
 
   test('a container serves a project directory as user 1000 with a read-only root', { timeout: 120_000 }, async () => {
     expect(image.user).toBe('1000:1000')
-    const { client, stop, code } = await serveProject(image)
+    const { client, stop, code, dashboardUrl } = await serveProject(image)
     const run = unwrap(await client.runs.queueAndWait('greet', { name: 'Ada' }))
     expect(run).toMatchObject({ status: 'succeeded', output: { text: 'Hello, Ada!', characters: 11 } })
+    const signIn = await (await fetch(`${dashboardUrl}/sign-in`)).text()
+    expect(signIn).toContain('<code>execution-service users sign-in-link --email EMAIL</code>')
     expect(unwrap(await client.runs.queueAndWait('who', {})).output).toEqual({
       user: 1000,
       refused: '/app/x EROFS',
@@ -159,7 +161,8 @@ async function serveProject(of: Image) {
     apiKey: JSON.parse(printed).value,
   })
   const code = once(container, 'exit').then(([exitCode]) => exitCode)
-  return { client, code, stop: async () => void container.kill('SIGTERM') }
+  const dashboardUrl = `http://127.0.0.1:${environment.DASHBOARD_PORT}`
+  return { client, dashboardUrl, code, stop: async () => void container.kill('SIGTERM') }
 }
 
 function linesOf(container: ChildProcess): string[] {

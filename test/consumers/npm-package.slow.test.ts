@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { gunzipSync } from 'node:zlib'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createExecutionClient, unwrap } from '../../src/client/index.ts'
 import { packPackage } from '../../src/commands/project/workflow-package.ts'
@@ -72,8 +73,23 @@ test('the package has no TypeScript of the service, no source map, and a manifes
     own.dependencies,
   ])
   expect(files).toEqual(
-    expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md', manifest.bin['execution-service']]),
+    expect.arrayContaining([
+      ...['LICENSE', 'README.md', 'CHANGELOG.md', manifest.bin['execution-service']],
+      ...['deploy/helm/Chart.yaml', 'deploy/systemd/execution-service.service'],
+    ]),
   )
+  // npm refuses provenance without the address of a repository, which only its publisher knows.
+  expect(manifest.publishConfig).toEqual({ access: 'public' })
+})
+
+test('the package has the licences of the code that it contains', () => {
+  const notices = readFileSync(join(built, 'THIRD-PARTY-NOTICES.md'), 'utf8')
+  for (const text of ['Redocly', 'Permission is hereby granted, free of charge', 'react-dom', 'styled-components'])
+    expect(notices).toContain(text)
+  const { redoc } = JSON.parse(String(gunzipSync(readFileSync(join(built, 'docs/reference.json.gz')))))
+  const named = [...redoc.matchAll(/@license (\w+)/g)].map(([, name]) => name)
+  expect(named.length).toBeGreaterThan(3)
+  for (const name of named) expect(notices).toContain(`@license ${name}`)
 })
 
 test('`npm start` serves the project and deploys what is saved; `npm test` passes', async () => {
@@ -111,6 +127,9 @@ test('`npm start` serves the project and deploys what is saved; `npm test` passe
   expect(reference).toContain(baseUrl)
   expect(reference).not.toMatch(/https?:\/\/[\w-]+\.invalid/)
   expect(reference).toContain('hydrate')
+
+  const signIn = await (await fetch(`${dashboard}/sign-in`)).text()
+  expect(signIn).toContain('<code>npx execution-service users sign-in-link --email EMAIL</code>')
 
   const tests = await inProject('npm', 'test')
   expect(tests.stdout).toMatch(/pass 5\b/)

@@ -28,11 +28,12 @@ test('test/README.md lists every file of test/support with the comment at its to
   expect(lines).toHaveLength(page.match(/^- /gm)?.length ?? 0)
 })
 
-test('the README begins with an example workflow, and has fewer than 150 lines', () => {
+test('the README begins with the workflow of new projects, and has fewer than 150 lines', () => {
   const readme = read('README.md')
-  expect(readme).toContain(`\`\`\`ts\n${read('examples/workflows/page-title.ts')}\`\`\``)
+  expect(readme).toContain(`\`\`\`ts\n${read('src/commands/project/template/workflows/greet.ts')}\`\`\``)
   expect(readme.split('\n').length).toBeLessThan(150)
-  for (const command of ['npm ci && npm run demo', 'npm ci && npm test']) expect(readme).toContain(`\n${command}\n`)
+  for (const command of ['npx execution-service init shop && cd shop', 'npm ci && npm run demo', 'npm ci && npm test'])
+    expect(readme).toContain(`\n${command}\n`)
 })
 
 test.each(documents)('%s names settings, commands and files that exist', (document) => {

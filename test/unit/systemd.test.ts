@@ -20,7 +20,10 @@ function readOptions(file: string): Map<string, string[]> {
 }
 
 test('there is a unit for the service and a template for workers', () => {
-  expect(units.map((file) => basename(file))).toEqual(['execution-service-worker@.service', 'execution-service.service'])
+  expect(units.map((file) => basename(file))).toEqual([
+    'execution-service-worker@.service',
+    'execution-service.service',
+  ])
 })
 
 test.for(units)('%s starts a command that exists, with settings that exist and time to stop', (file) => {
@@ -29,7 +32,11 @@ test.for(units)('%s starts a command that exists, with settings that exist and t
   const [program, command] = value('ExecStart').split(' ')
   expect(program).toBe('/opt/execution-service/bin/execution-service')
   expect(readFileSync('src/main.ts', 'utf8')).toContain(`.command('${command}')`)
-  const environment = Object.fromEntries(value('Environment').split(' ').map((pair) => pair.split('=')))
+  const environment = Object.fromEntries(
+    value('Environment')
+      .split(' ')
+      .map((pair) => pair.split('=')),
+  )
   const others = ['NODE_ENV', 'NODE_COMPILE_CACHE', 'XDG_CACHE_HOME']
   expect(Object.keys(environment).filter((name) => !(name in settings) && !others.includes(name))).toEqual([])
   const config = readConfig(environment)
