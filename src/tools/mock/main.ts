@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { CommandError, exitOnError } from '../../commands/output.ts'
 import { onStopSignal } from '../../commands/stop-signal.ts'
+import { shellCommand } from '../../config/command-line.ts'
 import { settings } from '../../config/config.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { type DocumentName, documentNames } from '../../openapi/document.ts'
@@ -35,7 +36,7 @@ function banner({ executionUrl, browserContextUrl }: Mock, workflows: Workflows,
       .join(', ')}`,
     '',
     'The mock validates requests as the service does, and remembers only the latest runs that were queued.',
-    'To keep state, start the service: npm start',
+    `To keep state, start the service: ${shellCommand('start')}`,
     '',
     'API keys and the status of responses to them (401 for any other key):',
     ...mockKeys.map(({ value, status, meaning }) => `  ${value}  ${status}  ${meaning}`),
@@ -68,7 +69,7 @@ function readOptions(): Options {
     return { bare, workflows, webhook }
   } catch (error) {
     throw new CommandError(
-      `${(error as Error).message}\nUsage: npm run mock -- [--workflows DIR] [--webhook URL] | --bare`,
+      `${(error as Error).message}\nUsage: ${shellCommand('mock')} [--workflows DIR] [--webhook URL]; in a checkout also npm run mock -- --bare`,
     )
   }
 }
