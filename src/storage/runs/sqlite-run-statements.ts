@@ -124,5 +124,7 @@ async function insertTerms(tx: Transaction, rows: Parameters<RunStatements['inse
 
 async function appendEvents(tx: Transaction, events: Parameters<RunStatements['appendEvents']>[1]): Promise<void> {
   // Executed at once, so that statements which follow without awaiting this see all events.
-  await Promise.all(events.map(({ run_id, at, type, data }) => tx.all(appendEventSql, [run_id, at, type, data, run_id])))
+  await Promise.all(
+    events.map(({ run_id, at, type, data }) => tx.all(appendEventSql, [run_id, at, type, data, run_id])),
+  )
 }
