@@ -2,7 +2,6 @@
 import express, { type Express, type RequestHandler } from 'express'
 import { type Document, resolve, type Schema } from '../openapi/document.ts'
 import { type Operation, readOperations } from '../openapi/served-operations.ts'
-import { closeComponents, closeSchema } from './closed-schemas.ts'
 import { credentialReader } from './credential.ts'
 import { crossOriginOf } from './cross-origin.ts'
 import type { ExchangeContext, HandlerResponse, ServedOperation, UntypedHandler } from './exchange.ts'
@@ -12,7 +11,8 @@ import { createPathLookup } from './path-lookup.ts'
 import { type HttpProblemKind, httpProblemTypes, problemBody } from './problem.ts'
 import { compileValidations, requestValidations } from './request-validation.ts'
 import { internalError, problemResponse, rateLimited, unavailable } from './response.ts'
-import { responseValidation, schemaCompiler } from './response-validation.ts'
+import { responseChecks } from './response-checks.ts'
+import { responseValidation } from './response-validation.ts'
 import { type Fallback, fail, findOperation, type StageOptions, serveOperation, startExchange } from './stages.ts'
 
 /** Handlers by operationId, whose principal is `P`; the generated `…Handlers<P>` types them. */
@@ -29,6 +29,8 @@ interface MountOptions<P, H> extends Omit<ExchangeContext<P>, 'problemTypes' | '
   name: string
   /** An OpenAPI 3.1 document, bundled into one object. */
   document: unknown
+  /** Keeps the compiled checks of the document's responses between starts. */
+  responseChecksFile?: URL
   handlers: H & HandlersFor<H, P>
   /** Problem types that handlers use, in addition to those of HTTP. */
   problemTypes?: ExchangeContext<P>['problemTypes']
@@ -63,7 +65,7 @@ export async function mountDocument<P, H extends object>(options: MountOptions<P
     app.locals[documentHashLocal] = options.documentHash
     if (options.before) app.use(options.before)
     app.use(startExchange({ ...options, problemTypes, crossOrigin }))
-    const served = serve(document, operations, handlers, options.realm)
+    const served = serve(operations, handlers, { ...options, document })
     app.use(findOperation(createPathLookup(operations), served, fallback))
     app.use(serveOperation(options), fail(options.isUnavailable))
     await compileValidations(
@@ -88,49 +90,28 @@ function requireRateLimit(operations: Operation[]) {
   if (without) throw new Error(`The operation ${without.id} does not document 429, which it can send.`)
 }
 
-/** Compiles all schemas now, so that an error in the document ends the start and not a request. */
+/** Prepares all checks of responses now, so that an error in the document ends the start and not a request. */
 function serve(
-  document: Document,
   operations: Operation[],
   handlers: Record<string, UntypedHandler>,
-  realm: string,
+  { document, realm, responseChecksFile }: { document: Document; realm: string; responseChecksFile?: URL | undefined },
 ): Map<Operation, ServedOperation> {
-  const { compile, compileClosed } = compilersOf(document)
+  const findCheck = responseChecks(document, operations, responseChecksFile)
   const validationFor = requestValidations(document)
   const served = operations.map((operation): [Operation, ServedOperation] => {
-    // The validator of requests compiles these only at the first request.
-    for (const schema of operation.body?.schemas ?? []) compile(schema)
     const it = {
       operation,
       credential: credentialReader(operation.scheme, realm),
       refusals: { 401: readText(document, operation, 401), 403: readText(document, operation, 403) },
       readParameters: parameterReader(operation),
       validateRequest: validationFor(operation),
-      responses: responseValidation((schema) => compileClosed(closeSchema(schema)), operation),
+      responses: responseValidation(findCheck, operation),
       run: handlers[operation.id] as UntypedHandler,
     }
     requireFrameworkResponses(it)
     return [operation, it]
   })
   return new Map(served)
-}
-
-interface Compilers {
-  compile: ReturnType<typeof schemaCompiler>
-  /** Without members that the document does not list. */
-  compileClosed: ReturnType<typeof schemaCompiler>
-}
-
-const compilers = new WeakMap<Document, Compilers>()
-
-/** Compiling a document takes 150 ms, once for all services of a process. */
-function compilersOf(document: Document): Compilers {
-  const known = compilers.get(document)
-  if (known) return known
-  const compileClosed = schemaCompiler({ components: closeComponents(document.components) })
-  const created = { compile: schemaCompiler(document), compileClosed }
-  compilers.set(document, created)
-  return created
 }
 
 function readText(document: Document, { id, responses }: Operation, status: number): string {

@@ -7,13 +7,17 @@ export interface Contract {
   document: Document
   text: string
   documentHash: string
+  /** Where the compiled checks of its responses are, or will be. */
+  responseChecksFile: URL
 }
 
 /** Reads the file every time, so that a development server sees its changes. */
 export function readContract(name: DocumentName): Contract {
-  const text = readFileSync(new URL(`../../generated/${name}/document.json`, import.meta.url), 'utf8')
+  const directory = new URL(`../../generated/${name}/`, import.meta.url)
+  const text = readFileSync(new URL('document.json', directory), 'utf8')
   const document: Document = JSON.parse(text)
-  return { document, text, documentHash: documentHash(document) }
+  const responseChecksFile = new URL('response-checks.cjs', directory)
+  return { document, text, documentHash: documentHash(document), responseChecksFile }
 }
 
 export const executionContract = readContract('execution.v1')

@@ -79,7 +79,8 @@ export async function updateFolder(files: Map<string, string>, folder: string, c
 
 async function listFiles(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-  const files = entries.filter((entry) => entry.isFile())
+  // Each start may write the compiled checks of responses.
+  const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('response-checks.cjs'))
   return files.map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
 }
 

@@ -5,7 +5,7 @@
 
 import { parseJson } from '../../../contract/i-json.ts'
 import { Problem } from '../../../contract/problem.ts'
-import { schemaCompiler } from '../../../contract/response-validation.ts'
+import { type Check, compileCheck } from '../../../contract/response-checks.ts'
 import type { BrowserContext, BrowserContextStatus } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { ContextInUse, Version } from '../../../domain/browser-contexts/context-versions.ts'
 import { stateBytesMax } from '../../../domain/browser-contexts/storage-state.ts'
@@ -236,7 +236,7 @@ function renderContextDeletion(context: BrowserContext): Html {
 // Validates uploaded storage states by the schema of the Browser Context API. Errors name members, never their values,
 // which may be secrets.
 
-const validate = schemaCompiler(browserContextContract.document)({ $ref: '#/components/schemas/StorageState' })
+let validate: Check | undefined
 
 const fileTooLarge = `The file is too large. A storage state has at most ${formatBytes(stateBytesMax)}.`
 
@@ -245,6 +245,7 @@ function readStorageState(file: Uint8Array): { state: string } | { error: string
   try {
     const value = parseJson(Buffer.from(file.buffer, file.byteOffset, file.byteLength))
     if (value === undefined) return { error: 'The file is empty.' }
+    validate ??= compileCheck(browserContextContract.document, { $ref: '#/components/schemas/StorageState' })
     const error = validate(value)
     return error === undefined ? { state: JSON.stringify(value) } : { error: toSentence(error) }
   } catch (error) {
