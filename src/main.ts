@@ -1,13 +1,14 @@
 /** The command line: arguments in, exit code out. Each command's module is loaded when it is called. */
 import { enableCompileCache } from 'node:module'
+import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 
 // Shares compiled code between starts and child processes. It saves start-up time, and the 18 MB that each process
-// otherwise needs to strip types.
+// otherwise needs to strip types. Executors run in other directories.
 const cache = fileURLToPath(new URL('../node_modules/.cache/node', import.meta.url))
 enableCompileCache(cache)
-process.env.NODE_COMPILE_CACHE ??= cache
+process.env.NODE_COMPILE_CACHE = resolve(process.env.NODE_COMPILE_CACHE ?? cache)
 
 const program = new Command('execution-service').description('Queues remote runs of workflows over an HTTP API.')
 

@@ -64,6 +64,7 @@ export async function start({
     served.map((name) => [addressOf[name].replace(/Url$/, ''), service[addressOf[name]]]),
   )
   log.info({ roles: [...roles], ...addresses }, 'service ready')
+  log.flush()
   if (watch && config.WORKFLOWS_DIR) await watchWorkflows(config, config.WORKFLOWS_DIR)
 }
 

@@ -38,7 +38,7 @@ interface MountOptions<P, H> extends Omit<ExchangeContext<P>, 'problemTypes' | '
   realm: string
   /** The origins whose pages may call the surface from a browser. */
   origins?: readonly string[] | undefined
-  /** Operations whose first request must not wait for the compilation of their validation. */
+  /** Operations whose validation `warmUp` compiles, so that their first requests need not. */
   warm?: readonly (keyof H)[]
   /** Runs before all stages, for tracing. */
   before?: RequestHandler | undefined
@@ -68,13 +68,19 @@ export async function mountDocument<P, H extends object>(options: MountOptions<P
     const served = serve(operations, handlers, { ...options, document })
     app.use(findOperation(createPathLookup(operations), served, fallback))
     app.use(serveOperation(options), fail(options.isUnavailable))
-    await compileValidations(
-      [...served.values()].filter(({ operation }) => options.warm?.includes(operation.id as keyof H)),
-    )
+    const warm = [...served.values()].filter(({ operation }) => options.warm?.includes(operation.id as keyof H))
+    app.locals[warmUpLocal] = () => compileValidations(warm)
     return app
   } catch (error) {
     throw new Error(`The document of ${options.name} cannot be served. ${(error as Error).message}`, { cause: error })
   }
+}
+
+const warmUpLocal = 'warmUp'
+
+/** @param app returned by `mountDocument`; others have nothing to compile. */
+export async function warmUp(app: Express): Promise<void> {
+  await app.locals[warmUpLocal]?.()
 }
 
 /** Refuses handlers that are not exactly those of the document's operations. */

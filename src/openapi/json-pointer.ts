@@ -10,16 +10,18 @@ export function toPointer(path: Path): string {
 
 /** `/a~1b/0` → `['a/b', '0']`; the empty pointer names the root. */
 export function parsePointer(pointer: string): string[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const tokens = pointer.split('/').slice(1)
+  if (!pointer.includes('~')) return tokens
+  return tokens.map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
 /** The value at the pointer, or `undefined`. Inherited members do not count, so an untrusted pointer is safe. */
 export function valueAt(root: unknown, pointer: string): unknown {
-  return parsePointer(pointer).reduce<unknown>((holder, name) => {
-    const isHolder = typeof holder === 'object' && holder !== null && Object.hasOwn(holder, name)
-    return isHolder ? (holder as Record<string, unknown>)[name] : undefined
-  }, root)
+  let value = root
+  for (const name of parsePointer(pointer)) {
+    const isHolder = typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    if (!isHolder) return undefined
+    value = (value as Record<string, unknown>)[name]
+  }
+  return value
 }

@@ -3,7 +3,7 @@ import type { Express, RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { type Listener, listen, urlOf } from '../contract/listener.ts'
-import { mountDocument } from '../contract/mount.ts'
+import { mountDocument, warmUp } from '../contract/mount.ts'
 import type { Authenticate, Fallback } from '../contract/stages.ts'
 import { TenantLimits } from '../contract/tenant-limits.ts'
 import { apiKeyRealm, type Principal } from '../domain/api-keys/api-key.ts'
@@ -52,6 +52,8 @@ export interface SurfaceListeners {
   management: Listener
   /** Also of surfaces that another process serves. */
   addresses: Addresses
+  /** Compiles what first requests would otherwise wait for. */
+  warmUp(): Promise<void>
 }
 
 /** Opens all ports of the roles, or none when one of them fails. */
@@ -72,7 +74,10 @@ export async function listenOnSurfaces(
     const managed = managementApp({ ...dependencies.management, checkHost: checkHost(config) })
     const management = await listen(managed, managementAddress(config))
     Object.assign(addresses, findAddresses(config, opened))
-    return { surfaces: opened, management, addresses }
+    const warmUpAll = async () => {
+      for (const app of apps.values()) await warmUp(app)
+    }
+    return { surfaces: opened, management, addresses, warmUp: warmUpAll }
   } catch (error) {
     await Promise.all([...opened.values()].map((listener) => listener.stop(0)))
     throw error

@@ -2,6 +2,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
+import type { Express } from 'express'
 import pino from 'pino'
 import { onTestFinished } from 'vitest'
 import type { UntypedHandler } from '../../src/contract/exchange.ts'
@@ -51,6 +52,7 @@ interface Options {
 }
 
 export interface Served {
+  app: Express
   listener: Listener
   port: number
   logged: Record<string, unknown>[]
@@ -99,6 +101,7 @@ export async function serve(options: Options = {}): Promise<Served> {
   onTestFinished(() => listener.stop(0))
   const port = Number(new URL(listener.url).port)
   return {
+    app,
     listener,
     port,
     logged,

@@ -1,6 +1,7 @@
 /** Operations that are warmed at start serve their first request without compiling. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { expect, test, vi } from 'vitest'
+import { warmUp } from '../../src/contract/mount.ts'
 import { library } from './library.ts'
 import { handlers, jsonType, key, serve } from './served.ts'
 
@@ -27,6 +28,7 @@ test('the first request of a warmed operation compiles no schema, and starting c
   )
   const document = libraryNamed('Warm')
   const served = await serve({ document, handlers: recording, warm: ['putBook'] as never[] })
+  await warmUp(served.app)
   expect(called).toEqual([])
   compiled.mockClear()
   expect((await putBook(served)).status).toBe(201)

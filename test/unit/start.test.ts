@@ -32,7 +32,7 @@ test('a start does not repeat what fails for another reason', async () => {
 test('a service stops in the order that probes, workers, load balancers and followers need', () => {
   const steps = serviceSteps({ config: readConfig({}), log, command: '', roles: readRoles([]), options: {} })
   expect(Object.entries(steps.stopOrder)).toEqual([
-    ['unready', ['readiness']],
+    ['unready', ['readiness', 'compilation']],
     ['workerStop', ['worker']],
     ['drain', ['listeners']],
     ['wait', ['readiness']],
