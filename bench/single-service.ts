@@ -64,9 +64,9 @@ export interface Memory {
   proportionalKilobytes: number
 }
 
-/** Returns the memory of the process and its descendants after five idle seconds. */
+/** Returns the memory of the process and its descendants when V8 has reduced that of the start. */
 export async function measureIdleMemory(root: number): Promise<Memory[]> {
-  await delay(5000)
+  await delay(15_000)
   return measureMemory(root)
 }
 
