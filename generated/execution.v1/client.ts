@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'a49dedd8ee73013d'
+export const documentHash = '0f9b0aadc09c064b'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -267,27 +267,6 @@ export interface ExecutionV1Operations {
    */
   getAttemptBrowserContext: Operation<operations, 'getAttemptBrowserContext'>
   /**
-   * Wait for viewers.
-   *
-   * Returns the open live views of the attempt, each of a dashboard process in which people watch its browser. While there
-   * are none but those in `except`, the service waits up to `waitSeconds`. Send it from when the browser is open. A
-   * worker that never sends it has no live view; its runs are executed the same.
-   *
-   * `GET /v1/execution/runs/{runId}/attempts/{attempt}/live-views` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 429, 500, 503
-   */
-  getLiveViews: Operation<operations, 'getLiveViews'>
-  /**
-   * Show a browser to its viewers.
-   *
-   * Sends what the browser of the attempt shows, and returns what its viewers do. Frames are not stored. Two requests are open
-   * at a time: one has `waitForCommands`, and the other sends the latest frame, tabs and control. The next of each follows
-   * when it was answered. Without a request that waits for commands for five seconds, viewers see that the connection has
-   * ended. Each connection begins with the frame, tabs and control as they are.
-   *
-   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/live-views/{viewId}` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
-   */
-  updateLiveView: Operation<operations, 'updateLiveView'>
-  /**
    * Complete an attempt.
    *
    * Ends the attempt with its outcome. The run finishes, or is queued again as its workflow's `retry` says. An output that does
@@ -322,12 +301,66 @@ export interface ExecutionV1Operations {
    * Read the code of a deployment.
    *
    * Returns the definitions and the files of a deployment, while a worker of the API key executes one of its runs; 404 for any
-   * other one. It never changes: the id is the SHA-256 of its content. A key that is restricted to workflows gets these, and
-   * the files that they need.
+   * other one. It never changes: the id is the SHA-256 of its content.
    *
    * `GET /v1/execution/deployments/{deploymentId}/bundle` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getDeploymentBundle: Operation<operations, 'getDeploymentBundle', 'blob'>
+  /**
+   * List secrets.
+   *
+   * Lists the account's secrets by name, in pages, with the workflows that declare them. No response contains a value.
+   *
+   * `GET /v1/execution/secrets` · scopes: secrets:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listSecrets: Operation<operations, 'listSecrets'>
+  /**
+   * Store a secret.
+   *
+   * Stores a secret, or a new version of it. An account has at most 100. Its value is encrypted, and no response contains it.
+   *
+   * A workflow gets a secret that it declares when an attempt starts: running attempts keep the value that they have. Runs
+   * that wait for the secret go on at once. The service masks its value in whatever a run of such a workflow reports.
+   *
+   * `PUT /v1/execution/secrets/{secretName}` · scopes: secrets:write · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  putSecret: Operation<operations, 'putSecret'>
+  /**
+   * Delete a secret.
+   *
+   * Deletes a secret, in every version. Later attempts do not get it: runs of workflows that declare it wait until it is stored again.
+   *
+   * `DELETE /v1/execution/secrets/{secretName}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   */
+  deleteSecret: Operation<operations, 'deleteSecret'>
+  /**
+   * List settings.
+   *
+   * Lists the account's settings by name, in pages, with their values and the workflows that declare them.
+   *
+   * `GET /v1/execution/settings` · scopes: secrets:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listSettings: Operation<operations, 'listSettings'>
+  /**
+   * Store a setting.
+   *
+   * Stores a setting, or a new version of it. An account has at most 100. A setting is not a secret: responses and logs may
+   * show its value.
+   *
+   * A workflow that declares the setting has a schema for it. A run whose workflow's schema the value does not fit waits,
+   * with `waitingFor: setting`, until a value is stored that does. Running attempts keep the value that they have.
+   *
+   * `PUT /v1/execution/settings/{settingName}` · scopes: secrets:write · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  putSetting: Operation<operations, 'putSetting'>
+  /**
+   * Delete a setting.
+   *
+   * Deletes a setting. Runs of workflows that declare it wait until it is stored again.
+   *
+   * `DELETE /v1/execution/settings/{settingName}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   */
+  deleteSetting: Operation<operations, 'deleteSetting'>
   /**
    * Create a token that reads one run.
    *
@@ -610,12 +643,16 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     appendRunEvents: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/events', retry: 'always' },
     putAttemptArtifact: { method: 'PUT', path: '/v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}', retry: 'always' },
     getAttemptBrowserContext: { method: 'GET', path: '/v1/execution/runs/{runId}/attempts/{attempt}/browser-context', retry: 'always' },
-    getLiveViews: { method: 'GET', path: '/v1/execution/runs/{runId}/attempts/{attempt}/live-views', retry: 'always' },
-    updateLiveView: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/live-views/{viewId}', retry: 'ifRefused' },
     completeAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/complete', retry: 'always' },
     suspendAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/suspend', retry: 'always' },
     handBackAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/hand-back', retry: 'always' },
     getDeploymentBundle: { method: 'GET', path: '/v1/execution/deployments/{deploymentId}/bundle', retry: 'always', parseAs: 'blob' },
+    listSecrets: { method: 'GET', path: '/v1/execution/secrets', retry: 'always' },
+    putSecret: { method: 'PUT', path: '/v1/execution/secrets/{secretName}', retry: 'always' },
+    deleteSecret: { method: 'DELETE', path: '/v1/execution/secrets/{secretName}', retry: 'always' },
+    listSettings: { method: 'GET', path: '/v1/execution/settings', retry: 'always' },
+    putSetting: { method: 'PUT', path: '/v1/execution/settings/{settingName}', retry: 'always' },
+    deleteSetting: { method: 'DELETE', path: '/v1/execution/settings/{settingName}', retry: 'always' },
     createRunToken: { method: 'POST', path: '/v1/execution/run-tokens', retry: 'ifRefused' },
     listWorkflows: { method: 'GET', path: '/v1/execution/workflows', retry: 'always' },
     getWorkflow: { method: 'GET', path: '/v1/execution/workflows/{workflowId}', retry: 'always' },

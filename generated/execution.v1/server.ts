@@ -326,6 +326,61 @@ export interface ExecutionV1Handlers<Principal> {
    */
   getDeploymentBundle: Handler<operations['getDeploymentBundle'], never, Principal>
   /**
+   * List secrets.
+   *
+   * Lists the account's secrets by name, in pages, with the workflows that declare them. No response contains a value.
+   *
+   * `GET /v1/execution/secrets` · scopes: secrets:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listSecrets: Handler<operations['listSecrets'], 'limit', Principal>
+  /**
+   * Store a secret.
+   *
+   * Stores a secret, or a new version of it. An account has at most 100. Its value is encrypted, and no response contains it.
+   *
+   * A workflow gets a secret that it declares when an attempt starts: running attempts keep the value that they have. Runs
+   * that wait for the secret go on at once. The service masks its value in whatever a run of such a workflow reports.
+   *
+   * `PUT /v1/execution/secrets/{secretName}` · scopes: secrets:write · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  putSecret: Handler<operations['putSecret'], never, Principal>
+  /**
+   * Delete a secret.
+   *
+   * Deletes a secret, in every version. Later attempts do not get it: runs of workflows that declare it wait until it is stored again.
+   *
+   * `DELETE /v1/execution/secrets/{secretName}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   */
+  deleteSecret: Handler<operations['deleteSecret'], never, Principal>
+  /**
+   * List settings.
+   *
+   * Lists the account's settings by name, in pages, with their values and the workflows that declare them.
+   *
+   * `GET /v1/execution/settings` · scopes: secrets:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listSettings: Handler<operations['listSettings'], 'limit', Principal>
+  /**
+   * Store a setting.
+   *
+   * Stores a setting, or a new version of it. An account has at most 100. A setting is not a secret: responses and logs may
+   * show its value.
+   *
+   * A workflow that declares the setting has a schema for it. A run whose workflow's schema the value does not fit waits,
+   * with `waitingFor: setting`, until a value is stored that does. Running attempts keep the value that they have.
+   *
+   * `PUT /v1/execution/settings/{settingName}` · scopes: secrets:write · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  putSetting: Handler<operations['putSetting'], never, Principal>
+  /**
+   * Delete a setting.
+   *
+   * Deletes a setting. Runs of workflows that declare it wait until it is stored again.
+   *
+   * `DELETE /v1/execution/settings/{settingName}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   */
+  deleteSetting: Handler<operations['deleteSetting'], never, Principal>
+  /**
    * Create a token that reads one run.
    *
    * Creates a token with which a web page, for example, can read and follow one run: getRun, streamRunEvents and

@@ -797,6 +797,113 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List secrets
+         * @description Lists the account's secrets by name, in pages, with the workflows that declare them. No response contains a value.
+         */
+        get: operations["listSecrets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/secrets/{secretName}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the secret.
+                 * @example SHOP_TOKEN
+                 */
+                secretName: components["parameters"]["SecretName"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Store a secret
+         * @description Stores a secret, or a new version of it. An account has at most 100. Its value is encrypted, and no response contains it.
+         *
+         *     A workflow gets a secret that it declares when an attempt starts: running attempts keep the value that they have. Runs
+         *     that wait for the secret go on at once. The service masks its value in whatever a run of such a workflow reports.
+         */
+        put: operations["putSecret"];
+        post?: never;
+        /**
+         * Delete a secret
+         * @description Deletes a secret, in every version. Later attempts do not get it: runs of workflows that declare it wait until it is stored again.
+         */
+        delete: operations["deleteSecret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List settings
+         * @description Lists the account's settings by name, in pages, with their values and the workflows that declare them.
+         */
+        get: operations["listSettings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/settings/{settingName}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the setting.
+                 * @example SHOP_URL
+                 */
+                settingName: components["parameters"]["SettingName"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Store a setting
+         * @description Stores a setting, or a new version of it. An account has at most 100. A setting is not a secret: responses and logs may
+         *     show its value.
+         *
+         *     A workflow that declares the setting has a schema for it. A run whose workflow's schema the value does not fit waits,
+         *     with `waitingFor: setting`, until a value is stored that does. Running attempts keep the value that they have.
+         */
+        put: operations["putSetting"];
+        post?: never;
+        /**
+         * Delete a setting
+         * @description Deletes a setting. Runs of workflows that declare it wait until it is stored again.
+         */
+        delete: operations["deleteSetting"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/run-tokens": {
         parameters: {
             query?: never;
@@ -1529,6 +1636,12 @@ export interface components {
             };
             /** @description Whether its runs use a browser, and may have a browser context. `false` by default. */
             browser?: boolean;
+            /** @description The names of the secrets of the account that its runs get. */
+            secrets?: components["schemas"]["DeclaredName"][];
+            /** @description The JSON Schemas of the settings of the account that its runs get, by name. */
+            settings?: {
+                [key: string]: unknown;
+            };
             /**
              * @description For how long an attempt may execute.
              * @default 60
@@ -1721,6 +1834,14 @@ export interface components {
             };
             /** @description JSON Pointers (RFC 6901) to the secrets in `variableData`, for workers that mask what they keep. */
             secrets: string[];
+            /** @description The secrets that the workflow declares, by name, as they were when the attempt started. */
+            accountSecrets: {
+                [key: string]: string;
+            };
+            /** @description The settings that the workflow declares, by name, as they were when the attempt started. */
+            settings: {
+                [key: string]: unknown;
+            };
             /**
              * @description Results of steps and waits that earlier attempts or parts have stored, in their order. The outcome of a sleep is
              *     `null`, of an answer `{"ok": true, "value": …}` or `{"ok": false}` if none came in time, of a called run
@@ -2205,12 +2326,14 @@ export interface components {
              *     concurrency key has reached its limit of concurrent runs. `throttle`: as many runs of its workflow have started
              *     as its rate allows. `browserContext`: another run has the lease of its browser context.
              *     `deployment`: the worker that took the run could not get its deployment. The run is tried again, after a
-             *     growing delay of at most 300 seconds. `sleep`, `answer` and `run`: the workflow waits for a time, for an answer,
+             *     growing delay of at most 300 seconds. `secret` and `setting`: the account lacks one that the workflow declares, or
+             *     its value does not fit; the run starts when it is stored. `sleep`, `answer` and `run`: the workflow waits for a time, for an answer,
              *     or for a run that it has called; `listRunWaits` says which. Such a run uses no worker.
              */
-            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment" | "sleep" | "answer" | "run") | null;
+            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment" | "secret" | "setting" | "sleep" | "answer" | "run") | null;
             /**
-             * @description Which concurrency limit the run waits for, which rate and until when, or why it waits for its deployment;
+             * @description Which concurrency limit the run waits for, which rate and until when, why it waits for its deployment, or which
+             *     secret or setting is missing;
              *     `null` for everything else. `getRun` also says which run has the lease of its browser context, and of which
              *     workflow and major version no worker outside of the service is there.
              */
@@ -2524,6 +2647,17 @@ export interface components {
             throttle: components["schemas"]["Throttle"] | null;
             /** @description Whether its runs have a browser and accept a browser context. */
             usesBrowser: boolean;
+            /** @description The names of the secrets that it declares, which `putSecret` stores. Its runs wait while one is missing. */
+            secrets: components["schemas"]["DeclaredName"][];
+            /**
+             * @description The JSON Schemas (2020-12) of the settings that it declares, by name. Its runs wait while one is missing or does
+             *     not fit.
+             */
+            settings: {
+                [key: string]: {
+                    [key: string]: unknown;
+                };
+            };
             /** @description Whether callers should use another workflow; the description says which. */
             deprecated: boolean;
         };
@@ -2632,6 +2766,11 @@ export interface components {
             createdAt: components["schemas"]["Timestamp"];
             /** @description When it became current last. */
             activatedAt: components["schemas"]["Timestamp"];
+            /**
+             * @description Secrets and settings that its workflows declare and that the account does not have, or that do not fit. Runs of
+             *     these workflows wait until `putSecret` or `putSetting` has stored them.
+             */
+            missing: components["schemas"]["MissingValue"][];
             /** @description The deployment that was current before this call; `null` if the account had none. */
             previousDeployment: components["schemas"]["Deployment"] | null;
             /** @description What breaks callers and was allowed by `allowBreaking`, in lines for people. */
@@ -2895,6 +3034,85 @@ export interface components {
             tags?: components["schemas"]["WebhookTags"];
             /** @description Whether the endpoint gets events. */
             enabled?: boolean;
+        };
+        /**
+         * @description A capital letter, and at most 63 more capital letters, digits and underscores.
+         * @example SHOP_TOKEN
+         */
+        DeclaredName: string;
+        /** @description The value of a secret. */
+        PutSecretRequest: {
+            /** @description The credential: at least 4 characters, since a shorter one cannot be masked. */
+            value: string;
+        };
+        /** @description The value of a setting. */
+        PutSettingRequest: {
+            /** @description Any JSON of at most 16,384 characters. */
+            value: unknown;
+        };
+        /** @description The API key or the user that stored the version. */
+        ChangedBy: {
+            /**
+             * @description An API key (`caller`), a user of the dashboard, or the operator on the command line.
+             * @enum {string}
+             */
+            kind: "caller" | "user" | "operator";
+            /** @description Identifies the API key or the user; `null` for the operator. */
+            id: components["schemas"]["Uuid"] | null;
+            /** @description Its name when it stored the version. */
+            name: string;
+        };
+        /** @description A credential of the account, without its value. */
+        Secret: {
+            name: components["schemas"]["DeclaredName"];
+            /**
+             * Format: int32
+             * @description How often it has been stored since it was created.
+             */
+            version: number;
+            /** @description When this version was stored. */
+            updatedAt: components["schemas"]["Timestamp"];
+            updatedBy: components["schemas"]["ChangedBy"];
+            /** @description The workflows that declare it, as they are now, sorted. */
+            workflowIds: components["schemas"]["WorkflowId"][];
+        };
+        /** @description A page of secrets. */
+        SecretPage: {
+            data: components["schemas"]["Secret"][];
+            nextCursor: components["schemas"]["NextCursor"];
+        };
+        /** @description A value of the account that workflows declare. */
+        Setting: {
+            name: components["schemas"]["DeclaredName"];
+            /**
+             * Format: int32
+             * @description How often it has been stored since it was created.
+             */
+            version: number;
+            /** @description When this version was stored. */
+            updatedAt: components["schemas"]["Timestamp"];
+            updatedBy: components["schemas"]["ChangedBy"];
+            /** @description The workflows that declare it, as they are now, sorted. */
+            workflowIds: components["schemas"]["WorkflowId"][];
+            /** @description Any JSON. */
+            value: unknown;
+        };
+        /** @description A page of settings. */
+        SettingPage: {
+            data: components["schemas"]["Setting"][];
+            nextCursor: components["schemas"]["NextCursor"];
+        };
+        /** @description A secret or a setting that a workflow declares and that the account does not have as the workflow needs it. */
+        MissingValue: {
+            /**
+             * @description What is missing.
+             * @enum {string}
+             */
+            kind: "secret" | "setting";
+            name: components["schemas"]["DeclaredName"];
+            workflowId: components["schemas"]["WorkflowId"];
+            /** @description What to do, in a sentence for people. */
+            detail: string;
         };
         /** @description A URL that gets events of the account's runs. */
         WebhookEndpoint: {
@@ -3346,6 +3564,74 @@ export interface components {
         };
         /** @description The service cannot queue a run of the schedule, because the workflow is not deployed, its current deployment refuses the variables or options, or the browser context does not exist. Nothing was queued. */
         ScheduleDoesNotFit: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The account has reached its limit of secrets. Nothing was stored. */
+        TooManySecrets: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The account has reached its limit of settings. Nothing was stored. */
+        TooManySettings: {
             headers: {
                 /**
                  * @description Identifies this request in the service's logs. Quote it when you report a problem.
@@ -3987,6 +4273,16 @@ export interface components {
         DeploymentIdParameter: components["schemas"]["DeploymentId"];
         /** @description Identifies the schedule. */
         ScheduleId: components["schemas"]["Uuid"];
+        /**
+         * @description The name of the secret.
+         * @example SHOP_TOKEN
+         */
+        SecretName: components["schemas"]["DeclaredName"];
+        /**
+         * @description The name of the setting.
+         * @example SHOP_URL
+         */
+        SettingName: components["schemas"]["DeclaredName"];
         /** @description Identifies the webhook endpoint. */
         WebhookEndpointId: components["schemas"]["Uuid"];
         /**
@@ -6895,6 +7191,368 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listSecrets: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of items on a page. A page of large items may have fewer.
+                 * @example 20
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
+                cursor?: components["parameters"]["CursorParameter"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of secrets. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the secret.
+                 * @example SHOP_TOKEN
+                 */
+                secretName: components["parameters"]["SecretName"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutSecretRequest"];
+            };
+        };
+        responses: {
+            /** @description The secret is stored. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Secret"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["TooManySecrets"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the secret.
+                 * @example SHOP_TOKEN
+                 */
+                secretName: components["parameters"]["SecretName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The secret is deleted. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listSettings: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of items on a page. A page of large items may have fewer.
+                 * @example 20
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
+                cursor?: components["parameters"]["CursorParameter"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of settings. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putSetting: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the setting.
+                 * @example SHOP_URL
+                 */
+                settingName: components["parameters"]["SettingName"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutSettingRequest"];
+            };
+        };
+        responses: {
+            /** @description The setting is stored. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Setting"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["TooManySettings"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteSetting: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The name of the setting.
+                 * @example SHOP_URL
+                 */
+                settingName: components["parameters"]["SettingName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The setting is deleted. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

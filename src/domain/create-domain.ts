@@ -1,5 +1,6 @@
 import { knownScopes } from '../openapi/served-documents.ts'
 import { Cursors } from '../storage/cursors.ts'
+import { AccountValues } from './account-values/account-values.ts'
 import { Accounts } from './accounts/accounts.ts'
 import { SecondFactors } from './accounts/second-factors.ts'
 import { Sessions } from './accounts/sessions.ts'
@@ -55,6 +56,7 @@ export function createDomain<Registry extends WorkflowRegistry>(options: DomainO
     links: new SignInLinks(store, now),
     sessions: new Sessions(store, config.SESSION_IDLE_MINUTES * 60_000, now),
     secondFactors: new SecondFactors(store, encryption),
+    accountValues: new AccountValues(store, encryption, cursors, now),
     auditLog: new AuditLog(store),
     refusals,
     apiKeys,

@@ -8,6 +8,7 @@ import { Encryption, FixedKeys, type KeyRing } from '../storage/encryption.ts'
 import { createKeyFile, KeyFile, KeyFileError, keyFilePath } from '../storage/key-file.ts'
 import { openSqliteStore } from '../storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from '../storage/store.ts'
+import { encryptedInAccountValues } from './account-values/account-values.sql.ts'
 import { encryptedInUsers } from './accounts/second-factors.ts'
 import { encryptedInBrowserContexts } from './browser-contexts/browser-contexts.sql.ts'
 import { encryptedInRuns } from './runs/run.ts'
@@ -22,6 +23,7 @@ export const encryptedColumns = [
   ...encryptedInUsers,
   ...encryptedInWebhooks,
   ...encryptedInSchedules,
+  ...encryptedInAccountValues,
 ]
 
 /** @throws {ConfigError} if the database or the data directory cannot be used. */

@@ -10,6 +10,8 @@ export const domainProblemTypes = {
   'run-does-not-fit': { status: 409, title: 'Run does not fit' },
   'too-many-bulk-actions': { status: 409, title: 'Too many bulk actions' },
   'too-many-webhook-endpoints': { status: 409, title: 'Too many webhook endpoints' },
+  'too-many-secrets': { status: 409, title: 'Too many secrets' },
+  'too-many-settings': { status: 409, title: 'Too many settings' },
   'too-many-schedules': { status: 409, title: 'Too many schedules' },
   'wait-ended': { status: 409, title: 'Wait ended' },
   'worker-conflict': { status: 409, title: 'Worker conflict' },

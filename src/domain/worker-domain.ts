@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
+import { DeclaredValuesReader } from './account-values/declared-values.ts'
 import { StorageUsage, type UsageOptions } from './accounts/storage-usage.ts'
 import { ContextVersions } from './browser-contexts/context-versions.ts'
 import { RunContexts } from './browser-contexts/run-contexts.ts'
@@ -44,6 +45,7 @@ export function createWorkerDomain(options: WorkerDomainOptions) {
     usage,
     queue: new RunQueue(store, { accountConcurrency: config.ACCOUNT_CONCURRENCY, now, observer, waits }),
     workers: new Workers(store, now),
+    declaredValues: new DeclaredValuesReader(store, encryption, undefined),
     contextVersions,
     runContexts: new RunContexts(contextVersions, usage),
     liveViews: new LiveViews(store, encryption, now),

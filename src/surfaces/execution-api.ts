@@ -1,5 +1,9 @@
 /** The Execution API: every operation of openapi/execution.v1.yaml, the scope that guards it, and its handler. */
 import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts'
+import {
+  type AccountValueDependencies,
+  accountValueOperations,
+} from '../domain/account-values/account-value-operations.ts'
 import type { Principal } from '../domain/api-keys/api-key.ts'
 import { type BulkActionDependencies, bulkOperations } from '../domain/bulk-actions/bulk-operations.ts'
 import { type DeploymentDependencies, deploymentOperations } from '../domain/deployments/deployment-operations.ts'
@@ -45,6 +49,12 @@ export const executionScopes = {
   updateSchedule: 'schedules:write',
   deleteSchedule: 'schedules:write',
   triggerSchedule: 'schedules:write',
+  listSecrets: 'secrets:read',
+  putSecret: 'secrets:write',
+  deleteSecret: 'secrets:write',
+  listSettings: 'secrets:read',
+  putSetting: 'secrets:write',
+  deleteSetting: 'secrets:write',
   listWebhookEndpoints: 'webhooks:read',
   createWebhookEndpoint: 'webhooks:write',
   getWebhookEndpoint: 'webhooks:read',
@@ -80,6 +90,7 @@ export type ExecutionApiDependencies = QueueDependencies &
   DeploymentDependencies &
   ScheduleDependencies &
   WebhookDependencies &
+  AccountValueDependencies &
   WorkerDependencies
 
 export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
@@ -92,6 +103,7 @@ export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
     ...deploymentOperations(dependencies),
     ...scheduleOperations(dependencies),
     ...webhookOperations(dependencies),
+    ...accountValueOperations(dependencies),
     ...workerOperations(dependencies),
   }
   return restrictRuns(handlers, dependencies)

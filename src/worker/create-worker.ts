@@ -3,11 +3,13 @@ import type { Logger } from 'pino'
 import { v7 as uuid } from 'uuid'
 import type { Config } from '../config/config.ts'
 import { Deployments } from '../domain/deployments/deployments.ts'
+import type { Claim } from '../domain/queue/attempts.ts'
 import type { RunObserver } from '../domain/runs/run-state.ts'
 import { createWorkerDomain } from '../domain/worker-domain.ts'
 import type { Identity } from '../domain/workflows/executor-identity.ts'
 import { ExecutorUsers } from '../domain/workflows/executor-users.ts'
 import { loadSecondsMax as defaultLoadSecondsMax } from '../domain/workflows/workflow.ts'
+import type { Workflows } from '../domain/workflows/workflows.ts'
 import { Maintenance } from '../maintenance/maintenance.ts'
 import { retentionFrom } from '../maintenance/retention.ts'
 import type { Encryption } from '../storage/encryption.ts'
@@ -57,6 +59,8 @@ export function createWorker({
   const dependencies = {
     ...domain,
     deployments,
+    readDeclared: ({ accountId, workflowId }: Claim, workflows: Workflows) =>
+      domain.declaredValues.read(accountId, workflowId, workflows),
     maintenance: new Maintenance({ ...domain, workflows: deployments, retention: retentionFrom(config), log }),
     executors: new Executors(deployed, processes, slots, log),
     browser: new BrowserHost({ path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL }, log),

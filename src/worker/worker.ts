@@ -5,6 +5,7 @@
 
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
+import type { ReadValues } from '../domain/account-values/declared-values.ts'
 import { DeploymentUnavailable } from '../domain/deployments/deployment-files.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
 import type { Claim, Claimable, Lease } from '../domain/queue/attempts.ts'
@@ -12,6 +13,7 @@ import type { ClaimableWorkflows, OwnAttempts } from '../domain/queue/claim.ts'
 import type { RunQueue } from '../domain/queue/run-queue.ts'
 import type { Workers } from '../domain/queue/workers.ts'
 import { noRetry, type Outcome } from '../domain/runs/run-state.ts'
+import type { Workflows } from '../domain/workflows/workflows.ts'
 import type { Maintenance } from '../maintenance/maintenance.ts'
 import type { ValueEncryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
@@ -33,7 +35,8 @@ const noProcesses =
   'no /proc: WORKFLOW_MEMORY_MB limits the heap of workflows only, and processes that they detach are not found'
 
 /** Where a worker gets its runs: the queue, or the service over HTTP. */
-export type WorkerQueue = AttemptQueue & Pick<RunQueue, 'claim' | 'renew' | 'cancelRequested' | 'handBack'>
+export type WorkerQueue = AttemptQueue &
+  Pick<RunQueue, 'claim' | 'renew' | 'cancelRequested' | 'handBack' | 'waitForValue'>
 
 export interface WorkerDependencies {
   store: Pick<Store, 'listen'>
@@ -43,6 +46,8 @@ export interface WorkerDependencies {
   encryption: ValueEncryption
   runContexts: AttemptBrowserDependencies['contexts']
   usage: AttemptDependencies['usage']
+  /** What the attempt gets of its account. */
+  readDeclared(claim: Claim, workflows: Workflows): Promise<ReadValues>
   deployments: Pick<Deployments, 'listAll'> & { claimable(): ClaimableWorkflows }
   executors: Executors
   browser: Pick<BrowserHost, 'acquire' | 'release' | 'close'>
@@ -225,7 +230,10 @@ export class Worker {
     }
     try {
       execution = await executors.acquire(claim).catch((error: unknown) => this.#replace(claim, error))
-      attempt = new Attempt(dependencies, claim, execution, observer)
+      const { workflows } = execution
+      const read = await retryUntilAvailable(() => this.#dependencies.readDeclared(claim, workflows))
+      if (read.kind === 'missing') return await retryUntilAvailable(() => this.#queue.waitForValue(claim, read.wait))
+      attempt = new Attempt(dependencies, claim, execution, read.values, observer)
       const executed = attempt.execute(freeSlot)
       this.#leases.watch(claim, attempt)
       return await executed.finally(() => {

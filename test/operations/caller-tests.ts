@@ -136,6 +136,8 @@ export function testNotFound(subject: Subject): void {
     getBulkAction: 'bulk action',
     getDeploymentBundle: 'deployment',
     deleteWorker: 'worker',
+    deleteSecret: 'secret',
+    deleteSetting: 'setting',
     claimRuns: 'worker',
     renewLeases: 'worker',
   }
@@ -147,6 +149,7 @@ export function testNotFound(subject: Subject): void {
     const path = request.path
       .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, crypto.randomUUID())
       .replace(/[0-9a-f]{64}/, '0'.repeat(64))
+      .replace(/SHOP_[A-Z]+/, 'MISSING')
     expectProblem(subject.operation, await subject.send({ ...request, path }), notFound)
   })
 }

@@ -15,6 +15,7 @@ const tables: Record<string, string> = {
   Waits: 'run_waits',
   Webhooks: 'webhook_endpoints',
   Workers: 'workers',
+  'Secrets and settings': 'account_values',
 }
 
 const tableOf = ({ operation: { id, tag } }: Subject) => {

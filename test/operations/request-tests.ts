@@ -49,10 +49,17 @@ export function testInvalidRequest(subject: Subject): void {
   if (id) testMalformedIds(subject, id)
 }
 
+const wrongNamesOfValues = ['1', 'shop_token', '$-', 'A'.repeat(65), '..%2FA', '_A']
+const wrongIdsOf: Record<string, string[]> = {
+  workflowId: ['a%20b', 'a%2Fb', 'ä', 'a'.repeat(129)],
+  secretName: wrongNamesOfValues,
+  settingName: wrongNamesOfValues,
+}
+
 function testMalformedIds(subject: Subject, id: string): void {
   const { operation } = subject
   // `$` is replaced by a valid id.
-  const wrongIds = id === 'workflowId' ? ['a%20b', 'a%2Fb', 'ä', 'a'.repeat(129)] : ['1', 'urn:uuid:$', '$0', '{$}']
+  const wrongIds = wrongIdsOf[id] ?? ['1', 'urn:uuid:$', '$0', '{$}']
 
   test.each(wrongIds)('refuses the id %s', async (wrong) => {
     const { request } = await subject.refusedCaller()

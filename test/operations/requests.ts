@@ -158,6 +158,18 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   }),
   deleteSchedule: async (service, account) => ({ path: { scheduleId: await createSchedule(service, account) } }),
   triggerSchedule: async (service, account) => ({ path: { scheduleId: await firstSchedule(service, account) } }),
+  listSecrets: async (service, account) => {
+    await putSecret(service, account)
+    return {}
+  },
+  putSecret: async () => ({ path: { secretName: 'SHOP_TOKEN' }, body: { value: '4f1c0d0f2c5b1f0d' } }),
+  deleteSecret: async (service, account) => ({ path: { secretName: await putSecret(service, account) } }),
+  listSettings: async (service, account) => {
+    await putSetting(service, account)
+    return {}
+  },
+  putSetting: async () => ({ path: { settingName: 'SHOP_URL' }, body: { value: 'https://shop.example.com' } }),
+  deleteSetting: async (service, account) => ({ path: { settingName: await putSetting(service, account) } }),
   listWebhookEndpoints: async (service, account) => {
     await createWebhookEndpoint(service, account)
     return {}
@@ -350,6 +362,28 @@ export async function createSchedule(
 async function firstSchedule(service: Service, account: TestAccount): Promise<string> {
   const { body } = await send(service, 'listSchedules', account.key, { query: 'limit=1' })
   return body.data?.[0]?.id ?? createSchedule(service, account)
+}
+
+/** Returns its name. */
+export async function putSecret(
+  service: Service,
+  account: TestAccount,
+  secretName = 'SHOP_TOKEN',
+  value = 'canary-token-4f1c0d0f',
+): Promise<string> {
+  await send(service, 'putSecret', account.key, { path: { secretName }, body: { value } }).expect(200)
+  return secretName
+}
+
+/** Returns its name. */
+export async function putSetting(
+  service: Service,
+  account: TestAccount,
+  settingName = 'SHOP_URL',
+  value: unknown = 'https://shop.example.com',
+): Promise<string> {
+  await send(service, 'putSetting', account.key, { path: { settingName }, body: { value } }).expect(200)
+  return settingName
 }
 
 const webhookEndpoint = { url: 'https://localhost/hooks', events: ['run.succeeded', 'run.cancelled'] }

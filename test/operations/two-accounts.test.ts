@@ -9,6 +9,8 @@ import {
   createWebhookEndpoint,
   credential,
   putArtifact,
+  putSecret,
+  putSetting,
   queueRun,
   type SentRequest,
   send,
@@ -48,6 +50,7 @@ async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string
     steps: await all(
       'SELECT s.* FROM run_steps s JOIN runs r ON r.id = s.run_id WHERE r.account_id = ? ORDER BY s.run_id, s.name',
     ),
+    accountValues: await all('SELECT * FROM account_values WHERE account_id = ? ORDER BY kind, name'),
     webhookEndpoints: await all('SELECT * FROM webhook_endpoints WHERE account_id = ? ORDER BY id'),
     versions: await all(
       'SELECT v.* FROM browser_context_versions v JOIN browser_contexts c ON c.id = v.browser_context_id WHERE c.account_id = ? ORDER BY v.id',
@@ -66,6 +69,8 @@ async function createOwner(): Promise<TestAccount> {
   await storeDeployment(service, owner)
   await send(service, 'bulkCancelRuns', owner.key, { body: { tag: ['none'] } }).expect(202)
   await createWebhookEndpoint(service, owner)
+  await putSecret(service, owner)
+  await putSetting(service, owner)
   const path = { browserContextId: await createContext(service, owner, 'My own') }
   await send(service, 'putStorageState', owner.key, { path, body: storageStateFor('canary.example') }).expect(204)
   return owner
@@ -73,8 +78,8 @@ async function createOwner(): Promise<TestAccount> {
 
 /** Whether a path parameter names a resource of an account; workflows belong to the installation. */
 const owned = (name: string) => name !== 'workflowId'
-/** In this, the id of the valid request is a new one in each account. */
-const isShared = (id: string) => id === 'registerWorker'
+/** In these, the id of the valid request is a new one in each account, or a name. */
+const isShared = (id: string) => id === 'registerWorker' || id === 'putSecret' || id === 'putSetting'
 
 describe.each(operations)('$id', (operation) => {
   const isOnResource =
@@ -96,7 +101,7 @@ describe.each(operations)('$id', (operation) => {
     test('does not find or change the resource of another account', async () => {
       const { owner, before, response } = await callAsAnother()
       const detail = expect.stringMatching(
-        /^No such (run|artifact|browser context|deployment|schedule|bulk action|webhook endpoint|webhook delivery|worker) in this account\.$/,
+        /^No such (run|artifact|browser context|deployment|schedule|bulk action|webhook endpoint|webhook delivery|worker|secret|setting) in this account\.$/,
       )
       expectProblem(operation, response, { kind: 'not-found', title: 'Not found', status: 404, detail })
       expect(await rowsOf(owner)).toEqual(before)
@@ -163,7 +168,7 @@ test('Idempotency-Keys and names are separate for each account', async () => {
   const counts = rows.map((each) => Object.values(each).map(({ length }) => length))
   // A queued run has no stored events.
   expect(counts).toEqual([
-    [1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1],
-    [1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 1, 1, 1],
   ])
 })

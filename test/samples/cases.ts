@@ -32,6 +32,7 @@ import {
   schedulePath,
   statePath,
   storageState,
+  storeValues,
 } from './setups.ts'
 
 export interface Execution extends Setup {
@@ -175,6 +176,30 @@ const cases: Record<OperationId, Case> = {
   createWaitLink: {
     prepare: (setup) => queue(setup, 'approve', {}, '?delaySeconds=1000'),
     check: (_, output) => expectAll(output, ['/answer/']),
+  },
+  listSecrets: {
+    onlyReads: true,
+    prepare: storeValues,
+    check: (_, output) => expectAll(output, ['SHOP_TOKEN', '1']),
+  },
+  putSecret: { check: (_, output) => expectAll(output, ['SHOP_TOKEN', '1']) },
+  deleteSecret: {
+    prepare: storeValues,
+    async check({ caller }) {
+      expect((await caller.execution('GET', '/v1/execution/secrets')).body.data).toEqual([])
+    },
+  },
+  listSettings: {
+    onlyReads: true,
+    prepare: storeValues,
+    check: (_, output) => expectAll(output, ['SHOP_URL', 'https://shop.example.com']),
+  },
+  putSetting: { check: (_, output) => expectAll(output, ['SHOP_URL', 'https://shop.example.com']) },
+  deleteSetting: {
+    prepare: storeValues,
+    async check({ caller }) {
+      expect((await caller.execution('GET', '/v1/execution/settings')).body.data).toEqual([])
+    },
   },
   listWebhookEndpoints: {
     onlyReads: true,

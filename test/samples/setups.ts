@@ -138,6 +138,16 @@ export async function readRun({ caller, environment }: Setup): Promise<ApiRespon
 export const endpointsPath = '/v1/execution/webhook-endpoints'
 
 /** Its name resolves without a network, to an address that the service refuses. */
+/** A secret and a setting. */
+export async function storeValues({ caller, environment }: Setup): Promise<void> {
+  const secret = await caller.execution('PUT', '/v1/execution/secrets/SHOP_TOKEN', { value: '4f1c0d0f2c5b1f0d' })
+  const setting = await caller.execution('PUT', '/v1/execution/settings/SHOP_URL', {
+    value: 'https://shop.example.com',
+  })
+  expect([secret.status, setting.status]).toEqual([200, 200])
+  Object.assign(environment, { SECRET_NAME: 'SHOP_TOKEN', SETTING_NAME: 'SHOP_URL' })
+}
+
 export async function createEndpoint({ caller, environment }: Setup): Promise<void> {
   const endpoint = { url: 'https://localhost/hooks', events: ['run.succeeded'] }
   const { status, body } = await caller.execution('POST', endpointsPath, endpoint)

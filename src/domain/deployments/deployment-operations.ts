@@ -3,6 +3,7 @@ import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { invalidRequest, type ProblemMember } from '../../contract/problem.ts'
 import type { Cursors } from '../../storage/cursors.ts'
+import type { DeclaredValuesReader } from '../account-values/declared-values.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
 import type { Bundle } from './bundle.ts'
@@ -19,11 +20,17 @@ export interface DeploymentDependencies {
   deployments: Deployments
   sentBundles: SentBundles
   cursors: Cursors
+  declaredValues: DeclaredValuesReader
 }
 
 const retryAfterSeconds = '5'
 
-export function deploymentOperations({ deployments, sentBundles, cursors }: DeploymentDependencies): Operations {
+export function deploymentOperations({
+  deployments,
+  sentBundles,
+  cursors,
+  declaredValues,
+}: DeploymentDependencies): Operations {
   /** The times at which the account's deployments became current last, the current one first. */
   const findActivations = async (accountId: string) => {
     const activatedAt = new Map<string, number>()
@@ -34,10 +41,12 @@ export function deploymentOperations({ deployments, sentBundles, cursors }: Depl
 
   const toActivated = async (accountId: string, { deployment, previous }: DeployResult, breaking: string[]) => {
     const activatedAt = await findActivations(accountId)
+    const workflows = await deployments.findWorkflows(deployment.id)
     return {
       ...toResponse(deployment, activatedAt),
       previousDeployment: previous ? toResponse(previous, activatedAt) : null,
       breakingChanges: shortened(breaking),
+      missing: workflows ? await declaredValues.findMissing(accountId, workflows) : [],
     }
   }
 

@@ -5,6 +5,8 @@
 import type { ClaimedRun, NewEvent, NewLease } from '../../storage/runs/run-statements.ts'
 import { statement, type Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import { describeVersions, findValues, waitReason } from '../account-values/account-values.sql.ts'
+import type { ValueWait } from '../account-values/declared-values.ts'
 import {
   acquireContextLease,
   type ContextLease,
@@ -38,6 +40,7 @@ import {
   toFinishedRun,
 } from '../runs/run-state.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
+import type { DeclaredValues } from '../workflows/workflow.ts'
 import type { Concurrency, Throttle } from '../workflows/workflow-limits.ts'
 import { addAttemptEnd, attemptError, insertErrorWords } from './attempt-history.ts'
 import type { ClaimCandidate } from './claim.ts'
@@ -90,6 +93,8 @@ export interface Claim extends Lease {
   executedMilliseconds: number
   /** What is left of the time limit, if the service tells it to a worker outside of it. */
   timeLeftSeconds?: number
+  /** What the run gets of its account, if the service tells it to a worker outside of it. */
+  declared?: DeclaredValues
   /** The run that called this one. */
   parentRunId: string | null
   /** The W3C `traceparent` of the request that queued the run. */
@@ -332,18 +337,33 @@ export async function finishSuccesses(
   return successes.map((each) => (last.get(each.lease.runId) === each ? byId.get(each.lease.runId) : undefined))
 }
 
-// Returns a claimed run to the queue because its worker cannot get the run's deployment.
+// Returns a claimed run to the queue because its worker cannot get the run's deployment, or what the workflow declares.
 
 /** A run is tried again after 1, 2, 4, … seconds, and at least this often. */
 const delaySecondsMax = 300
 
 /** @param row a locked run of a lease, which is not cancelled. */
 export async function handBack(tx: Transaction, row: RunsTable, message: string, at: number): Promise<void> {
-  const count = toDeploymentProblem(row).count + 1
-  const delaySeconds = Math.min(delaySecondsMax, 2 ** Math.min(count - 1, 10))
-  const problem: DeploymentProblem = { message, count }
+  await returnToQueue(tx, row, { reason: deploymentUnavailable, message }, at)
+}
+
+interface Return {
+  reason: string
+  message: string
+  /** By default as long as is usual after so many returns. */
+  delaySeconds?: number
+}
+
+async function returnToQueue(tx: Transaction, row: RunsTable, given: Return, at: number): Promise<void> {
+  const { reason, message } = given
+  const before = toDeploymentProblem(row)
+  // Problems of another kind do not count.
+  const count = ((before.reason ?? deploymentUnavailable) === reason ? before.count : 0) + 1
+  const { delaySeconds = Math.min(delaySecondsMax, 2 ** Math.min(count - 1, 10)) } = given
+  const problem: DeploymentProblem = { message, count, reason }
   await tx.all(tx.statements.returnToQueue, [
-    deploymentUnavailable,
+    reason,
+    delaySeconds > 0 ? 1 : 0,
     at + delaySeconds * 1000,
     JSON.stringify(problem),
     row.id,
@@ -356,6 +376,26 @@ export async function handBack(tx: Transaction, row: RunsTable, message: string,
     at,
   )
   await resumeOthers(tx, row)
+}
+
+/** How long until a run is tried again that only a put wakes, in case the wake-up was lost. */
+const missingSeconds = 3600
+
+/**
+ * Returns a run to the queue until the account has what is missing. If that has changed since the worker read it, the run
+ * is tried again at once: `AccountValues.put` excludes other writes, and wakes only runs that wait.
+ *
+ * @param row a locked run of a lease, which is not cancelled.
+ */
+export async function waitForValue(
+  tx: Transaction,
+  row: RunsTable,
+  { kind, name, detail, names, versions, isRetried }: ValueWait,
+  at: number,
+): Promise<void> {
+  const isChanged = describeVersions(await findValues(tx, row.account_id, names)) !== versions
+  const delay = isChanged ? { delaySeconds: 0 } : isRetried ? {} : { delaySeconds: missingSeconds }
+  await returnToQueue(tx, row, { reason: waitReason(kind, name), message: detail, ...delay }, at)
 }
 
 // Stores the files of an attempt.

@@ -4,6 +4,7 @@
  */
 import type { Store, Transaction, WriteOptions } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import type { ValueWait } from '../account-values/declared-values.ts'
 import type { NewArtifact } from '../runs/artifact.ts'
 import type { Report } from '../runs/run.ts'
 import {
@@ -25,6 +26,7 @@ import {
   putArtifact,
   recordReports,
   type Success,
+  waitForValue,
   waitInAttempt,
 } from './attempts.ts'
 import { RunClaims } from './claim.ts'
@@ -186,10 +188,25 @@ export class RunQueue {
    * @param message why, in a sentence for callers.
    */
   async handBack(lease: Lease, message: string): Promise<boolean> {
+    return this.#return(lease, (tx, row, at) => handBack(tx, row, message, at))
+  }
+
+  /**
+   * Returns a run to the queue until its account has what its workflow declares, without counting the attempt. A cancelled
+   * run ends. False when the lease was lost.
+   */
+  async waitForValue(lease: Lease, wait: ValueWait): Promise<boolean> {
+    return this.#return(lease, (tx, row, at) => waitForValue(tx, row, wait, at))
+  }
+
+  async #return(
+    lease: Lease,
+    returnRun: (tx: Transaction, row: RunsTable, at: number) => Promise<void>,
+  ): Promise<boolean> {
     let finished: FinishedRun | undefined
     const isLeased = await this.withLease(lease, async (tx, row) => {
       const at = this.#now()
-      if (row.cancel_requested === 0) return handBack(tx, row, message, at)
+      if (row.cancel_requested === 0) return returnRun(tx, row, at)
       finished = (await completeAttempt(tx, row, { kind: 'cancelled' }, noRetry, at)).finished
     })
     if (finished) this.#observer?.finished(finished)

@@ -38,10 +38,11 @@ import { type FailureReason, noRetry, type Outcome, type RunStatus, toRunStatus 
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 import { createRedactor } from '../workflows/redactor.ts'
 import type { Secrets } from '../workflows/secrets.ts'
-import type { Workflow } from '../workflows/workflow.ts'
+import { declaresValues, type Workflow } from '../workflows/workflow.ts'
 import type { Workflows } from '../workflows/workflows.ts'
 import {
   executed,
+  findDeclared,
   findLeaseholder,
   isPermitted,
   type LeaseName,
@@ -373,7 +374,9 @@ export class RemoteAttempts {
     const { attempt } = name
     const lease = { runId: id, attempt, workerId: worker_id as string, number: attemptsOf(row), parentRunId }
     const answers = row.has_waits === 1 && workflow.waits ? await this.#secretsOfAnswers(id, workflows, workflow) : []
-    const secretValues = { ...values, answers }
+    const { store } = this.#dependencies
+    const declared = declaresValues(workflow) ? await findDeclared(store.read, encryption, lease) : undefined
+    const secretValues = { ...values, answers, declared: Object.values(declared?.secrets ?? {}) }
     const redactSecrets = createRedactor(secretValues)
     const own = await this.#maskCookies(row, answers.length, secretValues)
     const redactWith = (state: string) => {
@@ -401,11 +404,12 @@ export class RemoteAttempts {
    */
   async #maskCookies(row: RunsTable, answers: number, secrets: Secrets): Promise<CookieRedactor | undefined> {
     const { contextVersions } = this.#dependencies
-    const { id, attempts, account_id, browser_context_id } = row
+    const { id, attempts, attempt_started_at, account_id, browser_context_id } = row
     const version =
       browser_context_id === null ? undefined : await contextVersions.findCurrent(account_id, browser_context_id)
     if (browser_context_id === null || !version) return undefined
-    const key = `${id}/${attempts}/${version.id}/${answers}`
+    // An attempt that was handed back has its number again, and may get other secrets.
+    const key = `${id}/${attempts}/${attempt_started_at}/${version.id}/${answers}`
     let redactor = this.#redactors.get(key)
     if (!redactor) {
       // No browser has started with a state that cannot be decrypted.

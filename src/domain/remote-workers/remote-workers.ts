@@ -9,6 +9,8 @@ import {
 } from '../../storage/runs/run-lookups.ts'
 import { type Store, statement, type Topic, type Transaction } from '../../storage/store.ts'
 import type { WorkersTable } from '../../storage/tables/tables.ts'
+import { declaredAad } from '../account-values/account-values.sql.ts'
+import type { DeclaredValuesReader } from '../account-values/declared-values.ts'
 import type { Deployments } from '../deployments/deployments.ts'
 import { hasSameMajor } from '../deployments/evolution.ts'
 import { limitToWorkflows, packBundle } from '../deployments/snapshot.ts'
@@ -19,7 +21,8 @@ import { secretsAad, stepAad } from '../runs/run.ts'
 import { noRetry } from '../runs/run-state.ts'
 import type { Sized } from '../sized.ts'
 import { insertSecrets } from '../workflows/secrets.ts'
-import type { Workflow } from '../workflows/workflow.ts'
+import { type DeclaredValues, declaresValues, noValues, type Workflow } from '../workflows/workflow.ts'
+import type { Workflows } from '../workflows/workflows.ts'
 import { type RegisteredWorkflow, type Registration, RemoteWorkflows, type SentWorkflow } from './remote-workflows.ts'
 
 /** An API key, and the account that it belongs to. A worker belongs to the key that has registered it. */
@@ -69,6 +72,8 @@ export interface ClaimedRun {
   /** Whether the worker has the workflow itself. */
   isOwn: boolean
   variables: Record<string, unknown>
+  /** Of the account. */
+  declared: DeclaredValues
   /** JSON Pointers. */
   secrets: string[]
   steps: { name: string; value: unknown }[]
@@ -88,6 +93,7 @@ interface Dependencies {
   queue: RunQueue
   deployments: Deployments
   encryption: Encryption
+  declaredValues: DeclaredValuesReader
   leaseSeconds: number
   now: () => number
 }
@@ -239,7 +245,7 @@ export class RemoteWorkers {
     if (unknown.length > 0) {
       const claims = await Promise.all(unknown.slice(0, request.countMax).map((lease) => this.#readClaim(lease)))
       const still = claims.filter((claim) => claim !== undefined)
-      if (still.length > 0) return this.#toClaimed(worker, still)
+      if (still.length > 0) return this.#toClaimed(worker, still, true)
     }
     const end = performance.now() + request.waitSeconds * 1000
     const ending = AbortSignal.any([signal, this.#stopping.signal])
@@ -286,31 +292,69 @@ export class RemoteWorkers {
     return this.#toClaimed(worker, await queue.claim(workerId, { ...ofWorker, find }, countMax, leaseSeconds))
   }
 
-  /** Returns runs to the queue that were queued for a deployment with another major version, which the claim does not know. */
-  async #toClaimed(worker: RemoteWorker, claims: readonly Claim[]): Promise<ClaimedRun[]> {
-    const { store, queue, leaseSeconds, now } = this.#dependencies
+  /**
+   * Returns runs to the queue that were queued for a deployment with another major version, which the claim does not know,
+   * or whose account lacks what their workflow declares.
+   *
+   * @param isRepeated whether the worker may have got the claims before.
+   */
+  async #toClaimed(worker: RemoteWorker, claims: readonly Claim[], isRepeated = false): Promise<ClaimedRun[]> {
+    const { store, queue, deployments, leaseSeconds, now } = this.#dependencies
     const ids = claims.map(({ runId }) => runId)
     const rows = await readColumns(store.read, ['id', 'workflow_version', 'lease_expires_at'], ids)
     const claimed: ClaimedRun[] = []
     for (const claim of claims) {
       const { workflow_version: version = '', lease_expires_at } = rows.find(({ id }) => id === claim.runId) ?? {}
       const registered = executed(worker, claim.workflowId, claim.deploymentId)
-      const workflow = registered && (await this.#definition(registered))
-      if (workflow && hasSameMajor(workflow.version, version))
-        claimed.push({
-          ...this.#decrypt(claim, workflow, version, lease_expires_at ?? now() + leaseSeconds * 1000),
-          isOwn: worker.workflows.some(({ id }) => id === claim.workflowId),
-        })
-      else await queue.handBack(claim, `No worker executes the version ${version} of ${claim.workflowId}.`)
+      const workflows = registered && (await deployments.findWorkflows(registered.deploymentId))
+      const workflow = workflows?.get(claim.workflowId)
+      if (!workflows || !workflow || !hasSameMajor(workflow.version, version)) {
+        await queue.handBack(claim, `No worker executes the version ${version} of ${claim.workflowId}.`)
+        continue
+      }
+      const declared = await this.#declaredValues(claim, workflows, isRepeated)
+      if (!declared) continue
+      claimed.push({
+        ...this.#decrypt(claim, workflow, version, lease_expires_at ?? now() + leaseSeconds * 1000),
+        ...{ declared, isOwn: worker.workflows.some(({ id }) => id === claim.workflowId) },
+      })
     }
     return claimed
+  }
+
+  /**
+   * What the attempt gets of its account, which is stored so that reports are masked by it. `undefined` if something is
+   * missing: the run waits then.
+   */
+  async #declaredValues(claim: Claim, workflows: Workflows, isRepeated: boolean): Promise<DeclaredValues | undefined> {
+    const { accountId, runId, workflowId, attempt } = claim
+    const workflow = workflows.get(workflowId)
+    if (!workflow || !declaresValues(workflow)) return noValues
+    const { store, queue, encryption, declaredValues } = this.#dependencies
+    const given = isRepeated ? await findDeclared(store.read, encryption, { runId, attempt }) : undefined
+    if (given) return given
+    const read = await declaredValues.read(accountId, workflowId, workflows)
+    if (read.kind === 'missing') {
+      await queue.waitForValue(claim, read.wait)
+      return undefined
+    }
+    const json = JSON.stringify(read.values)
+    const keep = async (tx: Transaction) => {
+      await tx.all(setDeclared, [runId, attempt, encryption.encrypt(json, declaredAad(runId))])
+    }
+    return (await queue.withLease(claim, keep)) ? read.values : undefined
   }
 
   async #definition({ id, deploymentId }: Executed): Promise<Workflow | undefined> {
     return (await this.#dependencies.deployments.findWorkflows(deploymentId))?.get(id)
   }
 
-  #decrypt(claim: Claim, workflow: Workflow, version: string, leaseExpiresAt: number): Omit<ClaimedRun, 'isOwn'> {
+  #decrypt(
+    claim: Claim,
+    workflow: Workflow,
+    version: string,
+    leaseExpiresAt: number,
+  ): Omit<ClaimedRun, 'isOwn' | 'declared'> {
     const { encryption } = this.#dependencies
     const { runId, accountId, secrets, executedMilliseconds } = claim
     const values = secrets ? JSON.parse(encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
@@ -384,6 +428,26 @@ export class RemoteWorkers {
     if (this.#seen.size > seenMax) this.#seen.clear()
     this.#seen.set(workerId, { at, aliveUntil })
   }
+}
+
+const setDeclared = statement<object, [runId: string, attempt: number, declared: Uint8Array]>(
+  `INSERT INTO attempt_reports (run_id, attempt, position, length, declared) VALUES (?, ?, 0, 0, ?)
+    ON CONFLICT (run_id) DO UPDATE SET attempt = excluded.attempt, position = 0, length = 0, artifact_writes = 0,
+      declared = excluded.declared`,
+)
+
+const findDeclaredOf = statement<{ declared: Uint8Array | null }, [runId: string, attempt: number]>(
+  'SELECT declared FROM attempt_reports WHERE run_id = ? AND attempt = ?',
+)
+
+/** The secrets and settings that an attempt has got; `undefined` if it has got none. */
+export async function findDeclared(
+  { all }: Transaction,
+  encryption: Encryption,
+  { runId, attempt }: LeaseName,
+): Promise<DeclaredValues | undefined> {
+  const [row] = await all(findDeclaredOf, [runId, attempt])
+  return row?.declared ? JSON.parse(encryption.decrypt(row.declared, declaredAad(runId))) : undefined
 }
 
 /** Whether the key is for the workflow. */

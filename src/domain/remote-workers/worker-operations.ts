@@ -214,9 +214,11 @@ function toClaimedRun(claimed: ClaimedRun) {
   const { claim, version, variables, secrets, steps, timeLimitSeconds, leaseExpiresAt, isOwn } = claimed
   const { runId, workflowId, attempt, number, hasWaits, parentRunId, traceContext: traceparent } = claim
   const { browserContextId, persistContext } = claim
+  const { secrets: accountSecrets, settings } = claimed.declared
   return {
     ...{ runId, workflowId, workflowVersion: version, attempt, number, variableData: variables, secrets },
     deploymentId: isOwn ? null : claim.deploymentId,
+    ...{ accountSecrets: { ...accountSecrets }, settings: { ...settings } },
     ...{ steps, hasWaits, timeLimitSeconds, parentRunId, traceparent },
     browserContext: browserContextId === null ? null : { id: browserContextId, persistContext },
     leaseExpiresAt: toTimestamp(leaseExpiresAt),

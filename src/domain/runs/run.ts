@@ -91,7 +91,7 @@ export class Run {
     this.workflowVersion = row.workflow_version
     this.deploymentId = row.deployment_id
     this.status = toRunStatus(row.status)
-    this.reason = waiting === 'deployment' ? null : (row.reason as RunReason | null)
+    this.reason = isHandedBack(waiting) ? null : (row.reason as RunReason | null)
     this.waitingFor = waiting
     this.waitingForDetail = waitingForDetail(row, waiting, limit)
     this.queuePosition = undefined
@@ -138,6 +138,8 @@ export type WaitingFor =
   | 'throttle'
   | 'browserContext'
   | 'deployment'
+  | 'secret'
+  | 'setting'
   | WaitKind
 
 /** When the browser's cookies and storage become the browser context's new version. */
@@ -179,12 +181,14 @@ export interface RunAttempt {
   error: AttemptError | null
 }
 
-/** Why the run's worker could not get its deployment. */
+/** Why the run's worker could not get its deployment, or a secret or setting. */
 export interface DeploymentProblem {
   /** A sentence for callers. */
   message: string
-  /** How often workers have handed the run back. */
+  /** How often workers have handed the run back for this reason. */
   count: number
+  /** The reason in the store. `deploymentUnavailable` if it is absent. */
+  reason?: string
 }
 
 export function toDeploymentProblem({ deployment_problem: json }: RunsTable): DeploymentProblem {
@@ -205,13 +209,19 @@ function waitingFor(row: RunsTable, limit: LimitWait | undefined): WaitingFor | 
   if (row.status === waitingStatus) return row.waiting_for as WaitKind
   if (row.status !== 'queued') return null
   if (row.reason === deploymentUnavailable) return 'deployment'
+  if (row.reason?.startsWith('secret:')) return 'secret'
+  if (row.reason?.startsWith('setting:')) return 'setting'
   if (row.delayed === 1) return 'delay'
   if (row.waiting_for === 'browserContext') return 'browserContext'
   return limit?.waitingFor ?? 'worker'
 }
 
+function isHandedBack(waiting: WaitingFor | null): boolean {
+  return waiting === 'deployment' || waiting === 'secret' || waiting === 'setting'
+}
+
 function waitingForDetail(row: RunsTable, waiting: WaitingFor | null, limit: LimitWait | undefined): string | null {
-  if (waiting === 'deployment') return toDeploymentProblem(row).message
+  if (isHandedBack(waiting)) return toDeploymentProblem(row).message
   return limit !== undefined && waiting === limit.waitingFor ? limit.detail : null
 }
 

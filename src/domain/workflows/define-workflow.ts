@@ -47,6 +47,9 @@ export interface WaitDeclaration {
 /** At most 100, by their names of 1 to 200 characters. */
 export type WaitDeclarations = Readonly<Record<string, WaitDeclaration>>
 
+/** JSON Schemas (2020-12) of settings, by name. */
+export type SettingDeclarations = Readonly<Record<string, TSchema>>
+
 /** How long a sleep takes, as the sum of the members, or when it ends: at most 366 days from now. */
 export type SleepTime = { seconds?: number; minutes?: number; hours?: number; days?: number } | { until: Date }
 
@@ -121,9 +124,21 @@ export class CalledRunFailed extends Error {
 }
 
 /** The argument of a workflow's `run` function. */
-export interface RunContext<Variables, Waits extends WaitDeclarations = WaitDeclarations> {
+export interface RunContext<
+  Variables,
+  Waits extends WaitDeclarations = WaitDeclarations,
+  Secret extends string = string,
+  Settings extends SettingDeclarations = SettingDeclarations,
+> {
   /** The caller's variables, validated against the `variables` schema, with its defaults filled in. */
   variables: Variables
+  /**
+   * The secrets that the definition declares, as they were when the attempt started. They are masked in everything that
+   * the run reports. A part that goes on after a wait gets those of then.
+   */
+  secrets: Readonly<Record<Secret, string>>
+  /** The settings that the definition declares, as they were when the attempt started, with defaults filled in. */
+  settings: { readonly [Name in keyof Settings]: Static<Settings[Name]> }
   runId: string
   /** 1 for the first attempt. */
   attempt: number
@@ -200,8 +215,12 @@ export const artifactMediaTypes = [
 export type ArtifactMediaType = (typeof artifactMediaTypes)[number]
 
 /** The argument of the `run` function of a workflow with `browser: true`. */
-export interface BrowserRunContext<Variables, Waits extends WaitDeclarations = WaitDeclarations>
-  extends RunContext<Variables, Waits> {
+export interface BrowserRunContext<
+  Variables,
+  Waits extends WaitDeclarations = WaitDeclarations,
+  Secret extends string = string,
+  Settings extends SettingDeclarations = SettingDeclarations,
+> extends RunContext<Variables, Waits, Secret, Settings> {
   /**
    * A Playwright browser context that no other run shares, with the cookies and storage of the browser context that the
    * run was queued with. The run's `persistContext` decides whether their final state is saved. Every call returns the
@@ -229,6 +248,8 @@ export interface WorkflowDefinition<
   Output extends TSchema,
   Browser extends boolean,
   Waits extends WaitDeclarations = WaitDeclarations,
+  Secret extends string = string,
+  Settings extends SettingDeclarations = SettingDeclarations,
 > {
   /** 1 to 128 letters, digits, dots, underscores and hyphens, unique among all workflows. */
   id: string
@@ -260,10 +281,19 @@ export interface WorkflowDefinition<
   evidence?: EvidencePolicy
   /** The answers that runs wait for, by name. Callers answer with a value that fits the schema. */
   waits?: Waits
+  /**
+   * The names of the account's secrets that `run` gets, such as `SHOP_TOKEN`: capital letters, digits and underscores. Runs
+   * wait while the account lacks one. At most 100.
+   */
+  secrets?: readonly Secret[]
+  /** The account's settings that `run` gets, by name, each with its schema. Runs wait while one is missing or does not fit. */
+  settings?: Settings
   /** Whether callers should use another workflow, which the description names. False by default. */
   deprecated?: boolean
   run(
-    context: Browser extends true ? BrowserRunContext<Static<Variables>, Waits> : RunContext<Static<Variables>, Waits>,
+    context: Browser extends true
+      ? BrowserRunContext<Static<Variables>, Waits, Secret, Settings>
+      : RunContext<Static<Variables>, Waits, Secret, Settings>,
   ): Promise<Static<Output>> | Static<Output>
 }
 
@@ -277,8 +307,10 @@ export function defineWorkflow<
   const Output extends TSchema,
   const Browser extends boolean = false,
   const Waits extends WaitDeclarations = Readonly<Record<never, WaitDeclaration>>,
+  const Secret extends string = never,
+  const Settings extends SettingDeclarations = Readonly<Record<never, TSchema>>,
 >(
-  definition: WorkflowDefinition<Variables, Output, Browser, Waits>,
-): WorkflowDefinition<Variables, Output, Browser, Waits> {
+  definition: WorkflowDefinition<Variables, Output, Browser, Waits, Secret, Settings>,
+): WorkflowDefinition<Variables, Output, Browser, Waits, Secret, Settings> {
   return definition
 }

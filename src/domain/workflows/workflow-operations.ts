@@ -57,8 +57,18 @@ function toResponse(workflow: Workflow, visible: Workflows): components['schemas
   // Not all members: a deployed definition also has the path of its module.
   const { id, version, title, description, variables, output, retry } = workflow
   const { timeLimitSeconds, concurrency = null, throttle = null, usesBrowser, deprecated } = workflow
+  const { secrets = [], settings = {} } = workflow
   const described = { id, version, deploymentId: visible.deploymentOf(id) ?? '', title, description }
   const schemas = { variablesSchema: variables, outputSchema: output }
   const limits = { timeLimitSeconds, concurrency, throttle }
-  return { ...described, ...schemas, retry, ...limits, usesBrowser, deprecated }
+  return {
+    ...described,
+    ...schemas,
+    retry,
+    ...limits,
+    usesBrowser,
+    secrets: [...secrets],
+    settings: { ...settings },
+    deprecated,
+  }
 }

@@ -28,9 +28,29 @@ export interface Workflow {
   deprecated: boolean
   /** The answers that its runs may wait for, by name. Absent if there are none. */
   waits?: Readonly<Record<string, DeclaredWait>>
+  /** The names of the account's secrets that its runs get. Absent if there are none. */
+  secrets?: readonly string[]
+  /** JSON Schemas of the account's settings that its runs get, by name. Absent if there are none. */
+  settings?: Readonly<Record<string, JsonSchema>>
   /** Set when it is deployed. */
   examples?: WorkflowExamples
 }
+
+/** The secrets and settings that a run gets. */
+export interface DeclaredValues {
+  secrets: Readonly<Record<string, string>>
+  settings: Readonly<Record<string, unknown>>
+}
+
+export const noValues: DeclaredValues = { secrets: {}, settings: {} }
+
+/** Whether runs of the workflow get secrets or settings. */
+export function declaresValues({ secrets, settings }: Pick<Workflow, 'secrets' | 'settings'>): boolean {
+  return secrets !== undefined || settings !== undefined
+}
+
+/** Names of secrets and settings. */
+export const declaredNamePattern = /^[A-Z][A-Z0-9_]{0,63}$/
 
 export interface DeclaredWait {
   /** JSON Schema of the answer. */
@@ -54,19 +74,28 @@ export type JsonSchema = Record<string, unknown>
 export class WorkflowError extends Error {}
 
 /** Names a schema of a workflow. */
-export type SchemaMember = 'variables' | 'output' | `waits.${string}`
+export type SchemaMember = 'variables' | 'output' | `waits.${string}` | `settings.${string}`
 
-export function schemaMembers({ waits = {} }: Workflow): SchemaMember[] {
-  return ['variables', 'output', ...Object.keys(waits).map((name) => `waits.${name}` as const)]
+export function schemaMembers({ waits = {}, settings = {} }: Workflow): SchemaMember[] {
+  const named = [...Object.keys(waits).map((name) => `waits.${name}` as const)]
+  return ['variables', 'output', ...named, ...Object.keys(settings).map((name) => `settings.${name}` as const)]
 }
 
-export function schemaOf({ variables, output, waits = {} }: Workflow, member: SchemaMember): JsonSchema {
+export function schemaOf({ variables, output, waits = {}, settings = {} }: Workflow, member: SchemaMember): JsonSchema {
   if (member === 'variables') return variables
-  return member === 'output' ? output : (waits[waitOf(member)]?.schema as JsonSchema)
+  if (member === 'output') return output
+  const name = nameIn(member)
+  return (isOfWait(member) ? waits[name]?.schema : settings[name]) as JsonSchema
 }
 
-function waitOf(member: `waits.${string}`): string {
-  return member.slice('waits.'.length)
+type NamedMember = Exclude<SchemaMember, 'variables' | 'output'>
+
+function nameIn(member: NamedMember): string {
+  return member.slice(member.indexOf('.') + 1)
+}
+
+function isOfWait(member: NamedMember): boolean {
+  return member.startsWith('waits.')
 }
 
 /** A schema of a workflow is refused. */
@@ -79,9 +108,13 @@ export class WorkflowSchemaError extends WorkflowError {
   constructor({ id }: Pick<Workflow, 'id'>, member: SchemaMember, pointer: string, message: string) {
     super(message)
     this.workflowId = id
-    const isOther = member === 'variables' || member === 'output'
-    this.place = toPointer(isOther ? [member] : ['waits', waitOf(member), 'schema']) + pointer
+    this.place = toPointer(placeOf(member)) + pointer
   }
+}
+
+function placeOf(member: SchemaMember): string[] {
+  if (member === 'variables' || member === 'output') return [member]
+  return isOfWait(member) ? ['waits', nameIn(member), 'schema'] : ['settings', nameIn(member)]
 }
 
 /** How long modules may take to load. */
@@ -162,6 +195,7 @@ export function parseWorkflow(
     evidence,
     deprecated,
     ...parseWaits(definition.waits, check),
+    ...parseDeclaredValues(definition, check),
   }
 }
 
@@ -175,6 +209,8 @@ const optional = [
   'browser',
   'evidence',
   'waits',
+  'secrets',
+  'settings',
   'deprecated',
 ]
 const members = new Set([...required, ...optional])
@@ -222,6 +258,38 @@ function parseWaits(
     return [name, { schema, title, description }]
   })
   return declared.length === 0 ? {} : { waits: Object.fromEntries(declared) }
+}
+
+/** Secrets, and settings, that a workflow may declare. */
+export const declaredMax = 100
+
+const nameRule = 'of 1 to 64 capital letters, digits and underscores that begin with a letter'
+
+function parseDeclaredValues(
+  { secrets = [], settings = {} }: Record<string, unknown>,
+  check: (isValid: boolean, rule: string) => asserts isValid,
+): Pick<Workflow, 'secrets' | 'settings'> {
+  check(Array.isArray(secrets), 'secrets must be an array of names')
+  check(secrets.length <= declaredMax, `secrets must have at most ${declaredMax} names`)
+  for (const [index, name] of secrets.entries()) {
+    check(isDeclaredName(name), `secrets must have names ${nameRule}, and not ${JSON.stringify(name)}`)
+    check(secrets.indexOf(name) === index, `secrets must name ${name} once`)
+  }
+  check(isRecord(settings), 'settings must be an object of JSON Schemas by their names')
+  const entries = Object.entries(settings)
+  check(entries.length <= declaredMax, `settings must have at most ${declaredMax} members`)
+  for (const [name, schema] of entries) {
+    check(isDeclaredName(name), `settings must have names ${nameRule}, and not ${JSON.stringify(name)}`)
+    check(isRecord(schema), `settings.${name} must be a JSON Schema`)
+  }
+  return {
+    ...(secrets.length > 0 && { secrets: [...secrets] }),
+    ...(entries.length > 0 && { settings: Object.fromEntries(entries) as Record<string, JsonSchema> }),
+  }
+}
+
+function isDeclaredName(name: unknown): boolean {
+  return typeof name === 'string' && declaredNamePattern.test(name)
 }
 
 function parseConcurrency(

@@ -146,6 +146,11 @@ export class Workflows {
     return { value, masked: masked.value, secrets }
   }
 
+  /** What is wrong with the value of a setting that the workflow declares. Fills its defaults in. */
+  checkSetting(id: string, name: string, value: unknown): VariableError[] {
+    return this.#check(id, `settings.${name}`, value).errors
+  }
+
   /** The secrets in what a run has got from a wait; none unless it is an answer to a wait that the workflow declares. */
   secretsOfOutcome(id: string, name: string, outcome: string): unknown[] {
     if (!Object.hasOwn(this.get(id)?.waits ?? {}, name)) return []

@@ -46,6 +46,12 @@ CREATE TABLE audit_log (
 CREATE INDEX audit_log_by_account ON audit_log (account_id, id);
 CREATE INDEX audit_log_by_age ON audit_log (at);
 
+-- Secrets and settings of accounts, which workflows declare.
+CREATE TABLE account_values (
+  account_id ${text} NOT NULL REFERENCES accounts (id), kind ${text} NOT NULL, name ${text} NOT NULL,
+  version INTEGER NOT NULL, updated_at BIGINT NOT NULL, updated_by ${text} NOT NULL, value ${blob} NOT NULL,
+  CONSTRAINT account_values_key PRIMARY KEY (account_id, kind, name));
+
 -- How many bytes each account stores, as maintenance last measured it.
 CREATE TABLE storage_usage (account_id ${text} PRIMARY KEY REFERENCES accounts (id), bytes BIGINT NOT NULL);
 
@@ -167,11 +173,11 @@ CREATE TABLE workers (
   seen_at BIGINT, executes_deployed INTEGER, has_browser INTEGER, workflows ${text});
 CREATE INDEX workers_by_account ON workers (account_id, id) WHERE account_id IS NOT NULL;
 
--- How many events a worker outside of the service has sent of the latest attempt of a run, their length, and how many
--- artifacts it has written.
+-- How many events a worker outside of the service has sent of the latest attempt of a run, their length, how many
+-- artifacts it has written, and the secrets and settings that it has got.
 CREATE TABLE attempt_reports (
   run_id ${text} PRIMARY KEY REFERENCES runs (id), attempt INTEGER NOT NULL, position INTEGER NOT NULL,
-  length INTEGER NOT NULL, artifact_writes INTEGER NOT NULL DEFAULT 0);
+  length INTEGER NOT NULL, artifact_writes INTEGER NOT NULL DEFAULT 0, declared ${blob});
 
 -- Only throttles at their rate have a row. The starts of a throttle are numbered without gaps; those outside of the
 -- period are deleted.

@@ -444,10 +444,10 @@ export const sharedRunStatements = {
    * The attempt does not count: its workflow has not run. The next claim gives its number again, which is safe because a
    * lease is found by number and worker, and a worker that hands a run back has nothing else to write.
    */
-  returnToQueue: statement<object, [reason: string, availableAt: number, problem: string, id: string]>(
+  returnToQueue: statement<object, [reason: string, delayed: 0 | 1, availableAt: number, problem: string, id: string]>(
     `UPDATE runs SET status = 'queued', reason = ?, worker_id = NULL, lease_expires_at = NULL,
       started_at = CASE WHEN attempts > 1 THEN started_at END, attempts = attempts - 1,
-      continuations = continuations - continues, delayed = 1, available_at = ?,
+      continuations = continuations - continues, delayed = ?, available_at = ?,
       deployment_problem = ? WHERE id = ?`,
   ),
 

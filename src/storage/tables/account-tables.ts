@@ -115,6 +115,20 @@ export interface AuditLogTable {
   details: Json
 }
 
+/** A secret or a setting of an account. */
+export interface AccountValuesTable {
+  account_id: string
+  kind: string
+  name: string
+  /** From 1, by one more with each value. */
+  version: number
+  updated_at: Milliseconds
+  /** The actor of the audit log that stored it. */
+  updated_by: Json
+  /** JSON, encrypted. */
+  value: Uint8Array
+}
+
 export interface StorageUsageTable {
   account_id: string
   /** As last measured. */

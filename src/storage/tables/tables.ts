@@ -3,6 +3,7 @@
 import type { Generated, Selectable } from 'kysely'
 import type {
   AccountsTable,
+  AccountValuesTable,
   ApiKeysTable,
   AuditLogTable,
   RecoveryCodesTable,
@@ -40,6 +41,7 @@ export type Flag = 0 | 1
 
 export interface Tables {
   accounts: AccountsTable
+  account_values: AccountValuesTable
   users: UsersTable
   api_keys: ApiKeysTable
   runs: RunsTable
@@ -114,6 +116,8 @@ interface AttemptReportsTable {
   length: number
   /** How often it has written an artifact. */
   artifact_writes: Generated<number>
+  /** The secrets and settings that the attempt has got, as JSON, encrypted; `null` if its workflow declares none. */
+  declared: Uint8Array | null
 }
 
 interface RemoteWorkflowsTable {

@@ -13,7 +13,7 @@ import { stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.t
 import { type Report, secretsAad, stepAad } from '../../domain/runs/run.ts'
 import type { Outcome, RetryPolicy, RunStatus, Suspension } from '../../domain/runs/run-state.ts'
 import { insertSecrets, type Secrets } from '../../domain/workflows/secrets.ts'
-import type { Workflow } from '../../domain/workflows/workflow.ts'
+import type { DeclaredValues, Workflow } from '../../domain/workflows/workflow.ts'
 import type { ValueEncryption } from '../../storage/encryption.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { AttemptChannel, ExecutorEvent } from '../executors/executor-process.ts'
@@ -49,6 +49,7 @@ export class Attempt {
   readonly #reporter: Reporter
   readonly #redactor: AttemptRedactor
   readonly #secrets: Secrets
+  readonly #declared: DeclaredValues
   readonly #browser: AttemptBrowser
   readonly #observer: Required<AttemptObserver>
   readonly #timeLimit = new TimeLimit()
@@ -79,6 +80,7 @@ export class Attempt {
     dependencies: AttemptDependencies,
     claim: Claim,
     execution: Execution,
+    declared: DeclaredValues,
     observer: Required<AttemptObserver>,
   ) {
     this.#dependencies = dependencies
@@ -88,7 +90,8 @@ export class Attempt {
     this.#steps = new AttemptSteps(claim.steps)
     const { secrets, accountId, runId } = claim
     this.#secrets = secrets ? JSON.parse(dependencies.encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
-    this.#redactor = new AttemptRedactor(this.#secrets)
+    this.#declared = declared
+    this.#redactor = new AttemptRedactor({ ...this.#secrets, declared: Object.values(declared.secrets) })
     this.#reporter = new Reporter(dependencies.queue, claim, this.#redactor, () => this.interrupt('leaseLost'))
     const watched = { redactor: this.#redactor, reporter: this.#reporter, timeLimit: this.#timeLimit }
     this.#browser = new AttemptBrowser(dependencies.browser, claim, watched)
@@ -171,7 +174,8 @@ export class Attempt {
         captureState: contextLease ? persistContext : ('never' as const),
         usesBrowser,
         evidence: usesBrowser ? evidence : ('off' as const),
-        secrets: [...Object.values(this.#secrets), ...secretAnswers],
+        declared: this.#declared,
+        secrets: [...Object.values(this.#secrets), ...Object.values(this.#declared.secrets), ...secretAnswers],
       }
       this.#channel = this.#execution.executor.start(start, (event) => this.#onEvent(event))
       this.#observer.started()

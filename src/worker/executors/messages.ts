@@ -12,6 +12,7 @@ import {
   stepsMax,
 } from '../../domain/runs/reported-values.ts'
 import type { EvidencePolicy } from '../../domain/workflows/define-workflow.ts'
+import type { DeclaredValues } from '../../domain/workflows/workflow.ts'
 import type { WaitKind } from '../../storage/tables/run-tables.ts'
 import type { BrowserEndpoint } from '../browser/browser-host.ts'
 
@@ -26,6 +27,8 @@ export type ToExecutor =
       runId: string
       runAttempt: number
       variables: Record<string, unknown>
+      /** What the workflow declares and its account has. */
+      declared: DeclaredValues
       /** Results of finished steps by name, as JSON. */
       steps: Record<string, string>
       /** The names of those results in their order, if the run has reached a wait. */

@@ -111,9 +111,10 @@ export class RunningAttempt {
   }
 
   context(): BrowserRunContext<object> {
-    const { variables, runId, runAttempt } = this.#start
+    const { variables, runId, runAttempt, declared } = this.#start
     const context: RunContext<object> = {
       variables,
+      ...declared,
       runId,
       attempt: runAttempt,
       signal: this.abort.signal,

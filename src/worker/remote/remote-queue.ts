@@ -136,7 +136,7 @@ export class RemoteQueue implements WorkerQueue {
   }
 
   #toClaim(run: Schemas['ClaimedRun'], leaseEnd: number): Claim {
-    const { runId, attempt, variableData: variables, browserContext } = run
+    const { runId, attempt, variableData: variables, browserContext, accountSecrets, settings } = run
     this.#executing.set(keyOf(run), { runId, attempt })
     this.#leaseEnds.set(keyOf(run), leaseEnd)
     const secrets = Object.fromEntries(run.secrets.map((pointer) => [pointer, valueAt(variables, pointer)]))
@@ -148,6 +148,7 @@ export class RemoteQueue implements WorkerQueue {
       ...toContext(runId, browserContext),
       ...{ availableAt: Date.now(), executedMilliseconds: 0, timeLeftSeconds: run.timeLimitSeconds },
       ...{ parentRunId: run.parentRunId, traceContext: run.traceparent },
+      declared: { secrets: accountSecrets, settings },
     }
   }
 
@@ -299,6 +300,11 @@ export class RemoteQueue implements WorkerQueue {
     const result = await this.#options.client.handBackAttempt({ ...pathOf(lease), body })
     this.#forget(lease)
     return isLeased(result)
+  }
+
+  /** The service itself keeps runs waiting. */
+  waitForValue(lease: Lease, { detail }: { detail: string }): Promise<boolean> {
+    return this.handBack(lease, detail)
   }
 
   #forget(lease: Lease): false {

@@ -6,7 +6,7 @@ import { createExecutionClient } from '../../client/clients.ts'
 import type { Config } from '../../config/config.ts'
 import { executorIdentity } from '../../domain/workflows/executor-identity.ts'
 import { ExecutorUsers } from '../../domain/workflows/executor-users.ts'
-import { loadSecondsMax } from '../../domain/workflows/workflow.ts'
+import { loadSecondsMax, noValues } from '../../domain/workflows/workflow.ts'
 import { BrowserHost } from '../browser/browser-host.ts'
 import { BrowserMissing, findBrowser } from '../browser/find-browser.ts'
 import { Executors } from '../executors/executors.ts'
@@ -65,6 +65,7 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
       browser: new BrowserHost({ path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL }, log),
       runContexts: queue.contexts,
       liveViews: new RemoteLiveViews(calls, log),
+      readDeclared: async ({ declared = noValues }) => ({ kind: 'values', values: declared }),
       ...ofService,
     },
     { id, slots, leaseSeconds, abortGraceSeconds: config.ABORT_GRACE_SECONDS },

@@ -11,11 +11,12 @@ import { nextState } from '../../domain/runs/run-state.ts'
 import type {
   ArtifactMediaType,
   BrowserRunContext,
+  SettingDeclarations,
   WaitDeclarations,
   WorkflowDefinition,
 } from '../../domain/workflows/define-workflow.ts'
 import { createRedactor } from '../../domain/workflows/redactor.ts'
-import { parseWorkflow } from '../../domain/workflows/workflow.ts'
+import { type DeclaredValues, parseWorkflow, type Workflow } from '../../domain/workflows/workflow.ts'
 import { Workflows } from '../../domain/workflows/workflows.ts'
 import { createRealClock, Delayed, FakeClock, type RunClock } from './fake-clock.ts'
 import { loadBundle } from './load-bundle.ts'
@@ -41,9 +42,18 @@ type AnswerFake<Value> =
 // biome-ignore lint/suspicious/noExplicitAny: the called workflow's variables have any type.
 export type CallFake = (variables: any, call: RunWait) => unknown
 
-export interface RunOptions<Variables, Waits extends WaitDeclarations = WaitDeclarations> {
+export interface RunOptions<
+  Variables,
+  Waits extends WaitDeclarations = WaitDeclarations,
+  Secret extends string = string,
+  Settings extends SettingDeclarations = SettingDeclarations,
+> {
   /** Checked against the schema as the service checks `variableData`, with defaults filled in. `{}` by default. */
   variables?: Variables
+  /** The secrets that the definition declares, by name. They are masked in the result. One that is missing is an error. */
+  secrets?: Readonly<Record<Secret, string>>
+  /** The settings that the definition declares, by name, checked against their schemas. One that is missing is an error. */
+  settings?: { readonly [Name in keyof Settings]: Static<Settings[Name]> }
   /**
    * Fakes of steps by name: the result, or a function that returns it or throws. The step's own function is not called.
    * A name that a successful run does not use is an error.
@@ -160,10 +170,16 @@ export class VariablesInvalid extends Error {
   }
 }
 
+/** A secret or a setting that the definition declares is missing in the test, or does not fit: the run would wait for it. */
+export class DeclaredValuesInvalid extends Error {
+  override name = 'DeclaredValuesInvalid'
+}
+
 /**
  * Runs the workflow once, and resolves with its result, also when it fails.
  *
  * @throws {VariablesInvalid} for variables that the service would refuse.
+ * @throws {DeclaredValuesInvalid} for secrets and settings with which the run would wait.
  * @throws {Error} for an invalid definition, or a fake step that the workflow does not have.
  */
 export async function runWorkflow<
@@ -171,9 +187,11 @@ export async function runWorkflow<
   const Output extends TSchema,
   const Browser extends boolean,
   const Waits extends WaitDeclarations,
+  const Secret extends string,
+  const Settings extends SettingDeclarations,
 >(
-  workflow: WorkflowDefinition<Variables, Output, Browser, Waits>,
-  options: RunOptions<Static<Variables>, Waits> = {},
+  workflow: WorkflowDefinition<Variables, Output, Browser, Waits, Secret, Settings>,
+  options: RunOptions<Static<Variables>, Waits, Secret, Settings> = {},
 ): Promise<RunResult<Static<Output>>> {
   const { attempt: firstAttempt = 1, retry = false, clock = 'real', now = new Date('2026-01-01') } = options
   const source = workflow as unknown as WorkflowDefinition<object, object, true>
@@ -222,7 +240,8 @@ function prepare(
     throw new VariablesInvalid(checked.errors.map((each) => ({ ...each, pointer: `/variableData${each.pointer}` })))
   }
   const { answers = {}, calls = {} } = options
-  const redact = createRedactor(checked.secrets)
+  const declared = toDeclared(workflow, workflows, options)
+  const redact = createRedactor({ ...checked.secrets, declared: Object.values(declared.secrets) })
   return {
     workflow,
     workflows,
@@ -230,6 +249,7 @@ function prepare(
     runId,
     variables: checked.masked,
     secrets: checked.secrets,
+    declared,
     fakeSteps: steps,
     browser: options.browser,
     takeOver: options.takeOver,
@@ -241,6 +261,32 @@ function prepare(
     clock,
     cancelAt: undefined,
   }
+}
+
+/** @throws {DeclaredValuesInvalid} */
+function toDeclared(workflow: Workflow, workflows: Workflows, options: RunOptions<unknown>): DeclaredValues {
+  const given = {
+    secret: new Map<string, unknown>(Object.entries(options.secrets ?? {})),
+    setting: new Map<string, unknown>(Object.entries(structuredClone(options.settings ?? {}))),
+  }
+  const names = { secret: workflow.secrets ?? [], setting: Object.keys(workflow.settings ?? {}) }
+  const refuse = (message: string) => {
+    throw new DeclaredValuesInvalid(`${message} Its runs would wait.`)
+  }
+  for (const kind of ['secret', 'setting'] as const) {
+    const missing = names[kind].find((name) => !given[kind].has(name))
+    if (missing !== undefined)
+      refuse(`The workflow declares the ${kind} ${missing}: give it in the option \`${kind}s\` of the test.`)
+    const other = [...given[kind].keys()].find((name) => !names[kind].includes(name))
+    if (other !== undefined)
+      throw new DeclaredValuesInvalid(`The workflow does not declare the ${kind} ${other}, which the test gives.`)
+  }
+  for (const [name, value] of given.setting) {
+    const [error] = workflows.checkSetting(workflow.id, name, value)
+    if (error) refuse(`The setting ${name} does not fit its schema: ${error.pointer} ${error.detail}.`)
+  }
+  const secrets = Object.fromEntries(given.secret) as Record<string, string>
+  return { secrets, settings: Object.fromEntries(given.setting) }
 }
 
 /** The variables as they arrive in a request. @throws {VariablesInvalid} */

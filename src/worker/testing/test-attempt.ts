@@ -17,7 +17,7 @@ import type { Outcome } from '../../domain/runs/run-state.ts'
 import type { BrowserRunContext } from '../../domain/workflows/define-workflow.ts'
 import { createRedactor } from '../../domain/workflows/redactor.ts'
 import { insertSecrets, type Secrets } from '../../domain/workflows/secrets.ts'
-import type { Workflow } from '../../domain/workflows/workflow.ts'
+import type { DeclaredValues, Workflow } from '../../domain/workflows/workflow.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { abortMessages, toOutcome } from '../attempt/attempt-outcome.ts'
 import { loadChromium, type OpenBrowser, openBrowser } from '../browser/connection.ts'
@@ -38,6 +38,8 @@ export interface TestRun {
   /** With secrets masked. */
   variables: Record<string, unknown>
   secrets: Secrets
+  /** Of the account. */
+  declared: DeclaredValues
   /** What steps return in place of their functions. */
   fakeSteps: Record<string, unknown>
   browser: 'chromium' | FakeBrowser | undefined
@@ -105,6 +107,7 @@ class TestAttempt {
       runId: test.runId,
       runAttempt: attempt,
       variables: insertSecrets(test.variables, test.secrets),
+      declared: test.declared,
       steps: Object.fromEntries(test.finishedSteps),
       recorded: test.waits.isEmpty ? undefined : [...test.finishedSteps.keys()],
       captureState: 'never',
@@ -120,10 +123,10 @@ class TestAttempt {
     })
   }
 
-  /** Masks secret variables, and secrets in the answers that have come. */
+  /** Masks secret variables, secrets of the account, and secrets in the answers that have come. */
   #createRedactor() {
-    const { secrets, waits } = this.#test
-    return createRedactor({ ...secrets, answers: waits.secrets })
+    const { secrets, declared, waits } = this.#test
+    return createRedactor({ ...secrets, declared: Object.values(declared.secrets), answers: waits.secrets })
   }
 
   /** @param executedSeconds by earlier parts of the attempt. */

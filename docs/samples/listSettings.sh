@@ -1,0 +1,3 @@
+# While "nextCursor" is not null, add it to get the next page: &cursor=…
+curl --fail-with-body "http://127.0.0.1:3001/v1/execution/settings?limit=100" \
+  -H "Authorization: Bearer $API_KEY"

@@ -1,0 +1,65 @@
+/** Statements of secrets and settings, and their encrypted columns. */
+import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
+import { inList } from '../../storage/statement-values.ts'
+import { statement, type Transaction } from '../../storage/store.ts'
+import type { AccountValuesTable } from '../../storage/tables/account-tables.ts'
+
+/** `secret`: no response contains its value. */
+export type ValueKind = 'secret' | 'setting'
+
+/** Binds an encrypted value to its account, kind and name. */
+export function valueAad(accountId: string, kind: string, name: string): string {
+  return `${accountId}/values/${kind}/${name}`
+}
+
+/** Binds what a worker outside of the service has got to the run. */
+export function declaredAad(runId: string): string {
+  return `runs/${runId}/declared`
+}
+
+export const encryptedInAccountValues: readonly EncryptedColumn[] = [
+  {
+    table: 'account_values',
+    key: ['account_id', 'kind', 'name'],
+    column: 'value',
+    aadColumns: ['account_id', 'kind', 'name'],
+    aad: valueAad,
+  },
+  { table: 'attempt_reports', key: ['run_id'], column: 'declared', aadColumns: ['run_id'], aad: declaredAad },
+]
+
+/** Both kinds of the account with these names, of which there is at least one. One look-up in the primary key for each. */
+export function findValues(
+  tx: Transaction,
+  accountId: string,
+  names: readonly string[],
+): Promise<Pick<AccountValuesTable, 'kind' | 'name' | 'version' | 'updated_at' | 'value'>[]> {
+  const { marks, values } = inList(names)
+  const sql = `SELECT kind, name, version, updated_at, value FROM account_values
+    WHERE account_id = ? AND kind IN ('secret', 'setting') AND name IN (${marks})`
+  return tx.all(sql, [accountId, ...values])
+}
+
+/** Identifies the versions of what the account has of these names, so that a change is noticed. */
+export function describeVersions(
+  rows: readonly Pick<AccountValuesTable, 'kind' | 'name' | 'version' | 'updated_at'>[],
+) {
+  return rows
+    .map(({ kind, name, version, updated_at }) => `${kind} ${name} ${version} ${updated_at}`)
+    .sort()
+    .join('\n')
+}
+
+/** In the store only: the reason of a queued run that waits for a secret or a setting. `waitingFor` shows the kind. */
+export function waitReason(kind: ValueKind, name: string): string {
+  return `${kind}:${name}`
+}
+
+/** Runs of one transaction. */
+export const wokenMax = 500
+
+/** Makes runs ready that wait for the value. From the index of reasons. */
+export const wakeRuns = statement<{ id: string }, [now: number, accountId: string, reason: string]>(
+  `UPDATE runs SET delayed = 0, available_at = ?, reason = NULL WHERE id IN (SELECT id FROM runs
+    WHERE account_id = ? AND reason = ? AND status = 'queued' LIMIT ${wokenMax}) AND status = 'queued' RETURNING id`,
+)

@@ -1,0 +1,121 @@
+/** What an attempt gets of the secrets and settings that its workflow declares, or what of them is missing. */
+import type { Encryption } from '../../storage/encryption.ts'
+import type { Store } from '../../storage/store.ts'
+import type { AccountValuesTable } from '../../storage/tables/account-tables.ts'
+import { type DeclaredValues, declaresValues, noValues, type Workflow } from '../workflows/workflow.ts'
+import type { Workflows } from '../workflows/workflows.ts'
+import { describeVersions, findValues, type ValueKind, valueAad } from './account-values.sql.ts'
+import { type SecretStore, SecretStoreError } from './secret-stores.ts'
+
+/** A secret or a setting without which a run cannot start. */
+export interface MissingValue {
+  kind: ValueKind
+  name: string
+  /** Why, in sentences for callers. */
+  detail: string
+}
+
+/** Why a run has to wait. */
+export interface ValueWait extends MissingValue {
+  /** What the workflow declares, and identifies what the account had of it. */
+  names: readonly string[]
+  versions: string
+  /** Whether the value may come without a notification, so that the run is tried again soon. */
+  isRetried: boolean
+}
+
+export type ReadValues = { kind: 'values'; values: DeclaredValues } | { kind: 'missing'; wait: ValueWait }
+
+type Found = Pick<AccountValuesTable, 'kind' | 'name' | 'version' | 'updated_at' | 'value'>
+
+export class DeclaredValuesReader {
+  readonly #store: Pick<Store, 'read'>
+  readonly #encryption: Encryption
+  readonly #external: SecretStore | undefined
+
+  /** @param external has the secrets that the account itself lacks. */
+  constructor(store: Pick<Store, 'read'>, encryption: Encryption, external: SecretStore | undefined) {
+    this.#store = store
+    this.#encryption = encryption
+    this.#external = external
+  }
+
+  /** The values as they are now, by one statement. A workflow that declares none costs nothing. */
+  async read(accountId: string, workflowId: string, workflows: Workflows): Promise<ReadValues> {
+    const workflow = workflows.get(workflowId)
+    if (!workflow || !declaresValues(workflow)) return { kind: 'values', values: noValues }
+    const names = namesOf(workflow)
+    const found = await findValues(this.#store.read, accountId, names)
+    const { values, missing } = await this.#gather(accountId, workflow, workflows, found)
+    const [first] = missing
+    if (!first) return { kind: 'values', values }
+    const others = missing.slice(1).map(({ name }) => name)
+    const detail = others.length === 0 ? first.detail : `${first.detail} Also missing: ${others.join(', ')}.`
+    const isRetried = first.kind === 'secret' && this.#external !== undefined
+    return { kind: 'missing', wait: { ...first, detail, names, versions: describeVersions(found), isRetried } }
+  }
+
+  /** What the account lacks of what these workflows declare. */
+  async findMissing(accountId: string, workflows: Workflows): Promise<(MissingValue & { workflowId: string })[]> {
+    const declaring = workflows.list().filter(declaresValues)
+    const missing: (MissingValue & { workflowId: string })[] = []
+    for (const workflow of declaring.slice(0, checkedMax)) {
+      const found = await findValues(this.#store.read, accountId, namesOf(workflow))
+      const gathered = await this.#gather(accountId, workflow, workflows, found)
+      missing.push(...gathered.missing.map((each) => ({ ...each, workflowId: workflow.id })))
+    }
+    return missing.slice(0, missingMax)
+  }
+
+  async #gather(accountId: string, workflow: Workflow, workflows: Workflows, found: readonly Found[]) {
+    const { secrets = [], settings = {} } = workflow
+    const valueOf = (kind: ValueKind, name: string) => {
+      const row = found.find((each) => each.kind === kind && each.name === name)
+      return row && JSON.parse(this.#encryption.decrypt(row.value, valueAad(accountId, kind, name)))
+    }
+    const missing: MissingValue[] = []
+    const own = new Map(secrets.map((name): [string, string | undefined] => [name, valueOf('secret', name)]))
+    const lacking = secrets.filter((name) => own.get(name) === undefined)
+    const external = lacking.length > 0 ? await this.#readExternal(accountId, lacking) : undefined
+    for (const name of lacking) {
+      const value = external?.values.get(name)
+      if (value !== undefined) own.set(name, value)
+      else missing.push({ kind: 'secret', name, detail: external?.problem ?? `The secret ${name} is missing.` })
+    }
+    const ofSettings: Record<string, unknown> = {}
+    for (const name of Object.keys(settings)) {
+      const value = valueOf('setting', name)
+      const detail = value === undefined ? `The setting ${name} is missing.` : misfit(workflow, workflows, name, value)
+      if (detail === undefined) ofSettings[name] = value
+      else missing.push({ kind: 'setting', name, detail })
+    }
+    return { values: { secrets: Object.fromEntries(own) as Record<string, string>, settings: ofSettings }, missing }
+  }
+
+  /** A store that does not answer keeps runs waiting; it fails none. */
+  async #readExternal(accountId: string, names: readonly string[]) {
+    if (!this.#external) return undefined
+    try {
+      return { values: await this.#external.read(accountId, names), problem: undefined }
+    } catch (error) {
+      if (!(error instanceof SecretStoreError)) throw error
+      return { values: new Map<string, string>(), problem: error.message }
+    }
+  }
+}
+
+/** Of one deployment. */
+const checkedMax = 1000
+const missingMax = 200
+
+function namesOf({ secrets = [], settings = {} }: Workflow): string[] {
+  return [...new Set([...secrets, ...Object.keys(settings)])]
+}
+
+/** Why the value of a setting does not fit; the value is not in it. */
+function misfit({ id }: Workflow, workflows: Workflows, name: string, value: unknown): string | undefined {
+  const [error] = workflows.checkSetting(id, name, value)
+  if (!error) return undefined
+  const place = error.pointer === '' ? '' : ` at ${error.pointer}`
+  return `The setting ${name} does not fit the workflow${place}: ${error.detail}.`
+}
