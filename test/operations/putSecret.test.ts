@@ -56,7 +56,7 @@ describeOperation(
         ['a long value', { value: 'a'.repeat(16_385) }, '/value', 'must NOT have more than 16384 characters'],
         ['a number', { value: 12_345 }, '/value', 'must be string'],
         ['no value', {}, '/value', 'is required'],
-        ['another member', { value: 'abcd', name: 'A' }, '/name', 'is not in the schema'],
+        ['another member', { value: 'abcd', name: 'A' }, '/name', 'is not a documented member'],
       ])('refuses %s, without repeating it', async (_, body, pointer, detail) => {
         await expectInvalid(subject, (request) => ({ ...request, body: JSON.stringify(body) }), [
           { pointer, detail: expect.stringContaining(detail) },

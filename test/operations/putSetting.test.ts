@@ -57,7 +57,7 @@ describeOperation(
       test.each([
         ['a long value', { value: 'a'.repeat(16_384) }, '/value', 'has more than 16384 characters as JSON'],
         ['no value', {}, '/value', 'is required'],
-        ['another member', { value: 1, name: 'A' }, '/name', 'is not in the schema'],
+        ['another member', { value: 1, name: 'A' }, '/name', 'is not a documented member'],
       ])('refuses %s', async (_, body, pointer, detail) => {
         await expectInvalid(subject, (request) => ({ ...request, body: JSON.stringify(body) }), [
           { pointer, detail: expect.stringContaining(detail) },

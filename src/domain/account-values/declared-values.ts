@@ -69,12 +69,12 @@ export class DeclaredValuesReader {
 
   async #gather(accountId: string, workflow: Workflow, workflows: Workflows, found: readonly Found[]) {
     const { secrets = [], settings = {} } = workflow
-    const valueOf = (kind: ValueKind, name: string) => {
+    const read = (kind: ValueKind, name: string) => {
       const row = found.find((each) => each.kind === kind && each.name === name)
       return row && JSON.parse(this.#encryption.decrypt(row.value, valueAad(accountId, kind, name)))
     }
     const missing: MissingValue[] = []
-    const own = new Map(secrets.map((name): [string, string | undefined] => [name, valueOf('secret', name)]))
+    const own = new Map(secrets.map((name): [string, string | undefined] => [name, read('secret', name)]))
     const lacking = secrets.filter((name) => own.get(name) === undefined)
     const external = lacking.length > 0 ? await this.#readExternal(accountId, lacking) : undefined
     for (const name of lacking) {
@@ -84,7 +84,7 @@ export class DeclaredValuesReader {
     }
     const ofSettings: Record<string, unknown> = {}
     for (const name of Object.keys(settings)) {
-      const value = valueOf('setting', name)
+      const value = read('setting', name)
       const detail = value === undefined ? `The setting ${name} is missing.` : misfit(workflow, workflows, name, value)
       if (detail === undefined) ofSettings[name] = value
       else missing.push({ kind: 'setting', name, detail })
