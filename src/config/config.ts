@@ -184,6 +184,33 @@ export const settings = {
         )
       }),
   ),
+  SECRETS_DIR: optional(
+    'Directory that has a file of each secret, as orchestrators mount them, for [secrets](guides/secrets-and-settings.md) that an account itself lacks. `{account}` in it stands for the id of the account; without it, all accounts get the same secrets.',
+    (text) => resolve(text),
+  ),
+  SECRETS_FILE: optional('JSON file with an object of secrets by their names, in place of `SECRETS_DIR`.', (text) =>
+    resolve(text),
+  ),
+  VAULT_ADDR: secretUrl(
+    'HashiCorp Vault that has secrets, in place of `SECRETS_DIR`, such as `https://vault.example.com:8200`.',
+    /^https?:\/\//,
+    'that starts with http:// or https://',
+  ),
+  VAULT_TOKEN: optional('Token for `VAULT_ADDR`.', (text) => text),
+  VAULT_TOKEN_FILE: optional(
+    'File with the token for `VAULT_ADDR`, which an agent may replace, in place of `VAULT_TOKEN`.',
+    (text) => resolve(text),
+  ),
+  VAULT_NAMESPACE: optional('Namespace of `VAULT_ADDR`.', (text) => text),
+  VAULT_SECRETS_PATH: optional(
+    'Mount of a key-value engine of version 2, and the path of the secret whose keys are the names, such as `secret/execution-service/{account}`.',
+    (text, name) => {
+      const segments = text.split('/')
+      const isSegment = (each: string) => each !== '' && each !== '.' && each !== '..'
+      if (segments.length > 1 && segments.every(isSegment)) return text
+      throw new ConfigError(`${name} is "${text}": set it to a mount and a path, such as secret/execution-service.`)
+    },
+  ),
   WEBHOOK_PRIVATE_ADDRESSES: optional(
     'Private IP addresses or ranges, separated by commas, that webhooks may reach, also with `http:`, such as `10.1.0.0/16`. By default webhooks reach public addresses only.',
     (text, name) => {
@@ -225,13 +252,34 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     )
   }
   requireDifferentPorts(config)
+  requireOneSecretStore(config)
   if (config.BROWSER_PATH && config.BROWSER_CDP_URL) {
     throw new ConfigError('BROWSER_PATH and BROWSER_CDP_URL are both set: unset one of them.')
   }
   return config
 }
 
-const secretVariables = ['BROWSER_CDP_URL', 'DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS']
+function requireOneSecretStore(config: Config): void {
+  const { SECRETS_DIR, SECRETS_FILE, VAULT_ADDR, VAULT_TOKEN, VAULT_TOKEN_FILE, VAULT_SECRETS_PATH } = config
+  const stores = Object.entries({ SECRETS_DIR, SECRETS_FILE, VAULT_ADDR }).flatMap(([name, value]) =>
+    value ? name : [],
+  )
+  if (stores.length > 1) throw new ConfigError(`${stores.join(' and ')} are both set: unset one of them.`)
+  if (!VAULT_ADDR) {
+    const [useless] =
+      Object.entries({ VAULT_TOKEN, VAULT_TOKEN_FILE, VAULT_SECRETS_PATH }).find(([, each]) => each) ?? []
+    if (useless) throw new ConfigError(`${useless} is set without VAULT_ADDR: set VAULT_ADDR, or unset ${useless}.`)
+    return
+  }
+  if (VAULT_TOKEN && VAULT_TOKEN_FILE)
+    throw new ConfigError('VAULT_TOKEN and VAULT_TOKEN_FILE are both set: unset one of them.')
+  if (!VAULT_TOKEN && !VAULT_TOKEN_FILE)
+    throw new ConfigError('VAULT_ADDR is set without a token: set VAULT_TOKEN or VAULT_TOKEN_FILE.')
+  if (!VAULT_SECRETS_PATH)
+    throw new ConfigError('VAULT_ADDR is set without VAULT_SECRETS_PATH: set it to a mount and a path.')
+}
+
+const secretVariables = ['BROWSER_CDP_URL', 'DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS', 'VAULT_TOKEN']
 
 /** Variables that workflows get without EXECUTOR_ENV: what programs need to find each other, proxies and certificates. */
 const executorVariables = [

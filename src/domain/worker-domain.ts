@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
 import { DeclaredValuesReader } from './account-values/declared-values.ts'
+import { createSecretStore, type SecretStoreSetting } from './account-values/secret-stores.ts'
 import { StorageUsage, type UsageOptions } from './accounts/storage-usage.ts'
 import { ContextVersions } from './browser-contexts/context-versions.ts'
 import { RunContexts } from './browser-contexts/run-contexts.ts'
@@ -14,7 +15,12 @@ import { Workers } from './queue/workers.ts'
 import { LiveViews } from './run-api/live-views.ts'
 import type { RunObserver } from './runs/run-state.ts'
 
-type DomainSetting = 'ACCOUNT_CONCURRENCY' | 'BROWSER_CONTEXT_VERSIONS' | 'STORAGE_QUOTA_MB' | 'WAITING_RUNS_MAX'
+type DomainSetting =
+  | 'ACCOUNT_CONCURRENCY'
+  | 'BROWSER_CONTEXT_VERSIONS'
+  | 'STORAGE_QUOTA_MB'
+  | 'WAITING_RUNS_MAX'
+  | SecretStoreSetting
 
 export interface WorkerDomainOptions<Setting extends keyof Config = never> {
   config: Pick<Config, DomainSetting | Setting>
@@ -45,7 +51,7 @@ export function createWorkerDomain(options: WorkerDomainOptions) {
     usage,
     queue: new RunQueue(store, { accountConcurrency: config.ACCOUNT_CONCURRENCY, now, observer, waits }),
     workers: new Workers(store, now),
-    declaredValues: new DeclaredValuesReader(store, encryption, undefined),
+    declaredValues: new DeclaredValuesReader(store, encryption, createSecretStore(config)),
     contextVersions,
     runContexts: new RunContexts(contextVersions, usage),
     liveViews: new LiveViews(store, encryption, now),

@@ -29,6 +29,8 @@ describeOperation(
           concurrency: null,
           throttle: null,
           usesBrowser: false,
+          secrets: [],
+          settings: {},
           deprecated: false,
         })
       })

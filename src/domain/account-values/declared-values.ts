@@ -5,7 +5,7 @@ import type { AccountValuesTable } from '../../storage/tables/account-tables.ts'
 import { type DeclaredValues, declaresValues, noValues, type Workflow } from '../workflows/workflow.ts'
 import type { Workflows } from '../workflows/workflows.ts'
 import { describeVersions, findValues, type ValueKind, valueAad } from './account-values.sql.ts'
-import { type SecretStore, SecretStoreError } from './secret-stores.ts'
+import { type SecretStore, SecretStoreError } from './secret-store.ts'
 
 /** A secret or a setting without which a run cannot start. */
 export interface MissingValue {

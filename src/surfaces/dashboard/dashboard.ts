@@ -24,6 +24,7 @@ import * as members from './settings/member-pages.ts'
 import * as profile from './settings/profile-page.ts'
 import * as sessions from './settings/session-list.ts'
 import * as twoFactor from './settings/two-factor-pages.ts'
+import * as values from './settings/values-page.ts'
 import * as workers from './settings/workers-page.ts'
 import { linkLimit, passwordLimit } from './sign-in/attempt-limits.ts'
 import * as code from './sign-in/code-page.ts'
@@ -190,6 +191,9 @@ function routeSettings(pages: UserPages): void {
   pages.post('/settings/members/:id/sign-in-link', ownersOnly(members.createSignInLink))
   pages.get('/settings/members/:id/remove', ownersOnly(members.confirmRemoval))
   pages.post('/settings/members/:id/remove', ownersOnly(members.removeMember))
+  pages.get('/settings/secrets', values.listValues)
+  pages.post('/settings/secrets', values.storeValue)
+  pages.post('/settings/secrets/delete', values.deleteValue)
   pages.get('/settings/workers', workers.listWorkers)
   pages.get('/settings/audit-log', ownersOnly(auditLog.showAuditLog))
   pages.stream('/settings/audit-log.jsonl', ownersOnly(auditLog.downloadAuditLog))

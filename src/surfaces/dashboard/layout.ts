@@ -99,6 +99,7 @@ function renderDocument(title: string, body: Html, tone?: Tone): Html {
 const settingsTabs = [
   { path: '/settings', title: 'General', isForOwners: false },
   { path: '/settings/members', title: 'Members', isForOwners: false },
+  { path: '/settings/secrets', title: 'Secrets', isForOwners: false },
   { path: '/settings/workers', title: 'Workers', isForOwners: false },
   { path: '/settings/audit-log', title: 'Audit log', isForOwners: true },
 ]

@@ -1,0 +1,24 @@
+/** What a store of secrets outside of the service does. */
+
+/** A store that cannot be read now. The message is for callers, and has no value in it. */
+export class SecretStoreError extends Error {}
+
+export interface SecretStore {
+  /**
+   * The secrets of the account that the store has, by name.
+   *
+   * @param names of `declaredNamePattern`.
+   * @throws {SecretStoreError}
+   */
+  read(accountId: string, names: readonly string[]): Promise<ReadonlyMap<string, string>>
+}
+
+/** As of a secret that is stored by the API. */
+const secretCharacters = { min: 4, max: 16_384 }
+
+/** @throws {SecretStoreError} */
+export function checkSecret(name: string, value: unknown): string {
+  const { min, max } = secretCharacters
+  if (typeof value === 'string' && value.length >= min && value.length <= max) return value
+  throw new SecretStoreError(`The secret ${name} in the external store is no text of ${min} to ${max} characters.`)
+}
