@@ -28,6 +28,12 @@ const accepted: Record<string, string> = {
   '`Run.waitingFor` can also be `throttle`.':
     'Only for workflows that declare `throttle`, which the last release does not know.',
   ...Object.fromEntries(
+    ['`Run.waitingFor` can also be `secret`.', '`Run.waitingFor` can also be `setting`.'].map((text) => [
+      text,
+      'Only for workflows that declare secrets or settings, which the last release does not know.',
+    ]),
+  ),
+  ...Object.fromEntries(
     [
       '`Run.waitingFor` can also be `sleep`.',
       '`Run.waitingFor` can also be `answer`.',

@@ -79,6 +79,7 @@ export function describeWaitBriefly({ waitingFor, availableAt, reason }: Run): H
   if (waitingFor === 'answer') return html`waiting for an answer`
   if (waitingFor === 'run') return html`waiting for a run that it has called`
   if (waitingFor === 'browserContext') return html`waiting for its browser context`
+  if (waitingFor === 'secret' || waitingFor === 'setting') return html`waiting for a ${waitingFor}`
   return html`${reason === 'attemptFailed' ? 'retries' : 'starts'} ${time(availableAt)}`
 }
 
@@ -131,6 +132,8 @@ export function describeWait(run: Run, { workflow, workers, context, waits }: Wa
       deploymentId === null ? 'its deployment' : html`deployment <code>${deploymentId.slice(0, 12)}</code>`
     return html`Waiting for ${deployment}, which the worker could not get: ${waitingForDetail} The next try is ${time(availableAt)}.`
   }
+  if (waitingFor === 'secret' || waitingFor === 'setting')
+    return html`Waiting for a ${waitingFor}: ${waitingForDetail} <a href="/settings/secrets">Secrets and settings</a>`
   const previous = (reason && endings[reason]) ?? ''
   if (waitingFor === 'delay') {
     return html`${previous}${previous ? 'The next attempt starts' : 'Starts'} ${time(availableAt)}.`
