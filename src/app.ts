@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config/config.ts'
+import { AccountValues } from './domain/account-values/account-values.ts'
 import { Accounts } from './domain/accounts/accounts.ts'
 import { SignInLinks } from './domain/accounts/sign-in-links.ts'
 import { Users } from './domain/accounts/users.ts'
@@ -28,6 +29,7 @@ import type { Workflow } from './domain/workflows/workflow.ts'
 import { Maintenance } from './maintenance/maintenance.ts'
 import { retentionFrom } from './maintenance/retention.ts'
 import { knownScopes } from './openapi/served-documents.ts'
+import { Cursors } from './storage/cursors.ts'
 import type { Store } from './storage/store.ts'
 import type { Management } from './surfaces/management/management.ts'
 import { Metrics } from './surfaces/management/metrics.ts'
@@ -349,6 +351,8 @@ export interface Administration {
   links: SignInLinks
   apiKeys: ApiKeys
   deployments: Deployments
+  /** Opens the encryption keys. */
+  openValues(): Promise<AccountValues>
   close(): Promise<void>
 }
 
@@ -372,7 +376,11 @@ export async function openAdministration(config: Config): Promise<Administration
     await close()
     throw error
   })
-  return { accounts, users: new Users(store), links: new SignInLinks(store), apiKeys, deployments, close }
+  const openValues = async () => {
+    const encryption = await openEncryption(config, store)
+    return new AccountValues(store, encryption, new Cursors(encryption))
+  }
+  return { accounts, users: new Users(store), links: new SignInLinks(store), apiKeys, deployments, openValues, close }
 }
 
 // The order of starts and stops.

@@ -95,6 +95,31 @@ keys
   .option(...accountOption)
   .action(async (id, options) => (await import('./commands/keys.ts')).deleteKey(id, options))
 
+for (const kind of ['secret', 'setting'] as const) {
+  const values = program.command(`${kind}s`).description(`store, list and delete ${kind}s, which workflows declare`)
+
+  values
+    .command('put')
+    .description(`store a ${kind}; its value comes from the standard input`)
+    .argument('<name>', 'capital letters, digits and underscores')
+    .option(...accountOption)
+    .action(async (name, options) => (await import('./commands/values.ts')).putValue(kind, name, options))
+
+  values
+    .command('list')
+    .description(kind === 'secret' ? 'list secrets, without their values' : 'list settings')
+    .option(...accountOption)
+    .option(...jsonOption)
+    .action(async (options) => (await import('./commands/values.ts')).listValues(kind, options))
+
+  values
+    .command('delete')
+    .description(`delete a ${kind}; later attempts do not get it`)
+    .argument('<name>')
+    .option(...accountOption)
+    .action(async (name, options) => (await import('./commands/values.ts')).deleteValue(kind, name, options))
+}
+
 const accounts = program.command('accounts').description('create and list accounts')
 
 accounts

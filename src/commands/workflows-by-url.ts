@@ -30,12 +30,13 @@ export async function deployToUrl(
   const body = { ...toBody(bundle), ...(options.allowBreaking && { allowBreaking: true }) }
   const { data, error, response } = await client.createDeployment({ body, timeoutSeconds: deploySeconds })
   if (!data) throw refusal(error, response, 'deployments:write')
-  const { id, workflows, previousDeployment, breakingChanges } = data
+  const { id, workflows, previousDeployment, breakingChanges, missing } = data
   if (breakingChanges.length > 0) process.stderr.write(`${breakingChanges.join('\n')}\n`)
+  for (const { workflowId, detail } of missing) process.stderr.write(`Runs of ${workflowId} will wait: ${detail}\n`)
   const changed = response?.status === 201
   if (options.json) {
     const previousDeploymentId = previousDeployment?.id ?? null
-    return print(JSON.stringify({ deploymentId: id, previousDeploymentId, changed, workflows }))
+    return print(JSON.stringify({ deploymentId: id, previousDeploymentId, changed, workflows, missing }))
   }
   if (!changed) return print(`Nothing has changed: ${shortId(data)} is already deployed.`)
   print(`Deployed ${displayPath(directory)} for the account of the key: ${shortId(data)}.`)

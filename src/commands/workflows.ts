@@ -66,7 +66,12 @@ export async function requireSuccess(
   const failures: string[] = []
   for await (const { workflow, failure } of tryExamples(snapshot, directory, identity)) {
     if (failure) failures.push(`The workflow ${workflow.id} failed with its first example: ${failure}`)
-    else if (!json) print(failure === null ? `Tried ${workflow.id}.` : `${workflow.id} has no example: not tried.`)
+    else if (!json)
+      print(
+        failure === null
+          ? `Tried ${workflow.id}.`
+          : `${workflow.id} has no example, or declares secrets or settings: not tried.`,
+      )
   }
   if (failures.length > 0) throw new CommandError([...failures, 'Nothing was deployed.'].join('\n'))
 }

@@ -126,6 +126,25 @@ class WorkflowTest(unittest.TestCase):
         with self.assertRaisesRegex(InvalidValue, "^/variables/other: is unknown"):
             run_workflow(paying, {"order_id": "A-1", "other": 1})
 
+    def test_runs_with_secrets_and_settings_of_the_account(self):
+        @workflow(id="shop", version="1.0.0", secrets=["SHOP_TOKEN"], settings={"RETRIES": int, "SHOP_URL": {"type": "string"}})
+        def shopping(run: Run) -> str:
+            print("token", run.secrets["SHOP_TOKEN"])
+            return f"{run.settings['SHOP_URL']} {run.settings['RETRIES'] + 1}"
+
+        definition = shopping.definition()
+        self.assertEqual(definition["secrets"], ["SHOP_TOKEN"])
+        self.assertEqual(definition["settings"], {"RETRIES": {"type": "integer"}, "SHOP_URL": {"type": "string"}})
+        secrets, settings = {"SHOP_TOKEN": "canary-token"}, {"RETRIES": 2, "SHOP_URL": "http://shop"}
+        run = run_workflow(shopping, secrets=secrets, settings=settings)
+        self.assertEqual((run.output, run.logs), ("http://shop 3", ["token ********"]))
+        with self.assertRaisesRegex(LookupError, "declares the secret SHOP_TOKEN, which `secrets` does not have"):
+            run_workflow(shopping, settings=settings)
+        with self.assertRaisesRegex(LookupError, "does not declare the setting OTHER"):
+            run_workflow(shopping, secrets=secrets, settings={**settings, "OTHER": 1})
+        with self.assertRaisesRegex(InvalidValue, "^/settings/RETRIES: must be integer"):
+            run_workflow(shopping, secrets=secrets, settings={**settings, "RETRIES": "many"})
+
     def test_reuses_results_in_the_next_attempt(self):
         paid = []
 

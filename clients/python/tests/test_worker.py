@@ -53,6 +53,12 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(self.stop(), 0)
         self.assertTrue(self.service.deleted)
 
+    def test_hands_secrets_and_settings_to_the_workflow(self):
+        run = self.run_greet("shop", accountSecrets={"SHOP_TOKEN": "token"}, settings={"RETRIES": 2})
+        self.assertEqual(self.service.end_of(run)["output"], {"text": "token 3"})
+        registered = self.service.worker["workflows"][0]
+        self.assertEqual((registered["secrets"], registered["settings"]), (["SHOP_TOKEN"], {"RETRIES": {"type": "integer"}}))
+
     def test_repeats_reports_that_the_service_could_not_take(self):
         self.service.outages = [("POST", "claims", 503), ("PUT", "compose", 500), ("POST", "complete", 429)]
         run = self.run_greet()

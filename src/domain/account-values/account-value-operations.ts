@@ -5,9 +5,9 @@ import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
-import type { Workflows } from '../workflows/workflows.ts'
 import type { ValueKind } from './account-values.sql.ts'
 import { type AccountValue, type AccountValues, settingLengthMax, valuesMax } from './account-values.ts'
+import { findDeclaring } from './declared-values.ts'
 
 type Operations = Pick<
   ExecutionV1Handlers<Principal>,
@@ -71,15 +71,6 @@ export function accountValueOperations({ accountValues, workflows }: AccountValu
 function tooMany<Kind extends 'secrets' | 'settings'>(kind: Kind) {
   const detail = `This account has ${valuesMax} ${kind}. Delete one to store another. Nothing was stored.`
   return { status: 409 as const, problem: { kind: `too-many-${kind}` as const, detail } }
-}
-
-/** The workflows that declare each name, sorted. */
-export function findDeclaring(workflows: Pick<Workflows, 'list'>, kind: ValueKind): ReadonlyMap<string, string[]> {
-  const declaring = new Map<string, string[]>()
-  for (const { id, secrets = [], settings = {} } of workflows.list())
-    for (const name of kind === 'secret' ? secrets : Object.keys(settings))
-      declaring.set(name, [...(declaring.get(name) ?? []), id])
-  return declaring
 }
 
 function toResponse(

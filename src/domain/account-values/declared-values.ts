@@ -119,3 +119,12 @@ function misfit({ id }: Workflow, workflows: Workflows, name: string, value: unk
   const place = error.pointer === '' ? '' : ` at ${error.pointer}`
   return `The setting ${name} does not fit the workflow${place}: ${error.detail}.`
 }
+
+/** The workflows that declare each name, sorted. */
+export function findDeclaring(workflows: Pick<Workflows, 'list'>, kind: ValueKind): ReadonlyMap<string, string[]> {
+  const declaring = new Map<string, string[]>()
+  for (const { id, secrets = [], settings = {} } of workflows.list())
+    for (const name of kind === 'secret' ? secrets : Object.keys(settings))
+      declaring.set(name, [...(declaring.get(name) ?? []), id])
+  return declaring
+}

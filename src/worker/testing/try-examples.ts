@@ -11,7 +11,7 @@ import { DeploymentFiles, temporaryParentOf } from '../../domain/deployments/dep
 import type { DeployedWorkflow, Snapshot } from '../../domain/deployments/snapshot.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
 import { type Mark, ProcessReaper } from '../../domain/workflows/process-reaper.ts'
-import { WorkflowError } from '../../domain/workflows/workflow.ts'
+import { declaresValues, WorkflowError } from '../../domain/workflows/workflow.ts'
 
 export interface Trial {
   workflow: DeployedWorkflow
@@ -45,9 +45,11 @@ export async function* tryExamples(snapshot: Snapshot, directory: string, identi
     )
     for (const workflow of snapshot.workflows) {
       const { variables: [example] = [], answers = {} } = workflow.examples ?? {}
-      const input = example && { variables: example.value as TrialInput['variables'], answers, outputs }
+      // Only accounts have what it declares.
+      const input = !declaresValues(workflow) &&
+        example && { variables: example.value as TrialInput['variables'], answers, outputs }
       const mark = reaper.mark(temporaryParentOf(target))
-      yield { workflow, failure: input && (await findFailure(workflow, input, target, identity, mark)) }
+      yield { workflow, failure: input ? await findFailure(workflow, input, target, identity, mark) : undefined }
     }
   } finally {
     reaper.close()

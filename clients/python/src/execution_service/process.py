@@ -21,7 +21,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 from .errors import Cancelled, InvalidValue, LoadError, Suspended
 from .run import Run, cut
-from .workflow import Workflow
+from .workflow import Workflow, decode_settings
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
@@ -133,6 +133,8 @@ class _Host:
                 attempt=start["number"],
                 waits=workflow.waits,
                 results={each["name"]: each["value"] for each in start["steps"]},
+                secrets=start["accountSecrets"],
+                settings=decode_settings(workflow, start["settings"]),
             )
             threads = threading.active_count()
             ended = execute(workflow, run, start["variableData"])

@@ -75,11 +75,17 @@ class Run:
         attempt: int = 1,
         waits: Mapping[str, Wait[Any]] = {},
         results: Mapping[str, Any] = {},
+        secrets: Mapping[str, str] = {},
+        settings: Mapping[str, Any] = {},
     ) -> None:
         #: The run's id. With the name of a step, it makes an idempotency key for other services.
         self.id = id
         #: 1 for the first attempt.
         self.attempt = attempt
+        #: The secrets that the workflow declares, by name. The service masks them in what the run reports.
+        self.secrets: Mapping[str, str] = dict(secrets)
+        #: The settings that the workflow declares, by name, of the declared types.
+        self.settings: Mapping[str, Any] = dict(settings)
         #: Set when the attempt has to end: ``while not run.cancelled.wait(5): …``
         self.cancelled = threading.Event()
         self._channel = channel

@@ -17,7 +17,7 @@ from .errors import InvalidValue
 from .process import describe_error
 from .run import Run
 from .schema import decode, encode, to_schema
-from .workflow import Workflow
+from .workflow import Workflow, decode_settings
 
 O = TypeVar("O")
 
@@ -75,6 +75,8 @@ def run_workflow(
     steps: Mapping[str, Any] = {},
     answers: Mapping[str, Any] = {},
     calls: Mapping[str, Any] = {},
+    secrets: Mapping[str, str] = {},
+    settings: Mapping[str, Any] = {},
     cancel_after_events: Optional[int] = None,
 ) -> TestRun[O]:
     """Runs a workflow as a worker does: with retries, and by calling its function again after each wait.
@@ -86,15 +88,32 @@ def run_workflow(
     :param answers: by the name of the wait: the answer, a function that returns it, or ``None`` if none comes in time.
         ``after(seconds, answer)`` lets it come later.
     :param calls: by the id of the called workflow: its output, or a function of the variables that returns it or raises.
+    :param secrets: the secrets that the workflow declares, by name. They are masked in the result.
+    :param settings: the settings that the workflow declares, by name.
     :param cancel_after_events: cancels the run when it has reported this many events.
     """
     given = encode({} if variables is None else variables)
     schema = to_schema(workflow.variables)
     validate(given, schema, "/variables")
-    test = _Test(workflow, _fill_defaults(given, schema), steps, answers, calls, cancel_after_events)
+    declared = _check_declared(workflow, secrets, settings)
+    test = _Test(workflow, _fill_defaults(given, schema), steps, answers, calls, declared, cancel_after_events)
     with test.capture():
         test.execute()
     return test.result
+
+
+def _check_declared(workflow: Workflow[Any, Any], secrets: Mapping[str, str], settings: Mapping[str, Any]) -> Dict[str, Any]:
+    for kind, given, names in (("secret", secrets, workflow.secrets), ("setting", settings, list(workflow.settings))):
+        missing = [name for name in names if name not in given]
+        if missing:
+            raise LookupError(f"The workflow declares the {kind} {missing[0]}, which `{kind}s` does not have: its runs would wait.")
+        other = [name for name in given if name not in names]
+        if other:
+            raise LookupError(f"The workflow does not declare the {kind} {other[0]}.")
+    encoded = {name: encode(value) for name, value in settings.items()}
+    for name, value in encoded.items():
+        validate(value, to_schema(workflow.settings[name]), f"/settings/{name}")
+    return {"secrets": dict(secrets), "settings": decode_settings(workflow, encoded)}
 
 
 class _Test:
@@ -107,13 +126,16 @@ class _Test:
         steps: Mapping[str, Any],
         answers: Mapping[str, Any],
         calls: Mapping[str, Any],
+        declared: Mapping[str, Any],
         cancel_after_events: Optional[int],
     ) -> None:
         self.result: TestRun[Any] = TestRun()
         self._workflow, self._variables = workflow, variables
         self._steps, self._answers, self._calls = steps, answers, calls
         self._cancel_after = cancel_after_events
-        self._secrets = sorted(_secrets(variables, to_schema(workflow.variables)), key=len, reverse=True)
+        self._account = declared
+        known = [*_secrets(variables, to_schema(workflow.variables)), *declared["secrets"].values()]
+        self._secrets = sorted(known, key=len, reverse=True)
         #: The results of steps and waits.
         self._recorded: Dict[str, Any] = {}
         self._open: Dict[str, Dict[str, Any]] = {}
@@ -126,7 +148,7 @@ class _Test:
         for attempt in range(1, workflow.retry.max_attempts + 1):
             result.attempts = attempt
             for _ in range(_WAITED_MAX):
-                run = _TestedRun(self, self._steps, run_id, attempt, workflow, self._recorded)
+                run = _TestedRun(self, self._steps, run_id, attempt, workflow, self._recorded, self._account)
                 self._run = run
                 ended = self._call(run)
                 if ended == "suspended":
@@ -250,8 +272,9 @@ class _TestedRun(Run):
         attempt: int,
         workflow: Workflow[Any, Any],
         results: Mapping[str, Any],
+        declared: Mapping[str, Any],
     ) -> None:
-        super().__init__(test, id=run_id, attempt=attempt, waits=workflow.waits, results=results)
+        super().__init__(test, id=run_id, attempt=attempt, waits=workflow.waits, results=results, **declared)
         self._fakes = fakes
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -372,7 +372,9 @@ class Attempt:
                 log.error("%s", error)
                 return self.hand_back(str(error)[:1000])
             names = ("workflowId", "runId", "number", "steps", "variableData")
-            self.process.send({"type": "start", **{name: self._claim[name] for name in names}})
+            # A service of an earlier version knows neither.
+            declared = {name: self._claim.get(name, {}) for name in ("accountSecrets", "settings")}
+            self.process.send({"type": "start", **{name: self._claim[name] for name in names}, **declared})
             started = time.monotonic()
             ended = self._follow(self.process)
             self._worker.note_duration(time.monotonic() - started)

@@ -73,6 +73,8 @@ class Workflow(Generic[V, O]):
         self.variables = variables
         self.output = output
         self.waits: Dict[str, Wait[Any]] = {each.name: each for each in waits}
+        self.secrets: Sequence[str] = list(options.get("secrets") or ())
+        self.settings: Dict[str, Any] = dict(options.pop("settings", None) or {})
         self.id: str = options["id"]
         self.version: str = options["version"]
         self.time_limit_seconds: float = options["timeLimitSeconds"]
@@ -100,6 +102,8 @@ class Workflow(Generic[V, O]):
             definition["output"] = to_schema(self.output, closed=False, serialized=True)
         if self.waits:
             definition["waits"] = {name: wait.definition() for name, wait in self.waits.items()}
+        if self.settings:
+            definition["settings"] = {name: to_schema(each) for name, each in self.settings.items()}
         for name, value in self._options.items():
             if value is not None:
                 definition[name] = _options_to_json(value) if dataclasses.is_dataclass(value) else value
@@ -115,6 +119,8 @@ def workflow(
     variables: Any = None,
     output: Any = None,
     waits: Union[Sequence[Wait[Any]], Mapping[str, Any]] = (),
+    secrets: Sequence[str] = (),
+    settings: Mapping[str, Any] = {},
     time_limit_seconds: float = 60,
     retry: Union[Retry, int] = Retry(),
     concurrency: Optional[Concurrency] = None,
@@ -129,6 +135,8 @@ def workflow(
     :param variables: a type or a JSON Schema. By default, the type hint of the function's second parameter.
     :param output: a type or a JSON Schema. By default, the type hint of the function's result.
     :param waits: the answers that runs may wait for: ``Wait`` objects, or types and JSON Schemas by name.
+    :param secrets: the names of the account's secrets that runs get as ``run.secrets``. Runs wait for a missing one.
+    :param settings: the account's settings that runs get as ``run.settings``: types or JSON Schemas by name.
     :param time_limit_seconds: of an attempt; time spent waiting does not count.
     :param retry: when failed attempts are repeated, or how many attempts there are at most.
     """
@@ -154,6 +162,8 @@ def workflow(
             version=version,
             title=title,
             description=inspect.getdoc(function) if description is None else description,
+            secrets=list(secrets) or None,
+            settings=settings,
             timeLimitSeconds=time_limit_seconds,
             retry=Retry(retry) if isinstance(retry, int) else retry,
             concurrency=concurrency,
@@ -162,6 +172,11 @@ def workflow(
         )
 
     return decorate
+
+
+def decode_settings(workflow: Workflow[Any, Any], settings: Mapping[str, Any]) -> Dict[str, Any]:
+    """Settings from JSON, in the types that the workflow declares."""
+    return {name: decode(value, workflow.settings.get(name, Any), f"/settings/{name}") for name, value in settings.items()}
 
 
 def _options_to_json(options: Any) -> Dict[str, Any]:

@@ -1,5 +1,5 @@
 /** The secrets and settings that workflows declare. No page shows the value of a secret. */
-import { findDeclaring } from '../../../domain/account-values/account-value-operations.ts'
+
 import type { ValueKind } from '../../../domain/account-values/account-values.sql.ts'
 import {
   type AccountValue,
@@ -7,6 +7,7 @@ import {
   settingLengthMax,
   valuesMax,
 } from '../../../domain/account-values/account-values.ts'
+import { findDeclaring } from '../../../domain/account-values/declared-values.ts'
 import { declaredNamePattern } from '../../../domain/workflows/workflow.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { time } from '../format.ts'
