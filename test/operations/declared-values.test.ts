@@ -2,7 +2,8 @@
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
-import { putSecret, putSetting, queueRun, send } from './requests.ts'
+import type { OperationId } from './document.ts'
+import { type Filled, newWorker, putSecret, putSetting, queueRun, send } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -142,4 +143,87 @@ test('many runs that wait all start when the secret is stored', async () => {
   for (const runId of runIds) await runUntil(account, runId, waitsFor('secret'))
   await putSecret(service, account, 'SHOP_TOKEN', token)
   for (const runId of runIds) expect((await runUntil(account, runId, isFinished)).status).toBe('succeeded')
+})
+
+test('a worker outside of the service gets what its workflow declares, and the service masks what it reports', async () => {
+  const account = await service.createAccount()
+  const workerId = crypto.randomUUID()
+  const [own] = newWorker.workflows
+  const declared = { ...own, id: 'remote-shop', secrets: ['SHOP_TOKEN'], settings: { SHOP_URL: { type: 'string' } } }
+  const call = (id: OperationId, filled: Filled) => send(service, id, account.key, filled)
+  await call('registerWorker', { path: { workerId }, body: { ...newWorker, workflows: [declared] } }).expect(200)
+  const body = { variableData: { orderId: 'A-1', token: crypto.randomUUID() } }
+  const runId = await queueRun(service, account, { path: { workflowId: 'remote-shop' }, query: '', body })
+  const claim = () => call('claimRuns', { path: { workerId }, body: { countMax: 5 } })
+  await claim().expect(204)
+  expect(await runUntil(account, runId, waitsFor('secret'))).toMatchObject({ attempts: 0 })
+  await putSecret(service, account, 'SHOP_TOKEN', token)
+  await putSecret(service, account, 'OTHER', 'canary-of-another-workflow')
+  await putSetting(service, account)
+  const [claimed] = (await claim().expect(200)).body.data
+  expect(claimed).toMatchObject({
+    runId,
+    accountSecrets: { SHOP_TOKEN: token },
+    settings: { SHOP_URL: 'https://shop.example.com' },
+  })
+  expect(JSON.stringify(claimed)).not.toContain('canary-of-another-workflow')
+  // The worker has not got the response, and the secret changes: what the worker may have got is masked, and repeated.
+  await putSecret(service, account, 'SHOP_TOKEN', 'canary-rotated')
+  expect((await claim().expect(200)).body.data[0].accountSecrets).toEqual({ SHOP_TOKEN: token })
+  const path = { runId, attempt: String(claimed.attempt) }
+  const events = [{ type: 'log', level: 'info', message: `the token is ${token}` }]
+  await call('appendRunEvents', { path, body: { position: 0, events } }).expect(204)
+  const failed = { outcome: 'failed', error: { name: token, message: `refused ${token}` } }
+  await call('completeAttempt', { path, body: failed }).expect(200)
+  const run = (await call('getRun', { path: { runId } })).body
+  const stored = await service.rows('SELECT data FROM run_events WHERE run_id = ?', runId)
+  for (const text of [JSON.stringify(run), JSON.stringify(stored)]) expect(text).not.toContain(token)
+  expect(JSON.stringify(stored)).toContain('the token is ********')
+})
+
+test('a run that was handed back gets the secret of now, although its attempt has the same number', async () => {
+  const account = await service.createAccount()
+  const workerId = crypto.randomUUID()
+  const [own] = newWorker.workflows
+  const call = (id: OperationId, filled: Filled) => send(service, id, account.key, filled)
+  const workflows = [{ ...own, id: 'remote-shop', secrets: ['SHOP_TOKEN'] }]
+  await call('registerWorker', { path: { workerId }, body: { ...newWorker, workflows } }).expect(200)
+  await putSecret(service, account, 'SHOP_TOKEN', token)
+  const body = { variableData: { orderId: 'A-1', token: crypto.randomUUID() } }
+  const runId = await queueRun(service, account, { path: { workflowId: 'remote-shop' }, query: '', body })
+  const claim = () => call('claimRuns', { path: { workerId }, body: { countMax: 5, waitSeconds: 20 } })
+  const [first] = (await claim().expect(200)).body.data
+  await call('handBackAttempt', { path: { runId, attempt: String(first.attempt) }, body: { message: 'no memory' } })
+  await putSecret(service, account, 'SHOP_TOKEN', 'canary-rotated')
+  const [second] = (await claim().expect(200)).body.data
+  expect([second.attempt, second.accountSecrets]).toEqual([first.attempt, { SHOP_TOKEN: 'canary-rotated' }])
+})
+
+test('a deployment that declares what the account lacks is accepted, and says what is missing', async () => {
+  const account = await service.createAccount()
+  const definition = {
+    ...{ id: 'deployed-shop', version: '1.0.0', title: 'Shop', variables: { type: 'object' }, output: {} },
+    ...{ secrets: ['SHOP_TOKEN'], settings: { LIMIT: { type: 'integer' } } },
+  }
+  const content = `export default { ...${JSON.stringify(definition)}, run: ({ settings }) => settings.LIMIT }`
+  const body = { files: [{ path: 'shop.js', content }], modules: [{ path: 'shop.js', source: 'shop.ts' }] }
+  await putSetting(service, account, 'LIMIT', 'many')
+  const deployed = await send(service, 'createDeployment', account.key, { body })
+  expect(deployed.status, deployed.text).toBe(201)
+  const missing = [
+    { kind: 'secret', name: 'SHOP_TOKEN', workflowId: 'deployed-shop', detail: 'The secret SHOP_TOKEN is missing.' },
+    {
+      ...{ kind: 'setting', name: 'LIMIT', workflowId: 'deployed-shop' },
+      detail: 'The setting LIMIT does not fit the workflow: must be integer.',
+    },
+  ]
+  expect(deployed.body.missing).toEqual(missing)
+  await putSecret(service, account, 'SHOP_TOKEN', token)
+  await putSetting(service, account, 'LIMIT', 7)
+  const path = { deploymentId: deployed.body.id }
+  expect((await send(service, 'activateDeployment', account.key, { path })).body.missing).toEqual([])
+  const runId = await queueRun(service, account, {
+    ...{ path: { workflowId: 'deployed-shop' }, query: '', body: { variableData: {} } },
+  })
+  expect((await runUntil(account, runId, isFinished)).output).toBe(7)
 })

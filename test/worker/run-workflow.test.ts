@@ -1,6 +1,6 @@
 /** The test kit for authors: fake steps, retries, clock and browser. test/worker/conformance.slow.test.ts compares it with workers. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { runWorkflow, VariablesInvalid } from 'execution-service/testing'
+import { DeclaredValuesInvalid, runWorkflow, VariablesInvalid } from 'execution-service/testing'
 import { defineWorkflow } from 'execution-service/workflow'
 import { afterEach, expect, test, vi } from 'vitest'
 
@@ -98,6 +98,35 @@ test('variables are refused with the errors of the 400 response', async () => {
   })
   const nul = runWorkflow(order, { variables: { orderId: 1, currency: '\0' } })
   await expect(nul).rejects.toMatchObject({ errors: [{ pointer: '/variableData/currency' }] })
+})
+
+test('secrets and settings are typed, checked and masked, and a missing one is an error that names it', async () => {
+  const shop = defineWorkflow({
+    ...{ id: 'shop', version: '1.0.0', title: 'Shop' },
+    variables: { type: 'object' },
+    output: { type: 'object' },
+    secrets: ['SHOP_TOKEN'],
+    settings: { LIMIT: { type: 'integer' } },
+    async run({ secrets, settings, log }) {
+      log(`The token is ${secrets.SHOP_TOKEN}.`)
+      // @ts-expect-error: the definition does not declare it.
+      return { next: settings.LIMIT + 1, other: secrets.OTHER ?? null }
+    },
+  })
+  const secrets = { SHOP_TOKEN: 'canary-token' }
+  const settings = { LIMIT: 2 }
+  const result = await runWorkflow(shop, { secrets, settings })
+  expect(result).toMatchObject({ status: 'succeeded', output: { next: 3, other: null } })
+  expect(result.logs).toEqual([{ level: 'info', message: 'The token is ********.' }])
+  await expect(runWorkflow(shop, { settings })).rejects.toThrow(DeclaredValuesInvalid)
+  await expect(runWorkflow(shop, { settings })).rejects.toThrow(
+    'The workflow declares the secret SHOP_TOKEN: give it in the option `secrets` of the test. Its runs would wait.',
+  )
+  await expect(runWorkflow(shop, { secrets, settings: { LIMIT: 'many' } as never })).rejects.toThrow(
+    'The setting LIMIT does not fit its schema',
+  )
+  const more = { ...secrets, OTHER: 'canary' }
+  await expect(runWorkflow(shop, { secrets: more, settings })).rejects.toThrow('does not declare the secret OTHER')
 })
 
 const required = { id: 'wait', version: '1.0.0', title: 'Wait', variables: { type: 'object' }, output: {} } as const
