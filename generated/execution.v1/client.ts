@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '0f9b0aadc09c064b'
+export const documentHash = 'dadf477b4bd39ad0'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -322,7 +322,7 @@ export interface ExecutionV1Operations {
    * A workflow gets a secret that it declares when an attempt starts: running attempts keep the value that they have. Runs
    * that wait for the secret go on at once. The service masks its value in whatever a run of such a workflow reports.
    *
-   * `PUT /v1/execution/secrets/{secretName}` · scopes: secrets:write · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   * `PUT /v1/execution/secrets/{name}` · scopes: secrets:write · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
    */
   putSecret: Operation<operations, 'putSecret'>
   /**
@@ -330,7 +330,7 @@ export interface ExecutionV1Operations {
    *
    * Deletes a secret, in every version. Later attempts do not get it: runs of workflows that declare it wait until it is stored again.
    *
-   * `DELETE /v1/execution/secrets/{secretName}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   * `DELETE /v1/execution/secrets/{name}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteSecret: Operation<operations, 'deleteSecret'>
   /**
@@ -350,7 +350,7 @@ export interface ExecutionV1Operations {
    * A workflow that declares the setting has a schema for it. A run whose workflow's schema the value does not fit waits,
    * with `waitingFor: setting`, until a value is stored that does. Running attempts keep the value that they have.
    *
-   * `PUT /v1/execution/settings/{settingName}` · scopes: secrets:write · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   * `PUT /v1/execution/settings/{name}` · scopes: secrets:write · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
    */
   putSetting: Operation<operations, 'putSetting'>
   /**
@@ -358,7 +358,7 @@ export interface ExecutionV1Operations {
    *
    * Deletes a setting. Runs of workflows that declare it wait until it is stored again.
    *
-   * `DELETE /v1/execution/settings/{settingName}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   * `DELETE /v1/execution/settings/{name}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteSetting: Operation<operations, 'deleteSetting'>
   /**
@@ -648,11 +648,11 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     handBackAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/hand-back', retry: 'always' },
     getDeploymentBundle: { method: 'GET', path: '/v1/execution/deployments/{deploymentId}/bundle', retry: 'always', parseAs: 'blob' },
     listSecrets: { method: 'GET', path: '/v1/execution/secrets', retry: 'always' },
-    putSecret: { method: 'PUT', path: '/v1/execution/secrets/{secretName}', retry: 'always' },
-    deleteSecret: { method: 'DELETE', path: '/v1/execution/secrets/{secretName}', retry: 'always' },
+    putSecret: { method: 'PUT', path: '/v1/execution/secrets/{name}', retry: 'always' },
+    deleteSecret: { method: 'DELETE', path: '/v1/execution/secrets/{name}', retry: 'always' },
     listSettings: { method: 'GET', path: '/v1/execution/settings', retry: 'always' },
-    putSetting: { method: 'PUT', path: '/v1/execution/settings/{settingName}', retry: 'always' },
-    deleteSetting: { method: 'DELETE', path: '/v1/execution/settings/{settingName}', retry: 'always' },
+    putSetting: { method: 'PUT', path: '/v1/execution/settings/{name}', retry: 'always' },
+    deleteSetting: { method: 'DELETE', path: '/v1/execution/settings/{name}', retry: 'always' },
     createRunToken: { method: 'POST', path: '/v1/execution/run-tokens', retry: 'ifRefused' },
     listWorkflows: { method: 'GET', path: '/v1/execution/workflows', retry: 'always' },
     getWorkflow: { method: 'GET', path: '/v1/execution/workflows/{workflowId}', retry: 'always' },

@@ -341,7 +341,7 @@ export interface ExecutionV1Handlers<Principal> {
    * A workflow gets a secret that it declares when an attempt starts: running attempts keep the value that they have. Runs
    * that wait for the secret go on at once. The service masks its value in whatever a run of such a workflow reports.
    *
-   * `PUT /v1/execution/secrets/{secretName}` · scopes: secrets:write · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   * `PUT /v1/execution/secrets/{name}` · scopes: secrets:write · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
    */
   putSecret: Handler<operations['putSecret'], never, Principal>
   /**
@@ -349,7 +349,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Deletes a secret, in every version. Later attempts do not get it: runs of workflows that declare it wait until it is stored again.
    *
-   * `DELETE /v1/execution/secrets/{secretName}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   * `DELETE /v1/execution/secrets/{name}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteSecret: Handler<operations['deleteSecret'], never, Principal>
   /**
@@ -369,7 +369,7 @@ export interface ExecutionV1Handlers<Principal> {
    * A workflow that declares the setting has a schema for it. A run whose workflow's schema the value does not fit waits,
    * with `waitingFor: setting`, until a value is stored that does. Running attempts keep the value that they have.
    *
-   * `PUT /v1/execution/settings/{settingName}` · scopes: secrets:write · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   * `PUT /v1/execution/settings/{name}` · scopes: secrets:write · responses: 200, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
    */
   putSetting: Handler<operations['putSetting'], never, Principal>
   /**
@@ -377,7 +377,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Deletes a setting. Runs of workflows that declare it wait until it is stored again.
    *
-   * `DELETE /v1/execution/settings/{settingName}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   * `DELETE /v1/execution/settings/{name}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteSetting: Handler<operations['deleteSetting'], never, Principal>
   /**

@@ -817,7 +817,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/execution/secrets/{secretName}": {
+    "/v1/execution/secrets/{name}": {
         parameters: {
             query?: never;
             header?: never;
@@ -826,7 +826,7 @@ export interface paths {
                  * @description The name of the secret.
                  * @example SHOP_TOKEN
                  */
-                secretName: components["parameters"]["SecretName"];
+                name: components["parameters"]["SecretName"];
             };
             cookie?: never;
         };
@@ -870,7 +870,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/execution/settings/{settingName}": {
+    "/v1/execution/settings/{name}": {
         parameters: {
             query?: never;
             header?: never;
@@ -879,7 +879,7 @@ export interface paths {
                  * @description The name of the setting.
                  * @example SHOP_URL
                  */
-                settingName: components["parameters"]["SettingName"];
+                name: components["parameters"]["SettingName"];
             };
             cookie?: never;
         };
@@ -7265,7 +7265,7 @@ export interface operations {
                  * @description The name of the secret.
                  * @example SHOP_TOKEN
                  */
-                secretName: components["parameters"]["SecretName"];
+                name: components["parameters"]["SecretName"];
             };
             cookie?: never;
         };
@@ -7330,7 +7330,7 @@ export interface operations {
                  * @description The name of the secret.
                  * @example SHOP_TOKEN
                  */
-                secretName: components["parameters"]["SecretName"];
+                name: components["parameters"]["SecretName"];
             };
             cookie?: never;
         };
@@ -7446,7 +7446,7 @@ export interface operations {
                  * @description The name of the setting.
                  * @example SHOP_URL
                  */
-                settingName: components["parameters"]["SettingName"];
+                name: components["parameters"]["SettingName"];
             };
             cookie?: never;
         };
@@ -7511,7 +7511,7 @@ export interface operations {
                  * @description The name of the setting.
                  * @example SHOP_URL
                  */
-                settingName: components["parameters"]["SettingName"];
+                name: components["parameters"]["SettingName"];
             };
             cookie?: never;
         };

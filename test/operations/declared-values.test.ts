@@ -104,7 +104,7 @@ test('a deletion revokes the secret at the next attempt, and the waiting run can
   await putSecret(service, account, 'SHOP_TOKEN', token)
   await putSetting(service, account)
   await runUntil(account, await queueShop(account), isFinished)
-  await send(service, 'deleteSecret', account.key, { path: { secretName: 'SHOP_TOKEN' } }).expect(204)
+  await send(service, 'deleteSecret', account.key, { path: { name: 'SHOP_TOKEN' } }).expect(204)
   const runId = await queueShop(account)
   await runUntil(account, runId, waitsFor('secret'))
   expect((await send(service, 'cancelRun', account.key, { path: { runId } })).body.status).toBe('cancelled')

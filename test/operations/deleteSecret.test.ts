@@ -14,7 +14,7 @@ describeOperation(
     204(subject) {
       test('erases the secret, and leaves others', async () => {
         const [account, other] = [await subject.service.createAccount(), await subject.service.createAccount()]
-        const path = { secretName: await putSecret(subject.service, account) }
+        const path = { name: await putSecret(subject.service, account) }
         await putSecret(subject.service, account, 'OTHER')
         await putSecret(subject.service, other)
         await subject.call(account.key, { path })

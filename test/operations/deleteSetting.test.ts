@@ -14,7 +14,7 @@ describeOperation(
     204(subject) {
       test('erases the setting, and leaves others', async () => {
         const [account, other] = [await subject.service.createAccount(), await subject.service.createAccount()]
-        const path = { settingName: await putSetting(subject.service, account) }
+        const path = { name: await putSetting(subject.service, account) }
         await putSetting(subject.service, account, 'OTHER')
         await putSetting(subject.service, other)
         await subject.call(account.key, { path })

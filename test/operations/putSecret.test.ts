@@ -14,7 +14,7 @@ import {
 } from './request-tests.ts'
 import { putSecret, send } from './requests.ts'
 
-const path = { secretName: 'SHOP_TOKEN' }
+const path = { name: 'SHOP_TOKEN' }
 
 describeOperation(
   'putSecret',
@@ -78,7 +78,7 @@ describeOperation(
           )
         const puts = Array.from({ length: 6 }, (_, index) =>
           send(subject.service, 'putSecret', account.key, {
-            path: { secretName: `FURTHER_${index}` },
+            path: { name: `FURTHER_${index}` },
             body: { value: 'canary-4f1c0d0f' },
           }),
         )

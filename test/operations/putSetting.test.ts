@@ -14,7 +14,7 @@ import {
 } from './request-tests.ts'
 import { putSetting, send } from './requests.ts'
 
-const path = { settingName: 'SHOP_URL' }
+const path = { name: 'SHOP_URL' }
 
 describeOperation(
   'putSetting',
@@ -79,7 +79,7 @@ describeOperation(
           )
         const puts = Array.from({ length: 6 }, (_, index) =>
           send(subject.service, 'putSetting', account.key, {
-            path: { settingName: `FURTHER_${index}` },
+            path: { name: `FURTHER_${index}` },
             body: { value: 'https://shop.example.com' },
           }),
         )

@@ -52,8 +52,7 @@ export function testInvalidRequest(subject: Subject): void {
 const wrongNamesOfValues = ['1', 'shop_token', '$-', 'A'.repeat(65), '..%2FA', '_A']
 const wrongIdsOf: Record<string, string[]> = {
   workflowId: ['a%20b', 'a%2Fb', 'ä', 'a'.repeat(129)],
-  secretName: wrongNamesOfValues,
-  settingName: wrongNamesOfValues,
+  name: wrongNamesOfValues,
 }
 
 function testMalformedIds(subject: Subject, id: string): void {

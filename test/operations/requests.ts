@@ -162,14 +162,14 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     await putSecret(service, account)
     return {}
   },
-  putSecret: async () => ({ path: { secretName: 'SHOP_TOKEN' }, body: { value: '4f1c0d0f2c5b1f0d' } }),
-  deleteSecret: async (service, account) => ({ path: { secretName: await putSecret(service, account) } }),
+  putSecret: async () => ({ path: { name: 'SHOP_TOKEN' }, body: { value: '4f1c0d0f2c5b1f0d' } }),
+  deleteSecret: async (service, account) => ({ path: { name: await putSecret(service, account) } }),
   listSettings: async (service, account) => {
     await putSetting(service, account)
     return {}
   },
-  putSetting: async () => ({ path: { settingName: 'SHOP_URL' }, body: { value: 'https://shop.example.com' } }),
-  deleteSetting: async (service, account) => ({ path: { settingName: await putSetting(service, account) } }),
+  putSetting: async () => ({ path: { name: 'SHOP_URL' }, body: { value: 'https://shop.example.com' } }),
+  deleteSetting: async (service, account) => ({ path: { name: await putSetting(service, account) } }),
   listWebhookEndpoints: async (service, account) => {
     await createWebhookEndpoint(service, account)
     return {}
@@ -371,7 +371,7 @@ export async function putSecret(
   secretName = 'SHOP_TOKEN',
   value = 'canary-token-4f1c0d0f',
 ): Promise<string> {
-  await send(service, 'putSecret', account.key, { path: { secretName }, body: { value } }).expect(200)
+  await send(service, 'putSecret', account.key, { path: { name: secretName }, body: { value } }).expect(200)
   return secretName
 }
 
@@ -382,7 +382,7 @@ export async function putSetting(
   settingName = 'SHOP_URL',
   value: unknown = 'https://shop.example.com',
 ): Promise<string> {
-  await send(service, 'putSetting', account.key, { path: { settingName }, body: { value } }).expect(200)
+  await send(service, 'putSetting', account.key, { path: { name: settingName }, body: { value } }).expect(200)
   return settingName
 }
 

@@ -34,13 +34,13 @@ export function accountValueOperations({ accountValues, workflows }: AccountValu
 
     async putSecret({ principal, path, body }) {
       const { accountId } = principal
-      const stored = await accountValues.put(accountId, 'secret', path.secretName, body.value, principal)
+      const stored = await accountValues.put(accountId, 'secret', path.name, body.value, principal)
       if (!stored) return tooMany('secrets')
       return { status: 200, body: declaringOf(accountId, 'secret')(stored) }
     },
 
     async deleteSecret({ principal, path }) {
-      const isDeleted = await accountValues.delete(principal.accountId, 'secret', path.secretName, principal)
+      const isDeleted = await accountValues.delete(principal.accountId, 'secret', path.name, principal)
       return isDeleted ? { status: 204 } : notFound('secret')
     },
 
@@ -56,13 +56,13 @@ export function accountValueOperations({ accountValues, workflows }: AccountValu
       const { accountId } = principal
       if (JSON.stringify(body.value).length > settingLengthMax)
         return invalidRequest([{ pointer: '/value', detail: `has more than ${settingLengthMax} characters as JSON` }])
-      const stored = await accountValues.put(accountId, 'setting', path.settingName, body.value, principal)
+      const stored = await accountValues.put(accountId, 'setting', path.name, body.value, principal)
       if (!stored) return tooMany('settings')
       return { status: 200, body: { ...declaringOf(accountId, 'setting')(stored), value: stored.value } }
     },
 
     async deleteSetting({ principal, path }) {
-      const isDeleted = await accountValues.delete(principal.accountId, 'setting', path.settingName, principal)
+      const isDeleted = await accountValues.delete(principal.accountId, 'setting', path.name, principal)
       return isDeleted ? { status: 204 } : notFound('setting')
     },
   }
