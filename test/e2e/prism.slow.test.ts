@@ -99,6 +99,7 @@ describe('Prism reports', () => {
     await callScheduleOperations(client)
     await callWaitOperations(client)
     await callWebhookOperations(client)
+    await callValueOperations(client)
     await callWorkerOperations(client)
     const leased = await client.getRun({ params: { path: { runId: await leasedRun(service, account) } } })
     const deployment = { path: { deploymentId: leased.data?.deploymentId ?? '' } }
@@ -113,12 +114,14 @@ describe('Prism reports', () => {
     const ofDeployments = [201, 200, 200, 200]
     const ofSchedules = [201, 200, 200, 200, 202, 204]
     const ofWebhooks = [201, 200, 200, 200, 200, 202, 200, 202, 202, 204]
+    const ofValues = [200, 200, 200, 200, 204, 204]
     const ofWaits = [202, 201, 200, 200, 200]
     // The claimed run has no browser context: 404.
     const ofWorkers = [
       200, 200, 202, 202, 202, 200, 204, 200, 204, 204, 204, 404, 200, 200, 200, 200, 204, 204, 200, 200,
     ]
-    expect(statuses).toEqual([...ofRuns, ...ofDeployments, ...ofSchedules, ...ofWaits, ...ofWebhooks, ...ofWorkers])
+    const afterRuns = [...ofDeployments, ...ofSchedules, ...ofWaits, ...ofWebhooks, ...ofValues, ...ofWorkers]
+    expect(statuses).toEqual([...ofRuns, ...afterRuns])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })
 
@@ -276,6 +279,16 @@ interface Attempt {
 
 const withDefaults = (workflow: (typeof newWorker.workflows)[number]) => {
   return { ...workflow, timeLimitSeconds: 300, deprecated: false }
+}
+
+async function callValueOperations(client: ExecutionClient): Promise<void> {
+  const [secret, setting] = [{ path: { name: 'SHOP_TOKEN' } }, { path: { name: 'SHOP_URL' } }]
+  await client.putSecret({ params: secret, body: { value: '4f1c0d0f2c5b1f0d' } })
+  await client.putSetting({ params: setting, body: { value: 'https://shop.example.com' } })
+  await client.listSecrets({ params: { query: { limit: 1 } } })
+  await client.listSettings({ params: { query: { limit: 1 } } })
+  await client.deleteSecret({ params: secret })
+  await client.deleteSetting({ params: setting })
 }
 
 async function callWebhookOperations(client: ExecutionClient): Promise<void> {

@@ -2,10 +2,13 @@
  * A key's value and a secret variable never appear in a file of the data directory, a log line, a response or a metric,
  * except where they must.
  */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { findCanaries } from '../support/canaries.ts'
 import { newInstallation, type ServiceProcess } from '../support/installation.ts'
-import type { Storage } from '../support/service-storage.ts'
+import { type Storage, temporaryDirectory, usesPostgres } from '../support/service-storage.ts'
 import { type RawRequest, sendRaw } from './raw-http.ts'
 
 /** A service and a worker that log at every level. */
@@ -142,4 +145,45 @@ test('a secret variable reaches its workflow and appears nowhere else', async ()
   await service.stop()
   expect(findCanaries([...(await contents()), ['the log', service.output()]], secrets)).toEqual([])
   expect(responses.filter((text) => findCanaries([['', text]], secrets).length > 0)).toEqual([])
+})
+
+test('a secret of an account reaches its workflow and appears nowhere else, backups included', async () => {
+  const WORKFLOWS_DIR = fileURLToPath(new URL('declaring-workflows', import.meta.url))
+  const installation = await newInstallation({ LOG_LEVEL: 'trace', WORKFLOWS_DIR })
+  onTestFinished(installation.remove)
+  const service = await installation.start()
+  const { key } = await installation.createAccount()
+  const secret = 'canary-5b1f0d8a6de21c0a'
+  const responses: string[] = []
+  const call = async (method: string, path: string, body?: unknown) => {
+    const headers = ['Authorization', `Bearer ${key}`, 'Content-Type', 'application/json', 'Prefer', 'wait=30']
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+    const response = await sendRaw(service.executionUrl, { method, path, headers, ...sent })
+    responses.push(JSON.stringify([response.status, response.headers, response.text]))
+    return response
+  }
+  expect((await call('PUT', '/v1/execution/secrets/SHOP_TOKEN', { value: secret })).status).toBe(200)
+  expect((await call('PUT', '/v1/execution/settings/SHOP_URL', { value: 'https://shop.example.com' })).status).toBe(200)
+  for (const fails of [false, true]) {
+    const run = JSON.parse((await call('PUT', '/v1/execution/queue-remote/shop', { variableData: { fails } })).text)
+    expect(run.status).toBe(fails ? 'failed' : 'succeeded')
+    expect((await call('GET', `/v1/execution/runs/${run.id}/events`)).text).toContain('The token is ********.')
+  }
+  expect((await call('PUT', '/v1/execution/secrets/SHOP_TOKEN', { value: secret, colour: secret })).status).toBe(400)
+  await call('GET', '/v1/execution/secrets')
+  await call('GET', '/v1/execution/openapi.json')
+  const everything = await everywhere(installation.contents, service)
+  expect(findCanaries(everything, [secret])).toEqual([])
+  if (!usesPostgres) {
+    const file = join(temporaryDirectory(), 'backup.db')
+    expect((await installation.runCommand('backup', file)).status).toBe(0)
+    const backup = readFileSync(file)
+    expect(findCanaries([['the backup', backup]], [secret])).toEqual([])
+    // What is there is found.
+    expect(findCanaries([['the backup', backup]], ['SHOP_TOKEN'])).not.toEqual([])
+  }
+  expect((await call('DELETE', '/v1/execution/secrets/SHOP_TOKEN')).status).toBe(204)
+  await service.stop()
+  expect(findCanaries([...(await installation.contents()), ['the log', service.output()]], [secret])).toEqual([])
+  expect(responses.filter((text) => findCanaries([['', text]], [secret]).length > 0)).toEqual([])
 })

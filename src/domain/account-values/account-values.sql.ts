@@ -1,7 +1,7 @@
 /** Statements of secrets and settings, and their encrypted columns. */
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import { inList } from '../../storage/statement-values.ts'
-import { statement, type Transaction } from '../../storage/store.ts'
+import type { Transaction } from '../../storage/store.ts'
 import type { AccountValuesTable } from '../../storage/tables/account-tables.ts'
 
 /** `secret`: no response contains its value. */
@@ -54,12 +54,3 @@ export function describeVersions(
 export function waitReason(kind: ValueKind, name: string): string {
   return `${kind}:${name}`
 }
-
-/** Runs of one transaction. */
-export const wokenMax = 500
-
-/** Makes runs ready that wait for the value. From the index of reasons. */
-export const wakeRuns = statement<{ id: string }, [now: number, accountId: string, reason: string]>(
-  `UPDATE runs SET delayed = 0, available_at = ?, reason = NULL WHERE id IN (SELECT id FROM runs
-    WHERE account_id = ? AND reason = ? AND status = 'queued' LIMIT ${wokenMax}) AND status = 'queued' RETURNING id`,
-)

@@ -1,10 +1,11 @@
 /** Stores, lists and deletes the secrets and settings of accounts. */
 import type { Cursors, PageRequest } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
+import { wakeRuns, wokenMax } from '../../storage/runs/wait-statements.ts'
 import { ignoreUnavailable, type Store, type Transaction } from '../../storage/store.ts'
 import type { AccountValuesTable } from '../../storage/tables/account-tables.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
-import { type ValueKind, valueAad, waitReason, wakeRuns, wokenMax } from './account-values.sql.ts'
+import { type ValueKind, valueAad, waitReason } from './account-values.sql.ts'
 
 /** Secrets, and settings, of an account. */
 export const valuesMax = 100

@@ -184,3 +184,14 @@ export async function findAttachedChildren(tx: Transaction, ids: readonly string
   )
   return rows.map(({ id }) => id)
 }
+
+// Runs that wait for a secret or a setting of their account.
+
+/** Runs that one statement wakes. */
+export const wokenMax = 500
+
+/** Makes runs ready that wait for the value. From the index of reasons. */
+export const wakeRuns = statement<{ id: string }, [now: number, accountId: string, reason: string]>(
+  `UPDATE runs SET delayed = 0, available_at = ?, reason = NULL WHERE id IN (SELECT id FROM runs
+    WHERE account_id = ? AND reason = ? AND status = 'queued' LIMIT ${wokenMax}) AND status = 'queued' RETURNING id`,
+)
