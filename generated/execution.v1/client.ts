@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'dadf477b4bd39ad0'
+export const documentHash = '66253bbf21aa15a3'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -267,6 +267,27 @@ export interface ExecutionV1Operations {
    */
   getAttemptBrowserContext: Operation<operations, 'getAttemptBrowserContext'>
   /**
+   * Wait for viewers.
+   *
+   * Returns the open live views of the attempt, each of a dashboard process in which people watch its browser. While there
+   * are none but those in `except`, the service waits up to `waitSeconds`. Send it from when the browser is open. A
+   * worker that never sends it has no live view; its runs are executed the same.
+   *
+   * `GET /v1/execution/runs/{runId}/attempts/{attempt}/live-views` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 429, 500, 503
+   */
+  getLiveViews: Operation<operations, 'getLiveViews'>
+  /**
+   * Show a browser to its viewers.
+   *
+   * Sends what the browser of the attempt shows, and returns what its viewers do. Frames are not stored. Two requests are open
+   * at a time: one has `waitForCommands`, and the other sends the latest frame, tabs and control. The next of each follows
+   * when it was answered. Without a request that waits for commands for five seconds, viewers see that the connection has
+   * ended. Each connection begins with the frame, tabs and control as they are.
+   *
+   * `POST /v1/execution/runs/{runId}/attempts/{attempt}/live-views/{viewId}` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  updateLiveView: Operation<operations, 'updateLiveView'>
+  /**
    * Complete an attempt.
    *
    * Ends the attempt with its outcome. The run finishes, or is queued again as its workflow's `retry` says. An output that does
@@ -301,7 +322,8 @@ export interface ExecutionV1Operations {
    * Read the code of a deployment.
    *
    * Returns the definitions and the files of a deployment, while a worker of the API key executes one of its runs; 404 for any
-   * other one. It never changes: the id is the SHA-256 of its content.
+   * other one. It never changes: the id is the SHA-256 of its content. A key that is restricted to workflows gets these, and
+   * the files that they need.
    *
    * `GET /v1/execution/deployments/{deploymentId}/bundle` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
@@ -643,6 +665,8 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     appendRunEvents: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/events', retry: 'always' },
     putAttemptArtifact: { method: 'PUT', path: '/v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}', retry: 'always' },
     getAttemptBrowserContext: { method: 'GET', path: '/v1/execution/runs/{runId}/attempts/{attempt}/browser-context', retry: 'always' },
+    getLiveViews: { method: 'GET', path: '/v1/execution/runs/{runId}/attempts/{attempt}/live-views', retry: 'always' },
+    updateLiveView: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/live-views/{viewId}', retry: 'ifRefused' },
     completeAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/complete', retry: 'always' },
     suspendAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/suspend', retry: 'always' },
     handBackAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/hand-back', retry: 'always' },

@@ -176,7 +176,7 @@ test('a secret of an account reaches its workflow and appears nowhere else, back
   expect(findCanaries(everything, [secret])).toEqual([])
   if (!usesPostgres) {
     const file = join(temporaryDirectory(), 'backup.db')
-    expect((await installation.runCommand('backup', file)).status).toBe(0)
+    expect((await installation.runCommand('backup', file)).code).toBe(0)
     const backup = readFileSync(file)
     expect(findCanaries([['the backup', backup]], [secret])).toEqual([])
     // What is there is found.
