@@ -2015,7 +2015,7 @@ export interface components {
         /**
          * @description Input for the shown page, with the members of its type: `mouse` has `event`, `x`, `y`, `button`, `clickCount` and `modifiers`;
          *     `wheel` has `x`, `y`, `deltaX`, `deltaY` and `modifiers`; `key` has `event`, `key`, `code`, `keyCode`, `text` and
-         *     `modifiers`; `text` has `text`; `tab` has `index`. They are those of Chromium's `Input.dispatchMouseEvent`,
+         *     `modifiers`; `text` has `text`; `tab` has `index`. Chromium defines them in `Input.dispatchMouseEvent`,
          *     `Input.dispatchKeyEvent` and `Input.insertText`. Coordinates are in CSS pixels of the page.
          */
         LiveViewInput: {

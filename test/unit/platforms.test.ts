@@ -1,4 +1,4 @@
-/** The service also runs on macOS and on arm64: what only Linux has is used in few files, each of which does without it. */
+/** The service also runs on macOS and on arm64: few files use what only Linux has, and each works without it. */
 import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }

@@ -49,7 +49,7 @@ export async function asNewerVersion<Result>(
   }
 }
 
-/** Removes what those of an earlier version use. */
+/** Removes what processes of an earlier version use. */
 export const contraction: SchemaMigration = {
   name: '9004-contract',
   kind: 'contract',

@@ -23,7 +23,7 @@ test('a release is recorded that may serve beside this version', () => {
 describe.each(stores)('in $name', (kind) => {
   const name = kind.name as StoreName
 
-  test.for(releases)('the migrations of %s are those of this version, which may have more', (release) => {
+  test.for(releases)('this version has the migrations of %s, and may have more', (release) => {
     const recorded = readRecord(release, name, 'migrations')
     expect(describeMigrations(name).slice(0, recorded.length), advice(release)).toEqual(recorded)
   })

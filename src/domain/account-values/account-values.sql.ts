@@ -28,7 +28,7 @@ export const encryptedInAccountValues: readonly EncryptedColumn[] = [
   { table: 'attempt_reports', key: ['run_id'], column: 'declared', aadColumns: ['run_id'], aad: declaredAad },
 ]
 
-/** Both kinds of the account with these names, of which there is at least one. One look-up in the primary key for each. */
+/** Secrets and settings of the account with these names, at least one name. Each is one look-up in the primary key. */
 export function findValues(
   tx: Transaction,
   accountId: string,

@@ -22,7 +22,7 @@ const problems: Record<number, string> = {
   472: 'is a standby for disaster recovery (472)',
   473: 'is a performance standby (473)',
   500: 'has an internal error (500)',
-  502: 'cannot reach a system of its own (502)',
+  502: 'cannot reach a server that it needs (502)',
   503: 'is sealed or under maintenance (503)',
 }
 

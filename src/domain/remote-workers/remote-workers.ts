@@ -168,7 +168,7 @@ export class RemoteWorkers {
   }
 
   /**
-   * The code of a deployment, or of those of its workflows for which the key is, while a worker of the key executes one of its
+   * The code of a deployment, or only of the workflows to which the key is restricted, while a worker of the key executes one of its
    * runs; `undefined` for any other one.
    */
   async findBundle(key: WorkerKey, deploymentId: string): Promise<Sized<Uint8Array> | undefined> {

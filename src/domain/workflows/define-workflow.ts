@@ -134,7 +134,7 @@ export interface RunContext<
   variables: Variables
   /**
    * The secrets that the definition declares, as they were when the attempt started. They are masked in everything that
-   * the run reports. A part that goes on after a wait gets those of then.
+   * the run reports. A part that goes on after a wait gets the values that are stored at that time.
    */
   secrets: Readonly<Record<Secret, string>>
   /** The settings that the definition declares, as they were when the attempt started, with defaults filled in. */
