@@ -29,6 +29,8 @@ export const mockPath = {
   attempt: '1',
   stepName: 'charge',
   version: '1',
+  viewId: id,
+  name: 'SHOP_TOKEN',
 }
 
 /** The workflows of the tests' service. */
