@@ -14,6 +14,7 @@ import { reloading } from './reloading.ts'
 import { remoteWorkers } from './remote-workers.ts'
 import { scaling } from './scaling.ts'
 import { schedules } from './schedules.ts'
+import { secrets } from './secrets.ts'
 import { starting } from './starting.ts'
 import { statements } from './statements.ts'
 import { tenants } from './tenants.ts'
@@ -41,6 +42,7 @@ const longBenchmarks: Record<string, Benchmark> = {
   'remote-workers': remoteWorkers,
   scaling,
   schedules,
+  secrets,
   statements,
   tenants,
   waits,

@@ -1640,7 +1640,9 @@ export interface components {
             secrets?: components["schemas"]["DeclaredName"][];
             /** @description The JSON Schemas of the settings of the account that its runs get, by name. */
             settings?: {
-                [key: string]: unknown;
+                [key: string]: {
+                    [key: string]: unknown;
+                };
             };
             /**
              * @description For how long an attempt may execute.

@@ -54,9 +54,10 @@ class WorkerTest(unittest.TestCase):
         self.assertTrue(self.service.deleted)
 
     def test_hands_secrets_and_settings_to_the_workflow(self):
-        run = self.run_greet("shop", accountSecrets={"SHOP_TOKEN": "token"}, settings={"RETRIES": 2})
+        declared = {"accountSecrets": {"SHOP_TOKEN": "token"}, "settings": {"RETRIES": 2}}
+        run = self.service.queue(workflowId="python-shop", variableData={}, **declared)
         self.assertEqual(self.service.end_of(run)["output"], {"text": "token 3"})
-        registered = self.service.worker["workflows"][0]
+        registered = self.service.worker["workflows"][1]
         self.assertEqual((registered["secrets"], registered["settings"]), (["SHOP_TOKEN"], {"RETRIES": {"type": "integer"}}))
 
     def test_repeats_reports_that_the_service_could_not_take(self):

@@ -7,6 +7,12 @@ import type { AccountValuesTable } from '../../storage/tables/account-tables.ts'
 /** `secret`: no response contains its value. */
 export type ValueKind = 'secret' | 'setting'
 
+/** The names that a workflow declares. */
+export interface DeclaredNames {
+  secrets: readonly string[]
+  settings: readonly string[]
+}
+
 /** Binds an encrypted value to its account, kind and name. */
 export function valueAad(accountId: string, kind: string, name: string): string {
   return `${accountId}/values/${kind}/${name}`
@@ -32,11 +38,12 @@ export const encryptedInAccountValues: readonly EncryptedColumn[] = [
 export function findValues(
   tx: Transaction,
   accountId: string,
-  names: readonly string[],
+  { secrets, settings }: DeclaredNames,
 ): Promise<Pick<AccountValuesTable, 'kind' | 'name' | 'version' | 'updated_at' | 'value'>[]> {
-  const { marks, values } = inList(names)
+  const { marks, values } = inList([...new Set([...secrets, ...settings])])
+  const kinds = [...(secrets.length > 0 ? ["'secret'"] : []), ...(settings.length > 0 ? ["'setting'"] : [])]
   const sql = `SELECT kind, name, version, updated_at, value FROM account_values
-    WHERE account_id = ? AND kind IN ('secret', 'setting') AND name IN (${marks})`
+    WHERE account_id = ? AND kind IN (${kinds.join(', ')}) AND name IN (${marks}) ORDER BY kind, name`
   return tx.all(sql, [accountId, ...values])
 }
 

@@ -91,7 +91,7 @@ export class Attempt {
     const { secrets, accountId, runId } = claim
     this.#secrets = secrets ? JSON.parse(dependencies.encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
     this.#declared = declared
-    this.#redactor = new AttemptRedactor({ ...this.#secrets, declared: Object.values(declared.secrets) })
+    this.#redactor = new AttemptRedactor(this.#secrets, declared)
     this.#reporter = new Reporter(dependencies.queue, claim, this.#redactor, () => this.interrupt('leaseLost'))
     const watched = { redactor: this.#redactor, reporter: this.#reporter, timeLimit: this.#timeLimit }
     this.#browser = new AttemptBrowser(dependencies.browser, claim, watched)
@@ -175,7 +175,10 @@ export class Attempt {
         usesBrowser,
         evidence: usesBrowser ? evidence : ('off' as const),
         declared: this.#declared,
-        secrets: [...Object.values(this.#secrets), ...Object.values(this.#declared.secrets), ...secretAnswers],
+        // Executors mask evidence of browsers.
+        secrets: usesBrowser
+          ? [...Object.values(this.#secrets), ...Object.values(this.#declared.secrets), ...secretAnswers]
+          : [],
       }
       this.#channel = this.#execution.executor.start(start, (event) => this.#onEvent(event))
       this.#observer.started()

@@ -7,6 +7,7 @@ import { boundEventData, ReportLimit } from '../../domain/runs/reported-values.t
 import type { Report } from '../../domain/runs/run.ts'
 import { createRedactor } from '../../domain/workflows/redactor.ts'
 import type { Secrets } from '../../domain/workflows/secrets.ts'
+import { type DeclaredValues, noValues } from '../../domain/workflows/workflow.ts'
 import { StoreUnavailable } from '../../storage/store.ts'
 
 /** Long enough to share a commit, too short for a reader to notice. */
@@ -71,9 +72,10 @@ export class AttemptRedactor {
   /** For reports and errors. */
   redact: <Value>(value: Value) => Value
 
-  constructor(secrets: Secrets) {
-    this.#secrets = secrets
-    this.redactSecrets = createRedactor(secrets)
+  /** @param declared secrets of the account; the same object has the same redactor. */
+  constructor(secrets: Secrets, declared: DeclaredValues = noValues) {
+    this.#secrets = { ...secrets, declared: Object.values(declared.secrets) }
+    this.redactSecrets = Object.keys(secrets).length === 0 ? redactorOf(declared) : createRedactor(this.#secrets)
     this.redact = this.redactSecrets
   }
 
@@ -97,6 +99,15 @@ export class AttemptRedactor {
     this.redact =
       this.#cookies.size === 0 ? this.redactSecrets : createRedactor({ ...known, cookies: [...this.#cookies] })
   }
+}
+
+const redactors = new WeakMap<DeclaredValues, <Value>(value: Value) => Value>()
+
+/** Most runs have no other secrets, and attempts of one workflow get the same values. */
+function redactorOf(declared: DeclaredValues) {
+  const redactor = redactors.get(declared) ?? createRedactor({ declared: Object.values(declared.secrets) })
+  redactors.set(declared, redactor)
+  return redactor
 }
 
 const retryMilliseconds = 250

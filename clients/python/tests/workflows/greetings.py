@@ -33,7 +33,7 @@ def compose(name: str) -> Greeted:
     return Greeted(f"Hello, {name}!")
 
 
-@workflow(id="python-greet", version="1.0.0", waits=[approval], secrets=["SHOP_TOKEN"], settings={"RETRIES": int}, time_limit_seconds=2, retry=1)
+@workflow(id="python-greet", version="1.0.0", waits=[approval], time_limit_seconds=2, retry=1)
 def greet(run: Run, variables: Greeting) -> Greeted:
     """Greet by name."""
     if variables.mode == "fail":
@@ -47,8 +47,6 @@ def greet(run: Run, variables: Greeting) -> Greeted:
     if variables.mode == "stuck":
         run.log("stuck")
         time.sleep(60)
-    if variables.mode == "shop":
-        return Greeted(f"{run.secrets['SHOP_TOKEN']} {run.settings['RETRIES'] + 1}")
     print("printed")
     logging.getLogger("author").warning("warned")
     greeted = run.step("compose", compose, variables.name)
@@ -58,3 +56,8 @@ def greet(run: Run, variables: Greeting) -> Greeted:
             return Greeted("")
     run.artifact("greeting.txt", greeted.text)
     return greeted
+
+
+@workflow(id="python-shop", version="1.0.0", secrets=["SHOP_TOKEN"], settings={"RETRIES": int})
+def shop(run: Run) -> Greeted:
+    return Greeted(f"{run.secrets['SHOP_TOKEN']} {run.settings['RETRIES'] + 1}")

@@ -155,7 +155,8 @@ function runFacts({ run, queuerLabel, workflow, context }: RunPage): { main: Fac
   const { workflowId, attempts } = run
   const id = html`<code>${workflowId}</code>`
   const maxAttempts = workflow?.retry.maxAttempts ?? 1
-  const isScheduled = run.availableAt !== null && run.startedAt === null
+  const waitsForValue = run.waitingFor === 'secret' || run.waitingFor === 'setting'
+  const isScheduled = run.availableAt !== null && run.startedAt === null && !waitsForValue
   const persist = persistLabels[run.persistContext ?? 'never']
   const main: (Fact | false)[] = [
     ['Workflow', workflow ? html`<a href="/workflows/${workflowId}">${id}</a>` : id],

@@ -94,8 +94,8 @@ function renderMissing(kind: ValueKind, names: readonly string[], declaring: Rea
   const items = names.map(
     (name) =>
       html`<li>
-        <a href="${path}?kind=${kind}&amp;name=${name}#field-${kind}Value"><code>${name}</code></a>, declared by
-        ${links(declaring.get(name) ?? [])}
+        <code>${name}</code>, declared by ${links(declaring.get(name) ?? [])}:
+        <a href="${path}?kind=${kind}&amp;name=${name}#field-${kind}Value" aria-label="Store ${name}">store it</a>
       </li>`,
   )
   return notice('warning', html`Missing, so that runs wait: <ul>${items}</ul>`)
@@ -104,7 +104,7 @@ function renderMissing(kind: ValueKind, names: readonly string[], declaring: Rea
 function renderTable(kind: ValueKind, values: readonly AccountValue[], declaring: ReadonlyMap<string, string[]>): Html {
   const rows = values.map(({ name, version, updatedAt, updatedBy, value }) => [
     html`<code>${name}</code>`,
-    ...(kind === 'setting' ? [html`<code>${JSON.stringify(value)}</code>`] : []),
+    ...(kind === 'setting' ? [html`<code>${shorten(JSON.stringify(value))}</code>`] : []),
     links(declaring.get(name) ?? []),
     html`${version}`,
     html`<div class="stack">${time(updatedAt)}<small>${updatedBy.name}</small></div>`,
@@ -117,7 +117,14 @@ function renderTable(kind: ValueKind, values: readonly AccountValue[], declaring
   return table(['Name', ...shown, 'Workflows', { number: 'Version' }, 'Changed', ''], rows, titles[kind])
 }
 
-/** A workflow may be declared by many. */
+/** A table has one line for each; the API returns the whole value. */
+const shownLengthMax = 60
+
+function shorten(json: string): string {
+  return json.length > shownLengthMax ? `${json.slice(0, shownLengthMax)}…` : json
+}
+
+/** A name may be declared by many workflows. */
 const linksMax = 5
 
 function links(ids: readonly string[]): Html {
