@@ -98,6 +98,8 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
   const key = await createKey(page, 'nightly import')
   await createKey(page, 'reporting', { scopes: ['runs:read', 'runs:write'], workflows: 'count-words, check-links' })
   const runs = await queueRuns(dashboard, key)
+  await dashboard.call(key, 'PUT', '/v1/execution/secrets/SHOP_TOKEN', { value: '4f1c0d0f2c5b1f0d' })
+  await dashboard.call(key, 'PUT', '/v1/execution/settings/SHOP_URL', { value: 'https://shop.example.com' })
   await page.goto('/settings/members/invite')
   await page.getByLabel('For').fill('Grace Hopper')
   await page.getByRole('button', { name: 'Create invitation' }).click()
@@ -129,6 +131,7 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
     at('members', '/settings/members'),
     at('member-invite', '/settings/members/invite'),
     at('member-remove', removal),
+    at('secrets', '/settings/secrets'),
     at('workers', '/settings/workers'),
     at('audit-log', '/settings/audit-log'),
     at('profile', '/profile'),
