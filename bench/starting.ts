@@ -1,7 +1,17 @@
-/** Measures the startup time of the service, its idle memory, and how soon a queued run starts. */
+/** Measures the CPU and time of a start beside a plain server, the idle memory, and how soon a queued run starts. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { createExecutionClient } from '../src/client/index.ts'
 import { median, percentile, print, table } from './figures.ts'
-import { createKey, measureIdleMemory, memoryRows, start, stop, withInstallation } from './single-service.ts'
+import {
+  cpuMilliseconds,
+  createKey,
+  measureIdleMemory,
+  memoryRows,
+  start,
+  stop,
+  withInstallation,
+} from './single-service.ts'
 
 const starts = 7
 const runs = 200
@@ -10,15 +20,32 @@ export function starting(): Promise<void> {
   return withInstallation(async (env) => {
     await stop(await start(env)) // Creates the store.
     const ready: number[] = []
+    const cpu = { service: [] as number[], stock: [] as number[] }
     for (let count = 0; count < starts; count += 1) {
       const running = await start(env)
       ready.push(running.readyMilliseconds)
+      cpu.service.push(cpuMilliseconds(running.child.pid ?? 0))
       await stop(running)
+      cpu.stock.push(await measureStockServer())
     }
     const running = await start(env)
     const latencies = await measureLatencies(running.executionUrl, await createKey(env))
     const memory = await measureIdleMemory(running.child.pid ?? 0)
     await stop(running)
+    const ratio = (kind: keyof typeof cpu) => (median(cpu[kind]) / median(cpu.stock)).toFixed(2)
+    const cpuRow = (name: string, kind: keyof typeof cpu) => [
+      name,
+      `${median(cpu[kind]).toFixed(0)} ms`,
+      `${Math.min(...cpu[kind]).toFixed(0)} ms`,
+      ratio(kind),
+    ]
+    print(
+      table([
+        ['CPU of the process', 'median', 'minimum', '÷ Express'],
+        cpuRow('service, until `service ready`', 'service'),
+        cpuRow('Express with stock validation, until both documents are loaded', 'stock'),
+      ]),
+    )
     print(
       table([
         ['', 'median', 'p99'],
@@ -36,6 +63,14 @@ export function starting(): Promise<void> {
     )
     print(table([['idle memory', 'resident', 'proportional'], ...memoryRows(memory)]))
   })
+}
+
+async function measureStockServer(): Promise<number> {
+  const child = fork(new URL('./stock-server.ts', import.meta.url).pathname)
+  const ended = once(child, 'exit')
+  const [milliseconds] = await once(child, 'message')
+  await ended
+  return milliseconds
 }
 
 /** Queues one run after another, so that each finds a free slot. Both times are by the machine's clock. */
