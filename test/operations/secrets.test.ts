@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { findCanaries } from '../support/canaries.ts'
 import { newInstallation, type ServiceProcess } from '../support/installation.ts'
-import { type Storage, temporaryDirectory, usesPostgres } from '../support/service-storage.ts'
+import { removeDirectory, type Storage, temporaryDirectory, usesPostgres } from '../support/service-storage.ts'
 import { type RawRequest, sendRaw } from './raw-http.ts'
 
 /** A service and a worker that log at every level. */
@@ -175,7 +175,9 @@ test('a secret of an account reaches its workflow and appears nowhere else, back
   const everything = await everywhere(installation.contents, service)
   expect(findCanaries(everything, [secret])).toEqual([])
   if (!usesPostgres) {
-    const file = join(temporaryDirectory(), 'backup.db')
+    const directory = temporaryDirectory()
+    onTestFinished(() => removeDirectory(directory))
+    const file = join(directory, 'backup.db')
     expect((await installation.runCommand('backup', file)).code).toBe(0)
     const backup = readFileSync(file)
     expect(findCanaries([['the backup', backup]], [secret])).toEqual([])

@@ -18,7 +18,13 @@ function createAttempt() {
   const workflows = { get: () => workflow, checkOutput: () => ({ masked: {} }) }
   const claim = { workflowId: 'w', runId: 'r', attempt: 1, variables: {}, steps: [], secrets: null, contextLease: null }
   const observer = { started() {}, browserRequested() {}, step() {} }
-  const given = [{ abortGraceSeconds: 1, browser: {} }, claim, { executor, workflows }, observer]
+  const given = [
+    { abortGraceSeconds: 1, browser: {} },
+    claim,
+    { executor, workflows },
+    { secrets: {}, settings: {} },
+    observer,
+  ]
   return { attempt: new Attempt(...(given as unknown as Dependencies)), send: (event: ExecutorEvent) => send(event) }
 }
 

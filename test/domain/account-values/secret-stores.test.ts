@@ -7,7 +7,13 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { readConfig } from '../../../src/config/config.ts'
 import { createSecretStore } from '../../../src/domain/account-values/secret-stores.ts'
-import { temporaryDirectory } from '../../support/service-storage.ts'
+import { removeDirectory, temporaryDirectory } from '../../support/service-storage.ts'
+
+function newDirectory(): string {
+  const directory = temporaryDirectory()
+  onTestFinished(() => removeDirectory(directory))
+  return directory
+}
 
 const account = '0198f2c4-1a20-7b11-8c22-5d3e6f7a8b90'
 
@@ -17,7 +23,7 @@ const read = async (environment: NodeJS.ProcessEnv, names: string[], accountId =
 }
 
 test('a mounted directory has a file of each secret, which is read at each attempt', async () => {
-  const directory = temporaryDirectory()
+  const directory = newDirectory()
   const environment = { SECRETS_DIR: directory }
   writeFileSync(join(directory, 'SHOP_TOKEN'), 'first\n')
   expect(await read(environment, ['SHOP_TOKEN', 'OTHER'])).toEqual({ SHOP_TOKEN: 'first' })
@@ -30,7 +36,7 @@ test('a mounted directory has a file of each secret, which is read at each attem
 })
 
 test('each account has its directory if the setting says so', async () => {
-  const directory = temporaryDirectory()
+  const directory = newDirectory()
   mkdirSync(join(directory, account))
   writeFileSync(join(directory, account, 'SHOP_TOKEN'), 'of one account')
   const environment = { SECRETS_DIR: join(directory, '{account}') }
@@ -39,7 +45,7 @@ test('each account has its directory if the setting says so', async () => {
 })
 
 test('what is no file of a bounded size is refused, and stops nothing', async () => {
-  const directory = temporaryDirectory()
+  const directory = newDirectory()
   const environment = { SECRETS_DIR: directory }
   mkdirSync(join(directory, 'FOLDER'))
   execFileSync('mkfifo', [join(directory, 'PIPE')])
@@ -55,14 +61,14 @@ test('what is no file of a bounded size is refused, and stops nothing', async ()
 })
 
 test.skipIf(process.getuid?.() === 0)('a file that cannot be read is named', async () => {
-  const directory = temporaryDirectory()
+  const directory = newDirectory()
   writeFileSync(join(directory, 'SHOP_TOKEN'), 'token')
   chmodSync(join(directory, 'SHOP_TOKEN'), 0)
   await expect(read({ SECRETS_DIR: directory }, ['SHOP_TOKEN'])).rejects.toThrow('cannot be read (EACCES)')
 })
 
 test('a mounted file has an object of secrets; an error does not repeat its text', async () => {
-  const path = join(temporaryDirectory(), 'secrets.json')
+  const path = join(newDirectory(), 'secrets.json')
   const environment = { SECRETS_FILE: path }
   expect(await read(environment, ['SHOP_TOKEN'])).toEqual({})
   writeFileSync(path, '{"SHOP_TOKEN": "from a file", "NUMBER": 7}')
@@ -127,7 +133,7 @@ test('Vault gets the token and the namespace, and has the secrets at the path of
     requests.push([method, url, headers['x-vault-token'], headers['x-vault-namespace']])
     json(200, secretVersion)(response)
   })
-  const tokenFile = join(temporaryDirectory(), 'token')
+  const tokenFile = join(newDirectory(), 'token')
   writeFileSync(tokenFile, 'hvs.file\n')
   expect(await read({ ...environment, VAULT_NAMESPACE: 'team/a' }, ['SHOP_TOKEN', 'OTHER'])).toEqual({
     SHOP_TOKEN: 'from Vault',
