@@ -1,13 +1,9 @@
 /** The commands `secrets` and `settings`. They work while the service runs. */
 import { text } from 'node:stream/consumers'
 import type { ValueKind } from '../domain/account-values/account-values.sql.ts'
-import {
-  type AccountValue,
-  secretLength,
-  settingLengthMax,
-  valuesMax,
-} from '../domain/account-values/account-values.ts'
+import { type AccountValue, settingLengthMax, valuesMax } from '../domain/account-values/account-values.ts'
 import { findDeclaring } from '../domain/account-values/declared-values.ts'
+import { secretLength } from '../domain/account-values/secret-store.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
 import { declaredNamePattern } from '../domain/workflows/workflow.ts'
 import { type AccountOptions, findAccountId, withAdministration } from './accounts.ts'

@@ -23,7 +23,11 @@ export function statement<Row extends object = object, Values extends readonly V
 export interface Transaction {
   /** Builds statements that are not performance-critical. */
   query: Kysely<Tables>
-  /** Runs a prepared statement, cached per connection. Returns the rows of a SELECT or a RETURNING clause. */
+  /**
+   * Runs a prepared statement, cached per connection. Returns the rows of a SELECT or a RETURNING clause. Statements that do
+   * not depend on each other may be sent together by `Promise.all`, and are executed in the order of the calls. Each must be
+   * the last of its promise: what follows one of them would go on after another has failed and the transaction has ended.
+   */
   all<Row extends object, Values extends readonly Value[] = readonly Value[]>(
     statement: Statement<Row, Values> | string,
     values: NoInfer<Values>,

@@ -10,8 +10,7 @@ import { type ValueKind, valueAad, waitReason } from './account-values.sql.ts'
 /** Secrets, and settings, of an account. */
 export const valuesMax = 100
 
-/** Characters of a secret, and of a setting as JSON. Shorter secrets cannot be masked. */
-export const secretLength = { min: 4, max: 16_384 }
+/** Characters of a setting as JSON. */
 export const settingLengthMax = 16_384
 
 export interface AccountValue {

@@ -120,7 +120,8 @@ export class DeclaredValuesReader {
     const ofSettings: Record<string, unknown> = {}
     for (const name of Object.keys(settings)) {
       const value = read('setting', name)
-      const detail = value === undefined ? `The setting ${name} is missing.` : misfit(workflow, workflows, name, value)
+      const detail =
+        value === undefined ? `The setting ${name} is missing.` : describeInvalid(workflow, workflows, name, value)
       if (detail === undefined) ofSettings[name] = value
       else missing.push({ kind: 'setting', name, detail })
     }
@@ -170,7 +171,7 @@ function namesOf({ secrets = [], settings = {} }: Workflow): DeclaredNames {
 }
 
 /** Why the value of a setting does not fit; the value is not in it. */
-function misfit({ id }: Workflow, workflows: Workflows, name: string, value: unknown): string | undefined {
+function describeInvalid({ id }: Workflow, workflows: Workflows, name: string, value: unknown): string | undefined {
   const [error] = workflows.checkSetting(id, name, value)
   if (!error) return undefined
   const place = error.pointer === '' ? '' : ` at ${error.pointer}`

@@ -13,12 +13,12 @@ export interface SecretStore {
   read(accountId: string, names: readonly string[]): Promise<ReadonlyMap<string, string>>
 }
 
-/** As of a secret that is stored by the API. */
-const secretCharacters = { min: 4, max: 16_384 }
+/** Characters of a secret, in a store and here. Shorter ones cannot be masked. */
+export const secretLength = { min: 4, max: 16_384 }
 
 /** @throws {SecretStoreError} */
 export function checkSecret(name: string, value: unknown): string {
-  const { min, max } = secretCharacters
+  const { min, max } = secretLength
   if (typeof value === 'string' && value.length >= min && value.length <= max) return value
   throw new SecretStoreError(`The secret ${name} in the external store is no text of ${min} to ${max} characters.`)
 }

@@ -195,10 +195,8 @@ export async function waitInAttempt(
   reports: readonly Report[],
   at: number,
 ): Promise<WaitResults> {
-  const [results] = await Promise.all([
-    reachWaits(tx, dependencies, row, request, reports, at),
-    recordProgress(tx, row.id, reports),
-  ])
+  await recordProgress(tx, row.id, reports)
+  const results = await reachWaits(tx, dependencies, row, request, reports, at)
   if (results.isSuspended) await resumeOthers(tx, row)
   return results
 }
@@ -350,7 +348,7 @@ export async function handBack(tx: Transaction, row: RunsTable, message: string,
 interface Return {
   reason: string
   message: string
-  /** By default as long as is usual after so many returns. */
+  /** By default, it doubles with each return for the same reason. */
   delaySeconds?: number
 }
 

@@ -120,7 +120,7 @@ async function store(
   const [total] = isAnyNew && row.has_waits === 1 ? await tx.all(countWaits, [row.id]) : []
   let count = total?.count ?? 0
   const children: NewRun[] = []
-  const waits: Promise<unknown>[] = []
+  const waits: ReturnType<typeof toValues>[] = []
   const refuse = (name: string, errorName: string, message: string) =>
     results.refused.push({ name, errorName, message })
   const { waitingRuns } = dependencies
@@ -143,13 +143,13 @@ async function store(
       else {
         if (child) children.push(child.run)
         count += 1
-        waits.push(tx.all(insertWait, toValues(row, wait, child?.run.id ?? null, at)))
+        waits.push(toValues(row, wait, child?.run.id ?? null, at))
         if (kind === 'sleep') results.deadlines[name] = wait.deadline
         events.push({ at, type: 'step', data: { attempt: attemptsOf(row), name, state: 'started', wait: kind } })
       }
     }
   }
-  await Promise.all([...waits, insertRuns(tx, children)])
+  await Promise.all([...waits.map((values) => tx.all(insertWait, values)), insertRuns(tx, children)])
   return known.size === 0
 }
 

@@ -180,15 +180,19 @@ type Query = (statement: { text: string } | string) => Promise<unknown>
 function createClientTransaction(client: PoolClient): ClientTransaction {
   const send = client.query.bind(client) as unknown as Query
   let begun: Promise<unknown> | undefined
+  /** Statements wait for BEGIN, and so do those after them. */
+  let isWaiting = false
   const query: Query = async (statement) => {
     if (!begun) return send(statement)
     const text = typeof statement === 'string' ? statement : statement.text
-    if (!text.startsWith('SELECT ')) await begun
+    isWaiting ||= !text.startsWith('SELECT ')
+    if (isWaiting) await begun
     return (await Promise.all([begun, send(statement)]))[1]
   }
   const begin = (sql: string) => {
     const beginning = send(sql)
     begun = beginning
+    isWaiting = false
     const end = () => {
       if (begun === beginning) begun = undefined
     }

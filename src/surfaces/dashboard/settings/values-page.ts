@@ -1,13 +1,9 @@
 /** The secrets and settings that workflows declare. No page shows the value of a secret. */
 
 import type { ValueKind } from '../../../domain/account-values/account-values.sql.ts'
-import {
-  type AccountValue,
-  secretLength,
-  settingLengthMax,
-  valuesMax,
-} from '../../../domain/account-values/account-values.ts'
+import { type AccountValue, settingLengthMax, valuesMax } from '../../../domain/account-values/account-values.ts'
 import { findDeclaring } from '../../../domain/account-values/declared-values.ts'
+import { secretLength } from '../../../domain/account-values/secret-store.ts'
 import { declaredNamePattern } from '../../../domain/workflows/workflow.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { time } from '../format.ts'
