@@ -33,6 +33,10 @@ interface CompiledChecks {
   link(require: (id: string) => unknown): Readonly<Record<string, ValidateFunction>>
 }
 
+/** The files of the published package, which is JavaScript, do not change. */
+const isPublished = extname(import.meta.url) === '.js'
+const publishedKey = 'package'
+
 const require = createRequire(import.meta.url)
 
 const linked = new WeakMap<Document, FindCheck>()
@@ -76,26 +80,32 @@ function nameOf({ id }: Operation, status: number, mediaType: string, part?: 'ev
 
 /** Changes with the document, and with the code that compiles it. */
 function keyOf(document: Document): string {
-  const extension = extname(import.meta.url)
   const sources = ['./response-checks', './closed-schemas'].map((path) =>
-    readFileSync(new URL(`${path}${extension}`, import.meta.url), 'utf8'),
+    readFileSync(new URL(`${path}.ts`, import.meta.url), 'utf8'),
   )
   const versions = ['ajv', 'ajv-formats'].map((name) => require(`${name}/package.json`).version)
   return hash('sha256', JSON.stringify([document, sources, versions]))
 }
 
 function keptChecks(document: Document, operations: readonly Operation[], file: URL): CompiledChecks {
-  const key = keyOf(document)
+  const key = isPublished ? publishedKey : keyOf(document)
   const kept = readChecks(file)
   if (kept?.key === key) return kept
-  refuseInvalidBodies(document, operations)
   const expression = writeChecks(document, operations, key)
-  keep(file, `module.exports = ${expression}\n`)
+  keep(file, asModule(expression))
   return runInThisContext(`(${expression})`)
 }
 
+/** The content of the file that the published package has. */
+export function publishedResponseChecks(document: Document, operations: readonly Operation[]): string {
+  return asModule(writeChecks(document, operations, publishedKey))
+}
+
+function asModule(expression: string): string {
+  return `module.exports = ${expression}\n`
+}
+
 function compileChecks(document: Document, operations: readonly Operation[]): CompiledChecks {
-  refuseInvalidBodies(document, operations)
   return runInThisContext(`(${writeChecks(document, operations, '')})`)
 }
 
@@ -127,7 +137,9 @@ function refuseInvalidBodies({ components }: Document, operations: readonly Oper
 }
 
 /** An expression. Equal schemas are compiled once, and each component once for all that refer to it. */
-function writeChecks({ components }: Document, operations: readonly Operation[], key: string): string {
+function writeChecks(document: Document, operations: readonly Operation[], key: string): string {
+  const { components } = document
+  refuseInvalidBodies(document, operations)
   const ajv = createAjv(closeComponents(components))
   const known = new Map<string, string>()
   const names: Record<string, string> = {}

@@ -9,6 +9,10 @@ import { gunzipSync } from 'node:zlib'
 import { compilePackage, root } from '../../commands/project/compile-package.ts'
 import { readManifest } from '../../commands/project/manifest.ts'
 import { moduleExports, packPackage, workflowModules } from '../../commands/project/workflow-package.ts'
+import { publishedResponseChecks } from '../../contract/response-checks.ts'
+import { documentNames } from '../../openapi/document.ts'
+import { readContract } from '../../openapi/served-documents.ts'
+import { readOperations } from '../../openapi/served-operations.ts'
 import { buildReferenceFile } from '../../surfaces/docs/reference.ts'
 
 /** Modules that start as processes or threads, so that no other module imports them. */
@@ -63,6 +67,11 @@ export async function buildServicePackage(directory: string): Promise<void> {
   const reference = await buildReferenceFile()
   await writeFile(join(directory, 'docs/reference.json.gz'), reference)
   await writeFile(join(directory, 'THIRD-PARTY-NOTICES.md'), await thirdPartyNotices(reference))
+  for (const name of documentNames) {
+    const { document } = readContract(name)
+    const checks = publishedResponseChecks(document, readOperations(document))
+    await writeFile(join(directory, `generated/${name}/response-checks.cjs`), checks)
+  }
   await writeFile(join(directory, 'package.json'), `${JSON.stringify(await manifest(), undefined, 2)}\n`)
 }
 
