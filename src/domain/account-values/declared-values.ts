@@ -92,9 +92,11 @@ export class DeclaredValuesReader {
   /** What the account lacks of what these workflows declare. */
   async findMissing(accountId: string, workflows: Workflows): Promise<(MissingValue & { workflowId: string })[]> {
     const declaring = workflows.list().filter(declaresValues)
+    if (declaring.length === 0) return []
+    const all = this.#store.read.query.selectFrom('account_values').where('account_id', '=', accountId)
+    const found = await all.select(['kind', 'name', 'version', 'updated_at', 'value']).execute()
     const missing: (MissingValue & { workflowId: string })[] = []
     for (const workflow of declaring.slice(0, checkedMax)) {
-      const found = await findValues(this.#store.read, accountId, namesOf(workflow))
       const gathered = await this.#gather(accountId, workflow, workflows, found)
       missing.push(...gathered.missing.map((each) => ({ ...each, workflowId: workflow.id })))
     }
