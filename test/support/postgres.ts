@@ -1,4 +1,5 @@
 /** PostgreSQL for the stores' tests: a location is the URL of a new database. */
+import { setTimeout } from 'node:timers/promises'
 import pg from 'pg'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { dropDatabase, makeDatabase } from './postgres-databases.ts'
@@ -25,7 +26,11 @@ export async function whileConnectionsRefused<Result>(location: string, act: () 
     client.query(`ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS ${allowed}`)
   return withClient(administration.href, async (client) => {
     await allow(client, false)
-    await client.query('SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1', [name])
+    // A backend that is starting has already been admitted, and is listed only later.
+    const terminate = () =>
+      client.query('SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1', [name])
+    do await setTimeout(20)
+    while ((await terminate()).rows.length > 0)
     return act().finally(() => allow(client, true))
   })
 }

@@ -1,7 +1,7 @@
 /**
  * Storage for services in tests: a new data directory and, with TEST_STORE=postgres in the environment, a new database.
  */
-import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readSync, rmSync, statSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -100,12 +100,14 @@ async function whileOverwritten<Result>(
   act: () => Promise<Result>,
 ): Promise<Result> {
   const header = Buffer.alloc(headerBytes)
-  // Until the log is checkpointed.
-  do {
+  // Until the log is checkpointed, and no other connection has written since.
+  const isLogEmpty = () => statSync(`${database.location()}-wal`).size === 0
+  for (;;) {
     await delay(1)
-    database.exec('PRAGMA user_version = 1')
-  } while (database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy !== 0)
-  database.exec('BEGIN IMMEDIATE')
+    database.exec('PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE); BEGIN IMMEDIATE')
+    if (isLogEmpty()) break
+    database.exec('ROLLBACK')
+  }
   readSync(descriptor, header, 0, headerBytes, 0)
   writeSync(descriptor, Buffer.alloc(headerBytes, '?'), 0, headerBytes, 0)
   try {
