@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '1e0c4bb7e7ec0db1'
+export const documentHash = '185ef5d7ed55ef47'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {

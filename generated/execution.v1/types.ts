@@ -1883,7 +1883,13 @@ export interface components {
         StepResult: {
             /** @description The result, at most 1 MiB as JSON. */
             value: unknown;
+            events?: components["schemas"]["EventsBefore"];
         };
+        /**
+         * @description Events of the attempt before this report, as for `appendRunEvents`, which spares a request. Send no more than 64 KiB
+         *     here. They are stored if the report is accepted.
+         */
+        EventsBefore: components["schemas"]["NewRunEvents"];
         /** @description Events of an attempt, in their order. */
         NewRunEvents: {
             /**
@@ -2070,6 +2076,7 @@ export interface components {
             /** @description What it returned, at most 1 MiB as JSON; `null` by default. */
             output?: unknown;
             storageState?: components["schemas"]["NewStorageState"];
+            events?: components["schemas"]["EventsBefore"];
         };
         /** @description The workflow threw an error, or its process ended. */
         AttemptFailed: {
@@ -2082,6 +2089,7 @@ export interface components {
              */
             reason?: "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved";
             storageState?: components["schemas"]["NewStorageState"];
+            events?: components["schemas"]["EventsBefore"];
             /** @description The error. Texts that are too long are cut. */
             error: {
                 /** @description The class of the error. */
@@ -2104,6 +2112,7 @@ export interface components {
             /** @description The step that was running. */
             step?: string | null;
             storageState?: components["schemas"]["NewStorageState"];
+            events?: components["schemas"]["EventsBefore"];
         };
         /**
          * @description The workflow waits, as with `suspendAttempt`, and its browser is closed. If one of the waits has ended already, the run
@@ -2120,6 +2129,7 @@ export interface components {
              */
             executedSeconds?: number;
             storageState?: components["schemas"]["NewStorageState"];
+            events?: components["schemas"]["EventsBefore"];
         };
         /**
          * @description The state of the attempt's browser at its end, at most 5 MiB as JSON. It becomes the next version of the run's browser
@@ -2152,6 +2162,7 @@ export interface components {
              *     have paused it, up to 30 minutes. Without it, the whole time since the claim.
              */
             executedSeconds?: number;
+            events?: components["schemas"]["EventsBefore"];
         };
         /** @description A period, or a time. */
         ReachedSleep: {

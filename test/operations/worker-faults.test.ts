@@ -31,6 +31,38 @@ test('events that overtake earlier ones are refused, and none is lost or stored 
   expect(stored.map(({ data }) => JSON.parse(data).message)).toEqual(['first', 'second', 'third'])
 })
 
+test('events that come with other reports are stored once, and only with reports that are accepted', async () => {
+  const account = await service.createAccount()
+  const { runId, attempt } = await claimedAttempt(service, account)
+  const path = { runId, attempt }
+  const events = (position: number, ...messages: string[]) => ({ position, events: messages.map(log) })
+  const putStep = (value: number, before: object) =>
+    send(service, 'putRunStep', account.key, { path: { ...path, stepName: 'charge' }, body: { value, events: before } })
+  const early = await putStep(1, events(1, 'second')).expect(400)
+  expect(early.body.errors).toEqual([
+    { pointer: '/events/position', detail: 'is more than 0, the number of events that arrived' },
+  ])
+  await putStep(1, events(0, 'first')).expect(204)
+  await putStep(1, events(0, 'first', 'second')).expect(204)
+  await putStep(2, events(2, 'of a refused step')).expect(409)
+  const wait = { kind: 'answer', name: 'approval' }
+  const body = { waits: [wait], names: ['approval'], suspend: false, events: events(2, 'third') }
+  await send(service, 'suspendAttempt', account.key, { path, body }).expect(200)
+  await send(service, 'suspendAttempt', account.key, { path, body }).expect(200)
+  const outcome = {
+    outcome: 'failed',
+    error: { name: 'Error', message: '' },
+    events: events(1, 'second', 'third', 'last'),
+  }
+  await send(service, 'completeAttempt', account.key, { path, body: outcome }).expect(200)
+  const select = "SELECT type, data FROM run_events WHERE run_id = ? AND type IN ('log', 'step') ORDER BY sequence"
+  const stored = await service.rows<{ type: string; data: string }>(select, runId)
+  const texts = stored
+    .map(({ data }) => JSON.parse(data))
+    .map(({ message, name, state }) => message ?? `${name} ${state}`)
+  expect(texts).toEqual(['first', 'charge finished', 'second', 'third', 'approval started', 'last'])
+})
+
 test('an output of 2 MiB is refused, and the attempt goes on', async () => {
   const account = await service.createAccount()
   const { runId, attempt } = await claimedAttempt(service, account)

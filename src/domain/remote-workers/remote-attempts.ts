@@ -62,6 +62,13 @@ export interface NewRunEvent {
   [member: string]: unknown
 }
 
+/** Events of an attempt. @see NewRunEvents in the Execution document */
+export interface NewRunEvents {
+  /** How many were sent before. */
+  position: number
+  events: readonly NewRunEvent[]
+}
+
 export type ReportedOutcome = (
   | { outcome: 'succeeded'; output?: unknown }
   | {
@@ -74,6 +81,8 @@ export type ReportedOutcome = (
 ) & {
   /** Of the attempt's browser, to be the next version of its context. */
   storageState?: object
+  /** What the attempt reports before the outcome. */
+  events?: NewRunEvents
 }
 
 export type NewWait =
@@ -124,6 +133,12 @@ interface Leased {
 
 const invalid = (pointer: string, detail: string): Refused => ({ kind: 'invalid', errors: [{ pointer, detail }] })
 
+interface NewReports {
+  reports: readonly Report[]
+  /** Stores them in a transaction that has locked the run, and others after them. */
+  store(tx: Transaction, ...others: Report[]): Promise<undefined>
+}
+
 interface CookieRedactor {
   cookies: string[]
   redact: Redact
@@ -141,8 +156,13 @@ export class RemoteAttempts {
     this.#dependencies = dependencies
   }
 
-  /** Stores the result of a step. The same result again changes nothing. */
-  async putStep(key: WorkerKey, name: LeaseName, step: string, value: unknown): Promise<Refused | undefined> {
+  /** Stores the result of a step, and events before it. The same result again changes nothing. */
+  async putStep(
+    key: WorkerKey,
+    name: LeaseName,
+    step: string,
+    { value, events }: { value: unknown; events?: NewRunEvents },
+  ): Promise<Refused | undefined> {
     const leased = await this.#find(key, name)
     if ('kind' in leased) return leased
     const { queue, encryption, now } = this.#dependencies
@@ -150,53 +170,69 @@ export class RemoteAttempts {
     const json = JSON.stringify(value)
     if (Buffer.byteLength(json) > jsonBytesMax) return invalid('/value', `has more than ${jsonBytesMax} bytes as JSON`)
     const aad = stepAad(lease.runId, step)
-    let refused: Refused | undefined
-    const isLeased = await queue.withLease(lease, async (tx) => {
+    const store = async (tx: Transaction): Promise<Refused | undefined> => {
+      const before = events && (await this.#findNew(tx, leased, events, '/events'))
+      if (before && 'kind' in before) return before
       const [known] = await tx.all(findStep, [lease.runId, step])
-      if (known) {
-        refused = encryption.decrypt(known.value, aad) === json ? undefined : { kind: 'otherResult' }
-        return
-      }
+      if (known && encryption.decrypt(known.value, aad) !== json) return { kind: 'otherResult' }
+      if (known) return before?.store(tx)
       const [size] = await tx.all(sizeOfSteps, [lease.runId])
       const { last = 0, count = 0, bytes = 0 } = size ?? {}
-      refused = exceeds(count, bytes + Buffer.byteLength(json))
-      if (refused) return
+      const refused = exceeds(count, bytes + Buffer.byteLength(json))
+      if (refused) return refused
       await tx.all(tx.statements.insertStep, [lease.runId, step, encryption.encrypt(json, aad), last + 1])
-      await recordReports(tx, lease, [toReport(leased, redact, 'step', { name: step, state: 'finished' }, now())])
+      const finished = toReport(leased, redact, 'step', { name: step, state: 'finished' }, now())
+      await (before ? before.store(tx, finished) : recordReports(tx, lease, [finished]))
+      return undefined
+    }
+    let refused: Refused | undefined
+    const isLeased = await queue.withLease(lease, async (tx) => {
+      refused = await store(tx)
     })
     return isLeased ? refused : { kind: 'leaseLost' }
   }
 
-  /** Appends the events that the store does not have. @param position how many were sent before. */
-  async report(
-    key: WorkerKey,
-    name: LeaseName,
-    { position, events }: { position: number; events: readonly NewRunEvent[] },
-  ): Promise<Refused | undefined> {
+  /** Appends the events that the store does not have. */
+  async report(key: WorkerKey, name: LeaseName, events: NewRunEvents, pointer = ''): Promise<Refused | undefined> {
     const leased = await this.#find(key, name)
-    if ('kind' in leased) return leased
-    const { queue, now } = this.#dependencies
-    const { lease, redact } = leased
+    return 'kind' in leased ? leased : this.#append(leased, events, pointer)
+  }
+
+  async #append(leased: Leased, events: NewRunEvents, pointer: string): Promise<Refused | undefined> {
     let refused: Refused | undefined
-    const isLeased = await queue.withLease(lease, async (tx) => {
-      const [stored] = await tx.all(findReports, [lease.runId])
-      const before = stored?.attempt === lease.attempt ? stored : { position: 0, length: 0 }
-      if (position > before.position) {
-        // Storing these would drop the events between: an earlier call is still under way, or its response was an error.
-        refused = invalid('/position', `is more than ${before.position}, the number of events that arrived`)
-        return
-      }
-      const limit = new ReportLimit({ count: before.position, length: before.length })
-      const at = now()
-      const reports = events.slice(Math.max(0, before.position - position)).flatMap(({ type, ...data }) => {
-        const bounded = limit.next(type, data)
-        return bounded ? [toReport(leased, redact, bounded.type, bounded.data, at)] : []
-      })
-      const next = Math.max(before.position, position + events.length)
-      await tx.all(setReports, [lease.runId, lease.attempt, next, limit.length])
-      await recordReports(tx, lease, reports)
+    const isLeased = await this.#dependencies.queue.withLease(leased.lease, async (tx) => {
+      const found = await this.#findNew(tx, leased, events, pointer)
+      if ('kind' in found) refused = found
+      else await found.store(tx)
     })
     return isLeased ? refused : { kind: 'leaseLost' }
+  }
+
+  /** The events that the store does not have, masked. @param pointer of the events in the request. */
+  async #findNew(
+    queries: Pick<Transaction, 'all'>,
+    leased: Leased,
+    { position, events }: NewRunEvents,
+    pointer: string,
+  ): Promise<Refused | NewReports> {
+    const { lease, redact } = leased
+    const [stored] = await queries.all(findReports, [lease.runId])
+    const before = stored?.attempt === lease.attempt ? stored : { position: 0, length: 0 }
+    // Storing these would drop the events between: an earlier call is still under way, or its response was an error.
+    if (position > before.position)
+      return invalid(`${pointer}/position`, `is more than ${before.position}, the number of events that arrived`)
+    const limit = new ReportLimit({ count: before.position, length: before.length })
+    const at = this.#dependencies.now()
+    const reports = events.slice(Math.max(0, before.position - position)).flatMap(({ type, ...data }) => {
+      const bounded = limit.next(type, data)
+      return bounded ? [toReport(leased, redact, bounded.type, bounded.data, at)] : []
+    })
+    const next = Math.max(before.position, position + events.length)
+    const store = async (tx: Transaction, ...others: Report[]): Promise<undefined> => {
+      await tx.all(setReports, [lease.runId, lease.attempt, next, limit.length])
+      await recordReports(tx, lease, [...reports, ...others])
+    }
+    return { reports, store }
   }
 
   async putArtifact(
@@ -244,6 +280,9 @@ export class RemoteAttempts {
     const { lease, row, workflow } = leased
     if (reported.outcome === 'succeeded' && Buffer.byteLength(JSON.stringify(reported.output ?? null)) > jsonBytesMax)
       return invalid('/output', `has more than ${jsonBytesMax} bytes as JSON`)
+    // No later report of the attempt counts, so that reading its position needs no lock.
+    const before = reported.events && (await this.#findNew(store.read, leased, reported.events, '/events'))
+    if (before && 'kind' in before) return before
     const state = reported.storageState && JSON.stringify(reported.storageState)
     const redact = state === undefined ? leased.redact : leased.redactWith(state)
     const { executedSeconds } = reported.outcome === 'waiting' ? reported : {}
@@ -252,7 +291,8 @@ export class RemoteAttempts {
     const { outcome, reports, within } = await this.#save(leased, decided, state, redact)
     const mask = (list: readonly Report[]) => list.map(({ at, type, data }) => toReport(leased, redact, type, data, at))
     const masked = within && (async (tx: Transaction, next: RunStatus) => mask(await within(tx, next)))
-    if (!(await queue.complete(lease, outcome, workflow.retry, mask(reports), masked))) return { kind: 'leaseLost' }
+    const all = [...(before?.reports ?? []), ...mask(reports)]
+    if (!(await queue.complete(lease, outcome, workflow.retry, all, masked))) return { kind: 'leaseLost' }
     const [run] = await readColumns(store.read, ['status', 'reason'], [lease.runId])
     // Another worker may have claimed it already, or a caller deleted it.
     const status = run && run.status !== 'deleted' ? toRunStatus(run.status) : 'cancelled'
@@ -305,6 +345,7 @@ export class RemoteAttempts {
       suspend: boolean
       usesContexts: boolean
       executedSeconds?: number | undefined
+      events?: NewRunEvents | undefined
     },
   ): Promise<Refused | ({ kind: 'waits' } & Suspended)> {
     const leased = await this.#find(key, name)
@@ -325,6 +366,8 @@ export class RemoteAttempts {
     const isSuspended = request.suspend && undeclared.length + calls.length === 0
     const suspend = isSuspended ? { executedMilliseconds, names: request.names } : undefined
     const waiting = { reached, names: request.names, suspend }
+    const rejected = request.events && (await this.#append(leased, request.events, '/events'))
+    if (rejected) return rejected
     const results = await queue.wait(leased.lease, waiting, [], {})
     if (!results) return { kind: 'leaseLost' }
     const { ended, refused, deadlines, isSuspended: suspended } = results

@@ -101,7 +101,7 @@ export function workerOperations(dependencies: WorkerDependencies): Operations {
     },
 
     async putRunStep({ principal, path, body }) {
-      return toDone(await remoteAttempts.putStep(principal, path, path.stepName, body.value))
+      return toDone(await remoteAttempts.putStep(principal, path, path.stepName, body))
     },
 
     async appendRunEvents({ principal, path, body }) {
@@ -129,9 +129,9 @@ export function workerOperations(dependencies: WorkerDependencies): Operations {
     },
 
     async suspendAttempt(request) {
-      const { waits = [], names, suspend = true, executedSeconds } = request.body
+      const { waits = [], names, suspend = true, executedSeconds, events } = request.body
       const usesContexts = request.hasScope('browser-contexts:use')
-      const options = { waits, names, suspend, usesContexts, executedSeconds }
+      const options = { waits, names, suspend, usesContexts, executedSeconds, events }
       const result = await remoteAttempts.suspend(request.principal, request.path, options)
       if (result.kind !== 'waits') return toProblem(result)
       const { suspended, ended, refused } = result

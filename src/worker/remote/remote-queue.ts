@@ -21,6 +21,7 @@ import type { WorkerCalls } from './worker-calls.ts'
 
 type Schemas = components['schemas']
 type NewEvent = Schemas['NewRunEvents']['events'][number]
+type EventsBefore = { events?: Schemas['NewRunEvents'] }
 
 /** The service refuses this worker, or cannot be reached for longer than a call is retried. */
 export class RemoteError extends Error {
@@ -46,6 +47,8 @@ const freshMilliseconds = 200
 const claimsMax = 100
 /** Events of one request. */
 const eventsMax = 1000
+/** Events that are sent with another report, as JSON. */
+const eventBytesMax = 64 * 1024
 
 interface Options {
   client: WorkerCalls
@@ -58,8 +61,8 @@ interface Options {
 
 export class RemoteQueue implements WorkerQueue {
   readonly #options: Options
-  /** How many events of each attempt were sent. */
-  readonly #positions = new Map<string, number>()
+  /** Of each attempt: how many events have arrived, and the last request with events. */
+  readonly #events = new Map<string, { position: number; last: Promise<unknown> }>()
   /** Attempts of claims that have not ended. */
   readonly #executing = new Map<string, Schemas['LeaseOfAttempt']>()
   /** By `performance.now()`, when the lease of each of these ends unless a renewal is answered: as early as it may. */
@@ -205,14 +208,50 @@ export class RemoteQueue implements WorkerQueue {
 
   async report(lease: Lease, reports: readonly Report[]): Promise<boolean> {
     const events = reports.flatMap(toEvent)
+    return events.length === 0 || this.#afterEarlierEvents(lease, () => this.#append(lease, events))
+  }
+
+  async #append(lease: Lease, events: NewEvent[]): Promise<boolean> {
+    const sent = this.#eventsOf(lease)
     for (let start = 0; start < events.length; start += eventsMax) {
-      const sent = events.slice(start, start + eventsMax)
-      const position = this.#positions.get(keyOf(lease)) ?? 0
-      const result = await this.#options.client.appendRunEvents({ ...pathOf(lease), body: { position, events: sent } })
-      if (!isLeased(result)) return false
-      this.#positions.set(keyOf(lease), position + sent.length)
+      const some = events.slice(start, start + eventsMax)
+      const body = { position: sent.position, events: some }
+      if (!isLeased(await this.#options.client.appendRunEvents({ ...pathOf(lease), body }))) return false
+      sent.position += some.length
     }
     return true
+  }
+
+  /** Calls `send` with events, unless they are large and were sent before. Resolves with `undefined` if the lease is lost. */
+  async #sendWith<Result extends { error?: Problem | undefined }>(
+    lease: Lease,
+    reports: readonly Report[],
+    send: (before: EventsBefore) => Promise<Result>,
+  ): Promise<Result | undefined> {
+    const events = reports.flatMap(toEvent)
+    if (events.length === 0) return send({})
+    return this.#afterEarlierEvents(lease, async () => {
+      if (events.length > eventsMax || Buffer.byteLength(JSON.stringify(events)) > eventBytesMax)
+        return (await this.#append(lease, events)) ? send({}) : undefined
+      const sent = this.#eventsOf(lease)
+      const result = await send({ events: { position: sent.position, events } })
+      if (!result.error) sent.position += events.length
+      return result
+    })
+  }
+
+  /** Steps may end at the same time, and the service refuses events that arrive before earlier ones. */
+  #afterEarlierEvents<Result>(lease: Lease, send: () => Promise<Result>): Promise<Result> {
+    const sent = this.#eventsOf(lease)
+    const sending = sent.last.then(send)
+    sent.last = sending.catch(() => {})
+    return sending
+  }
+
+  #eventsOf(lease: Lease) {
+    const sent = this.#events.get(keyOf(lease)) ?? { position: 0, last: Promise.resolve() }
+    this.#events.set(keyOf(lease), sent)
+    return sent
   }
 
   async finishStep(
@@ -221,11 +260,13 @@ export class RemoteQueue implements WorkerQueue {
     encrypt: () => Uint8Array,
     reports: readonly Report[],
   ): Promise<boolean> {
+    const value = JSON.parse(plainValues.decrypt(encrypt()))
+    const params = { path: { ...pathOf(lease).params.path, stepName: name } }
+    const { client } = this.#options
+    const send = (before: EventsBefore) => client.putRunStep({ params, body: { value, ...before } })
     // The service reports the end of the step itself.
-    if (!(await this.report(lease, reports.slice(0, -1)))) return false
-    const body = { value: JSON.parse(plainValues.decrypt(encrypt())) }
-    const { path } = pathOf(lease).params
-    return isLeased(await this.#options.client.putRunStep({ params: { path: { ...path, stepName: name } }, body }))
+    const result = await this.#sendWith(lease, reports.slice(0, -1), send)
+    return result !== undefined && isLeased(result)
   }
 
   async wait(
@@ -233,11 +274,12 @@ export class RemoteQueue implements WorkerQueue {
     { reached, names, suspend }: WaitRequest,
     reports: readonly Report[],
   ): Promise<WaitResults | undefined> {
-    if (!(await this.report(lease, reports))) return undefined
     const executed = suspend && { executedSeconds: suspend.executedMilliseconds / 1000 }
     const body = { waits: reached.map(toNewWait), names: [...names], suspend: suspend !== undefined, ...executed }
-    const result = await this.#options.client.suspendAttempt({ ...pathOf(lease), body })
-    if (!isLeased(result)) return undefined
+    const { client } = this.#options
+    const send = (before: EventsBefore) => client.suspendAttempt({ ...pathOf(lease), body: { ...body, ...before } })
+    const result = await this.#sendWith(lease, reports, send)
+    if (!result || !isLeased(result)) return undefined
     const { suspended, ended, refused, deadlines } = result.data as Schemas['SuspendedAttempt']
     if (suspended) this.#forget(lease)
     return {
@@ -279,20 +321,25 @@ export class RemoteQueue implements WorkerQueue {
 
   async complete(lease: Lease, outcome: Outcome, _retry: unknown, reports: readonly Report[] = []): Promise<boolean> {
     this.#ahead.ended(performance.now() - (this.#startedAt.get(keyOf(lease)) ?? 0))
-    if (!(await this.report(lease, reports))) return this.#forget(lease)
-    if (outcome.kind === 'workerStopped') return this.handBack(lease)
-    if (outcome.kind === 'workerLost') return this.handBack(lease, 'The attempt failed in the worker.')
+    if (outcome.kind === 'workerStopped' || outcome.kind === 'workerLost') {
+      const message = outcome.kind === 'workerLost' ? 'The attempt failed in the worker.' : undefined
+      return (await this.report(lease, reports)) ? this.handBack(lease, message) : this.#forget(lease)
+    }
+    const result = await this.#sendWith(lease, reports, (before) => this.#sendOutcome(lease, outcome, before))
+    this.#forget(lease)
+    return result !== undefined && isLeased(result)
+  }
+
+  async #sendOutcome(lease: Lease, outcome: Outcome, before: EventsBefore) {
     const { client } = this.#options
     const state = this.#states.get(keyOf(lease))
     const storageState = state === undefined ? {} : { storageState: JSON.parse(state) }
-    let result = await client.completeAttempt({ ...pathOf(lease), body: { ...toBody(outcome), ...storageState } })
+    const body = { ...toBody(outcome), ...storageState, ...before }
+    const result = await client.completeAttempt({ ...pathOf(lease), body })
     const isRefused = result.error?.status === 400 || result.error?.status === 413
-    if (state !== undefined && result.error && isRefused) {
-      const body = toBody(withoutState(outcome, result.error))
-      result = await client.completeAttempt({ ...pathOf(lease), body })
-    }
-    this.#forget(lease)
-    return isLeased(result)
+    if (state === undefined || !result.error || !isRefused) return result
+    const withoutIt = toBody(withoutState(outcome, result.error))
+    return client.completeAttempt({ ...pathOf(lease), body: { ...withoutIt, ...before } })
   }
 
   async handBack(lease: Lease, message?: string): Promise<boolean> {
@@ -310,7 +357,7 @@ export class RemoteQueue implements WorkerQueue {
   #forget(lease: Lease): false {
     this.#executing.delete(keyOf(lease))
     this.#leaseEnds.delete(keyOf(lease))
-    this.#positions.delete(keyOf(lease))
+    this.#events.delete(keyOf(lease))
     this.#startedAt.delete(keyOf(lease))
     this.#states.delete(keyOf(lease))
     return false

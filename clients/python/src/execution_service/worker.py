@@ -24,6 +24,8 @@ log = logging.getLogger("execution_service")
 _FLUSH_SECONDS = 0.25
 _EVENTS_MAX = 500
 _EVENT_BYTES_MAX = 512 * 1024
+#: Of events that are sent with another report.
+_BYTES_BEFORE_MAX = 64 * 1024
 #: Runs are claimed ahead of free slots while attempts are shorter than this on average, and are returned to the service
 #: if no slot has become free after half a second: another worker may have one.
 _SHORT_SECONDS = 0.05
@@ -430,19 +432,19 @@ class Attempt:
         try:
             if message["type"] == "event":
                 return self._add(message["event"])
-            self._flush()
             if message["type"] == "step":
                 name = message["name"]
-                self._call("PUT", f"/steps/{quote(name)}", {"value": message["value"]})
+                self._call_with_events("PUT", f"/steps/{quote(name)}", {"value": message["value"]})
                 self._step = None if self._step == name else self._step
                 reply: Dict[str, Any] = {"type": "stored"}
             elif message["type"] == "artifact":
+                self._flush()
                 body = {"mediaType": message["mediaType"], "content": message["content"]}
                 self._call("PUT", f"/artifacts/{quote(message['name'])}", body)
                 reply = {"type": "stored"}
             else:
                 body = {name: message[name] for name in ("waits", "names", "suspend")}
-                reply = {**self._call("POST", "/suspend", body), "type": "waits"}
+                reply = {**self._call_with_events("POST", "/suspend", body), "type": "waits"}
                 if reply["suspended"]:
                     self._is_over.set()
         except ApiError as error:
@@ -476,8 +478,8 @@ class Attempt:
             raise LeaseLost()
         if self._is_over.is_set():
             return  # It was suspended.
-        self._flush()
         if self._interrupted == "stopped" and ended["type"] not in ("returned", "threw"):
+            self._flush()
             return self.hand_back()
         if self._interrupted in ("cancelled", "timedOut"):
             body: Dict[str, Any] = {"outcome": self._interrupted, "step": self._step}
@@ -489,15 +491,26 @@ class Attempt:
             error = ended.get("error") or {"name": "ProcessExit", "message": "The function has left its process."}
             body = {"outcome": "failed", "reason": "workflowExited", "error": {**error, "step": self._step}}
         try:
-            self._call("POST", "/complete", body)
+            self._call_with_events("POST", "/complete", body)
         except ApiError as error:
             if body["outcome"] != "succeeded" or error.status not in (400, 413):
                 raise
             invalid = {"name": "OutputInvalid", "message": _explain(error)}
-            self._call("POST", "/complete", {"outcome": "failed", "error": invalid})
+            self._call_with_events("POST", "/complete", {"outcome": "failed", "error": invalid})
 
     def hand_back(self, message: Optional[str] = None) -> None:
         self._call("POST", "/hand-back", {} if message is None else {"message": message})
+
+    def _call_with_events(self, method: str, path: str, body: Dict[str, Any]) -> Dict[str, Any]:
+        """A report with the events before it, which are kept if the service refuses it."""
+        if self._event_bytes > _BYTES_BEFORE_MAX:
+            self._flush()
+        if not self._events or self._is_over.is_set():
+            return self._call(method, path, body)
+        response = self._call(method, path, {**body, "events": {"position": self._position, "events": self._events}})
+        self._position += len(self._events)
+        self._events, self._event_bytes, self._flush_at = [], 0, float("inf")
+        return response
 
     def _call(self, method: str, path: str, body: Dict[str, Any]) -> Dict[str, Any]:
         """A report, repeated until the service has it. :raises LeaseLost: if another worker has the run."""
