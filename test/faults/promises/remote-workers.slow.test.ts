@@ -148,6 +148,17 @@ async function waitUntilEnded(fleet: Fleet, ids: readonly string[]) {
   })
 }
 
+/** Rows of runs that have not ended, with their waits, their last events and the workers. */
+async function describeUnfinished(fleet: Fleet) {
+  return fleet.withStore(async ({ read }) => {
+    const rows = await read.query.selectFrom('runs').selectAll().where('finished_at', 'is', null).execute()
+    const ids = rows.map(({ id }) => id)
+    const waits = await read.query.selectFrom('run_waits').selectAll().where('run_id', 'in', ids).execute()
+    const events = await read.query.selectFrom('run_events').selectAll().where('run_id', 'in', ids).execute()
+    return { now: Date.now(), rows, waits, events: events.slice(-30).map(({ type, data }) => `${type} ${data}`) }
+  })
+}
+
 function remarkOf({ resets }: FaultProxy, repeated: number, givenUp: number): string {
   return `${resets.before} requests reset before the service got them, ${resets.after} after it had responded; ${repeated} attempts repeated, ${givenUp} failed after too many lost workers`
 }
@@ -197,7 +208,7 @@ test.concurrent.for(fleetStores)(
       figures: { acknowledged: acknowledged.length, killed: kills, lost, duplicated },
       remark: remarkOf(proxy, attempts - acknowledged.length, givenUp.length),
     })
-    expect({ lost, duplicated, unfinished, violations }).toEqual({
+    expect({ lost, duplicated, unfinished: unfinished && (await describeUnfinished(fleet)), violations }).toEqual({
       lost: 0,
       duplicated: 0,
       unfinished: 0,

@@ -33,7 +33,7 @@ def compose(name: str) -> Greeted:
     return Greeted(f"Hello, {name}!")
 
 
-@workflow(id="python-greet", version="1.0.0", waits=[approval], time_limit_seconds=2, retry=1)
+@workflow(id="python-greet", version="1.0.0", waits=[approval], time_limit_seconds=5, retry=1)
 def greet(run: Run, variables: Greeting) -> Greeted:
     """Greet by name."""
     if variables.mode == "fail":
