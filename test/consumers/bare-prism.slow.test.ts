@@ -56,7 +56,7 @@ async function askPrism(each: ParityCase, request: RawRequest | string): Promise
   return Promise.race([response, noResponseUnlessFinished]).finally(() => finished.abort())
 }
 
-test('prism mock differs from the service in exactly the listed ways', { timeout: 600_000 }, async () => {
+test('prism mock differs from the service in exactly the listed ways', { timeout: 1_200_000 }, async () => {
   const cases = [...operations.flatMap(casesForOperation), ...casesWithoutOperation()]
   const differences: Comparison[] = []
   for await (const { each, base, service: expected } of sendToService(service, cases)) {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { artifactWritesMax, tooManyArtifactWrites } from '../../src/domain/runs/artifact.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { operationOf } from './document.ts'
-import { addressOf, claimedAttempt, requestOf, send, sendRequest } from './requests.ts'
+import { addressOf, claimedAttempt, registerWorker, requestOf, send, sendRequest } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -61,6 +61,31 @@ test('events that come with other reports are stored once, and only with reports
     .map(({ data }) => JSON.parse(data))
     .map(({ message, name, state }) => message ?? `${name} ${state}`)
   expect(texts).toEqual(['first', 'charge finished', 'second', 'third', 'approval started', 'last'])
+})
+
+test('a report that is repeated after its attempt was handed back does not reach the next one', async () => {
+  const account = await service.createAccount()
+  const { runId, attempt } = await claimedAttempt(service, account)
+  const path = { runId, attempt }
+  await send(service, 'putRunStep', account.key, { path: { ...path, stepName: 'charge' }, body: { value: 1 } }).expect(
+    204,
+  )
+  const body = { message: 'The workflow cannot be loaded.' }
+  const handBack = () => send(service, 'handBackAttempt', account.key, { path, body })
+  await handBack().expect(204)
+  await service.change('UPDATE runs SET delayed = 0, available_at = ? WHERE id = ?', Date.now(), runId)
+  const workerId = await registerWorker(service, account)
+  const claimed = await send(service, 'claimRuns', account.key, { path: { workerId }, body: { countMax: 1 } }).expect(
+    200,
+  )
+  const [next] = claimed.body.data
+  expect(next).toMatchObject({ runId, number: 1, steps: [{ name: 'charge', value: 1 }] })
+  await handBack().expect(409)
+  await send(service, 'completeAttempt', account.key, { path, body: { outcome: 'cancelled' } }).expect(409)
+  const own = { path: { runId, attempt: String(next.attempt) }, body: { outcome: 'cancelled' } }
+  await send(service, 'completeAttempt', account.key, own).expect(200)
+  const run = await send(service, 'getRun', account.key, { path: { runId } }).expect(200)
+  expect(run.body).toMatchObject({ status: 'cancelled', attempts: 1 })
 })
 
 test('an output of 2 MiB is refused, and the attempt goes on', async () => {

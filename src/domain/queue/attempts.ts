@@ -366,13 +366,7 @@ async function returnToQueue(tx: Transaction, row: RunsTable, given: Return, at:
     JSON.stringify(problem),
     row.id,
   ])
-  await appendStatus(
-    tx,
-    { ...row, attempts: row.attempts - 1, continuations: row.continuations - row.continues },
-    'queued',
-    null,
-    at,
-  )
+  await appendStatus(tx, { ...row, continuations: row.continuations + 1 - row.continues }, 'queued', null, at)
   await resumeOthers(tx, row)
 }
 

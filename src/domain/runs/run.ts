@@ -195,7 +195,7 @@ export function toDeploymentProblem({ deployment_problem: json }: RunsTable): De
   return json === null ? { message: '', count: 0 } : JSON.parse(json)
 }
 
-/** The number of attempts. A part of one that continues after a wait is none. */
+/** The number of attempts. A part of one that continues after a wait is none, nor is a claim that was handed back. */
 export function attemptsOf({ attempts, continuations }: Pick<RunsTable, 'attempts' | 'continuations'>): number {
   return attempts - continuations
 }

@@ -32,7 +32,7 @@ export const findDueTimes = statement<DueTimes, []>(`SELECT
   (SELECT MIN(available_at) FROM runs WHERE status = 'queued' AND delayed = 1) AS delay,
   (SELECT MIN(deadline) FROM run_waits WHERE status = 'open' AND deadline IS NOT NULL) AS wait,
   (SELECT MIN(permits_at) FROM throttles) AS permit,
-  (SELECT MIN(expires_at) FROM runs WHERE status = 'queued' AND expires_at IS NOT NULL AND attempts = 0) AS expiry,
+  (SELECT MIN(expires_at) FROM runs WHERE status = 'queued' AND expires_at IS NOT NULL AND attempts = continuations) AS expiry,
   (SELECT MIN(lease_expires_at) FROM runs WHERE status = 'running') AS lease,
   (SELECT MIN(expires_at) FROM idempotency_keys) AS "idempotencyKey",
   (SELECT MIN(alive_until) FROM workers) AS worker,
@@ -51,7 +51,7 @@ export const endDelays = statement<object, [now: number]>(`UPDATE runs SET delay
   AND status = 'queued'`)
 
 export const findExpiringRuns = statement<{ id: string }, [now: number]>(`SELECT id FROM runs
-  WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND attempts = 0 LIMIT 500`)
+  WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND attempts = continuations LIMIT 500`)
 
 /** Returns no row when the run has started or was cancelled. */
 export const expireRun = statement<
@@ -59,7 +59,7 @@ export const expireRun = statement<
   [finishedAt: number, id: string]
 >(
   `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
-    WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING workflow_id, concurrency_group`,
+    WHERE id = ? AND status = 'queued' AND attempts = continuations RETURNING workflow_id, concurrency_group`,
 )
 
 /**

@@ -188,7 +188,7 @@ export type QueueHead = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'p
 
 /** A run that has not started in time must not start, even before maintenance marks it as expired. */
 export const ready = (now = '?') => `${isReady}
-  AND (expires_at IS NULL OR expires_at > ${now} OR attempts > 0)`
+  AND (expires_at IS NULL OR expires_at > ${now} OR attempts > continuations)`
 
 /** At most this many queue heads are read for one decision. */
 export const queueHeadsMax = 500
@@ -441,13 +441,13 @@ export const sharedRunStatements = {
   setProgress: statement<object, [progress: string, id: string]>('UPDATE runs SET progress = ? WHERE id = ?'),
 
   /**
-   * The attempt does not count: its workflow has not run. The next claim gives its number again, which is safe because a
-   * lease is found by number and worker, and a worker that hands a run back has nothing else to write.
+   * The attempt does not count: its workflow has not run. The next claim has a higher fencing number and the same number
+   * for callers, so that a repeated or late report of this attempt does not reach the next one.
    */
   returnToQueue: statement<object, [reason: string, delayed: 0 | 1, availableAt: number, problem: string, id: string]>(
     `UPDATE runs SET status = 'queued', reason = ?, worker_id = NULL, lease_expires_at = NULL,
-      started_at = CASE WHEN attempts > 1 THEN started_at END, attempts = attempts - 1,
-      continuations = continuations - continues, delayed = ?, available_at = ?,
+      started_at = CASE WHEN attempts - continuations > 1 OR continues = 1 THEN started_at END,
+      continuations = continuations + 1 - continues, delayed = ?, available_at = ?,
       deployment_problem = ? WHERE id = ?`,
   ),
 

@@ -14,7 +14,7 @@ export interface RunsTable {
   status: string
   reason: string | null
   priority: number
-  /** Number of attempts that have started. The latest attempt's number is its fencing token. */
+  /** Number of claims. That of the latest one is its fencing token. */
   attempts: number
   /** Number of failed attempts, which the workflow's retry policy limits. */
   failures: number
@@ -72,7 +72,7 @@ export interface RunsTable {
   parent_run_id: string | null
   /** 1 if the next or the running part continues the attempt before a wait. */
   continues: Flag
-  /** Number of parts that continued an attempt: each has its own fencing token, and is no attempt of its own. */
+  /** Claims that count as no attempt, but have fencing tokens: parts that continued one, and runs that were handed back. */
   continuations: number
   /** For how long the earlier parts of the attempt have executed. */
   executed_ms: Milliseconds
