@@ -2265,7 +2265,7 @@ export interface components {
             url: string;
             expiresAt: components["schemas"]["Timestamp"];
         };
-        /** @description Who answered. One of the members is not `null`. */
+        /** @description Who answered, and from where. One of `apiKeyId`, `userId` and `linkId` is not `null`. */
         WaitCompletedBy: {
             /** @description The API key. */
             apiKeyId: components["schemas"]["Uuid"] | null;
@@ -2273,6 +2273,8 @@ export interface components {
             userId: components["schemas"]["Uuid"] | null;
             /** @description The link. */
             linkId: components["schemas"]["Uuid"] | null;
+            /** @description The IP address of the client that sent the answer; `null` if it is unknown. */
+            address: string | null;
         };
         /** @description What a run waits for, or has waited for. */
         Wait: {

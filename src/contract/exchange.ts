@@ -145,6 +145,11 @@ export class HandlerRequest {
     return this.#exchange.request.headers
   }
 
+  /** See `OperationRequest`. The socket of a client that has gone has no address. */
+  get clientAddress(): string | null {
+    return this.#exchange.request.ip ?? null
+  }
+
   /** See `TenantRequest.reserve`. */
   get reserve(): (bytes: number) => Promise<void> | undefined {
     return (bytes) => this.#exchange.tenant?.reserve(bytes)

@@ -24,6 +24,8 @@ export interface OperationRequest<Operation extends OperationTypes, Filled exten
   body: BodyOf<Operation>
   principal: Principal
   requestId: string
+  /** As the proxies in front report it; `null` if it is unknown. */
+  clientAddress: string | null
   /** Aborted when the connection closes. */
   signal: AbortSignal
   /**

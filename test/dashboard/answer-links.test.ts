@@ -48,7 +48,12 @@ test('a person answers at a link, and the run goes on with the answer', async ()
   const value = { approved: true, reason: 'Broken' }
   expect(ended).toMatchObject({ status: 'succeeded', output: { ok: true, value }, attempts: 1 })
   const { completedBy } = await readWait(runId)
-  expect(completedBy).toEqual({ apiKeyId: null, userId: null, linkId: expect.any(String) })
+  expect(completedBy).toEqual({
+    apiKeyId: null,
+    userId: null,
+    linkId: expect.any(String),
+    address: '127.0.0.1',
+  })
 })
 
 test('a link takes one answer, and a second click does no harm', async () => {
@@ -116,14 +121,15 @@ test('an unknown link, an expired one and one of an ended run are refused with t
   expect(await readWait(expired)).toBeUndefined()
 })
 
-test('the audit log names the link that answered', async () => {
+test('the audit log names the link that answered, and the address', async () => {
   const runId = await queueRun(service, account, approve)
   expect((await visit().post(await createLink(runId), { 'variable-approved': 'on' })).status).toBe(200)
   const { completedBy } = await readWait(runId)
-  const entries = await service.rows<{ action: string; actor_id: string }>(
-    'SELECT action, actor_id FROM audit_log WHERE subject_id = ? ORDER BY id',
+  const entries = await service.rows<{ action: string; actor_id: string; details: string }>(
+    'SELECT action, actor_id, details FROM audit_log WHERE subject_id = ? ORDER BY id',
     runId,
   )
   expect(entries.map(({ action }) => action)).toEqual(['wait.linkCreated', 'wait.answered'])
   expect(entries[1]?.actor_id).toBe(completedBy.linkId)
+  expect(JSON.parse(entries[1]?.details ?? '')).toEqual({ wait: 'approval', address: '127.0.0.1' })
 })

@@ -38,7 +38,7 @@ test('a user finds the question of a run, answers it, and the run goes on', asyn
   const answered = await ada.visitor.post(path, { 'variable-approved': 'on', 'variable-reason': 'Broken' })
   expect([answered.status, answered.headers.location]).toEqual([303, `${path}?done=answered`])
   expect(await page(ada, `${path}?done=answered`)).toMatch(
-    /Your answer is stored.*Answered by Ada in the dashboard Answer .*Broken/,
+    /Your answer is stored.*Answered by Ada in the dashboard from 127\.0\.0\.1 Answer .*Broken/,
   )
   expect(await waitForPage(ada, id, 'Succeeded')).toMatch(/Attempts 1 /)
   const other = await ada.visitor.post(path, { 'variable-approved': '' })
@@ -58,8 +58,8 @@ test('an answer shows who gave it and from where: a user, a key, or the link of 
   const visitor = new Visitor(service.dashboardUrl)
   expect((await visitor.post(new URL(link.body.url).pathname, { 'variable-approved': 'on' })).status).toBe(200)
   const texts = [
-    [byKey, 'key test through the API'],
-    [byLink, 'a person with a link that key test created'],
+    [byKey, 'key test through the API from 127.0.0.1'],
+    [byLink, 'a person with a link that key test created from 127.0.0.1'],
   ] as const
   const inbox = await page(ada, '/waits?status=completed')
   for (const [id, text] of texts) {

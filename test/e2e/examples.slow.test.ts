@@ -162,7 +162,7 @@ describe('review-text', () => {
       title: 'Release review.txt?',
       shown: { path: 'review.txt', words: 3 },
     })
-    await storage.domain.waits.answer(accountId, queued.id, 'review', answer, { link: 'test' })
+    await storage.domain.waits.answer(accountId, queued.id, 'review', answer, { link: 'test', address: null })
     return (await finished(queued)).run
   }
 

@@ -19,7 +19,12 @@ describeOperation(
         const wait = { runId, name: 'approval', kind: 'answer', status: 'completed', createdAt: null, title: 'Refund?' }
         expect(body.data).toMatchObject([{ ...wait, value: { approved: true }, deadline: null, calledRunId: null }])
         expect(body.data[0].schema.required).toEqual(['approved'])
-        expect(body.data[0].completedBy).toEqual({ apiKeyId: expect.any(String), userId: null, linkId: null })
+        expect(body.data[0].completedBy).toEqual({
+          apiKeyId: expect.any(String),
+          userId: null,
+          linkId: null,
+          address: '127.0.0.1',
+        })
       })
     },
     400: testInvalidRequest,

@@ -137,7 +137,13 @@ export async function answer(
   const result = await store.write(async (tx) => {
     const row = await lockRun(tx, accountId, id)
     if (!row) throw new Error('There is no such run.')
-    return answerWait(tx, encryption, row, { name, value: JSON.stringify(value), by: { userId: 'me' } }, Date.now())
+    return answerWait(
+      tx,
+      encryption,
+      row,
+      { name, value: JSON.stringify(value), by: { userId: 'me', address: null } },
+      Date.now(),
+    )
   })
   store.notify('queue')
   return result

@@ -71,7 +71,13 @@ async function runInService(
     await vi.waitUntil(async () => (await domain.runs.get(principal.accountId, queued.id))?.waitingFor === 'answer', {
       timeout: 60_000,
     })
-    await domain.waits.answer(principal.accountId, queued.id, 'approval', { approved: true }, { link: 'test' })
+    await domain.waits.answer(
+      principal.accountId,
+      queued.id,
+      'approval',
+      { approved: true },
+      { link: 'test', address: null },
+    )
   }
   const { status, reason, output, error, attempts, artifacts } = await waitForRun(domain, queued)
   // The test kit records no evidence.

@@ -80,7 +80,7 @@ describe.concurrent.each(stores)('a run that waits, on $name', (kind) => {
     const value = { pin: 'hush & 4711', hint: 'spring' }
     for (const depth of [0, 1]) {
       const run = await queueRun(domain, principal, { workflowId, variables: { how: 'secret', depth } })
-      const by = { link: 'test' }
+      const by = { link: 'test', address: null }
       await domain.waits.answer(principal.accountId, run.id, 'code', structuredClone(value), by)
       await vi.waitUntil(async () => (await describeEvents(domain, run)).includes('step stop started'), waitLimits)
       await domain.waits.answer(principal.accountId, run.id, 'stop', true, by)

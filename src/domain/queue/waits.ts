@@ -367,8 +367,8 @@ export async function endDueWaits(tx: Transaction, now: number): Promise<boolean
   return due.length === dueWaitsMax
 }
 
-/** Who answered. */
-export type CompletedBy = { apiKeyId: string } | { userId: string } | { link: string }
+/** Who answered, and from which address. */
+export type CompletedBy = ({ apiKeyId: string } | { userId: string } | { link: string }) & { address: string | null }
 
 export interface Answer {
   name: string

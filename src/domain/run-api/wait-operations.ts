@@ -29,8 +29,9 @@ export function waitOperations({ waits, linksUrl }: WaitDependencies): Operation
       return page === 'wrongCursor' ? wrongCursor : toPage(page)
     },
 
-    async completeWait({ principal, path: { runId, name }, body: { value } }) {
-      const answered = await waits.answer(principal.accountId, runId, name, value, { apiKeyId: principal.apiKeyId })
+    async completeWait({ principal, path: { runId, name }, body: { value }, clientAddress }) {
+      const by = { apiKeyId: principal.apiKeyId, address: clientAddress }
+      const answered = await waits.answer(principal.accountId, runId, name, value, by)
       return 'wait' in answered ? { status: 200, body: toResponse(answered.wait) } : toProblem(answered, name)
     },
 
@@ -96,5 +97,5 @@ function toResponse(wait: Wait): Schemas['Wait'] {
 }
 
 function toMembers(by: NonNullable<Wait['completedBy']>) {
-  return 'link' in by ? { linkId: by.link } : by
+  return 'link' in by ? { linkId: by.link, address: by.address } : by
 }

@@ -51,8 +51,11 @@ export interface WaitFilter {
   tag?: string | undefined
 }
 
-/** `apiKeyId` of a caller, a user of the dashboard, or the id of a link. */
-export type Answerer = ApiKeyUse | Actor | { link: string }
+/** `apiKeyId` of a caller, a user of the dashboard, or the id of a link, with the address of the client. */
+export type Answerer = (ApiKeyUse | Actor | { link: string }) & { address: string | null }
+
+/** With a wrong number of proxies, clients choose what they report as their address. */
+const addressLengthMax = 100
 
 export type Answered =
   | { kind: 'answered' | 'repeated'; wait: Wait }
@@ -208,8 +211,8 @@ export class Waits {
     const checked = workflows.checkAnswer(run.workflow_id, name, value)
     if (!checked) return { kind: 'noSuchWait' }
     if ('errors' in checked) return { kind: 'invalid', errors: checked.errors }
-    const completedBy: CompletedBy =
-      'apiKeyId' in by ? { apiKeyId: by.apiKeyId } : 'link' in by ? { link: by.link } : { userId: by.id ?? '' }
+    const completedBy = toCompletedBy(by)
+    const { address } = completedBy
     const answer = { name, value: canonicalJson(checked.value), by: completedBy }
     const answered = await store.write(async (tx): Promise<AnswerResult | undefined> => {
       const row = await lockRun(tx, accountId, run.id)
@@ -219,7 +222,8 @@ export class Waits {
       await within?.(tx)
       const actor: Actor = 'link' in by ? { kind: 'caller', id: by.link, name: 'link' } : await toActor(tx, by)
       const subject = { id: run.id, name: run.workflow_id }
-      await recordAudit(tx, accountId, { action: 'wait.answered', by: actor, subject, details: { wait: name } })
+      const details = { wait: name, address }
+      await recordAudit(tx, accountId, { action: 'wait.answered', by: actor, subject, details })
       return result
     })
     if (!answered) return { kind: 'noSuchRun' }
@@ -292,8 +296,8 @@ export class Waits {
   }
 
   /** Answers by an open link, which no longer works afterwards. The same answer again, as by a second click, is repeated. */
-  answerByLink({ id, accountId, wait }: OpenedLink, value: unknown): Promise<Answered> {
-    return this.answer(accountId, wait.runId, wait.name, value, { link: id }, async (tx) => {
+  answerByLink({ id, accountId, wait }: OpenedLink, value: unknown, address: string | null): Promise<Answered> {
+    return this.answer(accountId, wait.runId, wait.name, value, { link: id, address }, async (tx) => {
       await tx.query.updateTable('wait_links').set({ used_at: this.#now() }).where('id', '=', id).execute()
     })
   }
@@ -333,6 +337,12 @@ export class Waits {
     const creators = await found.execute()
     return new Map(creators.map(({ id, api_key_id, user_id }) => [id, { apiKeyId: api_key_id, userId: user_id }]))
   }
+}
+
+function toCompletedBy(by: Answerer): CompletedBy {
+  const address = by.address?.slice(0, addressLengthMax) ?? null
+  if ('apiKeyId' in by) return { apiKeyId: by.apiKeyId, address }
+  return 'link' in by ? { link: by.link, address } : { userId: by.id ?? '', address }
 }
 
 function toWait(

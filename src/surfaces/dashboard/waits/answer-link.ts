@@ -33,14 +33,14 @@ export function requireAnswerLink(deps: Dependencies): RequestHandler {
   }
 }
 
-export const answerByLink: PublicHandler = async (_request, response, deps) => {
+export const answerByLink: PublicHandler = async ({ ip = null }, response, deps) => {
   const link: OpenedLink = response.locals.answerLink
   // A second click sends the same answer again.
   if (link.state !== 'open' && link.state !== 'used') return sendClosed(response, link, link.state)
   const form = readAnswerForm(schemaOf(link), submittedForm(response))
   const parsed = parseAnswer(form)
   const answered: Answered | undefined =
-    'value' in parsed ? await deps.waits.answerByLink(link, parsed.value) : undefined
+    'value' in parsed ? await deps.waits.answerByLink(link, parsed.value, ip) : undefined
   switch (answered?.kind) {
     case 'answered':
     case 'repeated':

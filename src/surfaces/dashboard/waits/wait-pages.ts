@@ -183,11 +183,12 @@ export const showWait: PageHandler = async (request, deps) => {
 
 export const answerWait: PageHandler = async (request, deps) => {
   const wait = await findWait(request, deps)
-  const { account, actor } = request
+  const { account, actor, address } = request
+  const by = { ...actor, address: address || null }
   const form = readAnswerForm(wait.declared?.schema ?? {}, request.form)
   const parsed = parseAnswer(form)
   if ('invalid' in parsed) return waitPage(request, deps, { wait, content: renderForm(parsed.invalid), status: 400 })
-  const answered = await deps.waits.answer(account.id, wait.runId, wait.name, parsed.value, actor)
+  const answered = await deps.waits.answer(account.id, wait.runId, wait.name, parsed.value, by)
   if ('wait' in answered) return { location: `${waitPath(wait)}?done=answered` }
   if (answered.kind === 'invalid') {
     const content = renderForm(refuseAnswer(form, answered.errors))
@@ -243,9 +244,10 @@ function waitFacts(wait: Wait, label: QueuerLabel): Fact[] {
 /** Who answered, and from where. */
 function renderAnswerer({ completedBy, linkCreator }: Wait, label: QueuerLabel): Html {
   if (completedBy === null) return html`<span class="muted">–</span>`
-  if ('userId' in completedBy) return html`${label({ apiKeyId: null, ...completedBy })} in the dashboard`
-  if ('apiKeyId' in completedBy) return html`${label({ userId: null, ...completedBy })} through the API`
-  return html`a person with a link${linkCreator ? html` that ${label(linkCreator)} created` : nothing}`
+  const from = completedBy.address === null ? nothing : html` <span class="muted">from ${completedBy.address}</span>`
+  if ('userId' in completedBy) return html`${label({ apiKeyId: null, ...completedBy })} in the dashboard${from}`
+  if ('apiKeyId' in completedBy) return html`${label({ userId: null, ...completedBy })} through the API${from}`
+  return html`a person with a link${linkCreator ? html` that ${label(linkCreator)} created` : nothing}${from}`
 }
 
 // On the page of a run
