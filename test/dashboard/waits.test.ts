@@ -64,8 +64,9 @@ test('an answer shows who gave it and from where: a user, a key, or the link of 
   const inbox = await page(ada, '/waits?status=completed')
   for (const [id, text] of texts) {
     expect(inbox).toContain(text)
+    expect(inbox).toContain('{"approved":true}')
     expect(await page(ada, `/runs/${id}/waits/approval`)).toContain(`Answered by ${text}`)
-    expect(await page(ada, `/runs/${id}`)).toContain(text)
+    expect(await page(ada, `/runs/${id}`)).toMatch(new RegExp(`Waits .*{"approved":true} by ${text}`))
   }
 })
 

@@ -133,7 +133,7 @@ function renderList(
   const titles = new Map(workflows.map(({ id, title }) => [id, title]))
   const isOpen = filter.status === 'open'
   const rows = waits.map((wait) => [
-    html`<a href="${waitPath(wait)}">${nameOf(wait)}</a>`,
+    renderName(wait),
     html`<a href="/workflows/${wait.workflowId}">${titles.get(wait.workflowId) ?? wait.workflowId}</a>`,
     runLink(wait.runId),
     renderStatus(wait),
@@ -147,6 +147,17 @@ function renderList(
 
 function nameOf(wait: Wait): string {
   return wait.kind === 'answer' ? titleOf(wait) : wait.name
+}
+
+const shownAnswerMax = 200
+
+/** A link to the page of the wait, and the answer if it has come: of a long one, the beginning. */
+function renderName(wait: Wait): Html {
+  const link = html`<a href="${waitPath(wait)}">${nameOf(wait)}</a>`
+  if (wait.value === undefined) return link
+  const answer = JSON.stringify(wait.value)
+  const shown = answer.length > shownAnswerMax ? `${answer.slice(0, shownAnswerMax)}…` : answer
+  return html`<span class="answered">${link}<br /><code>${shown}</code></span>`
 }
 
 /** How long the run has waited, which the browser keeps counting while the wait is open. */
@@ -244,7 +255,8 @@ function waitFacts(wait: Wait, label: QueuerLabel): Fact[] {
 /** Who answered, and from where. */
 function renderAnswerer({ completedBy, linkCreator }: Wait, label: QueuerLabel): Html {
   if (completedBy === null) return html`<span class="muted">–</span>`
-  const from = completedBy.address === null ? nothing : html` <span class="muted">from ${completedBy.address}</span>`
+  const { address } = completedBy
+  const from = address === null ? nothing : html` <span class="muted">from ${address}</span>`
   if ('userId' in completedBy) return html`${label({ apiKeyId: null, ...completedBy })} in the dashboard${from}`
   if ('apiKeyId' in completedBy) return html`${label({ userId: null, ...completedBy })} through the API${from}`
   return html`a person with a link${linkCreator ? html` that ${label(linkCreator)} created` : nothing}${from}`
@@ -259,15 +271,14 @@ export const shownWaitsMax = 50
 export function renderRunWaits(waits: readonly Wait[], label: QueuerLabel): Html | '' {
   if (waits.length === 0) return nothing
   const rows = waits.map((wait) => [
-    html`<a href="${waitPath(wait)}">${nameOf(wait)}</a>`,
+    html`${renderName(wait)}${wait.completedBy === null ? nothing : html`<br />by ${renderAnswerer(wait, label)}`}`,
     wait.calledRunId === null ? kinds[wait.kind] : runLink(wait.calledRunId),
     renderStatus(wait),
     renderAge(wait),
     time(wait.completedAt ?? wait.deadline, 'relative', '–'),
-    renderAnswerer(wait, label),
   ])
   return html`<section class="card" id="waits"><h2>Waits</h2>
-    ${table(['Name', 'For', 'Status', 'Waited', 'Until', 'By'], rows, 'What the run waits for')}
+    ${table(['Name', 'For', 'Status', 'Waited', 'Until'], rows, 'What the run waits for')}
     ${waits.length < shownWaitsMax ? nothing : html`<p class="muted">At most ${shownWaitsMax} waits are shown. <code>listRunWaits</code> returns all.</p>`}
   </section>`
 }
