@@ -121,6 +121,37 @@ test('an unknown link, an expired one and one of an ended run are refused with t
   expect(await readWait(expired)).toBeUndefined()
 })
 
+test('behind a proxy, the address is the one that the proxy reports', async () => {
+  const proxied = await startTestService({ worker: false, settings: { PROXY_HOPS: '1' } })
+  try {
+    const owner = await proxied.createAccount()
+    const ids = await Promise.all([1, 2].map(() => queueRun(proxied, owner, approve)))
+    const [byKey, byLink] = ids as [string, string]
+    const post = (url: string, init: RequestInit, address: string) =>
+      fetch(url, { ...init, headers: { ...init.headers, 'X-Forwarded-For': `198.51.100.1, ${address}` } })
+    const headers = { Authorization: `Bearer ${owner.key}`, 'Content-Type': 'application/json' }
+    const answer = { method: 'PUT', headers, body: JSON.stringify({ value: { approved: true } }) }
+    const path = `/v1/execution/runs/${byKey}/waits/approval`
+    expect((await post(`${proxied.executionUrl}${path}`, answer, '203.0.113.7')).status).toBe(200)
+    const request = { path: { runId: byLink, name: 'approval' }, body: {} }
+    const { body } = await send(proxied, 'createWaitLink', owner.key, request).expect(201)
+    const form = {
+      method: 'POST',
+      headers: { Origin: proxied.dashboardUrl },
+      body: new URLSearchParams({ 'variable-approved': 'on' }),
+    }
+    const answered = await post(`${proxied.dashboardUrl}${new URL(body.url).pathname}`, form, '2001:db8::7')
+    expect(answered.status).toBe(200)
+    const addresses = ids.map(async (runId) => {
+      const waits = await send(proxied, 'listRunWaits', owner.key, { path: { runId } })
+      return waits.body.data.map((wait: { completedBy: { address: string } }) => wait.completedBy.address)
+    })
+    expect(await Promise.all(addresses)).toEqual([['203.0.113.7'], ['2001:db8::7']])
+  } finally {
+    await proxied.stop()
+  }
+})
+
 test('the audit log names the link that answered, and the address', async () => {
   const runId = await queueRun(service, account, approve)
   expect((await visit().post(await createLink(runId), { 'variable-approved': 'on' })).status).toBe(200)
