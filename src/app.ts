@@ -6,6 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config/config.ts'
 import { AccountValues } from './domain/account-values/account-values.ts'
+import { DeclaredValuesReader } from './domain/account-values/declared-values.ts'
+import { createSecretStore } from './domain/account-values/secret-stores.ts'
 import { Accounts } from './domain/accounts/accounts.ts'
 import { SignInLinks } from './domain/accounts/sign-in-links.ts'
 import { Users } from './domain/accounts/users.ts'
@@ -353,6 +355,8 @@ export interface Administration {
   deployments: Deployments
   /** Opens the encryption keys. */
   openValues(): Promise<AccountValues>
+  /** Opens the encryption keys, and the store of secrets that the configuration names. */
+  openDeclaredValues(): Promise<DeclaredValuesReader>
   close(): Promise<void>
 }
 
@@ -380,7 +384,10 @@ export async function openAdministration(config: Config): Promise<Administration
     const encryption = await openEncryption(config, store)
     return new AccountValues(store, encryption, new Cursors(encryption))
   }
-  return { accounts, users: new Users(store), links: new SignInLinks(store), apiKeys, deployments, openValues, close }
+  const openDeclaredValues = async () =>
+    new DeclaredValuesReader(store, await openEncryption(config, store), createSecretStore(config))
+  const values = { openValues, openDeclaredValues }
+  return { accounts, users: new Users(store), links: new SignInLinks(store), apiKeys, deployments, ...values, close }
 }
 
 // The order of starts and stops.

@@ -6,7 +6,7 @@ import { buildBundle, describeBundle } from '../domain/deployments/build-snapsho
 import { type Bundle, displayPath } from '../domain/deployments/bundle.ts'
 import { builderIdentity } from '../domain/workflows/executor-identity.ts'
 import { CommandError, print, table } from './output.ts'
-import { changesSince, requireSuccess, shortId, toDirectory } from './workflows.ts'
+import { changesSince, requireSuccess, shortId, toDirectory, warnOfMissing } from './workflows.ts'
 
 interface UrlOptions {
   url: string
@@ -32,7 +32,7 @@ export async function deployToUrl(
   if (!data) throw refusal(error, response, 'deployments:write')
   const { id, workflows, previousDeployment, breakingChanges, missing } = data
   if (breakingChanges.length > 0) process.stderr.write(`${breakingChanges.join('\n')}\n`)
-  for (const { workflowId, detail } of missing) process.stderr.write(`Runs of ${workflowId} will wait: ${detail}\n`)
+  warnOfMissing(missing)
   const changed = response?.status === 201
   if (options.json) {
     const previousDeploymentId = previousDeployment?.id ?? null

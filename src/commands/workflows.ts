@@ -9,6 +9,7 @@ import type { Deployment } from '../domain/deployments/deployments.sql.ts'
 import { describeBreaking } from '../domain/deployments/evolution.ts'
 import type { Snapshot } from '../domain/deployments/snapshot.ts'
 import { builderIdentity, type Identity } from '../domain/workflows/executor-identity.ts'
+import { declaresValues } from '../domain/workflows/workflow.ts'
 import { type AccountOptions, findAccountId, requireStore, withAdministration } from './accounts.ts'
 import { CommandError, print, table } from './output.ts'
 
@@ -33,7 +34,8 @@ export async function deployWorkflows(argument: string | undefined, options: Dep
   const identity = builderIdentity({ ...config, WORKFLOWS_DIR: directory })
   const snapshot = await buildSnapshot(directory, { identity })
   if (options.try) await requireSuccess(snapshot, directory, identity, options)
-  await withAdministration(async ({ accounts, deployments }) => {
+  await withAdministration(async (administration) => {
+    const { accounts, deployments } = administration
     const accountId = await findScope(accounts, options.account)
     const { allowBreaking = false } = options
     const deployed = { accountId, by: operator, directory, allowBreaking }
@@ -42,17 +44,57 @@ export async function deployWorkflows(argument: string | undefined, options: Dep
     if (!result) throw new CommandError(`${problems} Nothing was deployed.`)
     if (breaking.length > 0) process.stderr.write(`${problems}\n`)
     const { deployment, activated, previous } = result
+    const missing = await findMissing(administration, snapshot, deployment)
+    warnOfMissing(missing)
     if (options.json) {
       const { workflows } = deployment
       const listed = workflows.map(({ id, version, title }) => ({ id, version, title }))
       const ids = { deploymentId: deployment.id, accountId, previousDeploymentId: previous?.id ?? null }
-      return print(JSON.stringify({ ...ids, changed: activated, workflows: listed }))
+      return print(JSON.stringify({ ...ids, changed: activated, workflows: listed, missing }))
     }
     if (!activated) return print(`Nothing has changed: ${shortId(deployment)} is already deployed.`)
     const visibleTo = accountId === null ? 'all accounts' : `the account ${accountId}`
     print(`Deployed ${displayPath(directory)} for ${visibleTo}: ${shortId(deployment)}.`)
     for (const line of changesSince(previous, deployment)) print(line)
   })
+}
+
+interface Missing {
+  workflowId: string
+  detail: string
+  /** Of a deployment for all accounts. */
+  accountId?: string
+}
+
+/** Of all accounts. A store of secrets that does not respond takes 5 s for each. */
+const missingMax = 5
+
+/** What the account lacks of what the workflows declare; of a deployment for all accounts, the first that any lacks. */
+async function findMissing(
+  { accounts, deployments, openDeclaredValues }: Administration,
+  snapshot: Snapshot,
+  { id, accountId }: Deployment,
+): Promise<Missing[]> {
+  if (!snapshot.workflows.some(declaresValues)) return []
+  const workflows = await deployments.findWorkflows(id)
+  if (!workflows) return []
+  const declaredValues = await openDeclaredValues()
+  if (accountId !== null) return declaredValues.findMissing(accountId, workflows)
+  const missing: Missing[] = []
+  for (const account of await accounts.list()) {
+    const ofAccount = await declaredValues.findMissing(account.id, workflows)
+    missing.push(...ofAccount.map((each) => ({ ...each, accountId: account.id })))
+    if (missing.length >= missingMax) break
+  }
+  return missing.slice(0, missingMax)
+}
+
+/** To the standard error: the deployment was accepted. */
+export function warnOfMissing(missing: readonly Missing[]): void {
+  for (const { workflowId, detail, accountId } of missing) {
+    const place = accountId === undefined ? '' : ` in the account ${accountId}`
+    process.stderr.write(`Runs of ${workflowId} will wait${place}: ${detail}\n`)
+  }
 }
 
 /** @throws {CommandError} that names each workflow that failed. */

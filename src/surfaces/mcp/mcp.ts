@@ -93,17 +93,19 @@ function createToolServer(dependencies: ToolDependencies, caller: ToolCaller): S
       if (queued.kind !== 'queued') return toToolError(params.name, queued)
       const { id, accountId } = queued.run
       if (params.task) return { task: toTask(queued.run), _meta: { [runIdMember]: id } }
-      // An answer may take days: the client learns how to give it.
-      const isQuestion = async (event: RunEvent) =>
-        isWaiting(event) && (await dependencies.runs.get(accountId, id))?.waitingFor === 'answer'
+      // A person may take days to answer, or to store a secret: the client learns how to do it.
+      const needsPerson = async (event: RunEvent) => {
+        if (!isReturned(event)) return false
+        const run = await dependencies.runs.get(accountId, id)
+        return run !== undefined && waitsForPerson(run)
+      }
       const run = await follow(dependencies, caller, id, signal, async (event) => {
         await notify(event, id)
-        return isQuestion(event)
+        return needsPerson(event)
       })
-      if (run?.waitingFor === 'answer') {
-        // An error, because a result without error must have the output of the workflow.
-        return { ...toolError(toQuestion(run, await findQuestions(dependencies, run))), _meta: { [runIdMember]: id } }
-      }
+      // An error, because a result without error must have the output of the workflow.
+      const asked = run && (await toRequest(dependencies, run))
+      if (asked !== undefined) return { ...toolError(asked), _meta: { [runIdMember]: id } }
       return toResult(run, id, visible.get(params.name))
     } catch (error) {
       if (error instanceof Problem) return toolError(error.problem.detail)
@@ -142,8 +144,7 @@ function serveTasks(server: Server, dependencies: ToolDependencies, caller: Tool
   const fail = (error: unknown): never => {
     throw toMcpError(error, caller)
   }
-  const describe = async (run: Run) =>
-    toTask(run, run.waitingFor === 'answer' ? toQuestion(run, await findQuestions(dependencies, run)) : undefined)
+  const describe = async (run: Run) => toTask(run, await toRequest(dependencies, run))
   const cancel = async (run: Run) => {
     if (isFinal(run.status)) throw new McpError(ErrorCode.InvalidParams, `Run ${run.id} has ended as ${run.status}.`)
     return toTask((await runs.cancel(accountId, run.id, { apiKeyId })) ?? run)
@@ -169,11 +170,8 @@ const isRunId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** Clients read a run that has taken long less often. */
 const pollMilliseconds = { min: 1000, max: 30_000 }
 
-/** @param question what the run waits for. `input_required` would announce a request of the server, which none can send. */
-function toTask(
-  { id, status, cancelRequested, error, createdAt, startedAt, finishedAt }: Run,
-  question?: string,
-): Task {
+/** @param asked what the run waits for. `input_required` would announce a request of the server, which none can send. */
+function toTask({ id, status, cancelRequested, error, createdAt, startedAt, finishedAt }: Run, asked?: string): Task {
   const age = Date.now() - createdAt
   const described = isFinal(status)
     ? `Run ${id} has ended as ${status}${error ? `: ${error.name}: ${error.message}` : '.'}`
@@ -181,7 +179,7 @@ function toTask(
   return {
     taskId: id,
     status: cancelRequested ? 'cancelled' : (taskStatuses[status] ?? 'failed'),
-    statusMessage: question ?? described,
+    statusMessage: asked ?? described,
     // The account's retention decides, from the end of the run.
     ttl: null,
     createdAt: new Date(createdAt).toISOString(),
@@ -290,8 +288,21 @@ async function follow(
   return found && readSized(reserve, found)
 }
 
-function isWaiting({ type, data }: RunEvent): boolean {
-  return type === 'status' && data.status === 'queued' && data.reason === 'waiting'
+/** Whether the run is in the queue again, as it is while it waits for a person. */
+function isReturned({ type, data, sequence }: RunEvent): boolean {
+  return type === 'status' && data.status === 'queued' && sequence > 1
+}
+
+function waitsForPerson({ waitingFor }: Run): boolean {
+  return waitingFor === 'answer' || waitingFor === 'secret' || waitingFor === 'setting'
+}
+
+/** What a person has to do before the run goes on; `undefined` if nothing. */
+async function toRequest(dependencies: ToolDependencies, run: Run): Promise<string | undefined> {
+  if (!waitsForPerson(run)) return undefined
+  if (run.waitingFor === 'answer') return toQuestion(run, await findQuestions(dependencies, run))
+  const operation = run.waitingFor === 'secret' ? 'putSecret' : 'putSetting'
+  return `Run ${run.id} waits for a ${run.waitingFor}. ${run.waitingForDetail} It starts when the value is stored on the dashboard, under Settings and Secrets, or with ${operation}; then read the run with getRun, or its result with tasks/result.`
 }
 
 async function findQuestions({ waits }: ToolDependencies, run: Run): Promise<Wait[]> {

@@ -23,6 +23,7 @@ export default defineWorkflow({
     process.stdout.write(`${message}\n`)
     progress(10, message)
     await step('remember', () => message)
+    await step('report', () => secrets.SHOP_TOKEN.length)
     await artifact('names.txt', 'no secret')
     if (variables.fails || (variables.failsFirst && attempt === 1)) throw new Error(message, { cause: message })
     return { said: message, length: secrets.SHOP_TOKEN.length, last: secrets.SHOP_TOKEN.at(-1), url: settings.SHOP_URL }

@@ -1,0 +1,127 @@
+/** However a run is queued, it waits for missing secrets, gets those of when its attempt starts, and reveals none. */
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
+import { waitLimits } from '../support/timeouts.ts'
+import { startWebhookReceiver } from '../support/webhook-receiver.ts'
+import type { OperationId } from './document.ts'
+import { createSchedule, type Filled, putSecret, putSetting, queueRun, send } from './requests.ts'
+
+let service: TestService
+beforeAll(async () => {
+  const WORKFLOWS_DIR = fileURLToPath(new URL('declaring-workflows', import.meta.url))
+  service = await startTestService({ settings: { WORKFLOWS_DIR, WEBHOOK_PRIVATE_ADDRESSES: '127.0.0.1' } })
+})
+afterAll(() => service.stop())
+
+// biome-ignore lint/suspicious/noExplicitAny: responses have been checked against the document
+type Body = any
+
+/** Of different lengths and last characters, which the workflow returns. */
+const [first, second] = ['canary-of-the-first-version-1', 'canary-of-version-2']
+
+const call = async (account: TestAccount, id: OperationId, filled: Filled = {}) => {
+  const response = await send(service, id, account.key, filled)
+  expect(response.status, response.text).toBeLessThan(300)
+  return response.body
+}
+const read = (account: TestAccount, runId: string): Promise<Body> => call(account, 'getRun', { path: { runId } })
+
+async function until(account: TestAccount, runId: string, isReached: (run: Body) => boolean): Promise<Body> {
+  await expect.poll(() => read(account, runId), waitLimits).toSatisfy(isReached)
+  return read(account, runId)
+}
+
+const isFinished = ({ finishedAt }: Body) => finishedAt !== null
+const waitsForSecret = ({ waitingFor, waitingForDetail }: Body) =>
+  waitingFor === 'secret' && waitingForDetail === 'The secret SHOP_TOKEN is missing.'
+
+/** The workflow returns what tells one version from another. */
+const got = (run: Body) => ({ status: run.status, last: run.output?.last, length: run.output?.length })
+const gets = (secret: string) => ({ status: 'succeeded', last: secret.at(-1), length: secret.length })
+
+async function newAccount(secret?: string): Promise<TestAccount> {
+  const account = await service.createAccount()
+  await putSetting(service, account)
+  if (secret !== undefined) await putSecret(service, account, 'SHOP_TOKEN', secret)
+  return account
+}
+
+const queueShop = (account: TestAccount, variableData: object = {}) =>
+  queueRun(service, account, { path: { workflowId: 'shop' }, query: '', body: { variableData } })
+
+/** What the account, its runs and the log show. */
+async function expectNoSecret(account: TestAccount, ...more: unknown[]) {
+  const { data } = await call(account, 'listRuns', { query: 'limit=100' })
+  const shown = [...more, service.log]
+  for (const { id: runId } of data) {
+    shown.push(await read(account, runId))
+    shown.push((await send(service, 'streamRunEvents', account.key, { path: { runId } })).text)
+  }
+  const text = JSON.stringify(shown)
+  for (const secret of [first, second]) expect(text).not.toContain(secret)
+  expect(text).toContain('********')
+}
+
+test('a run of a schedule waits for the secret, and the next one gets its new version', async () => {
+  const account = await newAccount()
+  const path = { scheduleId: await createSchedule(service, account, { workflowId: 'shop', variableData: {} }) }
+  const { id } = await call(account, 'triggerSchedule', { path })
+  expect(await until(account, id, waitsForSecret)).toMatchObject({ attempts: 0, scheduleId: path.scheduleId })
+  await putSecret(service, account, 'SHOP_TOKEN', first)
+  expect(got(await until(account, id, isFinished))).toEqual(gets(first))
+  await putSecret(service, account, 'SHOP_TOKEN', second)
+  const next = await call(account, 'triggerSchedule', { path })
+  expect(got(await until(account, next.id, isFinished))).toEqual(gets(second))
+  await expectNoSecret(account)
+})
+
+test('a run again, from the start or from a step, waits for a deleted secret, and gets the one of now', async () => {
+  const account = await newAccount(first)
+  const runId = await queueShop(account, { fails: true })
+  expect(await until(account, runId, isFinished)).toMatchObject({ status: 'failed', attempts: 2 })
+  await call(account, 'deleteSecret', { path: { name: 'SHOP_TOKEN' } })
+  const queued: Body[] = []
+  for (const start of [{}, { fromStep: 'report' }])
+    queued.push(await call(account, 'rerunRun', { path: { runId }, body: { variableData: {}, ...start } }))
+  for (const { id } of queued) await until(account, id, waitsForSecret)
+  await putSecret(service, account, 'SHOP_TOKEN', second)
+  for (const { id } of queued) expect(got(await until(account, id, isFinished))).toEqual(gets(second))
+  await expectNoSecret(account)
+})
+
+test('runs of a bulk action wait for the secret, and all start with it', async () => {
+  const account = await newAccount(first)
+  const failed = await Promise.all([1, 2, 3].map(() => queueShop(account, { fails: true })))
+  for (const id of failed) await until(account, id, isFinished)
+  await call(account, 'deleteSecret', { path: { name: 'SHOP_TOKEN' } })
+  const { id: bulkActionId } = await call(account, 'bulkRerunRuns', { body: { status: ['failed'] } })
+  const action = () => call(account, 'getBulkAction', { path: { bulkActionId } })
+  await expect.poll(action, waitLimits).toMatchObject({ status: 'finished', matched: 3 })
+  const runs = async () => {
+    const { data } = await call(account, 'listRuns')
+    return data.filter(({ rerunOf }: Body) => failed.includes(rerunOf))
+  }
+  await expect.poll(runs, waitLimits).toSatisfy((all: Body[]) => all.length === 3 && all.every(waitsForSecret))
+  await putSecret(service, account, 'SHOP_TOKEN', second)
+  // They fail as the first ones did, with the secret.
+  for (const { id } of await runs())
+    expect(await until(account, id, isFinished)).toMatchObject({ status: 'failed', reason: 'workflowFailed' })
+  await expectNoSecret(account)
+})
+
+test('a webhook has no secret, and none is sent for a run that waits for one', async (context) => {
+  const account = await newAccount()
+  const receiver = await startWebhookReceiver(context)
+  const events = ['run.succeeded', 'run.failed']
+  const created = await call(account, 'createWebhookEndpoint', { body: { url: receiver.url('/hooks'), events } })
+  receiver.accept('/hooks', { secret: created.secret })
+  const runId = await queueShop(account)
+  await until(account, runId, waitsForSecret)
+  await putSecret(service, account, 'SHOP_TOKEN', first)
+  await until(account, await queueShop(account, { fails: true }), isFinished)
+  const received = () => receiver.received('/hooks').map(({ event }) => event.type)
+  await expect.poll(() => received().toSorted(), waitLimits).toEqual(['run.failed', 'run.succeeded'])
+  await expectNoSecret(account, receiver.received('/hooks'))
+  expect(receiver.refused).toEqual([])
+})
