@@ -125,3 +125,31 @@ test('a webhook has no secret, and none is sent for a run that waits for one', a
   await expectNoSecret(account, receiver.received('/hooks'))
   expect(receiver.refused).toEqual([])
 })
+
+test('a call by MCP returns at once with the name that is missing, and its task with the masked result', async () => {
+  const account = await newAccount()
+  const headers = { Authorization: `Bearer ${account.key}`, 'Content-Type': 'application/json' }
+  const request = async (method: string, params: object) => {
+    const response = await fetch(`${service.executionUrl}/mcp`, {
+      method: 'POST',
+      headers: { ...headers, Accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    })
+    return JSON.parse((await response.text()).replace(/^event: message\ndata: /, '')).result
+  }
+  const waiting = await request('tools/call', { name: 'shop', arguments: {} })
+  const taskId = waiting._meta['execution-service/runId']
+  expect(waiting).toMatchObject({ isError: true })
+  const asked = `Run ${taskId} waits for a secret. The secret SHOP_TOKEN is missing. It starts when `
+  expect(waiting.content[0].text).toContain(asked)
+  const task = await request('tasks/get', { taskId })
+  expect(task).toMatchObject({ status: 'working', statusMessage: expect.stringContaining(asked) })
+  await putSecret(service, account, 'SHOP_TOKEN', first)
+  const result = await request('tasks/result', { taskId })
+  expect(result.structuredContent).toMatchObject({ said: 'The token is ********.', length: first.length })
+  await putSetting(service, account, 'SHOP_URL', 7)
+  const unfit = await request('tools/call', { name: 'shop', arguments: {} })
+  expect(unfit.content[0].text).toContain('waits for a setting. The setting SHOP_URL does not fit the workflow')
+  await request('tasks/cancel', { taskId: unfit._meta['execution-service/runId'] })
+  await expectNoSecret(account, waiting, task, result, unfit)
+})
