@@ -35,6 +35,7 @@ import {
 import { boundEventData, jsonBytesMax, ReportLimit, stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { attemptsOf, type PersistContext, type Report, secretsAad, stepAad } from '../runs/run.ts'
 import { type FailureReason, noRetry, type Outcome, type RunStatus, toRunStatus } from '../runs/run-state.ts'
+import { readStepResult, writeStepResult } from '../runs/step-results.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 import { createRedactor } from '../workflows/redactor.ts'
 import type { Secrets } from '../workflows/secrets.ts'
@@ -120,6 +121,8 @@ interface Dependencies {
 interface Leased {
   lease: Lease & { number: number; parentRunId: string | null }
   row: RunsTable
+  /** Secrets of the account that the attempt has got. */
+  accountSecrets: readonly string[]
   /** Masks the secrets of the run. */
   redactSecrets: Redact
   /** Also masks the cookies of its browser context, which an output may contain. */
@@ -166,21 +169,22 @@ export class RemoteAttempts {
     const leased = await this.#find(key, name)
     if ('kind' in leased) return leased
     const { queue, encryption, now } = this.#dependencies
-    const { lease, redact } = leased
+    const { lease, redact, accountSecrets } = leased
     const json = JSON.stringify(value)
+    const result = writeStepResult(json, accountSecrets)
     if (Buffer.byteLength(json) > jsonBytesMax) return invalid('/value', `has more than ${jsonBytesMax} bytes as JSON`)
     const aad = stepAad(lease.runId, step)
     const store = async (tx: Transaction): Promise<Refused | undefined> => {
       const before = events && (await this.#findNew(tx, leased, events, '/events'))
       if (before && 'kind' in before) return before
       const [known] = await tx.all(findStep, [lease.runId, step])
-      if (known && encryption.decrypt(known.value, aad) !== json) return { kind: 'otherResult' }
+      if (known && readStepResult(encryption.decrypt(known.value, aad)).json !== json) return { kind: 'otherResult' }
       if (known) return before?.store(tx)
       const [size] = await tx.all(sizeOfSteps, [lease.runId])
       const { last = 0, count = 0, bytes = 0 } = size ?? {}
-      const refused = exceeds(count, bytes + Buffer.byteLength(json))
+      const refused = exceeds(count, bytes + Buffer.byteLength(result))
       if (refused) return refused
-      await tx.all(tx.statements.insertStep, [lease.runId, step, encryption.encrypt(json, aad), last + 1])
+      await tx.all(tx.statements.insertStep, [lease.runId, step, encryption.encrypt(result, aad), last + 1])
       const finished = toReport(leased, redact, 'step', { name: step, state: 'finished' }, now())
       await (before ? before.store(tx, finished) : recordReports(tx, lease, [finished]))
       return undefined
@@ -419,14 +423,15 @@ export class RemoteAttempts {
     const answers = row.has_waits === 1 && workflow.waits ? await this.#secretsOfAnswers(id, workflows, workflow) : []
     const { store } = this.#dependencies
     const declared = declaresValues(workflow) ? await findDeclared(store.read, encryption, lease) : undefined
-    const secretValues = { ...values, answers, declared: Object.values(declared?.secrets ?? {}) }
+    const accountSecrets = declared ? [...Object.values(declared.secrets), ...declared.earlier] : []
+    const secretValues = { ...values, answers, declared: accountSecrets }
     const redactSecrets = createRedactor(secretValues)
     const own = await this.#maskCookies(row, answers.length, secretValues)
     const redactWith = (state: string) => {
       return createRedactor({ ...secretValues, cookies: [...(own?.cookies ?? []), ...secretCookieValues(state)] })
     }
     const redact = own?.redact ?? redactSecrets
-    return { lease, row, redactSecrets, redact, redactWith, workflows, workflow }
+    return { lease, row, accountSecrets, redactSecrets, redact, redactWith, workflows, workflow }
   }
 
   async #findLease(

@@ -19,6 +19,7 @@ import type { RunQueue } from '../queue/run-queue.ts'
 import { pausedMillisecondsMax } from '../run-api/live-views.ts'
 import { secretsAad, stepAad } from '../runs/run.ts'
 import { noRetry } from '../runs/run-state.ts'
+import { readStepResult, secretsOfResults } from '../runs/step-results.ts'
 import type { Sized } from '../sized.ts'
 import { insertSecrets } from '../workflows/secrets.ts'
 import { type DeclaredValues, declaresValues, noValues, type Workflow } from '../workflows/workflow.ts'
@@ -338,7 +339,10 @@ export class RemoteWorkers {
       await queue.waitForValue(claim, read.wait)
       return undefined
     }
-    const json = JSON.stringify(read.values)
+    const results = claim.steps.map(({ name, value }) => {
+      return readStepResult(encryption.decrypt(value, stepAad(runId, name)))
+    })
+    const json = JSON.stringify({ ...read.values, earlier: secretsOfResults(results) } satisfies MaskedValues)
     const keep = async (tx: Transaction) => {
       await tx.all(setDeclared, [runId, attempt, encryption.encrypt(json, declaredAad(runId))])
     }
@@ -359,7 +363,7 @@ export class RemoteWorkers {
     const { runId, accountId, secrets, executedMilliseconds } = claim
     const values = secrets ? JSON.parse(encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
     const toStep = ({ name, value }: { name: string; value: Uint8Array }) => {
-      return { name, value: JSON.parse(encryption.decrypt(value, stepAad(runId, name))) }
+      return { name, value: JSON.parse(readStepResult(encryption.decrypt(value, stepAad(runId, name))).json) }
     }
     return {
       ...{ claim, version, leaseExpiresAt, secrets: Object.keys(values) },
@@ -436,6 +440,12 @@ const setDeclared = statement<object, [runId: string, attempt: number, declared:
       declared = excluded.declared`,
 )
 
+/** What an attempt has got. */
+interface MaskedValues extends DeclaredValues {
+  /** Secrets in results of earlier attempts. */
+  earlier: readonly string[]
+}
+
 const findDeclaredOf = statement<{ declared: Uint8Array | null }, [runId: string, attempt: number]>(
   'SELECT declared FROM attempt_reports WHERE run_id = ? AND attempt = ?',
 )
@@ -445,7 +455,7 @@ export async function findDeclared(
   { all }: Transaction,
   encryption: Encryption,
   { runId, attempt }: LeaseName,
-): Promise<DeclaredValues | undefined> {
+): Promise<MaskedValues | undefined> {
   const [row] = await all(findDeclaredOf, [runId, attempt])
   return row?.declared ? JSON.parse(encryption.decrypt(row.declared, declaredAad(runId))) : undefined
 }

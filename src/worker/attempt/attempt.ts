@@ -12,6 +12,7 @@ import {
 import { stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
 import { type Report, secretsAad, stepAad } from '../../domain/runs/run.ts'
 import type { Outcome, RetryPolicy, RunStatus, Suspension } from '../../domain/runs/run-state.ts'
+import { readStepResult, secretsOfResults, writeStepResult } from '../../domain/runs/step-results.ts'
 import { insertSecrets, type Secrets } from '../../domain/workflows/secrets.ts'
 import type { DeclaredValues, Workflow } from '../../domain/workflows/workflow.ts'
 import type { ValueEncryption } from '../../storage/encryption.ts'
@@ -50,6 +51,8 @@ export class Attempt {
   readonly #redactor: AttemptRedactor
   readonly #secrets: Secrets
   readonly #declared: DeclaredValues
+  /** Secrets of the account in results of earlier attempts, which may have been replaced since. */
+  #earlierSecrets: readonly string[] = []
   readonly #browser: AttemptBrowser
   readonly #observer: Required<AttemptObserver>
   readonly #timeLimit = new TimeLimit()
@@ -162,8 +165,12 @@ export class Attempt {
       const { workflowId, runId, number: runAttempt, variables, contextLease, persistContext } = this.#claim
       const { encryption } = this.#dependencies
       const decrypt = (name: string, value: Uint8Array) => encryption.decrypt(value, stepAad(runId, name))
-      const steps = this.#claim.steps.map(({ name, value }) => ({ name, outcome: decrypt(name, value) }))
+      const results = this.#claim.steps.map(({ name, value }) => ({ name, ...readStepResult(decrypt(name, value)) }))
+      const steps = results.map(({ name, json }) => ({ name, outcome: json }))
       const secretAnswers = this.#maskAnswers(steps)
+      this.#earlierSecrets = secretsOfResults(results)
+      this.#redactor.addAnswers(this.#earlierSecrets)
+      const accountSecrets = this.#accountSecrets()
       const start = {
         workflowId,
         runId,
@@ -176,9 +183,7 @@ export class Attempt {
         evidence: usesBrowser ? evidence : ('off' as const),
         declared: this.#declared,
         // Executors mask evidence of browsers.
-        secrets: usesBrowser
-          ? [...Object.values(this.#secrets), ...Object.values(this.#declared.secrets), ...secretAnswers]
-          : [],
+        secrets: usesBrowser ? [...Object.values(this.#secrets), ...accountSecrets, ...secretAnswers] : [],
       }
       this.#channel = this.#execution.executor.start(start, (event) => this.#onEvent(event))
       this.#observer.started()
@@ -258,7 +263,8 @@ export class Attempt {
     const { queue, encryption } = this.#dependencies
     const before = await this.#reporter.take()
     const finished = this.#reporter.report('step', { name, state: 'finished' }, at)
-    const encrypt = () => encryption.encrypt(value, stepAad(this.#claim.runId, name))
+    const result = writeStepResult(value, this.#accountSecrets())
+    const encrypt = () => encryption.encrypt(result, stepAad(this.#claim.runId, name))
     const step = { name, position: this.#steps.nextPosition() }
     const saved = await retryUntilAvailable(() => queue.finishStep(this.#claim, step, encrypt, [...before, finished]))
     this.#observeStep(name, 'finished', at)
@@ -294,6 +300,10 @@ export class Attempt {
     if (canSuspend && hasOpenBrowser && reply.ended.length + reply.refused.length === 0)
       this.#channel?.reply({ type: 'suspend' })
     else this.#channel?.reply({ type: 'waitsEnded', ...reply, secrets })
+  }
+
+  #accountSecrets(): string[] {
+    return [...Object.values(this.#declared.secrets), ...this.#earlierSecrets]
   }
 
   /** Masks secrets in answers, before the workflow gets them. Returns the secrets. */

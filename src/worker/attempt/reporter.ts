@@ -86,7 +86,7 @@ export class AttemptRedactor {
     if (this.#cookies.size > before) this.#replace()
   }
 
-  /** @param secrets of answers that the run gets. */
+  /** @param secrets of answers that the run gets, or of results that it has got. */
   addAnswers(secrets: readonly unknown[]): void {
     if (secrets.length === 0) return
     this.#answers.push(...secrets)

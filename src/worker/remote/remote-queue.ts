@@ -13,6 +13,7 @@ import type { WaitRequest } from '../../domain/queue/waits.ts'
 import { ArtifactError, type NewArtifact } from '../../domain/runs/artifact.ts'
 import type { Report } from '../../domain/runs/run.ts'
 import type { Outcome } from '../../domain/runs/run-state.ts'
+import { readStepResult } from '../../domain/runs/step-results.ts'
 import { valueAt } from '../../openapi/json-pointer.ts'
 import type { Topic } from '../../storage/store.ts'
 import type { WorkerQueue } from '../worker.ts'
@@ -260,7 +261,7 @@ export class RemoteQueue implements WorkerQueue {
     encrypt: () => Uint8Array,
     reports: readonly Report[],
   ): Promise<boolean> {
-    const value = JSON.parse(plainValues.decrypt(encrypt()))
+    const value = JSON.parse(readStepResult(plainValues.decrypt(encrypt())).json)
     const params = { path: { ...pathOf(lease).params.path, stepName: name } }
     const { client } = this.#options
     const send = (before: EventsBefore) => client.putRunStep({ params, body: { value, ...before } })

@@ -22,7 +22,7 @@ export default defineWorkflow({
     log(Buffer.from(message).toString('base64'))
     process.stdout.write(`${message}\n`)
     progress(10, message)
-    await step('remember', () => message)
+    log(await step('remember', () => message))
     await step('report', () => secrets.SHOP_TOKEN.length)
     await artifact('names.txt', 'no secret')
     if (variables.fails || (variables.failsFirst && attempt === 1)) throw new Error(message, { cause: message })
