@@ -5,7 +5,7 @@ import { startTestService, type TestAccount, type TestService } from '../support
 import { waitLimits } from '../support/timeouts.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 import type { OperationId } from './document.ts'
-import { createSchedule, type Filled, putSecret, putSetting, queueRun, send } from './requests.ts'
+import { createSchedule, type Filled, newWorker, putSecret, putSetting, queueRun, send } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -156,4 +156,36 @@ test('a call by MCP returns at once with the name that is missing, and its task 
   expect(unfit.content[0].text).toContain('waits for a setting. The setting SHOP_URL does not fit the workflow')
   await request('tasks/cancel', { taskId: unfit._meta['execution-service/runId'] })
   await expectNoSecret(account, waiting, task, result, unfit)
+})
+
+test('what a worker outside of the service has got in the result of a step stays masked when it is replaced', async () => {
+  const account = await newAccount(first)
+  const workerId = crypto.randomUUID()
+  const [own] = newWorker.workflows
+  const workflows = [
+    { ...own, id: 'remote-shop', secrets: ['SHOP_TOKEN'], retry: { maxAttempts: 2, backoffSeconds: 1 } },
+  ]
+  await call(account, 'registerWorker', { path: { workerId }, body: { ...newWorker, workflows } })
+  const body = { variableData: { orderId: 'A-1', token: crypto.randomUUID() } }
+  const runId = await queueRun(service, account, { path: { workflowId: 'remote-shop' }, query: '', body })
+  const claim = async () => {
+    const { data } = await call(account, 'claimRuns', { path: { workerId }, body: { countMax: 1, waitSeconds: 20 } })
+    return { steps: data[0].steps, secrets: data[0].accountSecrets, attempt: String(data[0].attempt) }
+  }
+  const before = await claim()
+  const step = { path: { runId, attempt: before.attempt, stepName: 'sign' }, body: { value: { header: first } } }
+  await call(account, 'putRunStep', step)
+  await call(account, 'putRunStep', step)
+  const failed = { outcome: 'failed', error: { name: 'E', message: first } }
+  await call(account, 'completeAttempt', { path: { runId, attempt: before.attempt }, body: failed })
+  await putSecret(service, account, 'SHOP_TOKEN', second)
+  const { steps, secrets, attempt } = await claim()
+  expect([steps, secrets]).toEqual([[{ name: 'sign', value: { header: first } }], { SHOP_TOKEN: second }])
+  const path = { runId, attempt }
+  const events = [{ type: 'log', level: 'info', message: `sent ${first} and ${second}` }]
+  await call(account, 'appendRunEvents', { path, body: { position: 0, events } })
+  await call(account, 'completeAttempt', { path, body: failed })
+  const { text } = await send(service, 'streamRunEvents', account.key, { path: { runId } })
+  expect(text).toContain('sent ******** and ********')
+  await expectNoSecret(account)
 })
