@@ -40,8 +40,11 @@ export class VaultSecrets implements SecretStore {
     const headers = { 'X-Vault-Token': await readToken(), 'X-Vault-Request': 'true' }
     const all = namespace === undefined ? headers : { ...headers, 'X-Vault-Namespace': namespace }
     const { status, text } = await request(url, all)
-    // Nothing is stored there, or its latest version is deleted.
-    if (status === 404) return new Map()
+    if (status === 404) {
+      if (hasErrors(text)) throw new SecretStoreError('Vault has no such mount (404): check VAULT_SECRETS_PATH.')
+      // Nothing is stored there, or its latest version is deleted.
+      return new Map()
+    }
     if (status !== 200) throw new SecretStoreError(`Vault ${problems[status] ?? `responds with ${status}`}.`)
     const data = parseData(text)
     const found = names.filter((name) => Object.hasOwn(data, name))
@@ -71,6 +74,15 @@ async function readText({ body }: Response): Promise<string> {
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()
+}
+
+/** `{"errors": ["no handler for route …"]}`. For a path of a mount that has nothing, the list is empty. */
+function hasErrors(text: string): boolean {
+  try {
+    return JSON.parse(text)?.errors?.length > 0
+  } catch {
+    return false
+  }
 }
 
 /** `{"data": {"data": {name: value}, "metadata": {…}}}` */

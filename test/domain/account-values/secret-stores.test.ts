@@ -154,8 +154,11 @@ test.each([
   expect(await read(await startVault((_request, response) => json(404, body)(response)), ['SHOP_TOKEN'])).toEqual({})
 })
 
+const noMount = 'Vault has no such mount (404): check VAULT_SECRETS_PATH.'
+
 test.each([
   [403, { errors: ['permission denied'] }, 'Vault refuses the token (403).'],
+  [404, { errors: ['no handler for route "secrets/data/shops". route entry not found.'] }, noMount],
   [503, { errors: ['Vault is sealed'] }, 'Vault is sealed or under maintenance (503).'],
   [307, { errors: [] }, 'Vault responds with 307.'],
   [200, { data: { SHOP_TOKEN: 'of version 1' } }, 'Vault responds with no secret of a key-value engine of version 2.'],
