@@ -5,9 +5,10 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { removeDirectory, startTestService, temporaryDirectory } from '../support/service.ts'
+import { putSecret, putSetting, queueRun, send } from '../operations/requests.ts'
+import { newInstallation } from '../support/installation.ts'
+import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 import { waitLimits } from '../support/timeouts.ts'
-import { putSecret, putSetting, queueRun, send } from './requests.ts'
 
 test('a run waits while Vault cannot be read, says why, and gets the secret without a restart', async (context) => {
   const directory = temporaryDirectory()
@@ -29,12 +30,15 @@ test('a run waits while Vault cannot be read, says why, and gets the secret with
   const vault = createServer(respond)
   await new Promise<void>((resolve) => vault.listen(0, '127.0.0.1', resolve))
   context.onTestFinished(() => void vault.close())
-  const WORKFLOWS_DIR = fileURLToPath(new URL('declaring-workflows', import.meta.url))
+  const WORKFLOWS_DIR = fileURLToPath(new URL('../operations/declaring-workflows', import.meta.url))
   const VAULT_ADDR = `http://127.0.0.1:${(vault.address() as AddressInfo).port}`
   const settings = { WORKFLOWS_DIR, VAULT_ADDR, VAULT_TOKEN_FILE, VAULT_SECRETS_PATH: 'secret/shops/{account}' }
-  const service = await startTestService({ settings })
-  context.onTestFinished(() => service.stop())
-  const account = await service.createAccount()
+  // Workers in separate processes read the settings from their environment.
+  const installation = await newInstallation(settings)
+  context.onTestFinished(() => installation.remove())
+  const account = await installation.createAccount()
+  const { executionUrl } = await installation.start()
+  const service = { executionUrl, browserContextUrl: executionUrl, change: async () => {} }
   await putSetting(service, account)
   const queue = () =>
     queueRun(service, account, { path: { workflowId: 'shop' }, query: '', body: { variableData: {} } })
@@ -58,7 +62,6 @@ test('a run waits while Vault cannot be read, says why, and gets the secret with
   await becomes(await queue(), { status: 'succeeded', output: got(second) })
   await putSecret(service, account, 'SHOP_TOKEN', own)
   await becomes(await queue(), { status: 'succeeded', output: got(own) })
-  const events = await service.rows('SELECT data FROM run_events WHERE run_id = ?', runId)
-  const text = JSON.stringify([events, service.log])
+  const { text } = await send(service, 'streamRunEvents', account.key, { path: { runId } })
   for (const secret of [first, second, own, 'hvs.']) expect(text).not.toContain(secret)
 })
