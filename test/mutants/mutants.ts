@@ -365,7 +365,7 @@ const storage = [
   ...of(
     'storage/runs/run-maintenance.ts',
     ['domain/queue/queue', 'maintenance/maintenance'],
-    [['fence', "WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING", 'WHERE id = ? RETURNING']],
+    [['fence', "WHERE id = ? AND status = 'queued' AND attempts = continuations RETURNING", 'WHERE id = ? RETURNING']],
   ),
   ...of(
     'maintenance/maintenance.ts',

@@ -196,7 +196,7 @@ test('a run that was handed back gets the secret of now, although its attempt ha
   await call('handBackAttempt', { path: { runId, attempt: String(first.attempt) }, body: { message: 'no memory' } })
   await putSecret(service, account, 'SHOP_TOKEN', 'canary-rotated')
   const [second] = (await claim().expect(200)).body.data
-  expect([second.attempt, second.accountSecrets]).toEqual([first.attempt, { SHOP_TOKEN: 'canary-rotated' }])
+  expect([second.number, second.accountSecrets]).toEqual([first.number, { SHOP_TOKEN: 'canary-rotated' }])
 })
 
 test('a deployment that declares what the account lacks is accepted, and says what is missing', async () => {

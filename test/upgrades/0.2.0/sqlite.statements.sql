@@ -233,7 +233,7 @@ UPDATE runs SET has_waits = COALESCE((SELECT has_waits FROM runs AS earlier WHER
 UPDATE runs SET lease_expires_at = ? WHERE status = 'running' AND worker_id = ? AND id IN (?) RETURNING id, attempts
 UPDATE runs SET progress = ? WHERE id = ?
 UPDATE runs SET status = 'deleted', finished_at = 0, variables = '{}', secrets = NULL, output = NULL, error = NULL, progress = NULL, tags = NULL, concurrency_group = NULL WHERE id = ?
-UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ? WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING workflow_id, concurrency_group
+UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ? WHERE id = ? AND status = 'queued' AND attempts = continuations RETURNING workflow_id, concurrency_group
 UPDATE runs SET status = 'queued', reason = ?, worker_id = NULL, lease_expires_at = NULL, started_at = CASE WHEN attempts > 1 THEN started_at END, attempts = attempts - 1, continuations = continuations - continues, delayed = 1, available_at = ?, deployment_problem = ? WHERE id = ?
 UPDATE runs SET status = 'queued', waiting_for = '', available_at = ? WHERE id = ?
 UPDATE runs SET status = 'running', reason = NULL, attempts = attempts + 1, continuations = continuations + continues, started_at = COALESCE(started_at, ?), attempt_started_at = ?, worker_id = ?, lease_expires_at = ? WHERE browser_context_id IS NULL AND id IN (SELECT id FROM runs WHERE status = 'queued' AND delayed = 0 AND waiting_for = '' AND (expires_at IS NULL OR expires_at > ? OR attempts > 0) AND account_id = ? AND workflow_id = ? AND workflow_version NOT IN (SELECT value FROM json_each(?)) ORDER BY priority DESC, id LIMIT ? + 0) RETURNING *
