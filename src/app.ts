@@ -19,7 +19,7 @@ import type { Bundle } from './domain/deployments/bundle.ts'
 import { deployDirectory, SentBundles } from './domain/deployments/deploy-sources.ts'
 import { servicePackage } from './domain/deployments/deployment-files.ts'
 import { Deployments } from './domain/deployments/deployments.ts'
-import { openEncryption, openStore, retryAtStart } from './domain/installation.ts'
+import { hasEncryptionKey, openEncryption, openStore, retryAtStart } from './domain/installation.ts'
 import { Workers } from './domain/queue/workers.ts'
 import { AttemptLiveViews } from './domain/remote-workers/attempt-live-views.ts'
 import { RemoteAttempts } from './domain/remote-workers/remote-attempts.ts'
@@ -355,8 +355,11 @@ export interface Administration {
   deployments: Deployments
   /** Opens the encryption keys. */
   openValues(): Promise<AccountValues>
-  /** Opens the encryption keys, and the store of secrets that the configuration names. */
-  openDeclaredValues(): Promise<DeclaredValuesReader>
+  /**
+   * Opens the encryption keys, and the store of secrets that the configuration names. Resolves with `undefined` if the store
+   * has no encrypted values yet: the first process of the service decides on its key.
+   */
+  openDeclaredValues(): Promise<DeclaredValuesReader | undefined>
   close(): Promise<void>
 }
 
@@ -384,8 +387,10 @@ export async function openAdministration(config: Config): Promise<Administration
     const encryption = await openEncryption(config, store)
     return new AccountValues(store, encryption, new Cursors(encryption))
   }
-  const openDeclaredValues = async () =>
-    new DeclaredValuesReader(store, await openEncryption(config, store), createSecretStore(config))
+  const openDeclaredValues = async () => {
+    if (!(await hasEncryptionKey(store))) return undefined
+    return new DeclaredValuesReader(store, await openEncryption(config, store), createSecretStore(config))
+  }
   const values = { openValues, openDeclaredValues }
   return { accounts, users: new Users(store), links: new SignInLinks(store), apiKeys, deployments, ...values, close }
 }

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'dcfdf88bd6e9e6cd'
+export const documentHash = '34eddbfb00cf4b63'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {

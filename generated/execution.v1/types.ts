@@ -1822,12 +1822,13 @@ export interface components {
             deploymentId: string | null;
             /**
              * Format: int32
-             * @description The fencing number of the lease, which the paths of its reports have.
+             * @description The fencing number of the lease, which the paths of its reports have. No other claim of the run has it.
              */
             attempt: number;
             /**
              * Format: int32
-             * @description The attempt's number for people. Parts of an attempt that has waited have the same.
+             * @description The attempt's number for people. Parts of an attempt that has waited have the same, and so has the next claim of
+             *     a run that was handed back with a message.
              */
             number: number;
             /** @description The variables, with the values of secrets. */
@@ -1853,6 +1854,11 @@ export interface components {
                 name: components["schemas"]["StepName"];
                 /** @description The result. */
                 value: unknown;
+                /**
+                 * @description Secrets of the account that the result contains, which may have been replaced since. Mask them in evidence;
+                 *     the service masks them in reports.
+                 */
+                maskedSecrets?: string[];
             }[];
             /** @description Whether the run has reached a wait, so that code gets the results in this order. */
             hasWaits: boolean;
@@ -1886,8 +1892,8 @@ export interface components {
             events?: components["schemas"]["EventsBefore"];
         };
         /**
-         * @description Events of the attempt before this report, as for `appendRunEvents`, which spares a request. Send no more than 64 KiB
-         *     here. They are stored if the report is accepted.
+         * @description Events of the attempt before this report, with the same members as in `appendRunEvents`: one request sends both. Send
+         *     at most 64 KiB here. After a report that was refused, send them again: the service skips those that it has.
          */
         EventsBefore: components["schemas"]["NewRunEvents"];
         /** @description Events of an attempt, in their order. */

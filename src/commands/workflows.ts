@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import type { Administration } from '../app.ts'
 import { type Config, readConfig } from '../config/config.ts'
+import { ConfigError } from '../config/setting-kinds.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
 import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
 import { displayPath } from '../domain/deployments/bundle.ts'
@@ -66,10 +67,12 @@ interface Missing {
   accountId?: string
 }
 
-/** Of all accounts. A store of secrets that does not respond takes 5 s for each. */
+/** Of a deployment for all accounts, it reports this many missing values of these accounts at most. */
 const missingMax = 5
+/** An external store of secrets that does not respond takes 5 s for each. */
+const accountsMax = 20
 
-/** What the account lacks of what the workflows declare; of a deployment for all accounts, the first that any lacks. */
+/** What the account lacks of what the workflows declare. Nothing that goes wrong here fails the deployment. */
 async function findMissing(
   { accounts, deployments, openDeclaredValues }: Administration,
   snapshot: Snapshot,
@@ -78,10 +81,14 @@ async function findMissing(
   if (!snapshot.workflows.some(declaresValues)) return []
   const workflows = await deployments.findWorkflows(id)
   if (!workflows) return []
-  const declaredValues = await openDeclaredValues()
+  const declaredValues = await openDeclaredValues().catch((error: unknown) => {
+    if (!(error instanceof ConfigError)) throw error
+    process.stderr.write(`The secrets and settings that workflows declare were not checked: ${error.message}\n`)
+  })
+  if (!declaredValues) return []
   if (accountId !== null) return declaredValues.findMissing(accountId, workflows)
   const missing: Missing[] = []
-  for (const account of await accounts.list()) {
+  for (const account of (await accounts.list()).slice(0, accountsMax)) {
     const ofAccount = await declaredValues.findMissing(account.id, workflows)
     missing.push(...ofAccount.map((each) => ({ ...each, accountId: account.id })))
     if (missing.length >= missingMax) break

@@ -84,6 +84,11 @@ async function createEncryption(config: Config, store: Store): Promise<Encryptio
   throw new ConfigError(`The store was encrypted with another key: ${ring.missingKeyAdvice}.`)
 }
 
+/** Whether a process has already decided on the key with which the store is encrypted. */
+export function hasEncryptionKey(store: Store): Promise<boolean> {
+  return hasEncryptedValues(store.read, encryptedColumns)
+}
+
 /** @throws {ConfigError} if the key file cannot be used. */
 export async function openKeyRing(config: Config): Promise<KeyRing> {
   const { DATA_DIR, ENCRYPTION_KEY, ENCRYPTION_KEY_PREVIOUS } = config

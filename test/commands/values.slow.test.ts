@@ -1,6 +1,7 @@
 /** The commands `secrets` and `settings`, and what `workflows deploy` says of those that are missing. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { send } from '../operations/requests.ts'
@@ -34,11 +35,20 @@ test('a deployment says what is missing, and a run starts when the commands have
     installation.runCommand('workflows', 'deploy', directory, '--account', account.id, ...args)
   const warning = (detail: string) => `Runs of shop will wait: ${detail}\n`
   const all = warning('The secret SHOP_TOKEN is missing.') + warning('The setting LIMIT is missing.')
+  // The first process of the service decides on the key with which the store is encrypted.
   const tried = await deploy('--try')
-  expect(tried).toMatchObject({ code: 0, stderr: all })
+  expect(tried).toMatchObject({ code: 0, stderr: '' })
   expect(tried.stdout).toContain('shop has no example, or declares secrets or settings: not tried.\nDeployed ')
+  expect(readdirSync(installation.dataDirectory).filter((name) => name.includes('key'))).toEqual([])
 
   const service = await installation.start()
+  expect(await deploy()).toMatchObject({ code: 0, stderr: all })
+  const { ENCRYPTION_KEY = '' } = installation.settings
+  installation.settings.ENCRYPTION_KEY = Buffer.alloc(32, 1).toString('base64')
+  const unchecked =
+    'The secrets and settings that workflows declare were not checked: The store was encrypted with another key'
+  expect(await deploy()).toMatchObject({ code: 0, stderr: expect.stringContaining(unchecked) })
+  installation.settings.ENCRYPTION_KEY = ENCRYPTION_KEY
   const path = { workflowId: 'shop' }
   const queued = await send(service, 'queueRemoteRun', account.key, { path, body: { variableData: {} } }).expect(202)
   const read = async () => (await send(service, 'getRun', account.key, { path: { runId: queued.body.id } })).body
@@ -74,6 +84,7 @@ test('a deployment for all accounts names those that lack values, and knows an e
   const installation = await newInstallation()
   context.onTestFinished(() => installation.remove())
   const { id } = await installation.createAccount()
+  await (await installation.start()).stop()
   const directory = await writeModules(context, { 'shop.mjs': shop, SHOP_TOKEN: 'from a file' })
   const { stderr } = await installation.runCommand('workflows', 'deploy', directory)
   expect(stderr).toContain(`Runs of shop will wait in the account ${id}: The secret SHOP_TOKEN is missing.\n`)

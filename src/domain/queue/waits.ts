@@ -34,6 +34,7 @@ import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { attemptsOf, type Report, stepAad, waitAad } from '../runs/run.ts'
 import { type Suspension, waitingStatus } from '../runs/run-state.ts'
+import { readStepResult } from '../runs/step-results.ts'
 import { addAttemptEnd } from './attempt-history.ts'
 import { insertRuns, type NewRun, waitForContexts } from './enqueue-batcher.ts'
 import { toErrors } from './queue-problems.ts'
@@ -300,7 +301,9 @@ async function findHandedOver(
   names: readonly string[],
 ): Promise<WaitResults['ended']> {
   const rows = await findDelivered(tx, runId, names)
-  return rows.map(({ name, value }) => ({ name, outcome: encryption.decrypt(value, stepAad(runId, name)) }))
+  return rows.map(({ name, value }) => {
+    return { name, outcome: readStepResult(encryption.decrypt(value, stepAad(runId, name))).json }
+  })
 }
 
 /** What the author's call resolves with, as JSON. */

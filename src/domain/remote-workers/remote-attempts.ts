@@ -171,8 +171,8 @@ export class RemoteAttempts {
     const { queue, encryption, now } = this.#dependencies
     const { lease, redact, accountSecrets } = leased
     const json = JSON.stringify(value)
-    const result = writeStepResult(json, accountSecrets)
     if (Buffer.byteLength(json) > jsonBytesMax) return invalid('/value', `has more than ${jsonBytesMax} bytes as JSON`)
+    const result = writeStepResult(json, accountSecrets)
     const aad = stepAad(lease.runId, step)
     const store = async (tx: Transaction): Promise<Refused | undefined> => {
       const before = events && (await this.#findNew(tx, leased, events, '/events'))
@@ -197,9 +197,9 @@ export class RemoteAttempts {
   }
 
   /** Appends the events that the store does not have. */
-  async report(key: WorkerKey, name: LeaseName, events: NewRunEvents, pointer = ''): Promise<Refused | undefined> {
+  async report(key: WorkerKey, name: LeaseName, events: NewRunEvents): Promise<Refused | undefined> {
     const leased = await this.#find(key, name)
-    return 'kind' in leased ? leased : this.#append(leased, events, pointer)
+    return 'kind' in leased ? leased : this.#append(leased, events, '')
   }
 
   async #append(leased: Leased, events: NewRunEvents, pointer: string): Promise<Refused | undefined> {
@@ -284,11 +284,12 @@ export class RemoteAttempts {
     const { lease, row, workflow } = leased
     if (reported.outcome === 'succeeded' && Buffer.byteLength(JSON.stringify(reported.output ?? null)) > jsonBytesMax)
       return invalid('/output', `has more than ${jsonBytesMax} bytes as JSON`)
-    // No later report of the attempt counts, so that reading its position needs no lock.
-    const before = reported.events && (await this.#findNew(store.read, leased, reported.events, '/events'))
-    if (before && 'kind' in before) return before
     const state = reported.storageState && JSON.stringify(reported.storageState)
     const redact = state === undefined ? leased.redact : leased.redactWith(state)
+    // No later report of the attempt counts, so that reading its position needs no lock.
+    const masking = { ...leased, redact }
+    const before = reported.events && (await this.#findNew(store.read, masking, reported.events, '/events'))
+    if (before && 'kind' in before) return before
     const { executedSeconds } = reported.outcome === 'waiting' ? reported : {}
     const executedMilliseconds = executedBy(row, workflow, executedSeconds, now())
     const decided = toOutcome(reported, { ...leased, redact, executedMilliseconds })
@@ -422,7 +423,10 @@ export class RemoteAttempts {
     const lease = { runId: id, attempt, workerId: worker_id as string, number: attemptsOf(row), parentRunId }
     const answers = row.has_waits === 1 && workflow.waits ? await this.#secretsOfAnswers(id, workflows, workflow) : []
     const { store } = this.#dependencies
-    const declared = declaresValues(workflow) ? await findDeclared(store.read, encryption, lease) : undefined
+    // A definition that declares nothing may have got results of an earlier one that does.
+    const isFirst = row.attempts === 1 && row.rerun_of === null
+    const declared =
+      declaresValues(workflow) || !isFirst ? await findDeclared(store.read, encryption, lease) : undefined
     const accountSecrets = declared ? [...Object.values(declared.secrets), ...declared.earlier] : []
     const secretValues = { ...values, answers, declared: accountSecrets }
     const redactSecrets = createRedactor(secretValues)
@@ -456,7 +460,6 @@ export class RemoteAttempts {
     const version =
       browser_context_id === null ? undefined : await contextVersions.findCurrent(account_id, browser_context_id)
     if (browser_context_id === null || !version) return undefined
-    // An attempt that was handed back has its number again, and may get other secrets.
     const key = `${id}/${attempts}/${attempt_started_at}/${version.id}/${answers}`
     let redactor = this.#redactors.get(key)
     if (!redactor) {
@@ -480,7 +483,11 @@ export class RemoteAttempts {
     )
     return found.flatMap(({ name, rows }) =>
       rows.flatMap(({ value }) => {
-        return workflows.secretsOfOutcome(id, name, encryption.decrypt(value, stepAad(runId, name)))
+        return workflows.secretsOfOutcome(
+          id,
+          name,
+          readStepResult(encryption.decrypt(value, stepAad(runId, name))).json,
+        )
       }),
     )
   }

@@ -330,8 +330,12 @@ export class RemoteWorkers {
   async #declaredValues(claim: Claim, workflows: Workflows, isRepeated: boolean): Promise<DeclaredValues | undefined> {
     const { accountId, runId, workflowId, attempt } = claim
     const workflow = workflows.get(workflowId)
-    if (!workflow || !declaresValues(workflow)) return noValues
     const { store, queue, encryption, declaredValues } = this.#dependencies
+    const results = claim.steps.map(({ name, value }) => {
+      return readStepResult(encryption.decrypt(value, stepAad(runId, name)))
+    })
+    const earlier = secretsOfResults(results)
+    if (!workflow || (!declaresValues(workflow) && earlier.length === 0)) return noValues
     const given = isRepeated ? await findDeclared(store.read, encryption, { runId, attempt }) : undefined
     if (given) return given
     const read = await declaredValues.read(accountId, workflowId, workflows)
@@ -339,10 +343,7 @@ export class RemoteWorkers {
       await queue.waitForValue(claim, read.wait)
       return undefined
     }
-    const results = claim.steps.map(({ name, value }) => {
-      return readStepResult(encryption.decrypt(value, stepAad(runId, name)))
-    })
-    const json = JSON.stringify({ ...read.values, earlier: secretsOfResults(results) } satisfies MaskedValues)
+    const json = JSON.stringify({ ...read.values, earlier } satisfies MaskedValues)
     const keep = async (tx: Transaction) => {
       await tx.all(setDeclared, [runId, attempt, encryption.encrypt(json, declaredAad(runId))])
     }
@@ -363,7 +364,8 @@ export class RemoteWorkers {
     const { runId, accountId, secrets, executedMilliseconds } = claim
     const values = secrets ? JSON.parse(encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
     const toStep = ({ name, value }: { name: string; value: Uint8Array }) => {
-      return { name, value: JSON.parse(readStepResult(encryption.decrypt(value, stepAad(runId, name))).json) }
+      const { json, secrets } = readStepResult(encryption.decrypt(value, stepAad(runId, name)))
+      return { name, value: JSON.parse(json), ...(secrets.length > 0 && { maskedSecrets: secrets }) }
     }
     return {
       ...{ claim, version, leaseExpiresAt, secrets: Object.keys(values) },
@@ -440,7 +442,7 @@ const setDeclared = statement<object, [runId: string, attempt: number, declared:
       declared = excluded.declared`,
 )
 
-/** What an attempt has got. */
+/** The values that an attempt has received, and all secrets that its reports may contain. */
 interface MaskedValues extends DeclaredValues {
   /** Secrets in results of earlier attempts. */
   earlier: readonly string[]

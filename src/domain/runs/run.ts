@@ -195,7 +195,7 @@ export function toDeploymentProblem({ deployment_problem: json }: RunsTable): De
   return json === null ? { message: '', count: 0 } : JSON.parse(json)
 }
 
-/** The number of attempts. A part of one that continues after a wait is none, nor is a claim that was handed back. */
+/** Attempts as callers count them: claims that continue one after a wait, or that were handed back, do not count. */
 export function attemptsOf({ attempts, continuations }: Pick<RunsTable, 'attempts' | 'continuations'>): number {
   return attempts - continuations
 }

@@ -9,10 +9,15 @@ export interface StepResult {
   secrets: readonly string[]
 }
 
-/** @param secrets that the attempt has, and those of earlier results that it has got. */
+/** @param secrets the secrets of the account that the attempt has, and those in results that it has read. */
 export function writeStepResult(json: string, secrets: readonly string[]): string {
   if (secrets.length === 0 || createRedactor({ secrets })(json) === json) return json
-  return `${json}\n${JSON.stringify(secrets)}`
+  const contained = secrets.filter((secret) => createRedactor({ secret })(json) !== json)
+  return formatStepResult({ json, secrets: contained })
+}
+
+export function formatStepResult({ json, secrets }: StepResult): string {
+  return secrets.length === 0 ? json : `${json}\n${JSON.stringify(secrets)}`
 }
 
 /** JSON of `JSON.stringify` has no line break. */

@@ -49,6 +49,18 @@ export function declaresValues({ secrets, settings }: Pick<Workflow, 'secrets' |
   return secrets !== undefined || settings !== undefined
 }
 
+/** A sentence for callers in Markdown; `undefined` if its runs get neither secrets nor settings. */
+export function describeDeclared({ secrets = [], settings = {} }: Pick<Workflow, 'secrets' | 'settings'>) {
+  const describe = (kind: string, names: readonly string[]) =>
+    names.length > 0
+      ? [`the ${kind}${names.length > 1 ? 's' : ''} ${names.map((name) => `\`${name}\``).join(', ')}`]
+      : []
+  const values = [...describe('secret', secrets), ...describe('setting', Object.keys(settings))]
+  return values.length === 0
+    ? undefined
+    : `Its runs get ${values.join(' and ')} of the account, and wait while one of them is missing.`
+}
+
 /** Names of secrets and settings. */
 export const declaredNamePattern = /^[A-Z][A-Z0-9_]{0,63}$/
 

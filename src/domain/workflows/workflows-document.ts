@@ -17,7 +17,13 @@ import {
 } from '../../openapi/schema-components.ts'
 import { executionContract } from '../../openapi/served-documents.ts'
 import { mask } from './secrets.ts'
-import { type SchemaMember, type Workflow, type WorkflowExamples, WorkflowSchemaError } from './workflow.ts'
+import {
+  describeDeclared,
+  type SchemaMember,
+  type Workflow,
+  type WorkflowExamples,
+  WorkflowSchemaError,
+} from './workflow.ts'
 import type { Workflows } from './workflows.ts'
 
 const queuePath = '/v1/execution/queue-remote/'
@@ -204,7 +210,9 @@ function createOperation(shared: SharedParts, workflow: Workflow): OperationObje
     tags: ['Workflows'],
     summary: toCommentText(title),
     description: toCommentText(
-      `${description ?? title}\n\nQueues a run of the workflow \`${id}\`, version ${version}.`,
+      [description ?? title, `Queues a run of the workflow \`${id}\`, version ${version}.`, describeDeclared(workflow)]
+        .filter((paragraph) => paragraph !== undefined)
+        .join('\n\n'),
     ),
     ...(deprecated && { deprecated }),
     security: usesBrowser ? security : security.slice(0, 1),

@@ -441,7 +441,7 @@ export const sharedRunStatements = {
   setProgress: statement<object, [progress: string, id: string]>('UPDATE runs SET progress = ? WHERE id = ?'),
 
   /**
-   * The attempt does not count: its workflow has not run. The next claim has a higher fencing number and the same number
+   * The attempt does not count: its workflow has not run. The next claim has a higher fencing token and the same number
    * for callers, so that a repeated or late report of this attempt does not reach the next one.
    */
   returnToQueue: statement<object, [reason: string, delayed: 0 | 1, availableAt: number, problem: string, id: string]>(

@@ -7,7 +7,7 @@ import {
   resolveSchema,
   toMembers,
 } from '../../domain/workflows/example-values.ts'
-import type { JsonSchema, Workflow } from '../../domain/workflows/workflow.ts'
+import { describeDeclared, type JsonSchema, type Workflow } from '../../domain/workflows/workflow.ts'
 import type { Sample } from './contracts.ts'
 import { cell, code, fence, paragraphs, plain, sentence } from './workflow-texts.ts'
 
@@ -47,7 +47,7 @@ ${exampleOutput === undefined ? '' : `${fence('json', JSON.stringify(exampleOutp
 ## Limits
 
 ${limits(workflow)}
-
+${[describeDeclared(workflow)].flatMap((sentence) => (sentence ? `\n${sentence}\n` : [])).join('')}
 ## Errors
 
 Variables that do not fit the schema are refused with 400; \`errors\` names each wrong member. See [Errors](${root}errors.md)

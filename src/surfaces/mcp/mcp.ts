@@ -94,18 +94,20 @@ function createToolServer(dependencies: ToolDependencies, caller: ToolCaller): S
       const { id, accountId } = queued.run
       if (params.task) return { task: toTask(queued.run), _meta: { [runIdMember]: id } }
       // A person may take days to answer, or to store a secret: the client learns how to do it.
+      let waiting: Run | undefined
       const needsPerson = async (event: RunEvent) => {
         if (!isReturned(event)) return false
         const run = await dependencies.runs.get(accountId, id)
-        return run !== undefined && waitsForPerson(run)
+        waiting = run && waitsForPerson(run) ? run : undefined
+        return waiting !== undefined
       }
       const run = await follow(dependencies, caller, id, signal, async (event) => {
         await notify(event, id)
         return needsPerson(event)
       })
       // An error, because a result without error must have the output of the workflow.
-      const asked = run && (await toRequest(dependencies, run))
-      if (asked !== undefined) return { ...toolError(asked), _meta: { [runIdMember]: id } }
+      const asked = waiting && (await describeNeeded(dependencies, waiting))
+      if (run && asked !== undefined) return { ...toolError(asked), _meta: { [runIdMember]: id } }
       return toResult(run, id, visible.get(params.name))
     } catch (error) {
       if (error instanceof Problem) return toolError(error.problem.detail)
@@ -144,7 +146,7 @@ function serveTasks(server: Server, dependencies: ToolDependencies, caller: Tool
   const fail = (error: unknown): never => {
     throw toMcpError(error, caller)
   }
-  const describe = async (run: Run) => toTask(run, await toRequest(dependencies, run))
+  const describe = async (run: Run) => toTask(run, await describeNeeded(dependencies, run))
   const cancel = async (run: Run) => {
     if (isFinal(run.status)) throw new McpError(ErrorCode.InvalidParams, `Run ${run.id} has ended as ${run.status}.`)
     return toTask((await runs.cancel(accountId, run.id, { apiKeyId })) ?? run)
@@ -298,11 +300,11 @@ function waitsForPerson({ waitingFor }: Run): boolean {
 }
 
 /** What a person has to do before the run goes on; `undefined` if nothing. */
-async function toRequest(dependencies: ToolDependencies, run: Run): Promise<string | undefined> {
+async function describeNeeded(dependencies: ToolDependencies, run: Run): Promise<string | undefined> {
   if (!waitsForPerson(run)) return undefined
   if (run.waitingFor === 'answer') return toQuestion(run, await findQuestions(dependencies, run))
   const operation = run.waitingFor === 'secret' ? 'putSecret' : 'putSetting'
-  return `Run ${run.id} waits for a ${run.waitingFor}. ${run.waitingForDetail} It starts when the value is stored on the dashboard, under Settings and Secrets, or with ${operation}; then read the run with getRun, or its result with tasks/result.`
+  return `Run ${run.id} waits for a ${run.waitingFor}. ${run.waitingForDetail} It goes on when the value is there: store it on the dashboard, under Settings and Secrets, or with ${operation}, unless an external store has it. Then read the run with getRun, or its result with tasks/result.`
 }
 
 async function findQuestions({ waits }: ToolDependencies, run: Run): Promise<Wait[]> {

@@ -13,7 +13,7 @@ import type { WaitRequest } from '../../domain/queue/waits.ts'
 import { ArtifactError, type NewArtifact } from '../../domain/runs/artifact.ts'
 import type { Report } from '../../domain/runs/run.ts'
 import type { Outcome } from '../../domain/runs/run-state.ts'
-import { readStepResult } from '../../domain/runs/step-results.ts'
+import { formatStepResult, readStepResult } from '../../domain/runs/step-results.ts'
 import { valueAt } from '../../openapi/json-pointer.ts'
 import type { Topic } from '../../storage/store.ts'
 import type { WorkerQueue } from '../worker.ts'
@@ -62,7 +62,7 @@ interface Options {
 
 export class RemoteQueue implements WorkerQueue {
   readonly #options: Options
-  /** Of each attempt: how many events have arrived, and the last request with events. */
+  /** By attempt: how many of its events the service has, and its last report. */
   readonly #events = new Map<string, { position: number; last: Promise<unknown> }>()
   /** Attempts of claims that have not ended. */
   readonly #executing = new Map<string, Schemas['LeaseOfAttempt']>()
@@ -148,7 +148,9 @@ export class RemoteQueue implements WorkerQueue {
       ...{ runId, attempt, workerId: this.#options.workerId, accountId: '', workflowId: run.workflowId },
       ...{ deploymentId: run.deploymentId, variables, number: run.number, hasWaits: run.hasWaits },
       secrets: run.secrets.length > 0 ? plainValues.encrypt(JSON.stringify(secrets)) : null,
-      steps: run.steps.map(({ name, value }) => ({ name, value: plainValues.encrypt(JSON.stringify(value)) })),
+      steps: run.steps.map(({ name, value, maskedSecrets: secrets = [] }) => {
+        return { name, value: plainValues.encrypt(formatStepResult({ json: JSON.stringify(value), secrets })) }
+      }),
       ...toContext(runId, browserContext),
       ...{ availableAt: Date.now(), executedMilliseconds: 0, timeLeftSeconds: run.timeLimitSeconds },
       ...{ parentRunId: run.parentRunId, traceContext: run.traceparent },
@@ -230,8 +232,8 @@ export class RemoteQueue implements WorkerQueue {
     send: (before: EventsBefore) => Promise<Result>,
   ): Promise<Result | undefined> {
     const events = reports.flatMap(toEvent)
-    if (events.length === 0) return send({})
     return this.#afterEarlierEvents(lease, async () => {
+      if (events.length === 0) return send({})
       if (events.length > eventsMax || Buffer.byteLength(JSON.stringify(events)) > eventBytesMax)
         return (await this.#append(lease, events)) ? send({}) : undefined
       const sent = this.#eventsOf(lease)
@@ -241,7 +243,7 @@ export class RemoteQueue implements WorkerQueue {
     })
   }
 
-  /** Steps may end at the same time, and the service refuses events that arrive before earlier ones. */
+  /** Sends one report of an attempt after the other: the service refuses events that arrive before earlier ones. */
   #afterEarlierEvents<Result>(lease: Lease, send: () => Promise<Result>): Promise<Result> {
     const sent = this.#eventsOf(lease)
     const sending = sent.last.then(send)

@@ -344,6 +344,8 @@ class Run:
 
 
 def cut(text: str, length: int = _TEXT_LENGTH_MAX) -> str:
+    # The service takes no null characters.
+    text = text.replace("\0", "\ufffd")
     return text if len(text) <= length else text[: length - 1] + "…"
 
 

@@ -24,7 +24,7 @@ log = logging.getLogger("execution_service")
 _FLUSH_SECONDS = 0.25
 _EVENTS_MAX = 500
 _EVENT_BYTES_MAX = 512 * 1024
-#: Of events that are sent with another report.
+#: At most this many bytes of events are sent with another report.
 _BYTES_BEFORE_MAX = 64 * 1024
 #: Runs are claimed ahead of free slots while attempts are shorter than this on average, and are returned to the service
 #: if no slot has become free after half a second: another worker may have one.
@@ -507,7 +507,14 @@ class Attempt:
             self._flush()
         if not self._events or self._is_over.is_set():
             return self._call(method, path, body)
-        response = self._call(method, path, {**body, "events": {"position": self._position, "events": self._events}})
+        try:
+            response = self._call(method, path, {**body, "events": {"position": self._position, "events": self._events}})
+        except ApiError as error:
+            if not any(location.startswith("/events") for location, _ in error.errors):
+                raise
+            log.error("run %s: the service refuses events, which are dropped: %s", self.key[0], _explain(error))
+            self._events, self._event_bytes, self._flush_at = [], 0, float("inf")
+            return self._call(method, path, body)
         self._position += len(self._events)
         self._events, self._event_bytes, self._flush_at = [], 0, float("inf")
         return response
