@@ -144,7 +144,7 @@ test('a call by MCP returns at once with the name that is missing, and its task 
   const waiting = await request('tools/call', { name: 'shop', arguments: {} })
   const taskId = waiting._meta['execution-service/runId']
   expect(waiting).toMatchObject({ isError: true })
-  const asked = `Run ${taskId} waits for a secret. The secret SHOP_TOKEN is missing. It starts when `
+  const asked = `Run ${taskId} waits for a secret. The secret SHOP_TOKEN is missing. It goes on when the value is there: `
   expect(waiting.content[0].text).toContain(asked)
   const task = await request('tasks/get', { taskId })
   expect(task).toMatchObject({ status: 'working', statusMessage: expect.stringContaining(asked) })
@@ -180,7 +180,10 @@ test('what a worker outside of the service has got in the result of a step stays
   await call(account, 'completeAttempt', { path: { runId, attempt: before.attempt }, body: failed })
   await putSecret(service, account, 'SHOP_TOKEN', second)
   const { steps, secrets, attempt } = await claim()
-  expect([steps, secrets]).toEqual([[{ name: 'sign', value: { header: first } }], { SHOP_TOKEN: second }])
+  expect([steps, secrets]).toEqual([
+    [{ name: 'sign', value: { header: first }, maskedSecrets: [first] }],
+    { SHOP_TOKEN: second },
+  ])
   const path = { runId, attempt }
   const events = [{ type: 'log', level: 'info', message: `sent ${first} and ${second}` }]
   await call(account, 'appendRunEvents', { path, body: { position: 0, events } })

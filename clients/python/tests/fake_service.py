@@ -118,7 +118,9 @@ class FakeService:
         return [body for run, each, _, body in self.reports if run == run_id and each == kind]
 
     def events(self, run_id):
-        return [event for body in self.of(run_id, "events") for event in body["events"]]
+        """Also those that came with another report."""
+        bodies = [body for each, _, _, body in self.reports if each == run_id and body and "events" in body]
+        return [event for body in bodies for event in (body if "position" in body else body["events"])["events"]]
 
     def end_of(self, run_id, kind="complete"):
         self.until(lambda: self.of(run_id, kind))

@@ -39,7 +39,7 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(self.service.end_of(run), {"outcome": "succeeded", "output": {"text": "Hello, Ada!"}})
         kinds = [(kind, rest) for each, kind, rest, _ in self.service.reports if each == run]
         self.assertEqual(
-            kinds, [("events", []), ("steps", ["compose"]), ("artifacts", ["greeting.txt"]), ("complete", [])]
+            kinds, [("steps", ["compose"]), ("artifacts", ["greeting.txt"]), ("complete", [])]
         )
         self.assertEqual(
             self.service.events(run),
