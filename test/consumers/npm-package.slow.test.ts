@@ -92,7 +92,7 @@ test('the package has the licences of the code that it contains', () => {
   for (const name of named) expect(notices).toContain(`@license ${name}`)
 })
 
-test('`npm start` serves the project and deploys what is saved; `npm test` passes', async () => {
+test('`npm start` serves the project and deploys what is saved; `npm test` passes', { timeout: 600_000 }, async () => {
   const service = spawn('npm', ['start'], {
     cwd: project,
     env: environment,
@@ -102,7 +102,7 @@ test('`npm start` serves the project and deploys what is saved; `npm test` passe
   const lines: string[] = []
   const untilPrinted = (pattern: RegExp) =>
     expect
-      .poll(() => lines.find((line) => pattern.test(line)), { timeout: 60_000, message: lines.join('\n') })
+      .poll(() => lines.find((line) => pattern.test(line)), { timeout: 180_000, message: lines.join('\n') })
       .toBeDefined()
   for (const stream of [service.stdout, service.stderr]) createInterface(stream).on('line', (line) => lines.push(line))
   onTestFinished(() => void process.kill(-(service.pid ?? 0), 'SIGTERM'))
