@@ -23,6 +23,7 @@ import { snapshotId } from '../src/domain/deployments/snapshot.ts'
 import { domainProblemTypes } from '../src/domain/problems.ts'
 import { insertRuns, type NewRun } from '../src/domain/queue/enqueue-batcher.ts'
 import { AttemptLiveViews } from '../src/domain/remote-workers/attempt-live-views.ts'
+import { LeasedAttempts } from '../src/domain/remote-workers/leased-attempts.ts'
 import { RemoteAttempts } from '../src/domain/remote-workers/remote-attempts.ts'
 import { RemoteWorkers } from '../src/domain/remote-workers/remote-workers.ts'
 import { Workflows } from '../src/domain/workflows/workflows.ts'
@@ -131,8 +132,9 @@ async function service(document: Document, more: object): Promise<RequestListene
   const deployments = new Deployments(store)
   const deploying = { deployments, sentBundles: new SentBundles({ ...domain, deployments, describe: undefined }) }
   const remote = { ...domain, deployments, leaseSeconds: config.LEASE_SECONDS }
-  const remoteAttempts = new RemoteAttempts(remote)
-  const attemptLiveViews = new AttemptLiveViews({ ...domain, attempts: remoteAttempts })
+  const leasedAttempts = new LeasedAttempts(remote)
+  const remoteAttempts = new RemoteAttempts({ ...remote, leasedAttempts })
+  const attemptLiveViews = new AttemptLiveViews({ ...domain, leasedAttempts })
   const workers = { remoteWorkers: new RemoteWorkers(remote), remoteAttempts, attemptLiveViews }
   const addresses = { executionUrl: () => '', linksUrl: () => '' }
   return mountDocument({

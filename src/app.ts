@@ -22,6 +22,7 @@ import { Deployments } from './domain/deployments/deployments.ts'
 import { hasEncryptionKey, openEncryption, openStore, retryAtStart } from './domain/installation.ts'
 import { Workers } from './domain/queue/workers.ts'
 import { AttemptLiveViews } from './domain/remote-workers/attempt-live-views.ts'
+import { LeasedAttempts } from './domain/remote-workers/leased-attempts.ts'
 import { RemoteAttempts } from './domain/remote-workers/remote-attempts.ts'
 import { RemoteWorkers } from './domain/remote-workers/remote-workers.ts'
 import { WebhookSender } from './domain/webhooks/send-webhook.ts'
@@ -178,8 +179,9 @@ async function openServiceDomain(config: Config, log: Logger, { untraced, tracin
   const remoteWorkers = new RemoteWorkers(remote)
   const describe = config.API_DEPLOYMENTS === 'on' ? bundleDescriber(config) : undefined
   const sentBundles = new SentBundles({ deployments, usage: created.usage, describe })
-  const remoteAttempts = new RemoteAttempts(remote)
-  const attemptLiveViews = new AttemptLiveViews({ ...created, attempts: remoteAttempts })
+  const leasedAttempts = new LeasedAttempts(remote)
+  const remoteAttempts = new RemoteAttempts({ ...remote, leasedAttempts })
+  const attemptLiveViews = new AttemptLiveViews({ ...created, leasedAttempts })
   const workers = { remoteWorkers, remoteAttempts, attemptLiveViews }
   const domain = { ...created, retention, deployments, sentBundles, ...workers }
   const maintenance = new Maintenance({ ...domain, log })

@@ -5,13 +5,13 @@
 import type { Store } from '../../storage/store.ts'
 import { DashboardConnection, type ShownBrowser, type ViewerCommands } from '../run-api/live-view-connection.ts'
 import type { LiveViews } from '../run-api/live-views.ts'
-import type { Refused, RemoteAttempts } from './remote-attempts.ts'
+import type { LeasedAttempts, NotLeased } from './leased-attempts.ts'
 import { type LeaseName, WakeUp, type WorkerKey } from './remote-workers.ts'
 
 interface Dependencies {
   store: Store
   liveViews: LiveViews
-  attempts: RemoteAttempts
+  leasedAttempts: LeasedAttempts
 }
 
 export interface LiveViewUpdate extends ShownBrowser {
@@ -41,18 +41,18 @@ export class AttemptLiveViews {
     name: LeaseName,
     { except, waitSeconds }: { except: readonly string[]; waitSeconds: number },
     signal: AbortSignal,
-  ): Promise<Refused | { kind: 'liveViews'; ids: string[] }> {
+  ): Promise<NotLeased | { kind: 'liveViews'; ids: string[] }> {
     const known = new Set(except.map((id) => id.toLowerCase()))
     const ending = AbortSignal.any([signal, this.#stopping.signal])
-    const { store, liveViews, attempts } = this.#dependencies
+    const { store, liveViews, leasedAttempts } = this.#dependencies
     const wakeUp = new WakeUp(store, ['liveViews'], ending)
     const end = performance.now() + waitSeconds * 1000
     try {
       for (;;) {
         wakeUp.reset()
-        const found = await attempts.findRunOf(key, name)
+        const found = await leasedAttempts.findLease(key, name)
         if ('kind' in found) return found
-        const open = (await liveViews.list()).filter(({ id, runId }) => runId === found.runId && !known.has(id))
+        const open = (await liveViews.list()).filter(({ id, runId }) => runId === found.row.id && !known.has(id))
         const ids = open.slice(0, viewsMax).map(({ id }) => id)
         if (ids.length > 0 || ending.aborted || !(await wakeUp.within(end - performance.now())))
           return { kind: 'liveViews', ids }
@@ -69,16 +69,16 @@ export class AttemptLiveViews {
     viewId: string,
     { waitForCommands = false, ...shown }: LiveViewUpdate,
     signal: AbortSignal,
-  ): Promise<Refused | LiveViewState> {
-    const { liveViews, attempts } = this.#dependencies
-    const found = await attempts.findRunOf(key, name)
+  ): Promise<NotLeased | LiveViewState> {
+    const { liveViews, leasedAttempts } = this.#dependencies
+    const found = await leasedAttempts.findLease(key, name)
     if ('kind' in found) return found
-    const view = await liveViews.find(viewId.toLowerCase(), found.runId)
+    const view = await liveViews.find(viewId.toLowerCase(), found.row.id)
     if (!view) return stateOf('refused')
     const masked = await this.#mask(key, name, shown)
     if ('kind' in masked) return masked
     const ending = AbortSignal.any([signal, this.#stopping.signal])
-    const connection = new DashboardConnection(liveViews, view, { runId: found.runId, attempt: name.attempt })
+    const connection = new DashboardConnection(liveViews, view, { runId: found.row.id, attempt: name.attempt })
     const hasShown = Object.values(masked.shown).some((each) => each !== undefined)
     if (hasShown) {
       const sent = await connection.send(masked.shown, ending)
@@ -88,10 +88,10 @@ export class AttemptLiveViews {
   }
 
   /** Masks secrets in addresses of tabs, and in what the workflow asks for. Frames show what the pages show. */
-  async #mask(key: WorkerKey, name: LeaseName, shown: ShownBrowser): Promise<Refused | { shown: ShownBrowser }> {
+  async #mask(key: WorkerKey, name: LeaseName, shown: ShownBrowser): Promise<NotLeased | { shown: ShownBrowser }> {
     const { tabs, control } = shown
     if (!tabs && !control?.message) return { shown }
-    const found = await this.#dependencies.attempts.findRedactor(key, name)
+    const found = await this.#dependencies.leasedAttempts.find(key, name)
     if ('kind' in found) return found
     const { redact } = found
     return {

@@ -1,6 +1,6 @@
 /**
- * What a worker outside of the service reports of an attempt. The attempt's number is the fencing token, and each report
- * is checked, bounded and masked here as a worker of the service does it for its executors.
+ * What a worker outside of the service reports of an attempt. Each report is checked, bounded and masked here as a worker
+ * of the service does it for its executors.
  */
 import type { ProblemMember } from '../../contract/problem.ts'
 import type { Encryption } from '../../storage/encryption.ts'
@@ -17,13 +17,11 @@ import {
   type RunWithContext,
   type SavedContext,
 } from '../browser-contexts/run-contexts.ts'
-import { type CapturedState, secretCookieValues } from '../browser-contexts/storage-state.ts'
-import type { Deployments } from '../deployments/deployments.ts'
+import type { CapturedState } from '../browser-contexts/storage-state.ts'
 import { type Lease, putArtifact, recordReports } from '../queue/attempts.ts'
 import { type Redact, toFailure, toSuccess } from '../queue/outcomes.ts'
 import { describeInvalidOptions, type GivenOptions, type ReachedWait } from '../queue/run-options.ts'
 import type { RunQueue } from '../queue/run-queue.ts'
-import { findRun } from '../queue/runs.sql.ts'
 import { pausedMillisecondsMax } from '../run-api/live-views.ts'
 import {
   ArtifactError,
@@ -33,30 +31,16 @@ import {
   tooManyArtifactWrites,
 } from '../runs/artifact.ts'
 import { boundEventData, jsonBytesMax, ReportLimit, stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
-import { attemptsOf, type PersistContext, type Report, secretsAad, stepAad } from '../runs/run.ts'
+import { type PersistContext, type Report, stepAad } from '../runs/run.ts'
 import { type FailureReason, noRetry, type Outcome, type RunStatus, toRunStatus } from '../runs/run-state.ts'
 import { readStepResult, writeStepResult } from '../runs/step-results.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
-import { createRedactor } from '../workflows/redactor.ts'
-import type { Secrets } from '../workflows/secrets.ts'
-import { declaresValues, type Workflow } from '../workflows/workflow.ts'
-import type { Workflows } from '../workflows/workflows.ts'
-import {
-  executed,
-  findDeclared,
-  findLeaseholder,
-  isPermitted,
-  type LeaseName,
-  type RemoteWorker,
-  type WorkerKey,
-} from './remote-workers.ts'
+import type { Workflow } from '../workflows/workflow.ts'
+import { findStep, type Leased, type LeasedAttempts, type NotLeased } from './leased-attempts.ts'
+import { isPermitted, type LeaseName, type WorkerKey } from './remote-workers.ts'
 
 /** Why a report is refused. Nothing has changed then. */
-export type Refused =
-  | { kind: 'noSuchRun' }
-  | { kind: 'leaseLost' }
-  | { kind: 'otherResult' }
-  | { kind: 'invalid'; errors: ProblemMember[] }
+export type Refused = NotLeased | { kind: 'otherResult' } | { kind: 'invalid'; errors: ProblemMember[] }
 
 export interface NewRunEvent {
   type: 'log' | 'progress' | 'step'
@@ -109,29 +93,12 @@ export interface Suspended {
 interface Dependencies {
   store: Store
   queue: RunQueue
-  deployments: Deployments
+  leasedAttempts: LeasedAttempts
   encryption: Encryption
   usage: StorageUsage
   contextVersions: Pick<ContextVersions, 'findCurrent' | 'read'>
   runContexts: RunContexts
   now: () => number
-}
-
-/** An attempt whose lease the caller's worker had when the report arrived. */
-interface Leased {
-  lease: Lease & { number: number; parentRunId: string | null }
-  row: RunsTable
-  /** Secrets of the account that the attempt has got. */
-  accountSecrets: readonly string[]
-  /** Masks the secrets of the run. */
-  redactSecrets: Redact
-  /** Also masks the cookies of its browser context, which an output may contain. */
-  redact: Redact
-  /** Masks the cookies of a further state too. */
-  redactWith(storageState: string): Redact
-  /** The definition that the worker has registered. */
-  workflows: Workflows
-  workflow: Workflow
 }
 
 const invalid = (pointer: string, detail: string): Refused => ({ kind: 'invalid', errors: [{ pointer, detail }] })
@@ -142,18 +109,8 @@ interface NewReports {
   store(tx: Transaction, ...others: Report[]): Promise<undefined>
 }
 
-interface CookieRedactor {
-  cookies: string[]
-  redact: Redact
-}
-
-/** Attempts whose redactors stay in memory. */
-const redactorsMax = 50
-
 export class RemoteAttempts {
   readonly #dependencies: Dependencies
-  /** By attempt, the version of its browser context, and the number of answers with secrets. */
-  readonly #redactors = new Map<string, CookieRedactor>()
 
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies
@@ -166,7 +123,7 @@ export class RemoteAttempts {
     step: string,
     { value, events }: { value: unknown; events?: NewRunEvents },
   ): Promise<Refused | undefined> {
-    const leased = await this.#find(key, name)
+    const leased = await this.#dependencies.leasedAttempts.find(key, name)
     if ('kind' in leased) return leased
     const { queue, encryption, now } = this.#dependencies
     const { lease, redact, accountSecrets } = leased
@@ -198,7 +155,7 @@ export class RemoteAttempts {
 
   /** Appends the events that the store does not have. */
   async report(key: WorkerKey, name: LeaseName, events: NewRunEvents): Promise<Refused | undefined> {
-    const leased = await this.#find(key, name)
+    const leased = await this.#dependencies.leasedAttempts.find(key, name)
     return 'kind' in leased ? leased : this.#append(leased, events, '')
   }
 
@@ -244,7 +201,7 @@ export class RemoteAttempts {
     name: LeaseName,
     artifact: { name: string; mediaType: string; content: Uint8Array; isEvidence: boolean },
   ): Promise<Refused | undefined> {
-    const leased = await this.#find(key, name)
+    const leased = await this.#dependencies.leasedAttempts.find(key, name)
     if ('kind' in leased) return leased
     const { queue, usage, now } = this.#dependencies
     const { lease, redactSecrets: redact } = leased
@@ -278,7 +235,7 @@ export class RemoteAttempts {
     name: LeaseName,
     reported: ReportedOutcome,
   ): Promise<Refused | { kind: 'completed'; status: RunStatus; reason: string | null }> {
-    const leased = await this.#find(key, name)
+    const leased = await this.#dependencies.leasedAttempts.find(key, name)
     if ('kind' in leased) return leased
     const { queue, store, now } = this.#dependencies
     const { lease, row, workflow } = leased
@@ -314,7 +271,7 @@ export class RemoteAttempts {
     name: LeaseName,
     reserve: (bytes: number) => Promise<void> | undefined,
   ): Promise<Refused | { kind: 'state'; state: string | undefined }> {
-    const leased = await this.#findLease(key, name)
+    const leased = await this.#dependencies.leasedAttempts.findLease(key, name)
     if ('kind' in leased) return leased
     const { contextVersions } = this.#dependencies
     const id = leased.row.browser_context_id ?? ''
@@ -353,7 +310,7 @@ export class RemoteAttempts {
       events?: NewRunEvents | undefined
     },
   ): Promise<Refused | ({ kind: 'waits' } & Suspended)> {
-    const leased = await this.#find(key, name)
+    const leased = await this.#dependencies.leasedAttempts.find(key, name)
     if ('kind' in leased) return leased
     const { queue, now } = this.#dependencies
     const errors = findErrors(request.waits, now())
@@ -385,7 +342,7 @@ export class RemoteAttempts {
 
   /** Returns the run to the queue. @param message why the worker cannot execute it; without one, the worker stops. */
   async handBack(key: WorkerKey, name: LeaseName, message: string | undefined): Promise<Refused | undefined> {
-    const leased = await this.#find(key, name)
+    const leased = await this.#dependencies.leasedAttempts.find(key, name)
     if ('kind' in leased) return leased
     const { queue } = this.#dependencies
     const { lease, redact } = leased
@@ -394,108 +351,7 @@ export class RemoteAttempts {
       : queue.handBack(lease, redact(message)))
     return isLeased ? undefined : { kind: 'leaseLost' }
   }
-
-  /** The run of an attempt whose lease the key's worker has. */
-  async findRunOf(key: WorkerKey, name: LeaseName): Promise<{ runId: string } | Refused> {
-    const found = await this.#findLease(key, name)
-    return 'kind' in found ? found : { runId: found.row.id }
-  }
-
-  /** What masks the secrets of an attempt, and the cookies of its browser context. */
-  async findRedactor(key: WorkerKey, name: LeaseName): Promise<{ redact: Redact } | Refused> {
-    const leased = await this.#find(key, name)
-    return 'kind' in leased ? leased : { redact: leased.redact }
-  }
-
-  async #find(key: WorkerKey, name: LeaseName): Promise<Leased | Refused> {
-    const found = await this.#findLease(key, name)
-    if ('kind' in found) return found
-    const { row, worker } = found
-    const { encryption, deployments } = this.#dependencies
-    const registered = executed(worker, row.workflow_id, row.deployment_id)
-    const workflows = registered && (await deployments.findWorkflows(registered.deploymentId))
-    const workflow = workflows?.get(row.workflow_id)
-    // It has registered other workflows since the claim.
-    if (!workflows || !workflow) return { kind: 'leaseLost' }
-    const { id, account_id, secrets, worker_id, parent_run_id: parentRunId } = row
-    const values = secrets ? JSON.parse(encryption.decrypt(secrets, secretsAad(account_id, id))) : {}
-    const { attempt } = name
-    const lease = { runId: id, attempt, workerId: worker_id as string, number: attemptsOf(row), parentRunId }
-    const answers = row.has_waits === 1 && workflow.waits ? await this.#secretsOfAnswers(id, workflows, workflow) : []
-    const { store } = this.#dependencies
-    // A definition that declares nothing may have got results of an earlier one that does.
-    const isFirst = row.attempts === 1 && row.rerun_of === null
-    const declared =
-      declaresValues(workflow) || !isFirst ? await findDeclared(store.read, encryption, lease) : undefined
-    const accountSecrets = declared ? [...Object.values(declared.secrets), ...declared.earlier] : []
-    const secretValues = { ...values, answers, declared: accountSecrets }
-    const redactSecrets = createRedactor(secretValues)
-    const own = await this.#maskCookies(row, answers.length, secretValues)
-    const redactWith = (state: string) => {
-      return createRedactor({ ...secretValues, cookies: [...(own?.cookies ?? []), ...secretCookieValues(state)] })
-    }
-    const redact = own?.redact ?? redactSecrets
-    return { lease, row, accountSecrets, redactSecrets, redact, redactWith, workflows, workflow }
-  }
-
-  async #findLease(
-    key: WorkerKey,
-    { runId, attempt }: LeaseName,
-  ): Promise<{ row: RunsTable; worker: RemoteWorker } | Refused> {
-    const { store } = this.#dependencies
-    const row = await findRun(store.read, key.accountId, runId)
-    if (!row) return { kind: 'noSuchRun' }
-    const worker = await findLeaseholder(store.read, key, row.worker_id)
-    const isLeased = worker && row.status === 'running' && row.attempts === attempt
-    return isLeased ? { row, worker } : { kind: 'leaseLost' }
-  }
-
-  /**
-   * Masks the cookies of the run's browser context, if it has one. A context may have 35,000 cookies, and an attempt sends
-   * many reports: its redactor is made once.
-   */
-  async #maskCookies(row: RunsTable, answers: number, secrets: Secrets): Promise<CookieRedactor | undefined> {
-    const { contextVersions } = this.#dependencies
-    const { id, attempts, attempt_started_at, account_id, browser_context_id } = row
-    const version =
-      browser_context_id === null ? undefined : await contextVersions.findCurrent(account_id, browser_context_id)
-    if (browser_context_id === null || !version) return undefined
-    const key = `${id}/${attempts}/${attempt_started_at}/${version.id}/${answers}`
-    let redactor = this.#redactors.get(key)
-    if (!redactor) {
-      // No browser has started with a state that cannot be decrypted.
-      const state = await contextVersions.read(account_id, browser_context_id).catch(() => undefined)
-      const cookies = state === undefined ? [] : secretCookieValues(state)
-      redactor = { cookies, redact: createRedactor({ ...secrets, cookies }) }
-    }
-    this.#redactors.delete(key)
-    this.#redactors.set(key, redactor)
-    const [oldest] = this.#redactors.keys()
-    if (this.#redactors.size > redactorsMax && oldest !== undefined) this.#redactors.delete(oldest)
-    return redactor
-  }
-
-  /** The secrets in answers that the run has got. */
-  async #secretsOfAnswers(runId: string, workflows: Workflows, { id, waits = {} }: Workflow): Promise<unknown[]> {
-    const { store, encryption } = this.#dependencies
-    const found = await Promise.all(
-      Object.keys(waits).map(async (name) => ({ name, rows: await store.read.all(findStep, [runId, name]) })),
-    )
-    return found.flatMap(({ name, rows }) =>
-      rows.flatMap(({ value }) => {
-        return workflows.secretsOfOutcome(
-          id,
-          name,
-          readStepResult(encryption.decrypt(value, stepAad(runId, name))).json,
-        )
-      }),
-    )
-  }
 }
-
-const findStep = statement<{ value: Uint8Array }, [runId: string, name: string]>(
-  'SELECT value FROM run_steps WHERE run_id = ? AND name = ?',
-)
 
 const findReports = statement<{ attempt: number; position: number; length: number }, [runId: string]>(
   'SELECT attempt, position, length FROM attempt_reports WHERE run_id = ?',
