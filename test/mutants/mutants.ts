@@ -318,8 +318,8 @@ const queue = [
     'domain/remote-workers/attempt-live-views.ts',
     ['operations/live-views', 'operations/getLiveViews'],
     [
-      ['filter', 'runId === found.runId && !known.has(id)', '!known.has(id)'],
-      ['filter', 'runId === found.runId && !known.has(id)', 'runId === found.runId'],
+      ['filter', 'runId === found.row.id && !known.has(id)', '!known.has(id)'],
+      ['filter', 'runId === found.row.id && !known.has(id)', 'runId === found.row.id'],
     ],
   ),
   ...of(

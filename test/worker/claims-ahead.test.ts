@@ -53,12 +53,16 @@ test('claims short runs ahead, without waiting for one, in one request at a time
 })
 
 test('returns runs that no slot has become free for, and all when the worker stops', async () => {
-  const { claims, take, execute, returned } = newClaims()
+  const { claims, asked, take, execute, returned } = newClaims()
   execute(1)
-  expect(await take(slots)).toHaveLength(slots)
+  const taken = await take(slots)
+  expect(taken).toHaveLength(slots)
   await vi.waitFor(() => expect(returned.slice(0, slots)).toEqual(['5', '6', '7', '8']), waitLimits)
-  expect(await take(1)).toHaveLength(1)
+  taken.push(...(await take(1)))
   const before = returned.length
   await claims.close()
   expect(returned.length).toBeGreaterThan(before)
+  const claimed = asked.reduce((sum, { countMax }) => sum + countMax, 0)
+  const all = [...taken, ...returned].map(Number).toSorted((a, b) => a - b)
+  expect(all, 'each run is executed or returned once').toEqual(Array.from({ length: claimed }, (_, index) => index + 1))
 })

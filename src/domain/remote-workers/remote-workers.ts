@@ -19,7 +19,7 @@ import type { RunQueue } from '../queue/run-queue.ts'
 import { pausedMillisecondsMax } from '../run-api/live-views.ts'
 import { secretsAad, stepAad } from '../runs/run.ts'
 import { noRetry } from '../runs/run-state.ts'
-import { readStepResult, secretsOfResults } from '../runs/step-results.ts'
+import { readStepResult } from '../runs/step-results.ts'
 import type { Sized } from '../sized.ts'
 import { insertSecrets } from '../workflows/secrets.ts'
 import { type DeclaredValues, declaresValues, noValues, type Workflow } from '../workflows/workflow.ts'
@@ -77,7 +77,8 @@ export interface ClaimedRun {
   declared: DeclaredValues
   /** JSON Pointers. */
   secrets: string[]
-  steps: { name: string; value: unknown }[]
+  /** `maskedSecrets`: those of the account that the value contains. */
+  steps: { name: string; value: unknown; maskedSecrets?: string[] }[]
   timeLimitSeconds: number
   leaseExpiresAt: number
 }
@@ -313,10 +314,13 @@ export class RemoteWorkers {
         await queue.handBack(claim, `No worker executes the version ${version} of ${claim.workflowId}.`)
         continue
       }
-      const declared = await this.#declaredValues(claim, workflows, isRepeated)
+      const decrypted = this.#decrypt(claim, workflow, version, lease_expires_at ?? now() + leaseSeconds * 1000)
+      const earlier = [...new Set(decrypted.steps.flatMap(({ maskedSecrets = [] }) => maskedSecrets))]
+      const mayDeclare = declaresValues(workflow) || earlier.length > 0
+      const declared = mayDeclare ? await this.#declaredValues(claim, workflows, earlier, isRepeated) : noValues
       if (!declared) continue
       claimed.push({
-        ...this.#decrypt(claim, workflow, version, lease_expires_at ?? now() + leaseSeconds * 1000),
+        ...decrypted,
         ...{ declared, isOwn: worker.workflows.some(({ id }) => id === claim.workflowId) },
       })
     }
@@ -326,16 +330,17 @@ export class RemoteWorkers {
   /**
    * What the attempt gets of its account, which is stored so that reports are masked by it. `undefined` if something is
    * missing: the run waits then.
+   *
+   * @param earlier secrets in results of earlier attempts.
    */
-  async #declaredValues(claim: Claim, workflows: Workflows, isRepeated: boolean): Promise<DeclaredValues | undefined> {
+  async #declaredValues(
+    claim: Claim,
+    workflows: Workflows,
+    earlier: readonly string[],
+    isRepeated: boolean,
+  ): Promise<DeclaredValues | undefined> {
     const { accountId, runId, workflowId, attempt } = claim
-    const workflow = workflows.get(workflowId)
     const { store, queue, encryption, declaredValues } = this.#dependencies
-    const results = claim.steps.map(({ name, value }) => {
-      return readStepResult(encryption.decrypt(value, stepAad(runId, name)))
-    })
-    const earlier = secretsOfResults(results)
-    if (!workflow || (!declaresValues(workflow) && earlier.length === 0)) return noValues
     const given = isRepeated ? await findDeclared(store.read, encryption, { runId, attempt }) : undefined
     if (given) return given
     const read = await declaredValues.read(accountId, workflowId, workflows)
@@ -365,7 +370,7 @@ export class RemoteWorkers {
     const values = secrets ? JSON.parse(encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
     const toStep = ({ name, value }: { name: string; value: Uint8Array }) => {
       const { json, secrets } = readStepResult(encryption.decrypt(value, stepAad(runId, name)))
-      return { name, value: JSON.parse(json), ...(secrets.length > 0 && { maskedSecrets: secrets }) }
+      return { name, value: JSON.parse(json), ...(secrets.length > 0 && { maskedSecrets: [...secrets] }) }
     }
     return {
       ...{ claim, version, leaseExpiresAt, secrets: Object.keys(values) },

@@ -76,8 +76,9 @@ export class ClaimsAhead {
     const left = oldest.at + waitMillisecondsMax - performance.now()
     this.#timer = setTimeout(() => {
       this.#timer = undefined
-      const late = this.#ready.filter(({ at }) => performance.now() - at >= waitMillisecondsMax)
-      this.#ready.splice(0, late.length)
+      const latest = performance.now() - waitMillisecondsMax
+      const early = this.#ready.findIndex(({ at }) => at > latest)
+      const late = this.#ready.splice(0, early === -1 ? this.#ready.length : early)
       for (const { claim } of late) void this.#options.handBack(claim)
       this.#returnLater()
     }, left)
