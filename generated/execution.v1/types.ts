@@ -1850,16 +1850,7 @@ export interface components {
              *     `null`, of an answer `{"ok": true, "value": …}` or `{"ok": false}` if none came in time, of a called run
              *     `{"ok": true, "output": …}` or `{"ok": false, "runId", "status", "error"}`.
              */
-            steps: {
-                name: components["schemas"]["StepName"];
-                /** @description The result. */
-                value: unknown;
-                /**
-                 * @description Secrets of the account that the result contains, which may have been replaced since. Mask them in evidence;
-                 *     the service masks them in reports.
-                 */
-                maskedSecrets?: string[];
-            }[];
+            steps: components["schemas"]["StoredStep"][];
             /** @description Whether the run has reached a wait, so that code gets the results in this order. */
             hasWaits: boolean;
             /** @description For how long the attempt may execute from now on. */
@@ -1880,6 +1871,17 @@ export interface components {
             parentRunId: components["schemas"]["Uuid"] | null;
             /** @description The W3C Trace Context of the request that queued the run. */
             traceparent: string | null;
+        };
+        /** @description The result of a step or a wait. */
+        StoredStep: {
+            name: components["schemas"]["StepName"];
+            /** @description The result. */
+            value: unknown;
+            /**
+             * @description Secrets of the account that the result contains, which may have been replaced since. Mask them in evidence; the
+             *     service masks them in reports.
+             */
+            maskedSecrets?: string[];
         };
         /** @description Claimed runs. */
         ClaimedRuns: {

@@ -4,6 +4,7 @@ import { requestPointers } from '../../src/openapi/document.ts'
 import type { Finding } from '../../src/tools/contract-checks/checked-contract.ts'
 import {
   checkNames,
+  checkNestedLists,
   checkPatterns,
   findUnusedExceptions,
   listCodePatterns,
@@ -127,6 +128,21 @@ test.each<[title: string, kind: string, name: string, message: string]>([
       severity: 'error',
       message,
       location: `openapi/execution.v1.yaml, /components/${kind}/${name}`,
+    }),
+  ])
+})
+
+test('a list inside the items of a long list, which exhausts the memory of generators, is found', () => {
+  const contract = modified((it) => {
+    const { StoredStep, ClaimedRun } = it.components.schemas
+    ClaimedRun.properties.steps.items = StoredStep
+  })
+  expect(checkNestedLists([contract])).toEqual([
+    expect.objectContaining({
+      severity: 'error',
+      message: 'Nested lists have up to 20000000 items.',
+      location:
+        'openapi/execution.v1.yaml, /components/schemas/ClaimedRun/properties/steps/items/properties/maskedSecrets',
     }),
   ])
 })

@@ -138,6 +138,33 @@ function checkDocument({ name: document, current }: Pick<CheckedContract, 'name'
   return findings
 }
 
+// Checks that no list of many items has another in its items. Generators that write a list as a tuple of all its items,
+// as openapi-client-axios does, need memory for the product.
+
+const itemsTogetherMax = 100_000
+
+export function checkNestedLists(contracts: readonly Pick<CheckedContract, 'name' | 'current'>[]): Finding[] {
+  return contracts.flatMap(({ name, current }) => {
+    const lists = new Map<string, number>()
+    for (const { value, path } of walk(current)) {
+      const { maxItems } = Object(value) as { maxItems?: number }
+      if (typeof maxItems === 'number') lists.set(toPointer(path), maxItems)
+    }
+    return [...lists].flatMap(([pointer, maxItems]) => {
+      const outer = [...lists].filter(([it]) => pointer.startsWith(`${it}/`))
+      const together = outer.reduce((product, [, max]) => product * max, maxItems)
+      if (outer.length === 0 || together <= itemsTogetherMax) return []
+      return {
+        severity: 'error' as const,
+        message: `Nested lists have up to ${together} items.`,
+        location: `openapi/${name}.yaml, ${pointer}`,
+        reason: 'Some generators of clients write a type for each item, and run out of memory.',
+        fix: 'Make the items of the outer list a schema in `components`.',
+      }
+    })
+  })
+}
+
 // Checks that no schema of a response forbids unknown members: a later version may add some.
 
 export function checkOpenResponses(contracts: readonly Pick<CheckedContract, 'name' | 'current'>[]): Finding[] {

@@ -9,6 +9,7 @@ import { checkCompatibility } from './compatibility.ts'
 import {
   checkExamplePairs,
   checkNames,
+  checkNestedLists,
   checkOpenResponses,
   checkPatterns,
   findUnusedExceptions,
@@ -25,7 +26,10 @@ export async function runContractChecks(root: string): Promise<Report[]> {
   const patterns = [...contracts.flatMap(listDocumentPatterns), ...listCodePatterns(root)]
   return [
     checkCompatibility(contracts),
-    { summary: '', findings: [...checkOpenResponses(contracts), ...checkExamplePairs(contracts)] },
+    {
+      summary: '',
+      findings: [...checkOpenResponses(contracts), ...checkExamplePairs(contracts), ...checkNestedLists(contracts)],
+    },
     { summary: '', findings: checkChangelog(contracts, readChangelog(root)) },
     checkNames(contracts),
     await checkSecurity(contracts),
