@@ -1985,7 +1985,10 @@ export interface components {
         LiveViewControl: {
             /** @enum {string} */
             phase: "free" | "awaited" | "pausing" | "paused";
-            /** @description The user in control. */
+            /**
+             * @description The user in control. The page shows the name that the service knows; a user who is not of the account counts as
+             *     `null`.
+             */
             by: components["schemas"]["LiveViewUser"] | null;
             /** @description What the workflow asks for. The service masks secrets in it. */
             message: string | null;

@@ -109,6 +109,21 @@ test('a user takes over, and the worker gets the inputs of this user', async () 
   expect(actions.map(({ action }) => action)).toEqual(['run.watched', 'run.takenOver', 'run.returnedControl'])
 })
 
+test('the page shows the user in control by the stored name, and no user of another account', async () => {
+  const { watched, update, user } = await startAttempt()
+  const { user: stranger } = await startAttempt()
+  const { stream, viewId } = await watched()
+  const next = update(viewId, { waitForCommands: true })
+  await update(viewId, { control: { phase: 'paused', by: { id: stranger.id, name: stranger.name }, message: 'first' } })
+  await until('the first control arrives', () => stream.text.includes('"by":null,"message":"first"'))
+  await update(viewId, { control: { phase: 'paused', by: { id: user.id, name: 'The chief' }, message: 'second' } })
+  await until('the second control arrives', () => stream.text.includes('"message":"second"'))
+  expect(stream.text).toContain(`"by":${JSON.stringify({ id: user.id, name: user.name })}`)
+  expect(stream.text).not.toContain('The chief')
+  stream.close()
+  await next
+})
+
 test('the page says that the connection to a worker has ended', async () => {
   const { watched, path, account, update } = await startAttempt()
   const { stream, viewId } = await watched()

@@ -3,14 +3,16 @@
  * dashboard process of each view, which returns what its viewers do.
  */
 import type { Store } from '../../storage/store.ts'
+import type { Users } from '../accounts/users.ts'
 import { DashboardConnection, type ShownBrowser, type ViewerCommands } from '../run-api/live-view-connection.ts'
-import type { LiveViews } from '../run-api/live-views.ts'
+import type { Controller, LiveViews } from '../run-api/live-views.ts'
 import type { LeasedAttempts, NotLeased } from './leased-attempts.ts'
 import { type LeaseName, WakeUp, type WorkerKey } from './remote-workers.ts'
 
 interface Dependencies {
   store: Store
   liveViews: LiveViews
+  users: Users
   leasedAttempts: LeasedAttempts
 }
 
@@ -75,7 +77,7 @@ export class AttemptLiveViews {
     if ('kind' in found) return found
     const view = await liveViews.find(viewId.toLowerCase(), found.row.id)
     if (!view) return stateOf('refused')
-    const masked = await this.#mask(key, name, shown)
+    const masked = await this.#mask(key, name, await this.#withStoredName(found.row.account_id, shown))
     if ('kind' in masked) return masked
     const ending = AbortSignal.any([signal, this.#stopping.signal])
     const connection = new DashboardConnection(liveViews, view, { runId: found.row.id, attempt: name.attempt })
@@ -85,6 +87,15 @@ export class AttemptLiveViews {
       if (sent !== 'sent') return stateOf(sent)
     }
     return waitForCommands ? stateOf(await connection.receive(ending)) : stateOf({ commands: [], present: [] })
+  }
+
+  /** Shows the user in control by the stored name, since the page believes it. A user of another account has no control. */
+  async #withStoredName(accountId: string, shown: ShownBrowser): Promise<ShownBrowser> {
+    const { control } = shown
+    if (!control?.by) return shown
+    const user = await this.#dependencies.users.get(control.by.id)
+    const by: Controller | null = user?.accountId === accountId ? { id: user.id, name: user.name } : null
+    return { ...shown, control: { ...control, by } }
   }
 
   /** Masks secrets in addresses of tabs, and in what the workflow asks for. Frames show what the pages show. */
