@@ -196,6 +196,7 @@ export class Worker {
   #begin(claim: Claim, dependencies: AttemptDependencies): void {
     const observer = observeWithAll(this.#dependencies.observers, claim)
     this.#executing.add(claim)
+    this.#leases.begin(claim)
     const log = this.#log.child({ runId: claim.runId, workflowId: claim.workflowId, attempt: claim.attempt })
     const ended: Promise<unknown> = observer
       .within(() => this.#execute(claim, dependencies, observer))
@@ -277,7 +278,10 @@ export class Worker {
   }
 }
 
-// Renews a worker's leases, and interrupts attempts whose lease is lost or whose run is cancelled.
+// Renews a worker's leases, and interrupts attempts whose lease is lost or has ended, or whose run is cancelled.
+
+/** For how long a lease that has ended may be renewed: a process that was stopped for a while may still have it. */
+const lastRenewalMilliseconds = 1000
 
 interface WorkerLeasesDependencies {
   queue: WorkerQueue
@@ -298,9 +302,12 @@ class WorkerLeases {
   readonly #startedAt = Date.now()
   /** Attempts that have an executor, by run and attempt number. */
   readonly #attempts = new Map<string, Attempt>()
+  /** When each lease ends unless it is renewed, by `performance.now()`. */
+  readonly #ends = new Map<string, number>()
   /** Leases on cancelled runs. Their attempts may not have an executor yet. */
   readonly #cancelled = new Set<string>()
   #timer: NodeJS.Timeout | undefined
+  #endTimer: NodeJS.Timeout | undefined
   /** The grace period of a stop is over: attempts that begin now are interrupted at once. */
   #interrupting = false
 
@@ -319,6 +326,7 @@ class WorkerLeases {
 
   stopRenewing(): void {
     clearInterval(this.#timer)
+    clearTimeout(this.#endTimer)
   }
 
   /** Removes the worker from the list of workers. */
@@ -327,6 +335,11 @@ class WorkerLeases {
     await workers.leave(this.#worker.id).catch((error: unknown) => {
       log.warn({ err: error }, 'worker sign-off failed; it counts as alive until its lease ends')
     })
+  }
+
+  /** Call it when a lease begins. */
+  begin(lease: Lease): void {
+    this.#ends.set(keyOf(lease), performance.now() + this.#leaseMilliseconds)
   }
 
   /** Interrupts the attempt if its lease is lost or its run is cancelled, also when that was before this call. */
@@ -343,6 +356,11 @@ class WorkerLeases {
   /** Call it when the attempt of the lease is completed. */
   forget(lease: Lease): void {
     this.#cancelled.delete(keyOf(lease))
+    this.#ends.delete(keyOf(lease))
+  }
+
+  get #leaseMilliseconds(): number {
+    return this.#worker.leaseSeconds * 1000
   }
 
   /** Interrupts all attempts because the worker stops, and those that begin later. */
@@ -378,21 +396,38 @@ class WorkerLeases {
     void this.#heartbeat()
     const leases = this.#leases()
     if (leases.length === 0) return
+    this.#watchEnds()
     const { queue, log } = this.#dependencies
     const { id, leaseSeconds } = this.#worker
+    const askedAt = performance.now()
     // Attempts claimed during the renewal are not in its result.
-    const before = [...this.#attempts]
+    const before = [...this.#attempts.keys()]
     try {
       const renewed = new Set((await queue.renew(id, leases, leaseSeconds)).map(keyOf))
-      for (const [key, attempt] of before) {
-        if (renewed.has(key)) continue
-        log.warn({ lease: key }, 'lease lost; attempt stopped')
-        attempt.interrupt('leaseLost')
-      }
+      for (const key of renewed) if (this.#ends.has(key)) this.#ends.set(key, askedAt + leaseSeconds * 1000)
+      for (const key of before) if (!renewed.has(key)) this.#interruptLost(key)
       await this.interruptCancelled()
     } catch (error) {
       log.warn({ err: error }, 'lease renewal failed; retrying')
     }
+  }
+
+  /** Interrupts attempts whose lease ends without an answer to its renewal: another worker may execute their runs. */
+  #watchEnds(): void {
+    clearTimeout(this.#endTimer)
+    const endOf = (key: string) => (this.#ends.get(key) ?? Number.POSITIVE_INFINITY) + lastRenewalMilliseconds
+    const first = Math.min(...[...this.#attempts.keys()].map(endOf))
+    if (first === Number.POSITIVE_INFINITY) return
+    this.#endTimer = setTimeout(() => {
+      for (const key of this.#attempts.keys()) if (endOf(key) <= performance.now()) this.#interruptLost(key)
+      this.#watchEnds()
+    }, first - performance.now())
+  }
+
+  #interruptLost(key: string): void {
+    this.#dependencies.log.warn({ lease: key }, 'lease lost; attempt stopped')
+    this.#ends.delete(key)
+    this.#attempts.get(key)?.interrupt('leaseLost')
   }
 }
 

@@ -46,6 +46,27 @@ describe.concurrent('a worker', () => {
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'running', attempts: 2 })
       expect(await describeEvents(domain, run)).toHaveLength(3)
     })
+
+    test('that ends while the store does not respond stops the attempt, and the run is executed again', async (test) => {
+      const { domain, principal, file } = await openInstallation(test)
+      const respond = Promise.withResolvers<void>()
+      test.onTestFinished(() => respond.resolve())
+      let isSilent = false
+      const write: Store['write'] = async (work, options) => {
+        if (isSilent) await respond.promise
+        return domain.store.write(work, options)
+      }
+      await startWorker(test, { ...domain, store: { ...domain.store, write } }, { leaseSeconds: 3 })
+      const variables = { started: file('started'), until: file('until') }
+      const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+      const pid = await waitForStart(variables.started)
+      isSilent = true
+      await waitForProcessEnd(pid)
+      writeFileSync(variables.until, '')
+      isSilent = false
+      respond.resolve()
+      expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded', attempts: 2 })
+    })
   })
 
   test('interrupts a run that is cancelled while its module is loaded', async (test) => {

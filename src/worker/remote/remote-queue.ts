@@ -40,8 +40,6 @@ const pollSeconds = 30
 const pauseMilliseconds = 1000
 /** The share of the lease within which a renewal must be answered. The next one is sent then. */
 const renewalShare = 1 / 3
-/** A timer may fire this much early. */
-const timerMilliseconds = 50
 /** For how long a renewal tells which runs are cancelled. */
 const freshMilliseconds = 200
 /** Runs of one request. */
@@ -66,8 +64,6 @@ export class RemoteQueue implements WorkerQueue {
   readonly #events = new Map<string, { position: number; last: Promise<unknown> }>()
   /** Attempts of claims that have not ended. */
   readonly #executing = new Map<string, Schemas['LeaseOfAttempt']>()
-  /** By `performance.now()`, when the lease of each of these ends unless a renewal is answered: as early as it may. */
-  readonly #leaseEnds = new Map<string, number>()
   /** Storage states of browsers whose attempts are about to be completed, as JSON. */
   readonly #states = new Map<string, string>()
   /** Leases on cancelled runs, and when the service said so. */
@@ -113,7 +109,7 @@ export class RemoteQueue implements WorkerQueue {
   }
 
   async #poll(count: number, waitSeconds: number): Promise<Claim[]> {
-    const { client, workerId, leaseSeconds } = this.#options
+    const { client, workerId } = this.#options
     const { signal } = this.#stopping
     const countMax = Math.min(claimsMax, count)
     if (countMax < 1 || signal.aborted) return []
@@ -123,8 +119,7 @@ export class RemoteQueue implements WorkerQueue {
     const { data, error } = await client.claimRuns({ params, body, ...options })
     if (!error) {
       if (!data && waitSeconds > 0) this.#notify('cancellations')
-      const leaseEnd = performance.now() + leaseSeconds * 1000
-      return (data?.data ?? []).map((run) => this.#toClaim(run, leaseEnd))
+      return (data?.data ?? []).map((run) => this.#toClaim(run))
     }
     if (signal.aborted) return []
     if (error.status === 404) await this.#options.register()
@@ -139,10 +134,9 @@ export class RemoteQueue implements WorkerQueue {
     for (const listener of this.#listeners[topic]) listener()
   }
 
-  #toClaim(run: Schemas['ClaimedRun'], leaseEnd: number): Claim {
+  #toClaim(run: Schemas['ClaimedRun']): Claim {
     const { runId, attempt, variableData: variables, browserContext, accountSecrets, settings } = run
     this.#executing.set(keyOf(run), { runId, attempt })
-    this.#leaseEnds.set(keyOf(run), leaseEnd)
     const secrets = Object.fromEntries(run.secrets.map((pointer) => [pointer, valueAt(variables, pointer)]))
     return {
       ...{ runId, attempt, workerId: this.#options.workerId, accountId: '', workflowId: run.workflowId },
@@ -158,43 +152,20 @@ export class RemoteQueue implements WorkerQueue {
     }
   }
 
-  /**
-   * Returns the leases that the worker has. While the service does not answer, these are those that have not ended: another
-   * worker may execute the runs of the others.
-   */
   async renew(workerId: string, leases: readonly Lease[]): Promise<Lease[]> {
     const { client, leaseSeconds } = this.#options
     const body = { leases: leases.map(({ runId, attempt }) => ({ runId, attempt })) }
-    const sentAt = performance.now()
-    const params = { path: { workerId } }
     // The next renewal is the next try.
-    const options = { retries: 0, timeoutSeconds: this.#renewalSeconds(leases) }
-    const { data, error } = await client.renewLeases({ params, body, ...options })
+    const options = { retries: 0, timeoutSeconds: leaseSeconds * renewalShare }
+    const { data, error } = await client.renewLeases({ params: { path: { workerId } }, body, ...options })
     if (error?.status === 404) {
       await this.#options.register()
       return []
     }
-    if (error) {
-      const left = leases.filter((lease) => this.#leaseEndOf(lease) > performance.now() + timerMilliseconds)
-      if (left.length < leases.length) return left
-      throw new RemoteError(error)
-    }
-    const leaseEnd = sentAt + leaseSeconds * 1000
-    for (const lease of [...data.extended, ...data.cancelled])
-      if (this.#executing.has(keyOf(lease))) this.#leaseEnds.set(keyOf(lease), leaseEnd)
+    if (error) throw new RemoteError(error)
     const toLease = ({ runId, attempt }: Schemas['AttemptLease']): Lease => ({ runId, attempt, workerId })
     this.#cancelled = { leases: data.cancelled.map(toLease), at: performance.now() }
     return [...data.extended.map(toLease), ...this.#cancelled.leases]
-  }
-
-  #leaseEndOf(lease: Lease): number {
-    return this.#leaseEnds.get(keyOf(lease)) ?? Number.POSITIVE_INFINITY
-  }
-
-  /** A renewal fails at the latest when a lease ends, so that its attempt stops then. */
-  #renewalSeconds(leases: readonly Lease[]): number {
-    const ends = leases.map((lease) => this.#leaseEndOf(lease) - performance.now()).filter((left) => left > 0)
-    return Math.min(this.#options.leaseSeconds * renewalShare, ...ends.map((left) => left / 1000))
   }
 
   /** Asks by a renewal, unless one has just been answered. */
@@ -359,7 +330,6 @@ export class RemoteQueue implements WorkerQueue {
 
   #forget(lease: Lease): false {
     this.#executing.delete(keyOf(lease))
-    this.#leaseEnds.delete(keyOf(lease))
     this.#events.delete(keyOf(lease))
     this.#startedAt.delete(keyOf(lease))
     this.#states.delete(keyOf(lease))
