@@ -1,9 +1,11 @@
-/** The Python package: its own tests, its wheel, and its client against the real service. */
-import { spawn, spawnSync } from 'node:child_process'
+/** The Python package: its own tests, its types, its wheel, and its client against the real service. */
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { cp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { removeDirectory, startTestService, type TestService, temporaryDirectory } from '../support/service.ts'
 
@@ -42,6 +44,18 @@ describe.skipIf(!hasPython)('the Python package', () => {
     const { code, stderr } = await python(['-m', 'unittest', 'discover', '-s', 'tests'])
     expect(code, stderr).toBe(0)
     expect(stderr).toMatch(/Ran \d\d+ tests/)
+  })
+
+  test('has types that a type checker accepts, and that refuse wrong calls', { timeout: 120_000 }, async () => {
+    const project = join(directory, 'types')
+    await cp(fileURLToPath(new URL('python-types', import.meta.url)), project, { recursive: true })
+    await cp(join(root, 'src/execution_service'), join(project, 'execution_service'), { recursive: true })
+    const settings = { pythonVersion: '3.9', reportUnnecessaryTypeIgnoreComment: true, include: ['*.py', '*/*.py'] }
+    await writeFile(join(project, 'pyrightconfig.json'), JSON.stringify(settings))
+    const run = promisify(execFile)
+    await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: project })
+    const checked = await run('node_modules/.bin/pyright', [], { cwd: project }).catch((error) => error)
+    expect(checked.stdout.trim()).toBe('0 errors, 0 warnings, 0 informations')
   })
 
   test('is built into the same wheel each time, which Python imports', async () => {

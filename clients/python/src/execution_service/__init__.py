@@ -1,7 +1,7 @@
 """Workflows, workers and a client for execution-service."""
 
 from ._version import __version__ as __version__
-from .client import Client, RunInfo
+from .client import Client, QueueOptions, RunInfo
 from .errors import (
     ApiError,
     CalledRunFailed,
@@ -34,6 +34,7 @@ __all__ = [
     "InvalidMember",
     "InvalidValue",
     "LoadError",
+    "QueueOptions",
     "Refused",
     "Retry",
     "Run",

@@ -8,16 +8,49 @@ import os
 import time
 import urllib.parse
 import uuid
-from typing import Any, Dict, Generic, Iterator, List, Mapping, Optional, Sequence, TypeVar, Union, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Generic,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Type,
+    TypedDict,
+    TypeVar,
+    Union,
+    overload,
+)
 
 from .errors import ApiError, RunError, RunFailed, ServiceUnreachable
 from .http import TEMPORARY, Transport, backoff, quote
 from .schema import decode, encode
 from .workflow import Wait, Workflow
 
+if TYPE_CHECKING:
+    # Type checkers know it without the package.
+    from typing_extensions import Unpack
+
 O = TypeVar("O")
 
 _FINAL = frozenset(("succeeded", "failed", "timedOut", "cancelled", "expired"))
+
+
+class QueueOptions(TypedDict, total=False):
+    """Options of :meth:`Client.queue`."""
+
+    tags: Sequence[str]
+    priority: Optional[int]
+    delay_seconds: Optional[int]
+    expires_in_seconds: Optional[int]
+    concurrency_key: Optional[str]
+    browser_context_id: Optional[str]
+    persist_context: Optional[str]
+    idempotency_key: Optional[str]
+    wait_seconds: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,10 +105,17 @@ class Client:
         self._transport.close()
 
     @overload
-    def queue(self, workflow: Workflow[Any, O], variables: Any = None, **options: Any) -> RunInfo[O]: ...
+    def queue(
+        self, workflow: Workflow[Any, O], variables: Any = None, **options: Unpack[QueueOptions]
+    ) -> RunInfo[O]: ...
 
     @overload
-    def queue(self, workflow: str, variables: Any = None, **options: Any) -> RunInfo[Any]: ...
+    def queue(
+        self, workflow: str, variables: Any = None, *, output: Type[O], **options: Unpack[QueueOptions]
+    ) -> RunInfo[O]: ...
+
+    @overload
+    def queue(self, workflow: str, variables: Any = None, **options: Unpack[QueueOptions]) -> RunInfo[Any]: ...
 
     def queue(
         self,
@@ -120,11 +160,34 @@ class Client:
 
     @overload
     def run(
-        self, workflow: Workflow[Any, O], variables: Any = None, *, timeout: Optional[float] = None, **options: Any
+        self,
+        workflow: Workflow[Any, O],
+        variables: Any = None,
+        *,
+        timeout: Optional[float] = None,
+        **options: Unpack[QueueOptions],
     ) -> O: ...
 
     @overload
-    def run(self, workflow: str, variables: Any = None, *, timeout: Optional[float] = None, **options: Any) -> Any: ...
+    def run(
+        self,
+        workflow: str,
+        variables: Any = None,
+        *,
+        output: Type[O],
+        timeout: Optional[float] = None,
+        **options: Unpack[QueueOptions],
+    ) -> O: ...
+
+    @overload
+    def run(
+        self,
+        workflow: str,
+        variables: Any = None,
+        *,
+        timeout: Optional[float] = None,
+        **options: Unpack[QueueOptions],
+    ) -> Any: ...
 
     def run(
         self,
@@ -141,7 +204,8 @@ class Client:
         """
         started = time.monotonic()
         wait = 30 if timeout is None else max(0, min(30, int(timeout)))
-        run: RunInfo[Any] = self.queue(workflow, variables, **{"wait_seconds": wait, **options})
+        options.setdefault("wait_seconds", wait)
+        run: RunInfo[Any] = self.queue(workflow, variables, **options)
         if not run.is_finished:
             run = self.wait(run, timeout=None if timeout is None else timeout - (time.monotonic() - started))
         return run.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import email.message
 import http.client
 import json
 import logging
@@ -27,7 +28,7 @@ _IDLE_CONNECTIONS_MAX = 32
 
 class Response(NamedTuple):
     status: int
-    headers: Mapping[str, str]
+    headers: email.message.Message
     body: bytes
 
     def json(self) -> Any:

@@ -17,7 +17,7 @@ import threading
 import traceback
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Dict, Iterable, List, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Set
 
 from .errors import Cancelled, InvalidValue, LoadError, Suspended
 from .run import Run, cut
@@ -60,7 +60,7 @@ def _load(source: Any) -> ModuleType:
 def describe_error(error: BaseException, own: Optional[str] = None) -> Dict[str, Any]:
     """Name, message and the author's frames of an error and its causes, each after those that led to it."""
     lines: List[str] = []
-    seen = set()
+    seen: Set[int] = set()
     current: Optional[BaseException] = error
     while current is not None and id(current) not in seen and len(seen) <= 5:
         seen.add(id(current))
@@ -224,8 +224,8 @@ def _main(connection: multiprocessing.connection.Connection, sources: Sequence[s
     if hasattr(os, "setsid"):
         os.setsid()
     host = _Host(connection)
-    sys.stdout = _Output(host, "info", sys.stdout)  # type: ignore[assignment]
-    sys.stderr = _Output(host, "warn", sys.stderr)  # type: ignore[assignment]
+    sys.stdout = _Output(host, "info", sys.stdout)
+    sys.stderr = _Output(host, "warn", sys.stderr)
     logging.getLogger().addHandler(_LogHandler(host))
     logging.getLogger().setLevel(logging.INFO)
     try:

@@ -113,7 +113,8 @@ class Run:
         hint = return_hint(function)
         if name in self._results:
             self._channel.report({"type": "step", "name": name, "state": "reused"})
-            return self._decode(self._results[name], hint)
+            reused: T = self._decode(self._results[name], hint)
+            return reused
         self._channel.report({"type": "step", "name": name, "state": "started"})
         with self._lock:
             self._running.append(name)
@@ -137,7 +138,8 @@ class Run:
             with self._lock:
                 self._running.remove(name)
                 self._idle.notify_all()
-        return self._decode(value, hint)
+        decoded: T = self._decode(value, hint)
+        return decoded
 
     def sleep(
         self,

@@ -6,6 +6,7 @@ import collections.abc
 import dataclasses
 import datetime
 import enum
+import functools
 import inspect
 import math
 import sys
@@ -286,7 +287,8 @@ def _decode_members(value: Any, hint: Any, pointer: str) -> Any:
         elif default is _MISSING:
             raise InvalidValue(f"{pointer}/{name}", "is required")
     # What the service lets through, such as a member that a later version adds, a dataclass cannot have.
-    return hint(**members) if dataclasses.is_dataclass(hint) else {**value, **members}
+    decoded: Any = hint(**members) if dataclasses.is_dataclass(hint) and isinstance(hint, type) else {**value, **members}
+    return decoded
 
 
 def _decode_container(value: Any, origin: Any, arguments: Tuple[Any, ...], pointer: str) -> Any:
@@ -344,7 +346,7 @@ def encode(value: Any, hint: Any = Any, pointer: str = "") -> Any:
 
 def return_hint(function: Callable[..., Any]) -> Any:
     """The type that a function returns by its annotation; ``None`` without one."""
-    while hasattr(function, "func"):  # functools.partial
+    while isinstance(function, functools.partial):
         function = function.func
     if not hasattr(function, "__annotations__") and hasattr(type(function), "__call__"):
         function = type(function).__call__
@@ -400,7 +402,8 @@ def _required(hint: Any, default: bool) -> Tuple[Any, Any]:
 def _docstring(hint: Any) -> str:
     text = inspect.cleandoc(hint.__dict__.get("__doc__") or "")
     # A dataclass without a docstring gets its signature as one.
-    return "" if dataclasses.is_dataclass(hint) and text.startswith(f"{hint.__name__}(") else text
+    is_signature = isinstance(hint, type) and dataclasses.is_dataclass(hint) and text.startswith(f"{hint.__name__}(")
+    return "" if is_signature else text
 
 
 def _camel_case(name: str) -> str:

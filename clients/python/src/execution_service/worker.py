@@ -140,6 +140,7 @@ class Worker:
 
     def _claim_forever(self) -> None:
         failures = 0
+        free = ahead = 0
         found_none = False
         while not self.stopping.is_set():
             with self._changed:
