@@ -1,7 +1,11 @@
 /** Secrets and settings in the dashboard: their page, without JavaScript, and runs that wait for them. */
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type DashboardService, signIn, startDashboardService } from '../support/dashboard.ts'
 import { fieldError, pageText, readRows } from '../support/html.ts'
+import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
 let dashboard: DashboardService
 
@@ -34,6 +38,48 @@ test('a user stores versions of a secret, whose value no page shows, and deletes
   expect((await bo.visitor.post(`${path}/delete`, confirmed)).status).toBe(404)
   expect((await ada.visitor.post(`${path}/delete`, confirmed)).headers.location).toBe(`${path}?done=deleted`)
   expect(readRows(await ada.visitor.get(path))).toEqual([])
+})
+
+test('the number of versions leads to who stored each, and when', async () => {
+  const [ada, bo] = [await signIn(dashboard), await signIn(dashboard)]
+  for (const name of ['SHOP_TOKEN', 'OTHER_TOKEN', 'SHOP_TOKEN'])
+    await ada.visitor.post(path, { ...secret, secretName: name })
+  const [, link] =
+    /href="([^"]*)" aria-label="Versions of SHOP_TOKEN: 2"/.exec((await ada.visitor.get(path)).text) ?? []
+  const history = (link ?? '').replaceAll('&amp;', '&')
+  const rows = readRows(await ada.visitor.get(history))
+  expect(rows).toEqual([
+    expect.stringMatching(new RegExp(`${ada.name} stored a secret SHOP_TOKEN version 2$`)),
+    expect.stringMatching(new RegExp(`${ada.name} stored a secret SHOP_TOKEN version 1$`)),
+  ])
+  expect(pageText(await bo.visitor.get(history))).toContain('No entries match these filters.')
+})
+
+test('the pages say what workflows declare, and what of it is missing or in the external store', async () => {
+  const SECRETS_DIR = temporaryDirectory()
+  const WORKFLOWS_DIR = fileURLToPath(new URL('../operations/declaring-workflows', import.meta.url))
+  const service = await startDashboardService({ WORKFLOWS_DIR, SECRETS_DIR: join(SECRETS_DIR, '{account}') })
+  try {
+    const { visitor, accountId } = await signIn(service)
+    const pages = async () => [
+      pageText(await visitor.get('/workflows/shop')),
+      pageText(await visitor.get(path)).replace(/Store a secret.*/, ''),
+    ]
+    const missing = await pages()
+    expect(missing[0]).toMatch(/Secrets SHOP_TOKEN \(missing: store it ?\) Settings SHOP_URL/)
+    expect(missing[1]).toMatch(/Missing, so that runs wait: SHOP_TOKEN ?, declared by shop ?: store it/)
+    mkdirSync(join(SECRETS_DIR, accountId))
+    writeFileSync(join(SECRETS_DIR, accountId, 'SHOP_TOKEN'), 'abc')
+    expect((await pages())[1]).toContain('The secret SHOP_TOKEN in the external store is no text of 4 to 16384')
+    writeFileSync(join(SECRETS_DIR, accountId, 'SHOP_TOKEN'), token)
+    const found = await pages()
+    expect(found[0]).toMatch(/Secrets SHOP_TOKEN Settings/)
+    expect(found[1]).toMatch(/In the external store, so that runs get them: SHOP_TOKEN ?, declared by shop/)
+    for (const text of found) expect(text).not.toContain(token)
+  } finally {
+    await service.stop()
+    removeDirectory(SECRETS_DIR)
+  }
 })
 
 test('settings are JSON, or text', async () => {

@@ -89,6 +89,12 @@ export class DeclaredValuesReader {
     if (this.#recent.size > recentMax && oldest !== undefined) this.#recent.delete(oldest)
   }
 
+  /** Of the secrets that the account lacks, those that the external store has, or why it cannot be read. */
+  async findExternal(accountId: string, names: readonly string[]): Promise<{ names: Set<string>; problem?: string }> {
+    const found = names.length > 0 ? await this.#readExternal(accountId, names) : undefined
+    return { names: new Set(found?.values.keys()), ...(found?.problem !== undefined && { problem: found.problem }) }
+  }
+
   /** What the account lacks of what these workflows declare. */
   async findMissing(accountId: string, workflows: Workflows): Promise<(MissingValue & { workflowId: string })[]> {
     const declaring = workflows.list().filter(declaresValues)

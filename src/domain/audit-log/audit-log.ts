@@ -138,6 +138,8 @@ export interface AuditFilter {
   action?: Action | undefined
   /** The ID of the user who acted. */
   actorId?: string | undefined
+  /** The name of the subject at the time of the action. */
+  subject?: string | undefined
 }
 
 const pageSize = 500
@@ -152,11 +154,12 @@ export class AuditLog {
   /** The account's entries, newest first, that are older than the entry `before`. */
   async list(
     accountId: string,
-    { action, actorId, before, limit }: AuditFilter & { before?: string | undefined; limit: number },
+    { action, actorId, subject, before, limit }: AuditFilter & { before?: string | undefined; limit: number },
   ): Promise<AuditEntry[]> {
     let rows = this.#store.read.query.selectFrom('audit_log').selectAll().where('account_id', '=', accountId)
     if (action !== undefined) rows = rows.where('action', '=', action)
     if (actorId !== undefined) rows = rows.where('actor_id', '=', actorId)
+    if (subject !== undefined) rows = rows.where('subject_name', '=', subject)
     if (before !== undefined) rows = rows.where('id', '<', before)
     return (await rows.orderBy('id', 'desc').limit(limit).execute()).map(toAuditEntry)
   }

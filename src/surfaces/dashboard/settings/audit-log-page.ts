@@ -1,13 +1,24 @@
-/** The audit log: newest first, filtered by actor and action, and as a JSON Lines download. */
+/** The audit log: newest first, filtered by actor, action and subject, and as a JSON Lines download. */
 import { once } from 'node:events'
 import type { Response } from 'express'
-import { type AuditEntry, type AuditFilter, actions, isAction } from '../../../domain/audit-log/audit-log.ts'
+import {
+  type Action,
+  type AuditEntry,
+  type AuditFilter,
+  actions,
+  isAction,
+} from '../../../domain/audit-log/audit-log.ts'
 import { time } from '../format.ts'
-import { emptyState, type Html, html, nothing, selectField, table } from '../html.ts'
+import { emptyState, type Html, html, inputField, nothing, selectField, table } from '../html.ts'
 import { settingsPage } from '../layout.ts'
 import type { PageHandler, StreamHandler } from '../page-handler.ts'
 
 const path = '/settings/audit-log'
+
+/** The entries of actions of one kind on one subject. */
+export function auditLogOf(action: Action, subject: string): string {
+  return `${path}?${toQuery({ action, subject })}`
+}
 const entriesPerPage = 50
 
 export const showAuditLog: PageHandler = async (request, { auditLog, users }) => {
@@ -32,13 +43,14 @@ function renderFilter(filter: AuditFilter, names: Map<string, string>): Html {
   return html`<form method="get" action="${path}" class="filters">
     ${selectField({ name: 'actor', label: 'Actor', value: filter.actorId ?? '', options: actors })}
     ${selectField({ name: 'action', label: 'Action', value: filter.action ?? '', options: [{ value: '', title: 'Any action' }, ...known] })}
+    ${inputField({ name: 'subject', label: 'Name', value: filter.subject ?? '' })}
     <button class="secondary">Filter</button>
     <a href="${path}.jsonl?${toQuery(filter)}" download>Download as JSON Lines</a>
   </form>`
 }
 
-function renderEmpty({ action, actorId }: AuditFilter): Html {
-  if (action || actorId) {
+function renderEmpty({ action, actorId, subject }: AuditFilter): Html {
+  if (action || actorId || subject) {
     return emptyState('No results', html`No entries match these filters. <a href="${path}">Clear filters</a>`)
   }
   return emptyState('No entries yet', 'Changes to API keys, browser contexts, members and settings appear here.')
@@ -97,13 +109,18 @@ function setDownloadHeaders(response: Response): void {
 
 function parseFilter(query: URLSearchParams): AuditFilter {
   const action = query.get('action') ?? ''
-  return { action: isAction(action) ? action : undefined, actorId: query.get('actor') || undefined }
+  return {
+    action: isAction(action) ? action : undefined,
+    actorId: query.get('actor') || undefined,
+    subject: query.get('subject')?.trim() || undefined,
+  }
 }
 
-function toQuery({ action, actorId }: AuditFilter, before?: string): string {
+function toQuery({ action, actorId, subject }: AuditFilter, before?: string): string {
   return new URLSearchParams({
     ...(action && { action }),
     ...(actorId && { actor: actorId }),
+    ...(subject && { subject }),
     ...(before && { before }),
   }).toString()
 }

@@ -22,6 +22,7 @@ import {
 } from '../html.ts'
 import { settingsPage } from '../layout.ts'
 import { orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
+import { auditLogOf } from './audit-log-page.ts'
 
 const path = '/settings/secrets'
 const kinds = ['secret', 'setting'] as const
@@ -56,14 +57,16 @@ const doneMessages = new Map([
 
 async function renderSection(
   request: PageRequest,
-  { accountValues, workflows }: Dependencies,
+  { accountValues, declaredValues, workflows }: Dependencies,
   kind: ValueKind,
   refused: Refused | undefined,
 ): Promise<Html> {
   const { account, form, query } = request
   const values = await accountValues.listAll(account.id, kind)
   const declaring = findDeclaring(workflows.current(account.id), kind)
-  const missing = [...declaring.keys()].filter((name) => !values.some((value) => value.name === name)).sort()
+  const lacking = [...declaring.keys()].filter((name) => !values.some((value) => value.name === name)).sort()
+  const external = await declaredValues.findExternal(account.id, kind === 'secret' ? lacking : [])
+  const missing = lacking.filter((name) => !external.names.has(name))
   const error = refused?.kind === kind ? refused : undefined
   const errorOf = (member: 'name' | 'value') => (error?.member === member ? error.message : undefined)
   const asked = query.get('kind') === kind ? (query.get('name') ?? '') : ''
@@ -74,7 +77,8 @@ async function renderSection(
   }
   return html`<section>
     <h2>${titles[kind]}</h2>
-    ${missing.length > 0 ? renderMissing(kind, missing, declaring) : nothing}
+    ${missing.length > 0 ? renderMissing(kind, missing, declaring, external.problem) : nothing}
+    ${external.names.size > 0 ? renderExternal([...external.names], declaring) : nothing}
     ${values.length > 0 ? renderTable(kind, values, declaring) : emptyState(`No ${kind}s`, `This account has no ${kind}s.`)}
     <form method="post" action="${path}" class="card">
       <h3>Store a ${kind}</h3>
@@ -86,7 +90,19 @@ async function renderSection(
   </section>`
 }
 
-function renderMissing(kind: ValueKind, names: readonly string[], declaring: ReadonlyMap<string, string[]>): Html {
+function renderExternal(names: readonly string[], declaring: ReadonlyMap<string, string[]>): Html {
+  const items = names.map(
+    (name) => html`<li><code>${name}</code>, declared by ${links(declaring.get(name) ?? [])}</li>`,
+  )
+  return html`<p>In the external store, so that runs get them:</p><ul>${items}</ul>`
+}
+
+function renderMissing(
+  kind: ValueKind,
+  names: readonly string[],
+  declaring: ReadonlyMap<string, string[]>,
+  problem = '',
+): Html {
   const items = names.map(
     (name) =>
       html`<li>
@@ -94,7 +110,7 @@ function renderMissing(kind: ValueKind, names: readonly string[], declaring: Rea
         <a href="${path}?kind=${kind}&amp;name=${name}#field-${kind}Value" aria-label="Store ${name}">store it</a>
       </li>`,
   )
-  return notice('warning', html`Missing, so that runs wait: <ul>${items}</ul>`)
+  return notice('warning', html`Missing, so that runs wait: <ul>${items}</ul> ${problem}`)
 }
 
 function renderTable(kind: ValueKind, values: readonly AccountValue[], declaring: ReadonlyMap<string, string[]>): Html {
@@ -102,7 +118,7 @@ function renderTable(kind: ValueKind, values: readonly AccountValue[], declaring
     html`<code>${name}</code>`,
     ...(kind === 'setting' ? [html`<code>${shorten(JSON.stringify(value))}</code>`] : []),
     links(declaring.get(name) ?? []),
-    html`${version}`,
+    html`<a href="${auditLogOf(`${kind}.stored`, name)}" aria-label="Versions of ${name}: ${version}">${version}</a>`,
     html`<div class="stack">${time(updatedAt)}<small>${updatedBy.name}</small></div>`,
     html`<form method="post" action="${path}/delete">
       <input type="hidden" name="kind" value="${kind}" /><input type="hidden" name="name" value="${name}" />

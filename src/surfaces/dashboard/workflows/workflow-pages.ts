@@ -127,7 +127,10 @@ async function workflowPage(
     <a href="/browser-contexts">browser context</a>, copy the command from its page.</p>`
   const body = html`${backLink('/workflows', 'Workflows')}
     ${heading(title, { ...(description !== null && { lead: description }), actions })}
-    <section class="card">${facts(workflowFacts(workflow, deploymentId, deps.workflows.isRemote?.(request.account.id, id) ?? false))}</section>
+    <section class="card">${facts([
+      ...workflowFacts(workflow, deploymentId, deps.workflows.isRemote?.(request.account.id, id) ?? false),
+      ...(await declaredFacts(request.account.id, workflow, deps)),
+    ])}</section>
     <div class="columns">
       <div>${renderQueueForm(form, error, contexts)}</div>
       <div>
@@ -200,6 +203,27 @@ function workflowFacts(workflow: Workflow, deploymentId: string | null, isRemote
     ['Retries', describeRetries(workflow)],
     ...(usesBrowser ? [['Browser', 'one per run'] satisfies Fact] : []),
   ]
+}
+
+/** The secrets and settings that its runs get, and which of them are missing. */
+async function declaredFacts(accountId: string, workflow: Workflow, deps: Dependencies): Promise<Fact[]> {
+  const { secrets = [], settings = {} } = workflow
+  const declared = { secret: secrets, setting: Object.keys(settings) }
+  return Promise.all(
+    (['secret', 'setting'] as const)
+      .filter((kind) => declared[kind].length > 0)
+      .map(async (kind): Promise<Fact> => {
+        const stored = new Set((await deps.accountValues.listAll(accountId, kind)).map(({ name }) => name))
+        const lacking = declared[kind].filter((name) => !stored.has(name))
+        const external = await deps.declaredValues.findExternal(accountId, kind === 'secret' ? lacking : [])
+        const missing = lacking.filter((name) => !external.names.has(name))
+        const items = declared[kind].map((name, index) => {
+          const state = html` (missing: <a href="/settings/secrets?kind=${kind}&amp;name=${name}#field-${kind}Value" aria-label="Store ${name}">store it</a>)`
+          return html`${index > 0 ? ', ' : ''}<code>${name}</code>${missing.includes(name) ? state : nothing}`
+        })
+        return [kind === 'secret' ? 'Secrets' : 'Settings', html`${items}`]
+      }),
+  )
 }
 
 function describeConcurrency(workflow: Workflow): string {
