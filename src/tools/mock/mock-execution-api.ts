@@ -6,7 +6,7 @@ import { invalidRequest } from '../../contract/problem.ts'
 import { findBundleErrors } from '../../domain/deployments/deployment-operations.ts'
 import { describeRefusedStart } from '../../domain/queue/queue-problems.ts'
 import type { RefusedStart } from '../../domain/queue/reused-steps.ts'
-import { type RunOptions, repeatedOptions, toParameters } from '../../domain/queue/run-options.ts'
+import { fromMembers, type RunOptions, repeatedOptions, toParameters } from '../../domain/queue/run-options.ts'
 import { runUnfinished } from '../../domain/run-api/queue-operations.ts'
 import type { EndpointChange } from '../../domain/webhooks/webhook-endpoints.ts'
 import { findUnknownWorkflows } from '../../domain/webhooks/webhook-operations.ts'
@@ -18,11 +18,13 @@ import { workflowNames } from '../../openapi/schema-components.ts'
 import type { Operation } from '../../openapi/served-operations.ts'
 import { Cursors } from '../../storage/cursors.ts'
 import { Encryption, FixedKeys, keyBytes } from '../../storage/encryption.ts'
+import { withFilters } from './agreement.ts'
 import { mockResponse, parseEvents } from './mock-response.ts'
 import { type Clock, MockRuns } from './mock-runs.ts'
 import type { MockWebhooks } from './mock-webhooks.ts'
 import {
   type AcceptedRequest,
+  type BatchEntry,
   checkAnswer,
   checkQueueRequest,
   type QueueRequest,
@@ -88,6 +90,22 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
       const response = await mockResponse(prism, find('completeWait'), request, clock)
       return 'body' in response ? { ...response, body: { ...Object(response.body), ...answer.wait } } : response
     },
+    listRuns: (request) => listRuns(dependencies, find('listRuns'), find('getRun'), request),
+    queueRemoteRunBatch: async (request) => {
+      const response = await mockResponse(prism, find('queueRemoteRunBatch'), request, clock)
+      if (!('body' in response)) return response
+      const [template = {}] = (response.body as { data: object[] }).data
+      const { runs: entries } = request.body as { runs: BatchEntry[] }
+      const data = entries.map(({ workflowId, variableData, ...options }) => {
+        const query = toParameters(fromMembers(options))
+        const queueRequest = { path: { workflowId }, query, body: { variableData } }
+        const accepted = checkQueueRequest(workflows, queueRequest) as AcceptedRequest
+        const run = runs.queue(template, accepted, queueRequest, accepted.workflow.examples?.outputs[0] ?? null, {})
+        onQueued(String(run.id))
+        return run
+      })
+      return { ...response, body: { data } }
+    },
     rerunRun: rerunHandler(dependencies, find('rerunRun'), find('queueRemoteRun'), runs, onQueued),
     streamRunEvents: async (request) => {
       const after = Number(request.header['Last-Event-ID'] ?? 0)
@@ -103,14 +121,43 @@ export async function executionHandlers(dependencies: Dependencies): Promise<Rec
       const handle = isChosen(request.headers.prefer as string | undefined) ? undefined : own[operation.id]
       const response = (await handle?.(request)) ?? notHere
       if (response !== notHere) return response
-      const { workflowId } = request.query as { workflowId?: string }
+      // Of a run that was queued here, the workflow is known.
+      const { runId } = request.path as { runId?: string }
+      const { workflowId } = (runId && runs.get(runId)) || (request.query as { workflowId?: string })
       const chosen = await mockResponse(prism, operation, request, clock)
       if (operation.id === 'sendTestWebhook' && chosen.status === 202) void webhooks?.sendTest()
-      return 'body' in chosen ? { ...chosen, body: toLoadedRuns(workflows, chosen.body, workflowId) } : chosen
+      return 'body' in chosen
+        ? { ...chosen, body: toLoadedRuns(workflows, chosen.body, workflowId as string | undefined) }
+        : chosen
     }
     return [operation.id, handler]
   })
   return { ...Object.fromEntries(handlers), queueRemoteRun: queue(clock) }
+}
+
+/** The documented runs that fit the filters. */
+async function listRuns(
+  { prism, workflows, clock }: Dependencies,
+  list: Operation,
+  get: Operation,
+  request: HandlerRequest,
+): Promise<HandlerResponse> {
+  const response = await mockResponse(prism, list, request, clock)
+  const query = request.query as { workflowId?: string; limit?: number }
+  if (!('body' in response)) return response
+  const { data } = response.body as { data: Record<string, unknown>[] }
+  const isLoaded = query.workflowId === undefined || workflows.get(query.workflowId)
+  // The examples of one run have every status.
+  const examples = data.length > 0 ? [] : (prism.listExamples(get).get(200) ?? [])
+  const others = await Promise.all(
+    examples.map((exampleKey) => prism.choose(get, undefined, { code: 200, exampleKey, dynamic: false }, undefined)),
+  )
+  const fitting = withFilters(
+    others.map(({ body }) => body as Record<string, unknown>),
+    query,
+  )
+  const found = isLoaded ? [...data, ...fitting.slice(0, query.limit)] : []
+  return { ...response, body: toLoadedRuns(workflows, { data: found, nextCursor: null }, query.workflowId) }
 }
 
 function runOf({ path }: HandlerRequest): string {

@@ -10,6 +10,7 @@ import { commonHeaders } from '../../contract/response-validation.ts'
 import { apiKeyRealm } from '../../domain/api-keys/api-key.ts'
 import { waitSecondsMax } from '../../domain/run-api/queue-operations.ts'
 import type { Operation } from '../../openapi/served-operations.ts'
+import { agree } from './agreement.ts'
 import type { Clock } from './mock-runs.ts'
 import { chooseResponse } from './preferences.ts'
 import type { ChosenResponse, Prism } from './prism.ts'
@@ -62,7 +63,7 @@ function createPdf(text: string): string {
   return `${pdf}${table}trailer\n<< /Size ${objects.length + 1} /Root 1 0 R >>\nstartxref\n${pdf.length}\n%%EOF\n`
 }
 
-type MockRequest = Pick<HandlerRequest, 'path' | 'query' | 'headers' | 'signal'>
+type MockRequest = Pick<HandlerRequest, 'path' | 'query' | 'headers' | 'signal'> & { body?: unknown }
 
 /** @throws {Problem} if the request prefers a response that is not documented. */
 export async function mockResponse(
@@ -93,7 +94,9 @@ export async function mockResponse(
   // `Accept` applies neither to problems nor to responses without a body.
   const chosen = await prism.choose(operation, code < 300 && hasBody ? accept : undefined, choice, query.limit)
   const response = { status: code, headers: toHeaders(operation, chosen, request) }
-  return hasBody ? withBody(response, chosen, isBinary, request, clock) : response
+  if (!hasBody) return response
+  const answer = await withBody(response, chosen, isBinary, request, clock)
+  return 'body' in answer ? { ...answer, body: agree(operation, request, answer.body, clock.now()) } : answer
 }
 
 async function withBody(

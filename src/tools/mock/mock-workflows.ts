@@ -51,7 +51,7 @@ export function checkQueueRequest(
   return { workflow: workflows.get(path.workflowId) as Workflow, variableData: body.variableData }
 }
 
-interface BatchEntry extends GivenOptions {
+export interface BatchEntry extends GivenOptions {
   workflowId: string
   variableData: Record<string, unknown>
 }

@@ -1,0 +1,105 @@
+/**
+ * Makes a documented example agree with its request: the ids of the path, the members of the body, the filters of a list.
+ * Times stay those of the example, except those that a request asks for.
+ */
+import type { HandlerRequest } from '../../contract/exchange.ts'
+import type { Operation } from '../../openapi/served-operations.ts'
+
+type Members = Record<string, unknown>
+type AnsweredRequest = Pick<HandlerRequest, 'path' | 'query'> & { body?: unknown }
+
+/** Operations on a resource whose response is this resource, although their path does not end with its id. */
+const ofResource = ['cancelRun', 'rotateWebhookSecret', 'activateDeployment']
+
+/** @param now milliseconds since 1970. */
+export function agree(operation: Operation, request: AnsweredRequest, body: unknown, now: number): unknown {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body
+  const { data, nextCursor } = body as { data?: unknown; nextCursor?: unknown }
+  if (Array.isArray(data) && nextCursor !== undefined) {
+    const { limit } = request.query as { limit?: number }
+    const items = data.map((item: Members) => ({ ...item, ...namedIn(request.path as Members, item) }))
+    return { ...body, data: withFilters(items, request.query as Members).slice(0, limit) }
+  }
+  const resource = body as Members
+  return {
+    ...resource,
+    ...repeated(request.body, resource),
+    ...namedIn(request.path as Members, resource),
+    ...identified(operation, request.path as Members, resource),
+    ...expiry(request.body, resource, now),
+  }
+}
+
+/** Members with the names of path parameters. */
+function namedIn(path: Members, resource: Members): Members {
+  const named = Object.entries(path).filter(([name]) => resource[name] !== undefined)
+  return Object.fromEntries(named.map(([name, value]) => [name, ofType(resource[name], value)]))
+}
+
+function ofType(example: unknown, value: unknown): unknown {
+  return typeof example === 'number' ? Number(value) : value
+}
+
+function identified({ id, path }: Operation, parameters: Members, resource: Members): Members {
+  if (id === 'rerunRun') return { rerunOf: parameters.runId }
+  const name = /\{(\w+Id)\}$/.exec(path)?.[1] ?? (ofResource.includes(id) ? Object.keys(parameters)[0] : undefined)
+  const value = name === undefined ? undefined : parameters[name]
+  return value !== undefined && typeof resource.id === 'string' ? { id: String(value).toLowerCase() } : {}
+}
+
+/** Simple members of the request's body that the response has too. */
+function repeated(body: unknown, resource: Members): Members {
+  if (typeof body !== 'object' || body === null || Buffer.isBuffer(body)) return {}
+  const isSimple = (value: unknown): boolean =>
+    Array.isArray(value) ? value.every(isSimple) : typeof value !== 'object'
+  const same = Object.entries(body).filter(
+    ([name, value]) => Object.hasOwn(resource, name) && (name === 'value' || isSimple(value)),
+  )
+  return Object.fromEntries(same)
+}
+
+function expiry(body: unknown, { expiresAt }: Members, now: number): Members {
+  const { expiresInSeconds } = Object(body) as { expiresInSeconds?: number }
+  if (typeof expiresAt !== 'string' || expiresInSeconds === undefined) return {}
+  return { expiresAt: new Date(now + expiresInSeconds * 1000).toISOString() }
+}
+
+/** Filters that any item may fit: those of ids, names and tags. */
+const assigned = ['name', 'apiKeyId', 'scheduleId', 'parentRunId', 'browserContextId']
+
+/** The items that fit the filters of a list. */
+export function withFilters(items: readonly Members[], query: Members): Members[] {
+  const { tag, name, workflowId, createdAfter, createdBefore, errorWord } = query
+  const given = assigned.filter((each) => query[each] !== undefined)
+  const tags = tag === undefined ? [] : [tag].flat()
+  const fitting = items.filter(
+    (item) =>
+      ['status', 'kind', 'reason'].every(
+        (each) => query[each] === undefined || ([query[each]].flat() as unknown[]).includes(item[each]),
+      ) &&
+      isBetween(item.createdAt, createdAfter, createdBefore) &&
+      (errorWord === undefined ||
+        JSON.stringify(item.error ?? null)
+          .toLowerCase()
+          .includes(String(errorWord).toLowerCase())),
+  )
+  const filled = fitting.map((item) => ({
+    ...item,
+    ...Object.fromEntries(given.filter((each) => each in item).map((each) => [each, query[each]])),
+    ...(tags.length > 0 && 'tags' in item && { tags }),
+    // Runs get the workflow with its version and values.
+    ...(workflowId !== undefined && 'workflowId' in item && !('variableData' in item) && { workflowId }),
+  }))
+  const sorted = query.order === 'oldestFirst' ? filled.toSorted(compareTimes) : filled
+  // The names of browser contexts are unique.
+  return name !== undefined && !items.some((item) => 'runId' in item) ? sorted.slice(0, 1) : sorted
+}
+
+function isBetween(time: unknown, after: unknown, before: unknown): boolean {
+  const at = Date.parse(String(time))
+  return !(at < Date.parse(String(after))) && !(at >= Date.parse(String(before)))
+}
+
+function compareTimes(a: Members, b: Members): number {
+  return String(a.createdAt).localeCompare(String(b.createdAt))
+}
