@@ -2,10 +2,16 @@
 import { describe, expect, test } from 'vitest'
 import { mockKeys } from '../../src/tools/mock/mock-keys.ts'
 import { expectDocumented, expectProblem, operationOf, operations } from '../operations/document.ts'
-import { useMock } from './use-mock.ts'
+import { mockPath, useMock } from './use-mock.ts'
 
 const { call } = useMock()
 const prefer = (...preferences: string[]) => ({ headers: { Prefer: preferences.join(', ') } })
+
+/** Members that agree with the request, which `agreement.test.ts` tests. */
+function agreeing(body: Record<string, unknown>, example: object) {
+  const names = [...Object.keys(mockPath), 'id', 'rerunOf', 'restoredFrom', 'expiresAt']
+  return Object.fromEntries(names.filter((name) => name in example).map((name) => [name, body[name]]))
+}
 
 describe.each(operations)('$id', (operation) => {
   const successes = [...operation.responses.keys()].filter((status) => status < 300)
@@ -43,7 +49,8 @@ describe.each(operations)('$id', (operation) => {
         }
         const { requestId, ...rest } = value as Record<string, unknown>
         const requestIdMember = requestId === undefined ? {} : { requestId: response.headers['x-request-id'] }
-        expect(JSON.parse(response.text)).toEqual({ ...rest, ...requestIdMember })
+        const body = JSON.parse(response.text)
+        expect(body).toEqual({ ...rest, ...requestIdMember, ...agreeing(body, rest) })
         // The name is sufficient; a response that several statuses have is that of the usual one.
         const named = (await call(operation, prefer(`example=${name}`))).status
         const having = [...operation.responses].filter(([, it]) => it.examples.some(([, each]) => each === name))

@@ -4,12 +4,19 @@
  */
 import type { HandlerRequest } from '../../contract/exchange.ts'
 import type { Operation } from '../../openapi/served-operations.ts'
+import { isChosen } from './preferences.ts'
 
 type Members = Record<string, unknown>
-type AnsweredRequest = Pick<HandlerRequest, 'path' | 'query'> & { body?: unknown }
+type AnsweredRequest = Pick<HandlerRequest, 'path' | 'query' | 'headers'> & { body?: unknown }
 
 /** Operations on a resource whose response is this resource, although their path does not end with its id. */
 const ofResource = ['cancelRun', 'rotateWebhookSecret', 'activateDeployment']
+
+/** Operations whose response has the members of their request. */
+const storing = [
+  ...['createBrowserContext', 'updateBrowserContext', 'createSchedule', 'updateSchedule'],
+  ...['createWebhookEndpoint', 'updateWebhookEndpoint', 'putSetting'],
+]
 
 /** @param now milliseconds since 1970. */
 export function agree(operation: Operation, request: AnsweredRequest, body: unknown, now: number): unknown {
@@ -23,7 +30,10 @@ export function agree(operation: Operation, request: AnsweredRequest, body: unkn
   const resource = body as Members
   return {
     ...resource,
-    ...repeated(request.body, resource),
+    // An example that the caller has chosen stays as it is.
+    ...(storing.includes(operation.id) &&
+      !isChosen(request.headers.prefer as string) &&
+      repeated(request.body, resource)),
     ...namedIn(request.path as Members, resource),
     ...identified(operation, request.path as Members, resource),
     ...expiry(request.body, resource, now),
@@ -32,7 +42,8 @@ export function agree(operation: Operation, request: AnsweredRequest, body: unkn
 
 /** Members with the names of path parameters. */
 function namedIn(path: Members, resource: Members): Members {
-  const named = Object.entries(path).filter(([name]) => resource[name] !== undefined)
+  // A context that is restored from a version gets a new one.
+  const named = Object.entries(path).filter(([name]) => resource[name] !== undefined && name !== 'version')
   return Object.fromEntries(named.map(([name, value]) => [name, ofType(resource[name], value)]))
 }
 
@@ -42,6 +53,9 @@ function ofType(example: unknown, value: unknown): unknown {
 
 function identified({ id, path }: Operation, parameters: Members, resource: Members): Members {
   if (id === 'rerunRun') return { rerunOf: parameters.runId }
+  if (id === 'restoreBrowserContextVersion') return { restoredFrom: Number(parameters.version) }
+  // A workflow's id is no UUID: the response to a queue request is a run.
+  if (path.endsWith('/{workflowId}')) return {}
   const name = /\{(\w+Id)\}$/.exec(path)?.[1] ?? (ofResource.includes(id) ? Object.keys(parameters)[0] : undefined)
   const value = name === undefined ? undefined : parameters[name]
   return value !== undefined && typeof resource.id === 'string' ? { id: String(value).toLowerCase() } : {}
