@@ -280,7 +280,9 @@ export class Worker {
 
 // Renews a worker's leases, and interrupts attempts whose lease is lost or has ended, or whose run is cancelled.
 
-/** For how long a lease that has ended may be renewed: a process that was stopped for a while may still have it. */
+/** A timer that fires this late was kept by a process that was stopped: it may still have its leases. */
+const stoppedMilliseconds = 100
+/** For how long such a process may renew leases that have ended. */
 const lastRenewalMilliseconds = 1000
 
 interface WorkerLeasesDependencies {
@@ -338,8 +340,8 @@ class WorkerLeases {
   }
 
   /** Call it when a lease begins. */
-  begin(lease: Lease): void {
-    this.#ends.set(keyOf(lease), performance.now() + this.#leaseMilliseconds)
+  begin(lease: Lease & Pick<Claim, 'leaseEnd'>): void {
+    this.#ends.set(keyOf(lease), lease.leaseEnd ?? performance.now() + this.#worker.leaseSeconds * 1000)
   }
 
   /** Interrupts the attempt if its lease is lost or its run is cancelled, also when that was before this call. */
@@ -347,6 +349,7 @@ class WorkerLeases {
     this.#attempts.set(keyOf(lease), attempt)
     if (this.#interrupting) attempt.interrupt('workerStopped')
     if (this.#cancelled.has(keyOf(lease))) attempt.interrupt('cancelled')
+    this.#watchEnds()
   }
 
   unwatch(lease: Lease): void {
@@ -357,10 +360,6 @@ class WorkerLeases {
   forget(lease: Lease): void {
     this.#cancelled.delete(keyOf(lease))
     this.#ends.delete(keyOf(lease))
-  }
-
-  get #leaseMilliseconds(): number {
-    return this.#worker.leaseSeconds * 1000
   }
 
   /** Interrupts all attempts because the worker stops, and those that begin later. */
@@ -396,7 +395,6 @@ class WorkerLeases {
     void this.#heartbeat()
     const leases = this.#leases()
     if (leases.length === 0) return
-    this.#watchEnds()
     const { queue, log } = this.#dependencies
     const { id, leaseSeconds } = this.#worker
     const askedAt = performance.now()
@@ -404,7 +402,9 @@ class WorkerLeases {
     const before = [...this.#attempts.keys()]
     try {
       const renewed = new Set((await queue.renew(id, leases, leaseSeconds)).map(keyOf))
-      for (const key of renewed) if (this.#ends.has(key)) this.#ends.set(key, askedAt + leaseSeconds * 1000)
+      const end = askedAt + leaseSeconds * 1000
+      for (const key of renewed) if (this.#endOf(key) < end) this.#ends.set(key, end)
+      this.#watchEnds()
       for (const key of before) if (!renewed.has(key)) this.#interruptLost(key)
       await this.interruptCancelled()
     } catch (error) {
@@ -413,15 +413,22 @@ class WorkerLeases {
   }
 
   /** Interrupts attempts whose lease ends without an answer to its renewal: another worker may execute their runs. */
-  #watchEnds(): void {
+  #watchEnds(extraMilliseconds = 0): void {
     clearTimeout(this.#endTimer)
-    const endOf = (key: string) => (this.#ends.get(key) ?? Number.POSITIVE_INFINITY) + lastRenewalMilliseconds
-    const first = Math.min(...[...this.#attempts.keys()].map(endOf))
+    const first = Math.min(...[...this.#attempts.keys()].map((key) => this.#endOf(key))) + extraMilliseconds
     if (first === Number.POSITIVE_INFINITY) return
+    const due = Math.max(first, performance.now())
     this.#endTimer = setTimeout(() => {
-      for (const key of this.#attempts.keys()) if (endOf(key) <= performance.now()) this.#interruptLost(key)
+      const wasStopped = performance.now() - due > stoppedMilliseconds
+      if (wasStopped && extraMilliseconds === 0)
+        return this.#watchEnds(performance.now() - first + lastRenewalMilliseconds)
+      for (const key of this.#attempts.keys()) if (this.#endOf(key) <= performance.now()) this.#interruptLost(key)
       this.#watchEnds()
-    }, first - performance.now())
+    }, due - performance.now())
+  }
+
+  #endOf(key: string): number {
+    return this.#ends.get(key) ?? Number.POSITIVE_INFINITY
   }
 
   #interruptLost(key: string): void {

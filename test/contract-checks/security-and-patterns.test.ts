@@ -140,7 +140,7 @@ test('a list inside the items of a long list, which exhausts the memory of gener
   expect(checkNestedLists([contract])).toEqual([
     expect.objectContaining({
       severity: 'error',
-      message: 'Nested lists have up to 20000000 items.',
+      message: 'Nested lists have up to 400000000 items.',
       location:
         'openapi/execution.v1.yaml, /components/schemas/ClaimedRun/properties/steps/items/properties/maskedSecrets',
     }),

@@ -40,7 +40,7 @@ test('a user stores versions of a secret, whose value no page shows, and deletes
   expect(readRows(await ada.visitor.get(path))).toEqual([])
 })
 
-test('the number of versions leads to who stored each, and when', async () => {
+test('the number of versions leads to the users that stored them, with the times', async () => {
   const [ada, bo] = [await signIn(dashboard), await signIn(dashboard)]
   for (const name of ['SHOP_TOKEN', 'OTHER_TOKEN', 'SHOP_TOKEN'])
     await ada.visitor.post(path, { ...secret, secretName: name })

@@ -89,10 +89,13 @@ export class DeclaredValuesReader {
     if (this.#recent.size > recentMax && oldest !== undefined) this.#recent.delete(oldest)
   }
 
-  /** Of the secrets that the account lacks, those that the external store has, or why it cannot be read. */
-  async findExternal(accountId: string, names: readonly string[]): Promise<{ names: Set<string>; problem?: string }> {
-    const found = names.length > 0 ? await this.#readExternal(accountId, names) : undefined
-    return { names: new Set(found?.values.keys()), ...(found?.problem !== undefined && { problem: found.problem }) }
+  /** Which of these secrets, which the account lacks, the external store has, and why others cannot be read. */
+  async findExternal(accountId: string, names: readonly string[]): Promise<{ names: Set<string>; problem: string }> {
+    if (names.length === 0) return { names: new Set(), problem: '' }
+    const { values, problem = '', secretName } = (await this.#readExternal(accountId, names)) ?? { values: new Map() }
+    if (secretName === undefined) return { names: new Set(values.keys()), problem }
+    const others = names.filter((name) => name !== secretName)
+    return { ...(await this.findExternal(accountId, others)), problem }
   }
 
   /** What the account lacks of what these workflows declare. */
@@ -147,7 +150,7 @@ export class DeclaredValuesReader {
       return { values: await this.#external.read(accountId, names), problem: undefined }
     } catch (error) {
       if (!(error instanceof SecretStoreError)) throw error
-      return { values: new Map<string, string>(), problem: error.message }
+      return { values: new Map<string, string>(), problem: error.message, secretName: error.secretName }
     }
   }
 }

@@ -1,7 +1,15 @@
 /** What a store of secrets outside of the service does. */
 
 /** A store that cannot be read now. The message is for callers, and has no value in it. */
-export class SecretStoreError extends Error {}
+export class SecretStoreError extends Error {
+  /** The secret that cannot be read, if others can. */
+  readonly secretName: string | undefined
+
+  constructor(message: string, secretName?: string) {
+    super(message)
+    this.secretName = secretName
+  }
+}
 
 export interface SecretStore {
   /**
@@ -20,5 +28,8 @@ export const secretLength = { min: 4, max: 16_384 }
 export function checkSecret(name: string, value: unknown): string {
   const { min, max } = secretLength
   if (typeof value === 'string' && value.length >= min && value.length <= max) return value
-  throw new SecretStoreError(`The secret ${name} in the external store is no text of ${min} to ${max} characters.`)
+  throw new SecretStoreError(
+    `The secret ${name} in the external store is no text of ${min} to ${max} characters.`,
+    name,
+  )
 }

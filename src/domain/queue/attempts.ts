@@ -91,6 +91,8 @@ export interface Claim extends Lease {
   hasWaits: boolean
   /** For how long the earlier parts of the attempt have executed. */
   executedMilliseconds: number
+  /** By `performance.now()`, when the lease ends unless it is renewed, if the service has told a worker outside of it. */
+  leaseEnd?: number
   /** What is left of the time limit, if the service tells it to a worker outside of it. */
   timeLeftSeconds?: number
   /** What the run gets of its account, if the service tells it to a worker outside of it. */

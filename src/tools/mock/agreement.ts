@@ -65,7 +65,7 @@ function identified({ id, path }: Operation, parameters: Members, resource: Memb
 function repeated(body: unknown, resource: Members): Members {
   if (typeof body !== 'object' || body === null || Buffer.isBuffer(body)) return {}
   const isSimple = (value: unknown): boolean =>
-    Array.isArray(value) ? value.every(isSimple) : typeof value !== 'object'
+    Array.isArray(value) ? value.every(isSimple) : value === null || typeof value !== 'object'
   const same = Object.entries(body).filter(
     ([name, value]) => Object.hasOwn(resource, name) && (name === 'value' || isSimple(value)),
   )
@@ -78,7 +78,7 @@ function expiry(body: unknown, { expiresAt }: Members, now: number): Members {
   return { expiresAt: new Date(now + expiresInSeconds * 1000).toISOString() }
 }
 
-/** Filters that any item may fit: those of ids, names and tags. */
+/** Filters that any item may fit, beside tags. */
 const assigned = ['name', 'apiKeyId', 'scheduleId', 'parentRunId', 'browserContextId']
 
 /** The items that fit the filters of a list. */

@@ -109,7 +109,7 @@ export class RemoteQueue implements WorkerQueue {
   }
 
   async #poll(count: number, waitSeconds: number): Promise<Claim[]> {
-    const { client, workerId } = this.#options
+    const { client, workerId, leaseSeconds } = this.#options
     const { signal } = this.#stopping
     const countMax = Math.min(claimsMax, count)
     if (countMax < 1 || signal.aborted) return []
@@ -119,7 +119,8 @@ export class RemoteQueue implements WorkerQueue {
     const { data, error } = await client.claimRuns({ params, body, ...options })
     if (!error) {
       if (!data && waitSeconds > 0) this.#notify('cancellations')
-      return (data?.data ?? []).map((run) => this.#toClaim(run))
+      const leaseEnd = performance.now() + leaseSeconds * 1000
+      return (data?.data ?? []).map((run) => ({ ...this.#toClaim(run), leaseEnd }))
     }
     if (signal.aborted) return []
     if (error.status === 404) await this.#options.register()

@@ -101,7 +101,7 @@ function renderMissing(
   kind: ValueKind,
   names: readonly string[],
   declaring: ReadonlyMap<string, string[]>,
-  problem = '',
+  problem: string,
 ): Html {
   const items = names.map(
     (name) =>

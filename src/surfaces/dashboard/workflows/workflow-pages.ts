@@ -221,7 +221,7 @@ async function declaredFacts(accountId: string, workflow: Workflow, deps: Depend
           const state = html` (missing: <a href="/settings/secrets?kind=${kind}&amp;name=${name}#field-${kind}Value" aria-label="Store ${name}">store it</a>)`
           return html`${index > 0 ? ', ' : ''}<code>${name}</code>${missing.includes(name) ? state : nothing}`
         })
-        return [kind === 'secret' ? 'Secrets' : 'Settings', html`${items}`]
+        return [kind === 'secret' ? 'Secrets' : 'Settings', html`${items} ${external.problem}`]
       }),
   )
 }
