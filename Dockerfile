@@ -11,7 +11,8 @@ WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY . .
-RUN node src/tools/generate/service-package.ts
+# The image installs packages for its own platform.
+RUN node src/tools/generate/service-package.ts && rm -rf dist/execution-service/node_modules
 
 FROM node:24-slim AS dependencies
 WORKDIR /app

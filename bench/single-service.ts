@@ -2,7 +2,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -106,13 +106,12 @@ function findParent(pid: string): number {
   }
 }
 
-/** Returns the type of a Chromium process, or the module and command of a Node process. */
+/** Returns the module and command of a Node process, from sources or from the package, or the type of a Chromium process. */
 function describeProcess(pid: number): string {
-  const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
-  const module = command.findIndex((word) => word.endsWith('.ts'))
-  if (module < 0) return `chromium ${/--type=([\w-]+)/.exec(command.join(' '))?.[1] ?? ''}`.trim()
-  const word = command[module + 1] ?? ''
-  return `${command[module]?.replace(/.*\/src\//, '')} ${word.startsWith('/') ? '' : word}`.trim()
+  const [program = '', ...words] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
+  if (basename(program) !== 'node') return `chromium ${/--type=([\w-]+)/.exec(words.join(' '))?.[1] ?? ''}`.trim()
+  const [module = '', command = ''] = words.filter((word) => !word.startsWith('--'))
+  return `${module.replace(/.*\/(src|\.bin)\//, '')} ${command.startsWith('/') ? '' : command}`.trim()
 }
 
 /** Returns table rows with a total. */

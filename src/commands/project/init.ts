@@ -1,14 +1,17 @@
-/** `init DIR`: makes a project for workflows outside this repository, with everything that it needs in it. */
-
+/**
+ * `init DIR`: makes a project for workflows outside this repository, with everything that it needs in it. In the package, it
+ * runs on Node 20: modules that need a later one are loaded when they are used.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { copyFile, cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isPublished } from '../../config/command-line.ts'
-import { createTemporaryDirectory } from '../../storage/temporary-directory.ts'
-import { CommandError, print } from '../output.ts'
+import { CommandError } from '../command-error.ts'
+import { hasRequiredNode } from '../required-node.ts'
 import { root } from './compile-package.ts'
+import { projectLock } from './lock-file.ts'
 import { readManifest } from './manifest.ts'
 import { buildWorkflowPackage, packPackage } from './workflow-package.ts'
 
@@ -47,8 +50,11 @@ export async function initProject(path: string, { install }: { install: boolean 
 async function findPackage(directory: string): Promise<string> {
   if (isPublished) {
     const { version } = await readManifest()
-    return (await isFromRegistry()) ? version : `file:${await packPackage(root, directory)}`
+    const source = await findSource()
+    if (/^https?:/.test(source)) return version
+    return `file:${(await copyPackage(source, directory)) ?? (await packPackage(root, directory))}`
   }
+  const { createTemporaryDirectory } = await import('../../storage/temporary-directory.ts')
   const built = createTemporaryDirectory('project')
   try {
     const packageDirectory = join(built.path, 'package')
@@ -60,19 +66,32 @@ async function findPackage(directory: string): Promise<string> {
   }
 }
 
-/** By the lock file that npm keeps in `node_modules`. */
-async function isFromRegistry(): Promise<boolean> {
+/** Returns the address or `file:` that npm has installed this package from, by the lock file that it keeps in `node_modules`. */
+async function findSource(): Promise<string> {
   try {
     const lock = JSON.parse(await readFile(join(root, '../.package-lock.json'), 'utf8'))
-    return /^https?:/.test(lock.packages[`node_modules/${basename(root)}`].resolved)
+    return lock.packages[`node_modules/${basename(root)}`].resolved ?? ''
   } catch {
-    return false
+    return ''
+  }
+}
+
+/** Returns the name of the copy, or undefined unless the package was installed from a file that still exists. */
+async function copyPackage(source: string, directory: string): Promise<string | undefined> {
+  if (!/^file:.*\.tgz$/.test(source)) return undefined
+  const file = resolve(root, '../..', source.slice('file:'.length))
+  try {
+    await copyFile(file, join(directory, basename(file)))
+    return basename(file)
+  } catch {
+    return undefined
   }
 }
 
 async function installPackages(directory: string): Promise<void> {
   print('Installing its packages with npm.')
-  const options = ['--no-audit', '--no-fund', '--loglevel=error']
+  // What npm has just fetched for `npx` is not fetched again, nor asked about.
+  const options = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
   const child = spawn('npm', ['install', ...options], { cwd: directory, stdio: ['ignore', 2, 2] })
   const [code] = await once(child, 'exit')
   if (code !== 0) throw new CommandError('npm could not install the packages: see its message above.')
@@ -127,17 +146,23 @@ async function writeProject(directory: string, packageVersion: string): Promise<
   if (isPublished) await rename(join(directory, 'README.published.md'), join(directory, 'README.md'))
   else await rm(join(directory, 'README.published.md'))
   await writeFile(join(directory, 'package.json'), toJson(manifest))
+  const lock = isPublished ? await projectLock(manifest) : undefined
+  if (lock) await writeFile(join(directory, 'package-lock.json'), toJson(lock))
   await writeFile(join(directory, 'tsconfig.json'), toJson({ compilerOptions, include: ['workflows'] }))
   await writeFile(join(directory, '.gitignore'), 'data/\nnode_modules/\n')
 }
 
 /** In the repository always: the machine that has it need not be the one that the project goes to. */
 function needsNode(): boolean {
-  return !isPublished || process.execPath.includes(`${sep}node_modules${sep}`)
+  return !isPublished || !hasRequiredNode || process.execPath.includes(`${sep}node_modules${sep}`)
 }
 
 function nodePackages(versions: Record<string, string> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(versions).filter(([name]) => name.startsWith('node-')))
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`)
 }
 
 /** npm accepts lower case, digits, dots, underscores and hyphens. */

@@ -7,6 +7,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { compilePackage, root } from '../../commands/project/compile-package.ts'
+import { projectPackagesFile } from '../../commands/project/lock-file.ts'
 import { readManifest } from '../../commands/project/manifest.ts'
 import { moduleExports, packPackage, workflowModules } from '../../commands/project/workflow-package.ts'
 import { publishedResponseChecks } from '../../contract/response-checks.ts'
@@ -14,6 +15,7 @@ import { documentNames } from '../../openapi/document.ts'
 import { readContract } from '../../openapi/served-documents.ts'
 import { readOperations } from '../../openapi/served-operations.ts'
 import { buildReferenceFile } from '../../surfaces/docs/reference.ts'
+import { bundlePackages } from './bundled-packages.ts'
 
 /** Modules that start as processes or threads, so that no other module imports them. */
 export const entries = [
@@ -72,7 +74,15 @@ export async function buildServicePackage(directory: string): Promise<void> {
     const checks = publishedResponseChecks(document, readOperations(document))
     await writeFile(join(directory, `generated/${name}/response-checks.cjs`), checks)
   }
-  await writeFile(join(directory, 'package.json'), `${JSON.stringify(await manifest(), undefined, 2)}\n`)
+  await writeFile(join(directory, projectPackagesFile), JSON.stringify(await projectPackages()))
+  const { dependencies, ...published } = await manifest()
+  const bundleDependencies = await bundlePackages(
+    directory,
+    [...entries, ...authors.entries],
+    Object.keys(dependencies),
+  )
+  const text = JSON.stringify({ ...published, dependencies, bundleDependencies }, undefined, 2)
+  await writeFile(join(directory, 'package.json'), `${text}\n`)
 }
 
 /** Modules of the service are compiled; those of authors stay as they are. */
@@ -106,7 +116,24 @@ function quote(text: string): string {
   return `\`\`\`text\n${text.trim()}\n\`\`\``
 }
 
-async function manifest(): Promise<object> {
+/** The entries of the packages of projects in the lock file of the repository, and of the packages that they need. */
+async function projectPackages(): Promise<object> {
+  const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8'))
+  const { optionalDependencies = {} } = await readManifest()
+  const found: Record<string, object> = {}
+  const visit = (name: string) => {
+    const path = `node_modules/${name}`
+    const { version, dev, ...entry } = packages[path]
+    // The address at the public registry. npm replaces its host by that of the registry in use.
+    const file = `${name.replace(/^.*\//, '')}-${version}.tgz`
+    found[path] = { version, resolved: `https://registry.npmjs.org/${name}/-/${file}`, ...entry }
+    for (const each of Object.keys(entry.dependencies ?? {})) visit(each)
+  }
+  for (const name of [...ofProjects, ...Object.keys(optionalDependencies)]) visit(name)
+  return found
+}
+
+async function manifest() {
   const { name, version, description, license, engines, dependencies, devDependencies, optionalDependencies } =
     await readManifest()
   const versionsOf = (names: readonly string[]) =>
