@@ -106,10 +106,12 @@ function findParent(pid: string): number {
   }
 }
 
-/** Returns the module and command of a Node process, from sources or from the package, or the type of a Chromium process. */
+/** Returns the module and command of a Node process, of sources or of the package, or the type of a Chromium process. */
 function describeProcess(pid: number): string {
-  const [program = '', ...words] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
-  if (basename(program) !== 'node') return `chromium ${/--type=([\w-]+)/.exec(words.join(' '))?.[1] ?? ''}`.trim()
+  const [path = '', ...words] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
+  const program = basename(path)
+  if (/chrom|headless/.test(program)) return `chromium ${/--type=([\w-]+)/.exec(words.join(' '))?.[1] ?? ''}`.trim()
+  if (program !== 'node') return program
   const [module = '', command = ''] = words.filter((word) => !word.startsWith('--'))
   return `${module.replace(/.*\/(src|\.bin)\//, '')} ${command.startsWith('/') ? '' : command}`.trim()
 }

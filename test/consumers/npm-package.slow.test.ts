@@ -4,7 +4,7 @@
  */
 import { execFile, spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { createExecutionClient, unwrap } from '../../src/client/index.ts'
 import { packPackage } from '../../src/commands/project/workflow-package.ts'
-import { buildServicePackage } from '../../src/tools/generate/service-package.ts'
+import { buildServicePackage, entries } from '../../src/tools/generate/service-package.ts'
 import { type RegistryProxy, startRegistryProxy, type Transfer } from '../support/registry-proxy.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
@@ -43,6 +43,8 @@ const environment: NodeJS.ProcessEnv = {
     '/bin',
   ].join(':'),
   NO_COLOR: '1',
+  // npm would fetch its own metadata, 3 MB, once a day.
+  npm_config_update_notifier: 'false',
   EXECUTION_PORT: '0',
   BROWSER_CONTEXT_PORT: '0',
   DASHBOARD_PORT: '0',
@@ -54,6 +56,7 @@ const inProject = (command: string, ...args: string[]) =>
   run(command, args, { cwd: project, env: environment, maxBuffer: 16 * 1024 * 1024 })
 
 let registry: RegistryProxy
+let packageFile: string
 /** What npm has fetched until the project was there. */
 let transfers: Transfer[]
 
@@ -63,13 +66,13 @@ beforeAll(async () => {
   await run('npm', ['install', '--prefix', old, '--no-audit', '--no-fund', oldNode], { cwd: old })
   expect((await run('node', ['--version'], { env: environment })).stdout).toMatch(/^v20\./)
   await buildServicePackage(built)
-  const file = await packPackage(built, packs)
+  packageFile = await packPackage(built, packs)
   environment.npm_config_registry = registry.url
-  const init = ['--yes', `./packs/${file}`, 'init', 'shop']
+  const init = ['--yes', `./packs/${packageFile}`, 'init', 'shop']
   const { stdout } = await run('npx', init, { cwd: directory, env: environment })
   expect(stdout).toContain('cd shop\n  npm start\n')
   transfers = registry.takeTransfers()
-  // Rendering the reference takes most of it, and npm downloads 85 MB.
+  // Rendering the reference takes most of it, and npm downloads 71 MB, and Node 20.
 }, 600_000)
 afterAll(() => {
   registry.close()
@@ -88,13 +91,49 @@ test('npm fetches each file once, and none of a package that is in the package',
   expect(bundleDependencies.filter((name: string) => names.includes(name))).toEqual([])
 })
 
+test('the docs state what each step downloads, within 10 %, and that it takes less than a minute at 50 Mbit/s', () => {
+  const text = readFileSync(join(root, 'docs/package.md'), 'utf8')
+  const rows = [...text.matchAll(/^\| (.+?) \| (?:up to )?([\d.]+) MB \| ([\d.]+) s \|$/gm)].map((row) => {
+    const [, step = '', megabytes, seconds] = row
+    return { step, megabytes: Number(megabytes), seconds: Number(seconds) }
+  })
+  const ofProject = /^\/(?:typescript|@types\/node|undici-types)\//
+  const ofNode = /^\/node-linux-/
+  const fetched = (isOfStep: (path: string) => boolean) =>
+    transfers.filter((each) => isPackage(each) && isOfStep(each.path)).reduce((sum, { bytes }) => sum + bytes, 0) / 1e6
+  const measured = [
+    statSync(join(packs, packageFile)).size / 1e6,
+    fetched((path) => !ofProject.test(path) && !ofNode.test(path)),
+    undefined,
+    fetched((path) => ofProject.test(path)),
+    fetched((path) => ofNode.test(path)),
+  ]
+  const total = rows.at(-1)
+  expect(rows.slice(0, -1)).toHaveLength(measured.length)
+  for (const [index, megabytes] of measured.entries()) {
+    if (megabytes === undefined) continue
+    const { step = '', megabytes: stated = 0 } = rows[index] ?? {}
+    expect(megabytes / stated, `${step}: ${megabytes} MB`).toBeGreaterThan(0.9)
+    expect(megabytes / stated, `${step}: ${megabytes} MB`).toBeLessThan(1.1)
+  }
+  // It grows with each version that is published.
+  const metadata = transfers.filter((each) => !isPackage(each)).reduce((sum, { bytes }) => sum + bytes, 0) / 1e6
+  expect(metadata).toBeLessThan(rows[2]?.megabytes ?? 0)
+  for (const { step, megabytes, seconds } of rows) expect(seconds, step).toBeCloseTo((megabytes * 8) / 50, 1)
+  expect(total?.megabytes).toBeCloseTo(
+    rows.slice(0, -1).reduce((sum, { megabytes }) => sum + megabytes, 0),
+    1,
+  )
+})
+
 test('the package has no TypeScript of the service, no source map, and a manifest that can be published', () => {
-  const files = readdirSync(built, { recursive: true, encoding: 'utf8' })
+  const all = readdirSync(built, { recursive: true, encoding: 'utf8' })
+  const files = all.filter((file) => !file.startsWith('node_modules'))
   const sources = files.filter((file) => /(?<!\.d)\.ts$/.test(file))
   expect(sources.filter((file) => !/^(docs\/samples|examples|src\/commands\/project\/template)\//.test(file))).toEqual(
     [],
   )
-  expect(files.filter((file) => file.endsWith('.map'))).toEqual([])
+  expect(all.filter((file) => file.endsWith('.map'))).toEqual([])
   const read = (file: string) => readFileSync(join(built, file), 'utf8')
   const compiled = files.filter((file) => file.endsWith('.js'))
   expect(compiled.filter((file) => /^\/\/# sourceMappingURL/m.test(read(file)))).toEqual([])
@@ -125,6 +164,21 @@ test('the package has the licences of the code that it contains', () => {
   const named = [...redoc.matchAll(/@license (\w+)/g)].map(([, name]) => name)
   expect(named.length).toBeGreaterThan(3)
   for (const name of named) expect(notices).toContain(`@license ${name}`)
+})
+
+test('the package contains every file that its modules import', async () => {
+  const isModule = (file: string) =>
+    existsSync(join(root, file.replace(/\.js$/, '.ts'))) &&
+    !entries.includes(file.replace(/\.js$/, '.ts')) &&
+    !file.startsWith('src/tools/mock/')
+  const source = join(project, 'node_modules/execution-service')
+  const modules = readdirSync(source, { recursive: true, encoding: 'utf8' })
+    .filter((file) => /^src\/.*\.js$/.test(file) && isModule(file))
+    .map((file) => join(source, file))
+  expect(modules.length).toBeGreaterThan(300)
+  const script = join(directory, 'import-all.mjs')
+  writeFileSync(script, `for (const each of ${JSON.stringify(modules)}) await import(each)\nprocess.exit()\n`)
+  expect(await inProject(join(project, 'node_modules/.bin/node'), script)).toEqual({ stdout: '', stderr: '' })
 })
 
 /** `npm start`, until the end of the test. */

@@ -19,7 +19,7 @@ interface LockedPackage {
 type Packages = Record<string, LockedPackage>
 
 /** Packages with files that are found by their names, or by code that is compiled later. */
-const whole = /^node_modules\/(?:playwright-core|idiomorph|@github\/relative-time-element|ajv|ajv-formats)$/
+const whole = /^node_modules\/(?:playwright-core|idiomorph|minisearch|@github\/relative-time-element|ajv|ajv-formats)$/
 
 /** Files that are read, not imported. */
 const data =

@@ -90,7 +90,7 @@ function isCopied(path: string): boolean {
   return !/^src\/surfaces\/.*\.ts$/.test(relative(root, path))
 }
 
-/** Of Redoc in the reference, the only code of others in the package: npm installs all other with its own licences. */
+/** Of Redoc in the reference. All other packages, bundled or not, have their own licences in their directories. */
 async function thirdPartyNotices(reference: Buffer): Promise<string> {
   const { redoc }: { redoc: string } = JSON.parse(String(gunzipSync(reference)))
   const comments = [...redoc.matchAll(/\/\*[*!](.*?)\*\//gs)].map(([, text = '']) =>
