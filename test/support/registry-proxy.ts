@@ -1,10 +1,10 @@
 /** A registry of npm on the loopback interface that passes requests on, and counts them and the bytes that it sends. */
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import { request } from 'node:https'
+import { createServer, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
-const upstream = process.env.npm_config_registry ?? 'https://registry.npmjs.org/'
+const upstream = (process.env.npm_config_registry ?? 'https://registry.npmjs.org').replace(/\/*$/, '/')
 
 export interface Transfer {
   path: string
@@ -26,6 +26,7 @@ export async function startRegistryProxy(): Promise<RegistryProxy> {
     transfers.push(transfer)
     const address = new URL(`.${incoming.url}`, upstream)
     const { host, connection, ...headers } = incoming.headers
+    const request = address.protocol === 'http:' ? requestHttp : requestHttps
     const outgoing = request(address, { method: incoming.method, headers }, (received) => {
       response.writeHead(received.statusCode ?? 502, received.headers)
       received.on('data', (part: Buffer) => {

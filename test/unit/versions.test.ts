@@ -3,7 +3,12 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 
-const { version } = packageJson
+const { version, dependencies } = packageJson
+
+test('the guide installs the browser of the version of Playwright that the service has', () => {
+  const guide = readFileSync('docs/guides/your-own-project.md', 'utf8')
+  expect(/npx playwright-core@(\S+) install/.exec(guide)?.[1]).toBe(dependencies['playwright-core'])
+})
 
 test.for([
   ['src/client/package.json', /"version": "(.+?)"/],

@@ -146,7 +146,7 @@ async function writeProject(directory: string, packageVersion: string): Promise<
   if (isPublished) await rename(join(directory, 'README.published.md'), join(directory, 'README.md'))
   else await rm(join(directory, 'README.published.md'))
   await writeFile(join(directory, 'package.json'), toJson(manifest))
-  const lock = isPublished ? await projectLock(manifest) : undefined
+  const lock = isPublished ? await projectLock(directory, manifest) : undefined
   if (lock) await writeFile(join(directory, 'package-lock.json'), toJson(lock))
   await writeFile(join(directory, 'tsconfig.json'), toJson({ compilerOptions, include: ['workflows'] }))
   await writeFile(join(directory, '.gitignore'), 'data/\nnode_modules/\n')

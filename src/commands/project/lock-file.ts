@@ -2,6 +2,7 @@
  * The lock file of a new project: the versions that `npx` has just installed, and those of the project's own packages that
  * were tested. With it, npm asks the registry for no metadata, and unpacks each package once. Runs on Node 20.
  */
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { root } from './compile-package.ts'
@@ -19,8 +20,12 @@ export const projectPackagesFile = 'generated/project-packages.json'
 
 const lockfileVersion = 3
 
-/** @returns undefined unless `npx` has installed this package, alone. */
-export async function projectLock({ name, devDependencies, optionalDependencies = {} }: ProjectManifest) {
+/**
+ * @param directory of the project, which has the package unless a registry has it.
+ * @returns undefined unless `npx` has installed this package, alone.
+ */
+export async function projectLock(directory: string, manifest: ProjectManifest) {
+  const { name, devDependencies, optionalDependencies = {} } = manifest
   const service = basename(root)
   const installed = await readInstalled(service)
   const version = devDependencies[service]
@@ -35,7 +40,13 @@ export async function projectLock({ name, devDependencies, optionalDependencies 
   }
   const entry = packages[`node_modules/${service}`]
   if (!entry) return undefined
-  if (version.startsWith('file:')) entry.resolved = version
+  if (version.startsWith('file:')) {
+    const file = await readFile(join(directory, version.slice('file:'.length)))
+    Object.assign(entry, {
+      resolved: version,
+      integrity: `sha512-${createHash('sha512').update(file).digest('base64')}`,
+    })
+  }
   return {
     name,
     lockfileVersion,
@@ -44,7 +55,7 @@ export async function projectLock({ name, devDependencies, optionalDependencies 
   }
 }
 
-/** The lock file beside the `node_modules` that has this package. Other installations may have more than it needs. */
+/** The lock file of the installation that has this package. Other installations may have more than it needs. */
 async function readInstalled(service: string): Promise<Packages | undefined> {
   try {
     const { packages }: { packages: Packages } = JSON.parse(

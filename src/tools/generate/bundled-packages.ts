@@ -48,6 +48,7 @@ export async function bundlePackages(
     const path = findPackage(packages, name, parent)
     if (path === undefined || found.has(path)) return
     found.add(path)
+    if (packages[path]?.os) throw new Error(`${path} is for one operating system, so the package cannot contain it.`)
     const { dependencies, optionalDependencies } = packages[path] ?? {}
     for (const each of Object.keys({ ...dependencies, ...optionalDependencies })) visit(each, path)
   }
@@ -84,7 +85,7 @@ async function findLoaded(entries: readonly string[], names: ReadonlySet<string>
     platform: 'node',
     treeshake: false,
     logLevel: 'silent',
-    // Those of Node: rolldown adds `import` or `require`.
+    // As Node resolves: rolldown adds `import` or `require`.
     resolve: { conditionNames: ['node', 'node-addons', 'module-sync'] },
     external: (id) => /^[^./#\0]/.test(id) && !names.has(/^(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? ''),
   })

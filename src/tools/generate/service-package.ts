@@ -123,6 +123,7 @@ async function projectPackages(): Promise<object> {
   const found: Record<string, object> = {}
   const visit = (name: string) => {
     const path = `node_modules/${name}`
+    if (path in found) return
     const { version, dev, ...entry } = packages[path]
     // The address at the public registry. npm replaces its host by that of the registry in use.
     const file = `${name.replace(/^.*\//, '')}-${version}.tgz`

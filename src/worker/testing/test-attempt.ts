@@ -338,7 +338,7 @@ async function launchChromium(options: BrowserContextOptions): Promise<OpenBrows
   }
 }
 
-/** @param downloaded where `npx playwright-core install chromium` puts its browser. */
+/** @param downloaded where `npx playwright-core@VERSION install chromium` puts its browser. */
 async function findForTest(downloaded: string): Promise<Pick<FoundBrowser, 'executable' | 'environment'>> {
   const { BROWSER_PATH } = process.env
   try {
