@@ -1,6 +1,23 @@
 /** What an artifact may be: the rules that executors, workers and the store apply. */
 import { type ArtifactMediaType, artifactMediaTypes } from '../workflows/define-workflow.ts'
 
+const mediaTypes: Record<string, ArtifactMediaType> = {
+  csv: 'text/csv',
+  jpeg: 'image/jpeg',
+  jpg: 'image/jpeg',
+  json: 'application/json',
+  pdf: 'application/pdf',
+  png: 'image/png',
+  txt: 'text/plain',
+  webp: 'image/webp',
+  zip: 'application/zip',
+}
+
+/** By the extension of an artifact's name. */
+export function mediaTypeFor(name: string): ArtifactMediaType {
+  return mediaTypes[name.slice(name.lastIndexOf('.') + 1).toLowerCase()] ?? 'application/octet-stream'
+}
+
 export const artifactBytesMax = 10 * 1024 * 1024
 /** The trace of an attempt's browser. */
 export const traceBytesMax = 20 * 1024 * 1024

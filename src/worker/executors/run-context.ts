@@ -1,7 +1,7 @@
 /** The `RunContext` that a workflow's `run` function gets, in the executor: each call becomes a message to the worker. */
 
 import { describeInvalidOptions, type ReachedWait } from '../../domain/queue/run-options.ts'
-import { checkArtifact } from '../../domain/runs/artifact.ts'
+import { checkArtifact, mediaTypeFor } from '../../domain/runs/artifact.ts'
 import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
 import {
   type ArtifactMediaType,
@@ -327,20 +327,4 @@ function toDeadline(time: SleepTime, now: number, member = 'A sleep'): number {
 /** For JavaScript authors; in TypeScript the call does not compile. */
 async function noBrowser(): Promise<never> {
   throw new Error('This workflow uses no browser: set `browser: true` in its definition to get one.')
-}
-
-const mediaTypes: Record<string, ArtifactMediaType> = {
-  csv: 'text/csv',
-  jpeg: 'image/jpeg',
-  jpg: 'image/jpeg',
-  json: 'application/json',
-  pdf: 'application/pdf',
-  png: 'image/png',
-  txt: 'text/plain',
-  webp: 'image/webp',
-  zip: 'application/zip',
-}
-
-function mediaTypeFor(name: string): ArtifactMediaType {
-  return mediaTypes[name.slice(name.lastIndexOf('.') + 1).toLowerCase()] ?? 'application/octet-stream'
 }

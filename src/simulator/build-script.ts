@@ -1,0 +1,155 @@
+/** Turns a scenario into the script of one attempt. */
+
+import { mediaTypeFor, type NewArtifact } from '../domain/runs/artifact.ts'
+import type { Workflow } from '../domain/workflows/workflow.ts'
+import type { AttemptScript, ScriptEvent, ScriptOutcome, ScriptWait } from './attempt-script.ts'
+import type { Action, QuickAction, Scenario } from './scenarios-schema.ts'
+
+export interface ScriptRequest {
+  workflow: Workflow
+  scenario: Omit<Scenario, 'workflow'>
+  attempt: number
+  /** Of an attempt that does not end early. */
+  durationMilliseconds: number
+  output: unknown
+}
+
+/** How long an attempt of this outcome executes, and the script until then. */
+export function buildScript(request: ScriptRequest): AttemptScript {
+  const { workflow, scenario, attempt } = request
+  const { outcome = 'succeeded', firstAttempts = Number.POSITIVE_INFINITY, actions = [], endsInStep } = scenario
+  const kind = attempt <= firstAttempts ? outcome : 'succeeded'
+  const timed = timeActions(actions, request.durationMilliseconds)
+  const last = kind === 'succeeded' ? undefined : findLastStep(timed, endsInStep)
+  const events: ScriptEvent[] = []
+  for (const each of timed) {
+    const isLast = each === last
+    events.push(...toEvents(each, isLast))
+    if (isLast && endsInStep !== undefined) break
+  }
+  const end = last && endsInStep !== undefined ? last.end : request.durationMilliseconds
+  const step = last ? nameOfStep(last.action) : null
+  const durationMilliseconds = kind === 'timedOut' ? workflow.timeLimitSeconds * 1000 : end
+  if (kind === 'failed' && step !== null) events.push({ at: end, type: 'step', name: step, state: 'failed' })
+  return { events, outcome: toOutcome(kind, request, step), durationMilliseconds }
+}
+
+function toOutcome(
+  kind: NonNullable<Scenario['outcome']>,
+  { workflow, scenario, output }: ScriptRequest,
+  step: string | null,
+): ScriptOutcome {
+  switch (kind) {
+    case 'succeeded':
+      return { kind, output }
+    case 'workerLost':
+      return { kind }
+    case 'timedOut':
+      return { kind, limitSeconds: workflow.timeLimitSeconds, step }
+    case 'failed': {
+      const { name = 'Error', message } = scenario.error ?? { message: 'The scenario lets this attempt fail.' }
+      return { kind, reason: 'workflowFailed', error: { name, message, stack: null, step } }
+    }
+  }
+}
+
+interface TimedAction {
+  action: Action
+  start: number
+  end: number
+}
+
+/**
+ * Steps and pauses take the time that they name. Steps that name none share what is left of the duration. Without steps and
+ * pauses, the actions are spread evenly.
+ */
+function timeActions(actions: readonly Action[], durationMilliseconds: number): TimedAction[] {
+  const open = actions.filter(({ step }) => step !== undefined && secondsOfStep(step) === undefined).length
+  const left = Math.max(0, durationMilliseconds - 1000 * namedSeconds(actions))
+  const takesTime = actions.some(({ step, pause }) => step !== undefined || pause !== undefined)
+  const share = open === 0 ? 0 : left / open
+  const gap = takesTime ? 0 : durationMilliseconds / (actions.length + 1)
+  let at = 0
+  return actions.map((action) => {
+    const start = Math.round(at + gap)
+    const milliseconds = action.pause !== undefined ? action.pause * 1000 : ownMilliseconds(action, share)
+    at += gap + milliseconds
+    return { action, start, end: Math.round(at) }
+  })
+}
+
+function ownMilliseconds({ step }: Action, share: number): number {
+  if (step === undefined) return 0
+  const seconds = secondsOfStep(step)
+  return seconds === undefined ? share : seconds * 1000
+}
+
+/** Seconds that the actions name. */
+export function namedSeconds(actions: readonly Action[]): number {
+  const seconds = actions.map(({ step, pause = 0 }) => pause + (step === undefined ? 0 : (secondsOfStep(step) ?? 0)))
+  return seconds.reduce((sum, each) => sum + each, 0)
+}
+
+function secondsOfStep(step: NonNullable<Action['step']>): number | undefined {
+  return typeof step === 'string' ? undefined : step.durationSeconds
+}
+
+function nameOfStep({ step }: Action): string | null {
+  return step === undefined ? null : typeof step === 'string' ? step : step.name
+}
+
+function findLastStep(timed: readonly TimedAction[], name: string | undefined): TimedAction | undefined {
+  const isMeant = (step: string | null) => step !== null && (name === undefined || step === name)
+  return timed.findLast(({ action }) => isMeant(nameOfStep(action)))
+}
+
+/** @param isUnfinished whether the step does not end. */
+function toEvents({ action, start, end }: TimedAction, isUnfinished: boolean): ScriptEvent[] {
+  const { step } = action
+  if (step !== undefined) {
+    const { name, value = null, actions = [] } = typeof step === 'string' ? { name: step } : step
+    const gap = (end - start) / (actions.length + 1)
+    return [
+      { at: start, type: 'step', name, state: 'started' },
+      ...actions.flatMap((each, index) => toQuickEvents(each, Math.round(start + gap * (index + 1)))),
+      ...(isUnfinished ? [] : [{ at: end, type: 'stepFinished' as const, name, value }]),
+    ]
+  }
+  const wait = toWait(action)
+  return wait ? [{ at: start, type: 'wait', wait }] : toQuickEvents(action, start)
+}
+
+function toQuickEvents({ log, progress, artifact }: QuickAction, at: number): ScriptEvent[] {
+  if (log !== undefined) {
+    const { message, level = 'info' } = typeof log === 'string' ? { message: log } : log
+    return [{ at, type: 'log', level, message }]
+  }
+  if (progress !== undefined) {
+    const { percent, message = null } = typeof progress === 'number' ? { percent: progress } : progress
+    return [{ at, type: 'progress', percent, message }]
+  }
+  return artifact ? [{ at, type: 'artifact', artifact: toArtifact(artifact) }] : []
+}
+
+function toArtifact({ name, mediaType, text, base64, sizeBytes = 0 }: NonNullable<QuickAction['artifact']>) {
+  const filled = () => Buffer.alloc(sizeBytes, `${name}\n`)
+  const content = text !== undefined ? Buffer.from(text) : base64 ? Buffer.from(base64, 'base64') : filled()
+  return { name, mediaType: mediaType ?? mediaTypeFor(name), content } satisfies NewArtifact
+}
+
+const daySeconds = 86_400
+
+function toWait({ sleep, ask, call }: Action): ScriptWait | undefined {
+  if (sleep) {
+    const { name, seconds = 0, until } = sleep
+    const time = until === undefined ? { milliseconds: seconds * 1000 } : { until: Date.parse(until) }
+    return { name, kind: 'sleep', time }
+  }
+  if (ask !== undefined) {
+    const { wait, title = null, timeoutSeconds = 7 * daySeconds, show } = typeof ask === 'string' ? { wait: ask } : ask
+    return { name: wait, kind: 'answer', timeoutSeconds, title, shown: show ?? null }
+  }
+  if (!call) return undefined
+  const { name, workflow: workflowId, variables = {}, detached = false } = call
+  return { name, kind: 'run', workflowId, variables, options: {}, isDetached: detached }
+}
