@@ -3,6 +3,7 @@
  * `domain/create-domain.ts` and, for a worker, in `worker/create-worker.ts`.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Config } from './config/config.ts'
 import { AccountValues } from './domain/account-values/account-values.ts'
@@ -26,7 +27,7 @@ import { LeasedAttempts } from './domain/remote-workers/leased-attempts.ts'
 import { RemoteAttempts } from './domain/remote-workers/remote-attempts.ts'
 import { RemoteWorkers } from './domain/remote-workers/remote-workers.ts'
 import { WebhookSender } from './domain/webhooks/send-webhook.ts'
-import { WebhookDispatcher } from './domain/webhooks/webhook-dispatcher.ts'
+import { WebhookDispatcher, type WebhookDispatcherDependencies } from './domain/webhooks/webhook-dispatcher.ts'
 import { builderIdentity, executorIdentity } from './domain/workflows/executor-identity.ts'
 import type { Workflow } from './domain/workflows/workflow.ts'
 import { Maintenance } from './maintenance/maintenance.ts'
@@ -63,6 +64,17 @@ interface StartOptions {
   allowBreaking?: boolean
 }
 
+/** What a simulator replaces. */
+export interface Simulated {
+  open: () => Promise<Store>
+  /** Further routes of the management address. */
+  routes: RequestHandler
+  /** Sends webhooks. */
+  sender: WebhookDispatcherDependencies['sender']
+  /** The time in signatures of webhooks, which receivers compare with their own clock. */
+  signedAt: () => number
+}
+
 /**
  * Serves the surfaces of the given roles and the management address; resolves when they accept requests. If that fails,
  * everything that was opened is closed.
@@ -89,21 +101,41 @@ export async function startService(
   }
 }
 
-interface ServiceStart {
+export interface ServiceStart {
   config: Config
   log: Logger
   command: string
   roles: ReadonlySet<Role>
   options: StartOptions
+  simulated?: Simulated
 }
 
 /** The order of a start. What closes in which phase of a stop stands at the step that opens it. */
 export function serviceSteps(start: ServiceStart) {
-  const { config, log } = start
+  return servingSteps(start)
+    .step('maintenance', ({ maintenance }) => maintenance.start(), { work: ({ maintenance }) => maintenance.stop() })
+    .step('webhooks', ({ webhooks }) => webhooks.start(), { work: ({ webhooks }) => webhooks.stop() })
+    .step('worker', ({ worker }) => worker?.start(), {
+      workerStop: ({ worker }) => void worker?.stop(),
+      work: ({ worker }) => worker?.stop(),
+    })
+    .step('readiness', ({ readiness }) => readiness.start(), {
+      unready: ({ readiness }) => readiness.stop(),
+      wait: () => delay(start.config.DRAIN_SECONDS * 1000),
+    })
+    .step('compilation', (opened) => compileWhenReady(opened, start.log), {
+      unready: ({ compilation }) => clearTimeout(compilation),
+    })
+}
+
+/** The steps until requests are served. Nothing happens by itself yet: a simulator calls each part when it is due. */
+export function servingSteps(start: ServiceStart) {
+  const { config, log, simulated } = start
   return withStore(
     new Steps().step('code', () => loadCode(start)),
     config,
     log,
+    simulated?.open,
   )
     .step('domain', (opened) => openServiceDomain(config, log, opened), {
       followers: ({ domain, deployments }) => {
@@ -123,19 +155,6 @@ export function serviceSteps(start: ServiceStart) {
       work: ({ listeners }) =>
         Promise.all([...listeners.surfaces.values()].map((listener) => listener.stop(config.SHUTDOWN_SECONDS))),
       management: ({ listeners }) => listeners.management.stop(0),
-    })
-    .step('maintenance', ({ maintenance }) => maintenance.start(), { work: ({ maintenance }) => maintenance.stop() })
-    .step('webhooks', ({ webhooks }) => webhooks.start(), { work: ({ webhooks }) => webhooks.stop() })
-    .step('worker', ({ worker }) => worker?.start(), {
-      workerStop: ({ worker }) => void worker?.stop(),
-      work: ({ worker }) => worker?.stop(),
-    })
-    .step('readiness', ({ readiness }) => readiness.start(), {
-      unready: ({ readiness }) => readiness.stop(),
-      wait: () => delay(config.DRAIN_SECONDS * 1000),
-    })
-    .step('compilation', (opened) => compileWhenReady(opened, log), {
-      unready: ({ compilation }) => clearTimeout(compilation),
     })
 }
 
@@ -217,7 +236,7 @@ async function deployWorkflows(start: ServiceStart, { domain, deployments, metri
 type Workflows = Awaited<ReturnType<typeof deployWorkflows>>
 
 async function openListeners(
-  { config, log, command, roles }: ServiceStart,
+  { config, log, command, roles, simulated }: ServiceStart,
   opened: Code & OpenStore & OpenDomain & Workflows,
 ) {
   const { store, encryption, metrics, deployments, domain, surfaces, tracing, logDeployment } = opened
@@ -228,9 +247,13 @@ async function openListeners(
   const onUnavailable = (err: unknown) => log.warn({ err }, 'shared rate limit failed; counting in this process alone')
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, onUnavailable) : undefined
-  const management = { metrics: async () => metrics.text(await worker?.metrics()), ready }
-  const sender = new WebhookSender(config.WEBHOOK_PRIVATE_ADDRESSES)
-  const webhooks = new WebhookDispatcher({ store, encryption, sender, log, observe: metrics.registerWebhookMetrics() })
+  const management = {
+    ...{ metrics: async () => metrics.text(await worker?.metrics()), ready },
+    routes: simulated?.routes,
+  }
+  const { sender = new WebhookSender(config.WEBHOOK_PRIVATE_ADDRESSES), signedAt } = simulated ?? {}
+  const observe = metrics.registerWebhookMetrics()
+  const webhooks = new WebhookDispatcher({ store, encryption, sender, signedAt, log, observe })
   const { listenOnSurfaces } = await surfaces
   const listeners = await listenOnSurfaces(roles, {
     ...{ config, store, encryption, domain, rateLimit, management, log },
@@ -321,12 +344,13 @@ function withStore<Opened extends object>(
   steps: Steps<Opened>,
   config: Config,
   log: Logger,
+  open = () => openStore(config),
 ): Steps<Opened & OpenStore> {
   return steps
     .step('tracing', async () => ({ tracing: await openTracing(config, log) }), {
       tracing: ({ tracing }) => tracing?.close(),
     })
-    .step('store', async () => ({ untraced: await openStore(config) }), { store: ({ untraced }) => untraced.close() })
+    .step('store', async () => ({ untraced: await open() }), { store: ({ untraced }) => untraced.close() })
 }
 
 /** Loads Express only for a worker with a management address: it takes some megabytes. */

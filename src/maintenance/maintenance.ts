@@ -216,7 +216,7 @@ export class Maintenance {
   async once({ isPurging = true, isMeasuring = true, notifies = false } = {}): Promise<number> {
     const { scheduler, usage, bulkWorker } = this.#options
     const now = this.#now()
-    const due = await this.#readDue()
+    const due = await this.readDue()
     const isDue = (at: number | null) => at !== null && at <= now
     const groups = due.waitsForGroup ? await this.#findStartableGroups() : []
     let hasMore = this.#lastGroup !== ''
@@ -242,11 +242,12 @@ export class Maintenance {
     if (isPurging) this.#last.purge = startedAt
     for (const purge of this.#purges) if ((isPurging || purge.hasMore) && (await purge.once())) hasBatches = true
     if (hasBatches) return Math.min(busyMilliseconds.interval - 1, Math.ceil(performance.now() - startedAt))
-    const next = nextTime(hasChanged ? await this.#readDue() : due, this.#now(), this.#options)
+    const next = nextTime(hasChanged ? await this.readDue() : due, this.#now(), this.#options)
     return Math.min(hasMore ? busyMilliseconds.interval : quietMilliseconds, Math.max(1, next - this.#now()))
   }
 
-  async #readDue(): Promise<DueTimes> {
+  /** When each kind of change is next due. */
+  async readDue(): Promise<DueTimes> {
     const [due] = await this.#store.read.all(findDueTimes, [])
     if (!due) throw new Error('A statement without FROM has returned no row.')
     return due

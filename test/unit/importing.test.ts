@@ -13,6 +13,7 @@ const programs = [
   'main.ts',
   'client/types-command.ts',
   'commands/launcher.ts',
+  'simulator/world-thread.ts',
   'surfaces/docs/site-thread.ts',
   'worker/browser/host-process.ts',
   'worker/browser/remote-browser.ts',

@@ -20,6 +20,8 @@ export interface WebhookDispatcherDependencies {
   log: Logger
   observe?: ObserveWebhook
   now?: () => number
+  /** The time in signatures, if it is not that of the service. */
+  signedAt?: (() => number) | undefined
   /** How long a stopping process waits for responses. */
   stopMilliseconds?: number
 }
@@ -166,12 +168,12 @@ export class WebhookDispatcher {
     row: WebhookDeliveriesTable,
     body: string | undefined,
   ): Promise<void> {
-    const { log, sender } = this.#dependencies
+    const { log, sender, signedAt } = this.#dependencies
     try {
       const startedAt = performance.now()
       const at = this.#now()
       if (body === undefined) throw new Error(`Run ${row.run_id} was erased while its event was read.`)
-      const headers = signedHeaders(row.id, new Date(at), body, this.#secrets(endpoint))
+      const headers = signedHeaders(row.id, new Date(signedAt?.() ?? at), body, this.#secrets(endpoint))
       const result = await sender.send({ url: endpoint.url, headers, body }, this.#stopping.signal)
       const milliseconds = performance.now() - startedAt
       await this.#record(endpoint, row, { ...result, responseBody: result.body, at, body, milliseconds })

@@ -1,7 +1,7 @@
 /** Connections to the SQLite file: durability settings, prepared statements, Kysely, and error classification. */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Kysely, SqliteDialect } from 'kysely'
+import { Kysely, SqliteDialect, type SqliteDialectConfig } from 'kysely'
 import { createPrivateFile } from '../directories.ts'
 import type { ColumnTypes } from '../migrations/migrations.ts'
 import { sqliteRunStatements } from '../runs/sqlite-run-statements.ts'
@@ -108,7 +108,10 @@ function withGeneralLimit(sql: string): string {
 }
 
 /** Adapts node:sqlite to the interface of better-sqlite3, which Kysely's SQLite dialect expects. */
-function createKysely(database: DatabaseSync): Kysely<Tables> {
+export function createKysely(
+  database: DatabaseSync,
+  dialect = (options: SqliteDialectConfig) => new SqliteDialect(options),
+): Kysely<Tables> {
   const prepare = (text: string) => {
     const statement = wrapStoreErrors(() => database.prepare(text))
     return {
@@ -118,7 +121,7 @@ function createKysely(database: DatabaseSync): Kysely<Tables> {
       iterate: (values: readonly unknown[]) => statement.iterate(...(values as Value[])) as IterableIterator<unknown>,
     }
   }
-  return new Kysely<Tables>({ dialect: new SqliteDialect({ database: { prepare, close: () => {} } }) })
+  return new Kysely<Tables>({ dialect: dialect({ database: { prepare, close: () => {} } }) })
 }
 
 /**

@@ -9,13 +9,15 @@ export interface Management {
   /** @throws if the process cannot serve requests. The response does not include the reason. */
   ready(): Promise<void>
   checkHost?: RequestHandler
+  /** Further ones, of a simulator. */
+  routes?: RequestHandler | undefined
 }
 
 export function managementAddress({ HOST, MANAGEMENT_HOST = HOST, MANAGEMENT_PORT: port }: Config) {
   return { host: MANAGEMENT_HOST, port, name: 'MANAGEMENT_PORT', hostName: 'MANAGEMENT_HOST' }
 }
 
-export function managementApp({ metrics, ready, checkHost }: Management): Express {
+export function managementApp({ metrics, ready, checkHost, routes }: Management): Express {
   const app = express().disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
   if (checkHost) app.use(checkHost)
@@ -37,6 +39,7 @@ export function managementApp({ metrics, ready, checkHost }: Management): Expres
   app.get('/metrics', async (_request, response) => {
     response.type(Registry.PROMETHEUS_CONTENT_TYPE).send(await metrics())
   })
+  if (routes) app.use(routes)
   app.use((_request, response) => void response.status(404).type('text/plain').send('not found\n'))
   return app
 }

@@ -22,6 +22,7 @@ export const entries = [
   'src/commands/launcher.ts',
   'src/main.ts',
   'src/tools/mock/main.ts',
+  'src/simulator/world-thread.ts',
   'src/worker/executors/executor.ts',
   'src/worker/browser/host-process.ts',
   'src/worker/browser/remote-browser.ts',

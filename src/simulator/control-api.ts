@@ -1,0 +1,186 @@
+/** What the management address serves in a simulator: the clock, outcomes by hand, and the state of the world. */
+import { randomUUID } from 'node:crypto'
+import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express'
+import { invalidRequest, Problem, type ProblemDetail, type ProblemMember, problemBody } from '../contract/problem.ts'
+import type { Accounts } from '../domain/accounts/accounts.ts'
+import type { Deployments } from '../domain/deployments/deployments.ts'
+import { problemTypes } from '../domain/problems.ts'
+import type { RunStatistics } from '../domain/statistics/run-statistics.ts'
+import { readColumns } from '../storage/runs/run-lookups.ts'
+import type { Store } from '../storage/store.ts'
+import type { Driver } from './driver.ts'
+import { readOutcome } from './outcome-by-hand.ts'
+import type { ScriptedWorker } from './scripted-worker.ts'
+import type { VirtualClock } from './virtual-clock.ts'
+
+export interface Controlled {
+  clock: VirtualClock
+  driver: Driver
+  worker: ScriptedWorker
+  domain: { accounts: Accounts; statistics: RunStatistics }
+  deployments: Deployments
+  store: Store
+}
+
+/** Changes that replace the world. */
+export interface WorldChanges {
+  reset(): Promise<void>
+  snapshot(name: string): Promise<void>
+  restore(name: string): Promise<boolean>
+  listSnapshots(): Promise<readonly { name: string; now: number }[]>
+}
+
+const bodyLimit = '11mb'
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
+const speedMax = 1_000_000
+const secondsMax = 100 * 365 * 24 * 3600
+const timeMax = Date.parse('9999-12-31T23:59:59Z')
+
+export function controlRoutes(changes: WorldChanges): { routes: RequestHandler; open(controlled: Controlled): void } {
+  let controlled: Controlled | undefined
+  const opened = () => {
+    if (!controlled) throw new Problem({ kind: 'unavailable', detail: 'The simulator is starting.' })
+    return controlled
+  }
+  const router = express.Router({ caseSensitive: true, strict: true })
+  router.use('/simulator', express.json({ limit: bodyLimit, strict: false, type: () => true }))
+  router.get('/simulator/clock', async (_request, response) => void response.json(await describeClock(opened())))
+  router.post('/simulator/clock', async (request, response) => {
+    await setClock(opened(), readMembers(request))
+    response.json(await describeClock(opened()))
+  })
+  router.put('/simulator/runs/:runId/outcome', async (request, response) => {
+    await decide(opened(), String(request.params.runId), request.body)
+    response.status(204).end()
+  })
+  router.post('/simulator/reset', async (_request, response) => {
+    await changes.reset()
+    respondLast(response)
+  })
+  router.get('/simulator/snapshots', async (_request, response) => {
+    const snapshots = await changes.listSnapshots()
+    response.json({ data: snapshots.map(({ name, now }) => ({ name, now: new Date(now).toISOString() })) })
+  })
+  router.post('/simulator/snapshots', async (request, response) => {
+    const { name } = readMembers(request)
+    if (typeof name !== 'string' || !namePattern.test(name)) throw invalid([{ pointer: '/name', detail: nameRule }])
+    await changes.snapshot(name)
+    response.status(201).json({ name, now: new Date(opened().clock.now()).toISOString() })
+  })
+  router.post('/simulator/snapshots/:name/restore', async (request, response) => {
+    const name = String(request.params.name)
+    if (!(await changes.restore(name))) throw notFound(`There is no snapshot "${name}".`)
+    respondLast(response)
+  })
+  router.use('/simulator', (_request, _response) => {
+    throw notFound('The simulator has no such path or method.')
+  })
+  router.use(sendProblem)
+  return {
+    routes: router,
+    open(given) {
+      controlled = given
+    },
+  }
+}
+
+const nameRule = 'must be 1 to 100 letters, digits, dots, hyphens and underscores, and begin with a letter or a digit'
+
+/** Another world listens now: a client must connect again. */
+function respondLast(response: Response): void {
+  response.set('Connection', 'close').status(204).end()
+}
+
+async function describeClock({ clock, driver, worker, domain }: Controlled): Promise<object> {
+  const next = await driver.next()
+  const pending = { queued: 0, delayed: 0, waiting: 0, running: 0 }
+  for (const { id } of await domain.accounts.list()) {
+    const { ready, delayed, waiting, running } = await domain.statistics.current(id)
+    pending.queued += ready
+    pending.delayed += delayed
+    pending.waiting += waiting
+    pending.running += running
+  }
+  return {
+    now: new Date(clock.now()).toISOString(),
+    speed: driver.speed,
+    next: next ? { at: new Date(next.at).toISOString(), kind: next.kind } : null,
+    pending: { ...pending, attempts: worker.attempts },
+  }
+}
+
+async function setClock({ clock, driver }: Controlled, members: Record<string, unknown>): Promise<void> {
+  const names = Object.keys(members)
+  const [name] = names
+  if (names.length !== 1 || (name !== 'advanceSeconds' && name !== 'advanceTo' && name !== 'speed'))
+    throw invalid([{ pointer: '', detail: 'must have exactly one of advanceSeconds, advanceTo and speed' }])
+  const value = members[name]
+  if (name === 'speed') return driver.setSpeed(readNumber('/speed', value, speedMax))
+  if (name === 'advanceSeconds') {
+    const milliseconds = Math.round(readNumber('/advanceSeconds', value, secondsMax) * 1000)
+    if (milliseconds > timeMax - clock.now())
+      throw invalid([{ pointer: '/advanceSeconds', detail: 'leads to a time after the year 9999' }])
+    return driver.advanceTo(clock.now() + milliseconds)
+  }
+  return driver.advanceTo(readTime(value, clock.now()))
+}
+
+function readNumber(pointer: string, value: unknown, max: number): number {
+  if (typeof value === 'number' && value >= 0 && value <= max) return value
+  throw invalid([{ pointer, detail: `must be a number from 0 to ${max}` }])
+}
+
+const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/
+
+function readTime(value: unknown, now: number): number {
+  const time = typeof value === 'string' && timePattern.test(value) ? Date.parse(value) : Number.NaN
+  if (Number.isNaN(time))
+    throw invalid([{ pointer: '/advanceTo', detail: 'must be a time such as 2026-01-31T12:00:00Z' }])
+  if (time < now) {
+    const detail = `is before the present of this world, ${new Date(now).toISOString()}: the clock cannot be set back`
+    throw invalid([{ pointer: '/advanceTo', detail }])
+  }
+  return time
+}
+
+async function decide({ store, worker, deployments, driver }: Controlled, runId: string, body: unknown): Promise<void> {
+  const columns = ['id', 'workflow_id', 'deployment_id', 'finished_at', 'status'] as const
+  const [run] = await readColumns(store.read, [...columns], [runId])
+  if (!run || run.status === 'deleted') throw notFound(`There is no run ${runId}.`)
+  const workflows = run.deployment_id === null ? undefined : await deployments.findWorkflows(run.deployment_id)
+  const workflow = workflows?.get(run.workflow_id)
+  if (!workflows || !workflow) throw notFound(`The run's workflow ${run.workflow_id} is not deployed.`)
+  const outcome = readOutcome(body, workflow, workflows)
+  if ('errors' in outcome) throw invalid(outcome.errors)
+  if (run.finished_at !== null)
+    throw invalid([{ pointer: '', detail: `comes too late: the run has ended as ${run.status}` }])
+  await driver.exclusively(() => worker.decide(runId, outcome))
+}
+
+function readMembers({ body }: Request): Record<string, unknown> {
+  if (typeof body === 'object' && body !== null && !Array.isArray(body)) return body
+  throw invalid([{ pointer: '', detail: 'must be an object' }])
+}
+
+function invalid(errors: ProblemMember[]): Problem {
+  return new Problem({ ...invalidRequest(errors).problem, detail: 'The request is invalid. Nothing was changed.' })
+}
+
+function notFound(detail: string): Problem {
+  return new Problem({ kind: 'not-found', detail })
+}
+
+const sendProblem: ErrorRequestHandler = (error, _request, response, _next) => {
+  const problem = toProblem(error)
+  const body = problemBody(problemTypes, problem, randomUUID())
+  response.status(body.status).type('application/problem+json').send(JSON.stringify(body))
+}
+
+function toProblem(error: unknown): ProblemDetail {
+  if (error instanceof Problem) return error.problem
+  const { type, message } = Object(error)
+  if (type === 'entity.too.large') return { kind: 'content-too-large', detail: `The body is larger than ${bodyLimit}.` }
+  if (type === 'entity.parse.failed')
+    return invalid([{ pointer: '', detail: `is not JSON: ${String(message)}` }]).problem
+  return { kind: 'internal-error', detail: String(message ?? error) }
+}

@@ -1,0 +1,258 @@
+/**
+ * The simulator: the service itself on a store in memory, with a clock that the caller sets and scripted outcomes. Imported
+ * as `execution-service/simulator`, it runs within a test runner.
+ */
+import { extname, resolve } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
+import type { Snapshot } from '../domain/deployments/snapshot.ts'
+import type { Scenario } from './scenarios-schema.ts'
+import { answerCalls, type Caller, createCaller } from './thread-calls.ts'
+import type { OpenedWorld, SavedWorld, WorldOptions } from './world.ts'
+
+export interface SimulatorOptions {
+  /** Directory of the workflows. Their code is loaded to read their definitions, and is never run. */
+  workflows: string
+  /** When the world begins. By default the time of the machine. */
+  now?: Date
+  /** The same seed, times and requests lead to the same responses. */
+  seed?: string
+  /** Simulated seconds in a second; 0, the default: the clock stands still until it is advanced. */
+  speed?: number
+  /** What runs do. By default, each succeeds after some seconds. */
+  scenarios?: readonly Scenario[]
+  /** How many attempts run at the same time; 1000 by default. */
+  slots?: number
+  /** The value of the API key: a UUID. */
+  apiKey?: string
+  /** Further settings of the service, such as ports. By default, ports are free ones. */
+  settings?: Readonly<Record<string, string>>
+}
+
+/** Where a simulator is reached, and what moves its time. */
+export interface Simulator {
+  readonly executionUrl: string
+  readonly browserContextUrl: string
+  readonly dashboardUrl: string
+  /** Serves `/simulator/…`, besides what the management address of a service has. */
+  readonly managementUrl: string
+  /** Signs up the owner of the account in the dashboard. Works once in each world. */
+  readonly welcomeUrl: string | undefined
+  /** An API key with full access. */
+  readonly apiKey: string
+  /** The time of the world. */
+  now(): Promise<Date>
+  /** Does everything that is due until then, in its order. */
+  advance(by: { seconds: number }): Promise<void>
+  /** @throws {Error} for a time before that of the world. */
+  advanceTo(to: Date): Promise<void>
+  setSpeed(speed: number): Promise<void>
+  /** The run's attempt ends at once; if none runs, the next one ends like this. @throws {Error} as the response says. */
+  decide(runId: string, outcome: RunOutcome): Promise<void>
+  /** Begins again with a new world, at the same time as the first. */
+  reset(): Promise<void>
+  /** Keeps the world as it is now, under a name. */
+  snapshot(name: string): Promise<void>
+  /** Returns to the snapshot. @throws {Error} if there is none of this name. */
+  restore(name: string): Promise<void>
+  stop(): Promise<void>
+}
+
+export type RunOutcome =
+  | { status: 'succeeded'; output?: unknown }
+  /** With `retry`, another attempt follows if the workflow's policy has one left. */
+  | { status: 'failed'; error?: { name?: string; message?: string }; retry?: boolean }
+  | { status: 'timedOut' | 'workerLost' }
+
+/** The valid key of the mock. */
+export const defaultApiKey = '00000000-0000-4000-8000-000000000200'
+
+/** The key without scopes of the mock. */
+const powerlessApiKey = '00000000-0000-4000-8000-000000000403'
+
+const defaultSlots = 1000
+
+/** Worlds close their connections within a second. */
+const initial = ' initial'
+
+export function startSimulator(options: SimulatorOptions): Promise<Simulator> {
+  return simulate(buildSnapshot(resolve(options.workflows)), options)
+}
+
+/** @param building the workflows. */
+export async function simulate(
+  building: Promise<Snapshot>,
+  options: Omit<SimulatorOptions, 'workflows'> = {},
+): Promise<Simulator> {
+  const { apiKey = defaultApiKey, now, seed = 'seed', speed = 0, slots = defaultSlots, settings = {} } = options
+  building.catch(() => {})
+  const front = new Front({
+    ...{ seed, speed, slots, now: now?.getTime() ?? Date.now(), scenarios: options.scenarios ?? [] },
+    settings: { ...freePorts, LOG_LEVEL: 'error', ...settings },
+    apiKeys: [
+      { name: 'simulator', value: apiKey, scopes: null },
+      { name: 'without scopes', value: powerlessApiKey, scopes: [] },
+    ].filter(({ value }, index) => index === 0 || value !== apiKey),
+  })
+  await front.start(building)
+  return front.api(apiKey)
+}
+
+const freePorts = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
+
+interface WorldThread {
+  thread: Worker
+  call: Caller
+}
+
+/** Starts the threads of worlds, one after the other on the same ports, and keeps their snapshots. */
+class Front {
+  readonly #options: WorldOptions
+  readonly #snapshots = new Map<string, SavedWorld>()
+  #current: WorldThread | undefined
+  #spare: WorldThread | undefined
+  #addresses: OpenedWorld | undefined
+  #replacing: Promise<unknown> = Promise.resolve()
+
+  constructor(options: WorldOptions) {
+    this.#options = options
+  }
+
+  async start(building: Promise<Snapshot>): Promise<void> {
+    const world = this.#startThread()
+    try {
+      await this.#open(world, { ...this.#options, workflows: await building })
+      this.#snapshots.set(initial, await world.call('save', undefined))
+    } catch (error) {
+      await world.thread.terminate()
+      throw error
+    }
+  }
+
+  api(apiKey: string): Simulator {
+    const call = <Result>(name: string, argument?: unknown) => this.#requireCurrent().call<Result>(name, argument)
+    const opened = () => this.#addresses as OpenedWorld
+    const now = async () => new Date(await call<number>('now'))
+    const advanceTo = async (to: Date) => {
+      if (Number.isNaN(to.getTime())) throw new Error('The time is not valid.')
+      const present = await now()
+      if (to < present) {
+        const message = `${to.toISOString()} is before the present of this world, ${present.toISOString()}: the clock cannot be set back.`
+        throw new Error(message)
+      }
+      await call('advanceTo', to.getTime())
+    }
+    return {
+      get executionUrl() {
+        return opened().executionUrl
+      },
+      get browserContextUrl() {
+        return opened().browserContextUrl
+      },
+      get dashboardUrl() {
+        return opened().dashboardUrl
+      },
+      get managementUrl() {
+        return opened().managementUrl
+      },
+      get welcomeUrl() {
+        return opened().welcomeUrl
+      },
+      apiKey,
+      now,
+      advance: async ({ seconds }) => advanceTo(new Date((await now()).getTime() + Math.round(seconds * 1000))),
+      advanceTo,
+      setSpeed: (speed) => call('setSpeed', speed),
+      decide: (runId, outcome) => decide(opened().managementUrl, runId, outcome),
+      reset: () => this.#replace(initial).then(() => {}),
+      snapshot: (name) => this.#snapshot(name),
+      restore: async (name) => {
+        if (!(await this.#replace(name))) throw new Error(`There is no snapshot "${name}".`)
+      },
+      stop: () => this.#stop(),
+    }
+  }
+
+  /** Starts another world from a snapshot; returns whether there is one of this name. */
+  #replace(name: string): Promise<boolean> {
+    const replaced = this.#replacing.then(async () => {
+      const saved = this.#snapshots.get(name)
+      const old = this.#current
+      if (!saved || !old) return false
+      const next = this.#spare ?? this.#startThread()
+      this.#spare = undefined
+      await next.call('ready', undefined)
+      await old.call('leavePorts', undefined)
+      await this.#open(next, { ...this.#options, saved })
+      // Its last response is on its way.
+      void old.call('close', undefined).then(() => old.thread.terminate())
+      // Whoever resets once does it again, for each test.
+      this.#spare = this.#startThread()
+      return true
+    })
+    this.#replacing = replaced.catch(() => {})
+    return replaced
+  }
+
+  async #open(world: WorldThread, options: WorldOptions): Promise<void> {
+    const opened = await world.call<OpenedWorld>('open', {
+      ...options,
+      settings: { ...options.settings, ...this.#ports() },
+    })
+    this.#addresses = { ...opened, welcomeUrl: opened.welcomeUrl ?? this.#addresses?.welcomeUrl }
+    this.#current = world
+  }
+
+  /** Those of the first world. */
+  #ports(): Record<string, string> {
+    if (!this.#addresses) return {}
+    const { dashboardUrl, executionUrl, browserContextUrl, managementUrl } = this.#addresses
+    return {
+      DASHBOARD_PORT: new URL(dashboardUrl).port,
+      EXECUTION_PORT: new URL(executionUrl).port,
+      BROWSER_CONTEXT_PORT: new URL(browserContextUrl).port,
+      MANAGEMENT_PORT: new URL(managementUrl).port,
+    }
+  }
+
+  #startThread(): WorldThread {
+    const thread = new Worker(new URL(`./world-thread${extname(import.meta.url)}`, import.meta.url))
+    const call = createCaller(thread)
+    answerCalls(thread, {
+      reset: () => this.#replace(initial),
+      snapshot: (name: string) => this.#snapshot(name),
+      restore: (name: string) => this.#replace(name),
+      listSnapshots: async () =>
+        [...this.#snapshots].filter(([name]) => name !== initial).map(([name, { now }]) => ({ name, now })),
+    })
+    return { thread, call }
+  }
+
+  async #snapshot(name: string): Promise<void> {
+    this.#snapshots.set(name, await this.#requireCurrent().call<SavedWorld>('save', undefined))
+  }
+
+  #requireCurrent(): WorldThread {
+    if (!this.#current) throw new Error('The simulator has stopped.')
+    return this.#current
+  }
+
+  async #stop(): Promise<void> {
+    await this.#replacing
+    const world = this.#current
+    this.#current = undefined
+    await this.#spare?.thread.terminate()
+    await world?.call('close', undefined)
+    await world?.thread.terminate()
+  }
+}
+
+async function decide(managementUrl: string, runId: string, outcome: RunOutcome): Promise<void> {
+  const response = await fetch(`${managementUrl}/simulator/runs/${encodeURIComponent(runId)}/outcome`, {
+    method: 'PUT',
+    body: JSON.stringify(outcome),
+  })
+  if (response.ok) return
+  const { detail, errors = [] } = (await response.json()) as { detail: string; errors?: Record<string, string>[] }
+  throw new Error([detail, ...errors.map((each) => `${each.pointer} ${each.detail}.`)].join(' '))
+}

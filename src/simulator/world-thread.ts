@@ -1,0 +1,44 @@
+/** The thread of a world: replaces its time and randomness, and only then imports the service. */
+import { parentPort } from 'node:worker_threads'
+import { SeededRandomness } from './seeded-randomness.ts'
+import { answerCalls, type Channel, createCaller } from './thread-calls.ts'
+import { VirtualClock } from './virtual-clock.ts'
+import type { World, WorldOptions } from './world.ts'
+
+if (!parentPort) throw new Error('This module is the start of a thread.')
+const port: Channel = parentPort
+const clock = new VirtualClock(0)
+clock.install()
+const randomness = new SeededRandomness('')
+randomness.install()
+const { World: WorldClass } = await import('./world.ts')
+let world: World | undefined
+
+function opened(): World {
+  if (!world) throw new Error('The world is not open.')
+  return world
+}
+
+const call = createCaller(port)
+const changes = {
+  reset: () => call('reset', undefined),
+  snapshot: (name: string) => call('snapshot', name),
+  restore: (name: string) => call('restore', name),
+  listSnapshots: () => call('listSnapshots', undefined),
+}
+
+answerCalls(port, {
+  async open(options: WorldOptions) {
+    clock.set(options.saved?.now ?? options.now)
+    randomness.seek(options.seed, options.saved?.randomness ?? 0)
+    world = new WorldClass({ clock, randomness, changes } as ConstructorParameters<typeof WorldClass>[0], options)
+    return world.open()
+  },
+  ready: async () => {},
+  now: async () => clock.now(),
+  advanceTo: (to: number) => opened().driver.advanceTo(to),
+  setSpeed: async (speed: number) => opened().driver.setSpeed(speed),
+  save: () => opened().save(),
+  leavePorts: () => opened().leavePorts(),
+  close: () => opened().close(),
+})

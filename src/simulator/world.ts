@@ -1,0 +1,214 @@
+/**
+ * A world: the service on a store in memory, with a clock that is set, seeded randomness, and a worker that follows
+ * scripts. It runs in a thread, whose time and randomness are replaced before this module is imported.
+ */
+import { hash } from 'node:crypto'
+import { BlockList } from 'node:net'
+import type { Logger } from 'pino'
+import { servingSteps } from '../app.ts'
+import { readConfig } from '../config/config.ts'
+import { addRange } from '../config/setting-kinds.ts'
+import { hashKeyValue } from '../domain/api-keys/api-key.ts'
+import { operator } from '../domain/audit-log/audit-log.ts'
+import type { Snapshot } from '../domain/deployments/snapshot.ts'
+import { WebhookSender } from '../domain/webhooks/send-webhook.ts'
+import { type MemoryStore, openMemoryStore } from '../storage/sqlite/memory-store.ts'
+import { type Addresses, readRoles } from '../surfaces/roles.ts'
+import { openLog } from '../telemetry/log.ts'
+import { controlRoutes, type WorldChanges } from './control-api.ts'
+import { Driver } from './driver.ts'
+import { Scenarios } from './scenarios.ts'
+import type { Scenario } from './scenarios-schema.ts'
+import { type SavedWorker, ScriptedWorker } from './scripted-worker.ts'
+import type { SeededRandomness } from './seeded-randomness.ts'
+import { systemNow, type VirtualClock } from './virtual-clock.ts'
+
+export interface WorldOptions {
+  seed: string
+  /** Milliseconds since 1970. */
+  now: number
+  /** Simulated seconds in a second; 0: the clock stands still. */
+  speed: number
+  /** How many attempts run at the same time. */
+  slots: number
+  /** Settings of the service. */
+  settings: Readonly<Record<string, string>>
+  apiKeys: readonly { name: string; value: string; scopes: readonly string[] | null }[]
+  scenarios: readonly Scenario[]
+  /** For a new world. */
+  workflows?: Snapshot | undefined
+  /** What another world has saved, in place of a new one. */
+  saved?: SavedWorld | undefined
+}
+
+/** Everything that a world consists of, except what its listeners and connections have. */
+export interface SavedWorld {
+  store: Uint8Array
+  now: number
+  /** How many random bytes were used. */
+  randomness: number
+  worker: SavedWorker
+}
+
+export interface OpenedWorld extends Addresses {
+  managementUrl: string
+  /** Signs up the account's owner in the dashboard; works once. */
+  welcomeUrl: string | undefined
+}
+
+/** How long a run whose worker is lost waits for another one. */
+const leaseSeconds = 15
+
+const workerId = '00000000-0000-7000-8000-000000000001'
+
+export class World {
+  readonly #clock: VirtualClock
+  readonly #randomness: SeededRandomness
+  readonly #steps: ReturnType<typeof worldSteps>
+  #opened: Awaited<ReturnType<ReturnType<typeof worldSteps>['open']>> | undefined
+
+  constructor(dependencies: WorldDependencies, options: WorldOptions) {
+    this.#clock = dependencies.clock
+    this.#randomness = dependencies.randomness
+    this.#steps = worldSteps(dependencies, options)
+  }
+
+  async open(): Promise<OpenedWorld> {
+    const opened = await this.#steps.open()
+    this.#opened = opened
+    const { listeners, welcomeToken } = opened.opened
+    const { addresses } = listeners
+    return {
+      ...addresses,
+      managementUrl: listeners.management.url,
+      welcomeUrl: welcomeToken && `${addresses.dashboardUrl}/links/${welcomeToken}`,
+    }
+  }
+
+  get driver(): Driver {
+    return this.#parts.driver
+  }
+
+  get worker(): ScriptedWorker {
+    return this.#parts.worker
+  }
+
+  save(): Promise<SavedWorld> {
+    const { memory, worker, driver } = this.#parts
+    return driver.exclusively(async () => {
+      await worker.flush()
+      return {
+        store: await memory.serialize(),
+        now: this.#clock.now(),
+        randomness: this.#randomness.position,
+        worker: worker.save(),
+      }
+    })
+  }
+
+  /** Frees the ports. Requests that are being answered go on. */
+  async leavePorts(): Promise<void> {
+    const { listeners } = this.#parts
+    void listeners.management.stop(1)
+    await Promise.all([...listeners.surfaces.values()].map((listener) => listener.stop(0)))
+  }
+
+  async close(): Promise<void> {
+    await this.#opened?.close()
+  }
+
+  get #parts() {
+    if (!this.#opened) throw new Error('The world is not open.')
+    return this.#opened.opened
+  }
+}
+
+export interface WorldDependencies {
+  clock: VirtualClock
+  randomness: SeededRandomness
+  changes: WorldChanges
+}
+
+function worldSteps({ clock, randomness, changes }: WorldDependencies, options: WorldOptions) {
+  const { workflows, saved, seed } = options
+  const config = readConfig({
+    ...options.settings,
+    ...{ ENCRYPTION_KEY: hash('sha256', `simulator/key/${seed}`, 'base64'), LEASE_SECONDS: String(leaseSeconds) },
+    ...(workflows && { WORKFLOWS_DIR: 'workflows' }),
+    WEBHOOK_PRIVATE_ADDRESSES: loopback.join(','),
+  })
+  const log: Logger = openLog(config)
+  const roles = readRoles(['execution', 'browser-context', 'dashboard'])
+  const held: { memory?: MemoryStore } = {}
+  const control = controlRoutes(changes)
+  const open = async () => {
+    held.memory = await openMemoryStore(saved?.store)
+    return held.memory
+  }
+  const build = workflows && (async () => workflows)
+  const simulated = { open, routes: control.routes, sender: loopbackSender(), signedAt: systemNow }
+  return servingSteps({ config, log, command: '', roles, options: build ? { build } : {}, simulated })
+    .step('worker', async ({ domain, deployments, encryption, webhooks, maintenance }) => {
+      const memory = held.memory as MemoryStore
+      if (!saved) await createKeys(memory, domain, options.apiKeys)
+      const scenarios = new Scenarios(options.scenarios)
+      const dependencies = { ...domain, deployments, encryption, now: clock.now, scripts: () => scenarios }
+      const worker = new ScriptedWorker(dependencies, { id: workerId, seed, slots: options.slots, leaseSeconds })
+      if (saved) await worker.restore(saved.worker)
+      else await worker.start()
+      const driver = new Driver({ clock, store: memory, maintenance, webhooks, worker })
+      return { memory, worker, driver }
+    })
+    .step(
+      'driver',
+      ({ driver, worker, domain, deployments, store }) => {
+        if (saved) randomness.seek(seed, saved.randomness)
+        control.open({ clock, driver, worker, domain, deployments, store })
+        driver.setSpeed(options.speed)
+      },
+      { workerStop: ({ driver }) => driver.stop(), work: ({ webhooks }) => webhooks.stop() },
+    )
+    .step('readiness', ({ readiness }) => readiness.start(), { unready: ({ readiness }) => readiness.stop() })
+}
+
+type WorldDomain = Parameters<Parameters<ReturnType<typeof servingSteps>['step']>[1]>[0]['domain']
+
+/** Creates the keys with values that are known in advance. */
+async function createKeys(store: MemoryStore, domain: WorldDomain, apiKeys: WorldOptions['apiKeys']): Promise<void> {
+  const [account] = await domain.accounts.list()
+  if (!account) throw new Error('The world has no account.')
+  const accountId = account.id
+  await store.write(({ query }) =>
+    query.updateTable('accounts').set({ scopes_enabled: 1 }).where('id', '=', accountId).execute(),
+  )
+  const userId = await domain.accounts.findOwnerId(accountId)
+  for (const { name, value, scopes } of apiKeys) {
+    const { id } = await domain.apiKeys.create({ accountId, userId, name, scopes: null, expiresAt: null }, operator)
+    const known = { hash: hashKeyValue(value), prefix: value.slice(0, 8), scopes: scopes && JSON.stringify(scopes) }
+    await store.write(({ query }) => query.updateTable('api_keys').set(known).where('id', '=', id).execute())
+  }
+}
+
+const loopback = ['127.0.0.0/8', '::1']
+
+/** Sends webhooks to this machine only: a year of a world passes in seconds, which no endpoint of others expects. */
+function loopbackSender() {
+  const ranges = new BlockList()
+  for (const range of loopback) addRange(ranges, range, 'WEBHOOK_PRIVATE_ADDRESSES')
+  const sender = new WebhookSender(ranges)
+  /** Results are returned in the order of the requests, so that they are recorded in the same order each time. */
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    async send(...request: Parameters<WebhookSender['send']>) {
+      const { hostname } = new URL(request[0].url)
+      const isLocal = /^(?:127\.[\d.]+|\[::1\]|(?:.+\.)?localhost)$/.test(hostname)
+      const sending = isLocal ? sender.send(...request) : Promise.resolve(notLocal)
+      const result = last.then(() => sending)
+      last = result
+      return result
+    },
+    close: () => sender.close(),
+  }
+}
+
+const notLocal = { status: null, body: null, error: 'The simulator sends webhooks to loopback addresses only.' }
