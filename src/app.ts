@@ -27,7 +27,11 @@ import { LeasedAttempts } from './domain/remote-workers/leased-attempts.ts'
 import { RemoteAttempts } from './domain/remote-workers/remote-attempts.ts'
 import { RemoteWorkers } from './domain/remote-workers/remote-workers.ts'
 import { WebhookSender } from './domain/webhooks/send-webhook.ts'
-import { WebhookDispatcher, type WebhookDispatcherDependencies } from './domain/webhooks/webhook-dispatcher.ts'
+import {
+  type SimulatedDispatch,
+  WebhookDispatcher,
+  type WebhookDispatcherDependencies,
+} from './domain/webhooks/webhook-dispatcher.ts'
 import { builderIdentity, executorIdentity } from './domain/workflows/executor-identity.ts'
 import type { Workflow } from './domain/workflows/workflow.ts'
 import { Maintenance } from './maintenance/maintenance.ts'
@@ -71,8 +75,7 @@ export interface Simulated {
   routes: RequestHandler
   /** Sends webhooks. */
   sender: WebhookDispatcherDependencies['sender']
-  /** The time in signatures of webhooks, which receivers compare with their own clock. */
-  signedAt: () => number
+  dispatch: SimulatedDispatch
 }
 
 /**
@@ -251,9 +254,12 @@ async function openListeners(
     ...{ metrics: async () => metrics.text(await worker?.metrics()), ready },
     routes: simulated?.routes,
   }
-  const { sender = new WebhookSender(config.WEBHOOK_PRIVATE_ADDRESSES), signedAt } = simulated ?? {}
+  const sender = simulated?.sender ?? new WebhookSender(config.WEBHOOK_PRIVATE_ADDRESSES)
   const observe = metrics.registerWebhookMetrics()
-  const webhooks = new WebhookDispatcher({ store, encryption, sender, signedAt, log, observe })
+  const webhooks = new WebhookDispatcher({
+    ...{ store, encryption, sender, log, observe },
+    simulated: simulated?.dispatch,
+  })
   const { listenOnSurfaces } = await surfaces
   const listeners = await listenOnSurfaces(roles, {
     ...{ config, store, encryption, domain, rateLimit, management, log },

@@ -64,6 +64,9 @@ export interface SavedWorker {
 /** Leases are renewed only for a loss: no other worker takes these runs. */
 const longLeaseSeconds = 100 * 365 * 24 * 3600
 
+/** The time that a claim takes grows with the number of runs that it may claim. */
+const claimedAtOnce = 16
+
 export class ScriptedWorker {
   readonly #dependencies: ScriptedWorkerDependencies
   readonly #settings: WorkerSettings
@@ -98,9 +101,12 @@ export class ScriptedWorker {
   async claim(): Promise<void> {
     const { queue, deployments } = this.#dependencies
     const { id, slots } = this.#settings
-    const free = slots - this.#attempts.size
-    if (free <= 0) return
-    for (const claim of await queue.claim(id, deployments.claimable(), free, longLeaseSeconds)) await this.#begin(claim)
+    for (;;) {
+      const wanted = Math.min(claimedAtOnce, slots - this.#attempts.size)
+      const claims = wanted > 0 ? await queue.claim(id, deployments.claimable(), wanted, longLeaseSeconds) : []
+      for (const claim of claims) await this.#begin(claim)
+      if (claims.length < claimedAtOnce) return
+    }
   }
 
   /** Does what is due now. */

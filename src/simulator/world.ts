@@ -146,7 +146,7 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
     return held.memory
   }
   const build = workflows && (async () => workflows)
-  const simulated = { open, routes: control.routes, sender: loopbackSender(), signedAt: systemNow }
+  const simulated = { open, routes: control.routes, sender: loopbackSender(), dispatch: { signedAt: systemNow } }
   return servingSteps({ config, log, command: '', roles, options: build ? { build } : {}, simulated })
     .step('worker', async ({ domain, deployments, encryption, webhooks, maintenance }) => {
       const memory = held.memory as MemoryStore

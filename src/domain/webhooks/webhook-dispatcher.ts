@@ -20,10 +20,15 @@ export interface WebhookDispatcherDependencies {
   log: Logger
   observe?: ObserveWebhook
   now?: () => number
-  /** The time in signatures, if it is not that of the service. */
-  signedAt?: (() => number) | undefined
+  simulated?: SimulatedDispatch | undefined
   /** How long a stopping process waits for responses. */
   stopMilliseconds?: number
+}
+
+/** For a simulator: only calls of `once` send what is due. */
+export interface SimulatedDispatch {
+  /** The time in signatures, which receivers compare with their own clock. */
+  signedAt(): number
 }
 
 /** Called for each request that was recorded. */
@@ -82,6 +87,7 @@ export class WebhookDispatcher {
   }
 
   #wake(): void {
+    if (this.#dependencies.simulated) return
     this.#again = true
     this.#running ??= this.#work().finally(() => {
       this.#running = undefined
@@ -168,12 +174,12 @@ export class WebhookDispatcher {
     row: WebhookDeliveriesTable,
     body: string | undefined,
   ): Promise<void> {
-    const { log, sender, signedAt } = this.#dependencies
+    const { log, sender, simulated } = this.#dependencies
     try {
       const startedAt = performance.now()
       const at = this.#now()
       if (body === undefined) throw new Error(`Run ${row.run_id} was erased while its event was read.`)
-      const headers = signedHeaders(row.id, new Date(signedAt?.() ?? at), body, this.#secrets(endpoint))
+      const headers = signedHeaders(row.id, new Date(simulated?.signedAt() ?? at), body, this.#secrets(endpoint))
       const result = await sender.send({ url: endpoint.url, headers, body }, this.#stopping.signal)
       const milliseconds = performance.now() - startedAt
       await this.#record(endpoint, row, { ...result, responseBody: result.body, at, body, milliseconds })
@@ -215,7 +221,8 @@ export class WebhookDispatcher {
       await delay(pauseMilliseconds.found)
       await write()
     })
-    if (next !== undefined && next - now < ownTimersMillisecondsMax) this.#wakeAfter(next - now)
+    const isSoon = next !== undefined && next - now < ownTimersMillisecondsMax
+    if (isSoon && !this.#dependencies.simulated) this.#wakeAfter(next - now)
     this.#dependencies.observe?.(status === 'pending' ? 'retried' : status, milliseconds / 1000)
     if (attempt.status === 410) await this.#disable(endpoint, 'gone', now + 1)
     else if (status === 'failed') await this.#disable(endpoint, 'deliveriesFailed', row.deadline - retryMilliseconds)

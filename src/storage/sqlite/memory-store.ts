@@ -14,11 +14,15 @@ export interface MemoryStore extends Store {
   serialize(): Promise<Uint8Array>
 }
 
+/** Nothing must be overwritten or synced: what was deleted is nowhere else. */
+const settings = 'PRAGMA secure_delete = OFF; PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON'
+
 /** @param content what another store has serialized; by default, the store is new. */
 export async function openMemoryStore(content?: Uint8Array): Promise<MemoryStore> {
   const connection = connect(':memory:', { readOnly: false })
   const { database, tx } = connection
   if (content) database.deserialize(content)
+  database.exec(settings)
   if (!(await canServe(tx.query))) {
     database.exec('BEGIN')
     await migrate(tx.query, sqliteColumnTypes)
