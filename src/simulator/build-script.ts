@@ -3,7 +3,8 @@
 import { mediaTypeFor, type NewArtifact } from '../domain/runs/artifact.ts'
 import type { Workflow } from '../domain/workflows/workflow.ts'
 import type { AttemptScript, ScriptEvent, ScriptOutcome, ScriptWait } from './attempt-script.ts'
-import type { Action, QuickAction, Scenario } from './scenarios-schema.ts'
+import type { Action, OutcomeName, Report, Scenario } from './scenarios-schema.ts'
+import { evidenceOf } from './simulated-evidence.ts'
 
 export interface ScriptRequest {
   workflow: Workflow
@@ -17,25 +18,32 @@ export interface ScriptRequest {
 /** How long an attempt of this outcome executes, and the script until then. */
 export function buildScript(request: ScriptRequest): AttemptScript {
   const { workflow, scenario, attempt } = request
-  const { outcome = 'succeeded', firstAttempts = Number.POSITIVE_INFINITY, actions = [], endsInStep } = scenario
-  const kind = attempt <= firstAttempts ? outcome : 'succeeded'
+  const { firstAttempts = Number.POSITIVE_INFINITY, actions = [], endsInStep } = scenario
+  const kind = attempt <= firstAttempts ? outcomeOf(scenario) : 'succeeded'
   const timed = timeActions(actions, request.durationMilliseconds)
   const last = kind === 'succeeded' ? undefined : findLastStep(timed, endsInStep)
   const events: ScriptEvent[] = []
   for (const each of timed) {
     const isLast = each === last
     events.push(...toEvents(each, isLast))
-    if (isLast && endsInStep !== undefined) break
+    if (isLast) break
   }
   const end = last && endsInStep !== undefined ? last.end : request.durationMilliseconds
   const step = last ? nameOfStep(last.action) : null
   const durationMilliseconds = kind === 'timedOut' ? workflow.timeLimitSeconds * 1000 : end
   if (kind === 'failed' && step !== null) events.push({ at: end, type: 'step', name: step, state: 'failed' })
+  const hasFailed = kind === 'failed' || kind === 'timedOut'
+  const evidence = evidenceOf(workflow, attempt, hasFailed, scenario.evidence)
+  events.push(...evidence.map((artifact) => ({ at: durationMilliseconds, type: 'artifact' as const, artifact })))
   return { events, outcome: toOutcome(kind, request, step), durationMilliseconds }
 }
 
+export function outcomeOf({ outcome, error }: Pick<Scenario, 'outcome' | 'error'>): OutcomeName {
+  return outcome ?? (error ? 'failed' : 'succeeded')
+}
+
 function toOutcome(
-  kind: NonNullable<Scenario['outcome']>,
+  kind: OutcomeName,
   { workflow, scenario, output }: ScriptRequest,
   step: string | null,
 ): ScriptOutcome {
@@ -98,9 +106,10 @@ function nameOfStep({ step }: Action): string | null {
   return step === undefined ? null : typeof step === 'string' ? step : step.name
 }
 
+/** The step in which an attempt ends: of that name, or else the last action. */
 function findLastStep(timed: readonly TimedAction[], name: string | undefined): TimedAction | undefined {
-  const isMeant = (step: string | null) => step !== null && (name === undefined || step === name)
-  return timed.findLast(({ action }) => isMeant(nameOfStep(action)))
+  const last = name === undefined ? timed.at(-1) : timed.find(({ action }) => nameOfStep(action) === name)
+  return last?.action.step === undefined ? undefined : last
 }
 
 /** @param isUnfinished whether the step does not end. */
@@ -111,15 +120,15 @@ function toEvents({ action, start, end }: TimedAction, isUnfinished: boolean): S
     const gap = (end - start) / (actions.length + 1)
     return [
       { at: start, type: 'step', name, state: 'started' },
-      ...actions.flatMap((each, index) => toQuickEvents(each, Math.round(start + gap * (index + 1)))),
+      ...actions.flatMap((each, index) => toReports(each, Math.round(start + gap * (index + 1)))),
       ...(isUnfinished ? [] : [{ at: end, type: 'stepFinished' as const, name, value }]),
     ]
   }
   const wait = toWait(action)
-  return wait ? [{ at: start, type: 'wait', wait }] : toQuickEvents(action, start)
+  return wait ? [{ at: start, type: 'wait', wait }] : toReports(action, start)
 }
 
-function toQuickEvents({ log, progress, artifact }: QuickAction, at: number): ScriptEvent[] {
+function toReports({ log, progress, artifact }: Report, at: number): ScriptEvent[] {
   if (log !== undefined) {
     const { message, level = 'info' } = typeof log === 'string' ? { message: log } : log
     return [{ at, type: 'log', level, message }]
@@ -131,9 +140,10 @@ function toQuickEvents({ log, progress, artifact }: QuickAction, at: number): Sc
   return artifact ? [{ at, type: 'artifact', artifact: toArtifact(artifact) }] : []
 }
 
-function toArtifact({ name, mediaType, text, base64, sizeBytes = 0 }: NonNullable<QuickAction['artifact']>) {
+export function toArtifact({ name, mediaType, text, base64, sizeBytes = 0 }: NonNullable<Report['artifact']>) {
   const filled = () => Buffer.alloc(sizeBytes, `${name}\n`)
-  const content = text !== undefined ? Buffer.from(text) : base64 ? Buffer.from(base64, 'base64') : filled()
+  const content =
+    text !== undefined ? Buffer.from(text) : base64 === undefined ? filled() : Buffer.from(base64, 'base64')
   return { name, mediaType: mediaType ?? mediaTypeFor(name), content } satisfies NewArtifact
 }
 

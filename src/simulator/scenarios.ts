@@ -1,11 +1,14 @@
 /** Decides what each attempt of a simulated run does. */
-import { isDeepStrictEqual } from 'node:util'
 import type { Workflow } from '../domain/workflows/workflow.ts'
+import type { Workflows } from '../domain/workflows/workflows.ts'
 import type { AttemptScript } from './attempt-script.ts'
 import { buildScript, namedSeconds } from './build-script.ts'
+import { checkScenarios } from './check-scenarios.ts'
+import { contains } from './contains.ts'
 import { defaultActions } from './default-actions.ts'
 import { makeOutput } from './example-output.ts'
-import type { Scenario } from './scenarios-schema.ts'
+import { readJson, readYaml } from './read-scenarios.ts'
+import type { Scenario, ScenarioFile } from './scenarios-schema.ts'
 import { seededFraction } from './seeded-fraction.ts'
 
 export interface SimulatedAttempt {
@@ -25,12 +28,31 @@ export class Scenarios {
   /** Without any, each run succeeds with an output that fits its workflow's schema. */
   static readonly none = new Scenarios([])
 
+  /**
+   * @param text YAML, which includes JSON.
+   * @param source names the text in errors.
+   * @throws {ScenariosInvalid} with one sentence that names the place.
+   */
+  static read(text: string, workflows: Workflows, source = 'scenarios.yaml'): Scenarios {
+    return new Scenarios(readYaml(text, source, (file) => checkScenarios(file, workflows)).scenarios)
+  }
+
+  /** @param value as `JSON.parse` returns it. @throws {ScenariosInvalid} */
+  static from(value: unknown, workflows: Workflows): Scenarios {
+    return new Scenarios(readJson(value, (file) => checkScenarios(file, workflows)).scenarios)
+  }
+
   readonly #scenarios: readonly Scenario[]
   readonly #outputs = new WeakMap<Workflow, { output: unknown }>()
 
   /** @param scenarios that were checked. */
   constructor(scenarios: readonly Scenario[]) {
     this.#scenarios = scenarios
+  }
+
+  /** As `from` reads them. */
+  toJSON(): ScenarioFile {
+    return { scenarios: this.#scenarios }
   }
 
   /** The same arguments give the same script. */
@@ -61,15 +83,4 @@ function durationOf({ workflow, runId, seed }: SimulatedAttempt, { durationSecon
   const milliseconds = shortestMilliseconds + fraction * (longestMilliseconds - shortestMilliseconds)
   // No attempt without a scenario exceeds its time limit.
   return Math.round(Math.min(milliseconds, workflow.timeLimitSeconds * 500))
-}
-
-/** Whether the value has every member of the pattern, in objects at any depth. Other values must be equal. */
-export function contains(value: unknown, pattern: unknown): boolean {
-  if (!isObject(pattern)) return isDeepStrictEqual(value, pattern)
-  if (!isObject(value)) return false
-  return Object.entries(pattern).every(([name, each]) => Object.hasOwn(value, name) && contains(value[name], each))
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,0 +1,31 @@
+/** Workflows for tests of the simulator. */
+import { parseWorkflow, type Workflow } from '../../src/domain/workflows/workflow.ts'
+import { Workflows } from '../../src/domain/workflows/workflows.ts'
+
+export function workflow(id: string, members: Record<string, unknown> = {}): Workflow {
+  return parseWorkflow(`${id}.ts`, {
+    ...{ id, version: '1', title: id, run: () => null },
+    variables: { type: 'object' },
+    output: { type: 'object' },
+    ...members,
+  })
+}
+
+export const order = workflow('ship-order', {
+  variables: {
+    type: 'object',
+    additionalProperties: false,
+    properties: { customer: { type: 'string' }, address: { type: 'object' }, items: { type: 'array' } },
+  },
+  output: {
+    type: 'object',
+    required: ['parcels'],
+    properties: { parcels: { type: 'integer', minimum: 1 } },
+  },
+  retry: { maxAttempts: 3 },
+  waits: { approval: { schema: { type: 'object' }, title: 'Ship it?' } },
+})
+
+export const page = workflow('page-title', { browser: true, timeLimitSeconds: 30 })
+
+export const workflows = new Workflows([order, page])
