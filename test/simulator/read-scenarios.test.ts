@@ -1,3 +1,4 @@
+// cspell:ignore Secnds setp timedout custmer aproval pakc ordr
 import { expect, test } from 'vitest'
 import { ScenariosInvalid } from '../../src/simulator/scenario-errors.ts'
 import { Scenarios } from '../../src/simulator/scenarios.ts'
