@@ -19,7 +19,7 @@ export class SeededRandomness {
     this.#key = keyOf(seed)
   }
 
-  /** Goes on as another one with this seed that has used `position` bytes. */
+  /** Goes on as another one with this seed from a position that it has returned. */
   seek(seed: string, position: number): void {
     this.#key = keyOf(seed)
     this.#end = Math.ceil(position / blockBytes) * blockBytes
@@ -27,8 +27,14 @@ export class SeededRandomness {
     this.#used = 0
   }
 
-  get position(): number {
-    return this.#end - (this.#chunk.length - this.#used)
+  /** What was used, with the rest of a block: both this one and another that goes on from there continue at the same byte. */
+  skipToPosition(): number {
+    const used = this.#end - (this.#chunk.length - this.#used)
+    const position = Math.ceil(used / blockBytes) * blockBytes
+    this.#end = position
+    this.#chunk = Buffer.alloc(0)
+    this.#used = 0
+    return position
   }
 
   bytes(length: number): Buffer {

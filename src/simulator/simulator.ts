@@ -72,7 +72,10 @@ const powerlessApiKey = '00000000-0000-4000-8000-000000000403'
 
 const defaultSlots = 1000
 
-/** Worlds close their connections within a second. */
+/** How long the thread of a world that was replaced may take to send its last response. */
+const lastResponseMilliseconds = 1000
+
+/** No name that a caller can give. */
 const initial = ' initial'
 
 export function startSimulator(options: SimulatorOptions): Promise<Simulator> {
@@ -111,6 +114,7 @@ class Front {
   readonly #snapshots = new Map<string, SavedWorld>()
   #current: WorldThread | undefined
   #spare: WorldThread | undefined
+  readonly #old = new Set<Worker>()
   #addresses: OpenedWorld | undefined
   #replacing: Promise<unknown> = Promise.resolve()
 
@@ -184,8 +188,8 @@ class Front {
       await next.call('ready', undefined)
       await old.call('leavePorts', undefined)
       await this.#open(next, { ...this.#options, saved })
-      // Its last response is on its way.
-      void old.call('close', undefined).then(() => old.thread.terminate())
+      this.#old.add(old.thread)
+      setTimeout(() => this.#end(old.thread), lastResponseMilliseconds).unref()
       // Whoever resets once does it again, for each test.
       this.#spare = this.#startThread()
       return true
@@ -242,8 +246,14 @@ class Front {
     const world = this.#current
     this.#current = undefined
     await this.#spare?.thread.terminate()
+    await Promise.all([...this.#old].map((thread) => this.#end(thread)))
     await world?.call('close', undefined)
     await world?.thread.terminate()
+  }
+
+  async #end(thread: Worker): Promise<void> {
+    this.#old.delete(thread)
+    await thread.terminate()
   }
 }
 

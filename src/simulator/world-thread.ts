@@ -29,7 +29,7 @@ const changes = {
 
 answerCalls(port, {
   async open(options: WorldOptions) {
-    clock.set(options.saved?.now ?? options.now)
+    clock.set(options.saved?.now ?? options.now - 1)
     randomness.seek(options.seed, options.saved?.randomness ?? 0)
     world = new WorldClass({ clock, randomness, changes } as ConstructorParameters<typeof WorldClass>[0], options)
     return world.open()

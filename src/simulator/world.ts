@@ -59,6 +59,9 @@ export interface OpenedWorld extends Addresses {
 /** How long a run whose worker is lost waits for another one. */
 const leaseSeconds = 15
 
+/** How long the next world may take to listen. */
+const replaceSecondsMax = 60
+
 const workerId = '00000000-0000-7000-8000-000000000001'
 
 export class World {
@@ -100,16 +103,17 @@ export class World {
       return {
         store: await memory.serialize(),
         now: this.#clock.now(),
-        randomness: this.#randomness.position,
+        randomness: this.#randomness.skipToPosition(),
         worker: worker.save(),
       }
     })
   }
 
-  /** Frees the ports. Requests that are being answered go on. */
+  /** Frees the ports. The request that replaces this world is answered when the next one listens. */
   async leavePorts(): Promise<void> {
-    const { listeners } = this.#parts
-    void listeners.management.stop(1)
+    const { listeners, driver } = this.#parts
+    await driver.stop()
+    void listeners.management.stop(replaceSecondsMax)
     await Promise.all([...listeners.surfaces.values()].map((listener) => listener.stop(0)))
   }
 
@@ -163,6 +167,8 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
       'driver',
       ({ driver, worker, domain, deployments, store }) => {
         if (saved) randomness.seek(seed, saved.randomness)
+        // IDs that a new world has made before have another time, so that its next ones are those of a restored one.
+        else clock.set(options.now)
         control.open({ clock, driver, worker, domain, deployments, store })
         driver.setSpeed(options.speed)
       },
