@@ -265,6 +265,7 @@ async function openListeners(
     ...{ config, store, encryption, domain, rateLimit, management, log },
     metrics: metrics.registerRequestMetrics(() => domain.feed.followers),
     isTraced: tracing !== undefined,
+    anyOrigin: simulated !== undefined,
   })
   logDeployment?.()
   return { listeners, readiness, webhooks, worker }

@@ -59,6 +59,10 @@ program
   .description('serve a mock of both APIs, which validates requests and responds with examples')
   .option('--workflows <directory>', 'the workflows that it knows; by default the examples')
   .option('--webhook <url>', 'send the events of queued runs there')
+  .option('--simulate', 'serve the service itself instead, in memory and by a clock that you set')
+  .option('--speed <number>', 'with --simulate: simulated seconds in a second; 0: the clock stands still (default: 1)')
+  .option('--now <time>', 'with --simulate: the time at which it begins (default: the present)')
+  .option('--seed <text>', 'with --simulate: the same seed, times and requests lead to the same responses')
   .action(async (options) => (await import('./commands/mock.ts')).mock(options))
 
 const browser = program.command('browser').description('install the browser that workflows use')

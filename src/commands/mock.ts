@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { CommandError } from './output.ts'
+import type { SimulateOptions } from './simulate.ts'
 import { onStopSignal } from './stop-signal.ts'
 
 const module = fileURLToPath(new URL(`../tools/mock/main${extname(import.meta.url)}`, import.meta.url))
@@ -11,8 +12,17 @@ const module = fileURLToPath(new URL(`../tools/mock/main${extname(import.meta.ur
 /** An optional peer dependency of the published package. */
 const peer = '@stoplight/prism-http'
 
-/** @throws {CommandError} when the mock's packages are not installed. */
-export async function mock({ workflows, webhook }: { workflows?: string; webhook?: string }): Promise<void> {
+interface MockOptions extends SimulateOptions {
+  webhook?: string
+  simulate?: boolean
+}
+
+/** @throws {CommandError} when the mock's packages are not installed, or options do not belong together. */
+export async function mock({ simulate: isSimulated = false, ...options }: MockOptions): Promise<void> {
+  const { workflows, webhook, ...ofSimulator } = options
+  if (isSimulated) return simulateInstead(options)
+  const [useless] = Object.keys(ofSimulator)
+  if (useless) throw new CommandError(`--${useless} needs --simulate.`)
   requirePeer()
   const parameters = [
     ...(workflows === undefined ? [] : ['--workflows', workflows]),
@@ -22,6 +32,15 @@ export async function mock({ workflows, webhook }: { workflows?: string; webhook
   onStopSignal(async () => void child.kill('SIGTERM'))
   const [code] = await once(child, 'exit')
   process.exitCode = code ?? 1
+}
+
+/** Needs none of the mock's packages. */
+export async function simulateInstead({ webhook, ...options }: MockOptions): Promise<void> {
+  if (webhook !== undefined) {
+    throw new CommandError('--webhook is for the mock alone: with --simulate, create a webhook endpoint.')
+  }
+  const { simulate } = await import('./simulate.ts')
+  await simulate(options)
 }
 
 function requirePeer(): void {

@@ -8,7 +8,7 @@ import type { HandlerResponse } from './exchange.ts'
 
 /** The origins whose pages may call a surface, and what they may read. */
 export interface CrossOrigin {
-  origins: ReadonlySet<string>
+  origins: Pick<ReadonlySet<string>, 'has'>
   /** The documented response headers, for `Access-Control-Expose-Headers`. */
   exposedHeaders: string
 }
@@ -19,14 +19,22 @@ const preflightSeconds = '7200'
 /** Headers of W3C Trace Context, which every operation takes. */
 const traceHeaders = ['traceparent', 'tracestate']
 
-export function crossOriginOf(document: Document, origins: readonly string[]): CrossOrigin {
+/** Origins, or all of them. */
+export type Origins = readonly string[] | 'any'
+
+export function crossOriginOf(document: Document, origins: Origins): CrossOrigin {
   const names = listOperations(document).flatMap(({ operation }) =>
     Object.values(operation.responses ?? {}).flatMap((it) =>
       Object.keys(resolve<ResponseObject>(document, it).headers ?? {}),
     ),
   )
-  return { origins: new Set(origins), exposedHeaders: [...new Set(names)].sort().join(', ') }
+  return {
+    origins: origins === 'any' ? anyOrigin : new Set(origins),
+    exposedHeaders: [...new Set(names)].sort().join(', '),
+  }
 }
+
+const anyOrigin = { has: () => true }
 
 /** Alternating names and values, for any response. `Vary` keeps caches from serving one origin's response to another. */
 export function crossOriginHeaders({ origins, exposedHeaders }: CrossOrigin, origin: string | undefined): string[] {

@@ -3,7 +3,7 @@ import express, { type Express, type RequestHandler } from 'express'
 import { type Document, resolve, type Schema } from '../openapi/document.ts'
 import { type Operation, readOperations } from '../openapi/served-operations.ts'
 import { credentialReader } from './credential.ts'
-import { crossOriginOf } from './cross-origin.ts'
+import { crossOriginOf, type Origins } from './cross-origin.ts'
 import type { ExchangeContext, HandlerResponse, ServedOperation, UntypedHandler } from './exchange.ts'
 import { documentHashLocal } from './listener.ts'
 import { parameterReader } from './parameters.ts'
@@ -37,7 +37,7 @@ interface MountOptions<P, H> extends Omit<ExchangeContext<P>, 'problemTypes' | '
   /** The protection space in `WWW-Authenticate` (RFC 9110, section 11.5). */
   realm: string
   /** The origins whose pages may call the surface from a browser. */
-  origins?: readonly string[] | undefined
+  origins?: Origins | undefined
   /** Operations whose validation `warmUp` compiles, so that their first requests need not. */
   warm?: readonly (keyof H)[]
   /** Runs before all stages, for tracing. */

@@ -35,6 +35,8 @@ export interface SurfaceDependencies {
   domain: DashboardDomain & DeploymentDependencies & WorkerDependencies
   metrics: SurfaceMetrics
   isTraced: boolean
+  /** Whether pages of any origin may call the APIs, as in a simulator. */
+  anyOrigin: boolean
   rateLimit: RateLimit | undefined
   management: Management
   log: Logger
@@ -134,7 +136,7 @@ async function createApps(
 }
 
 function apiOptions(dependencies: Shared, docs: RequestHandler) {
-  const { config, domain, metrics, isTraced, rateLimit, tenantLimits, log } = dependencies
+  const { config, domain, metrics, isTraced, anyOrigin, rateLimit, tenantLimits, log } = dependencies
   return (name: Surface) => ({
     name,
     realm: apiKeyRealm,
@@ -145,7 +147,7 @@ function apiOptions(dependencies: Shared, docs: RequestHandler) {
     ...(rateLimit && { limitRate: metrics.admit(name, limitRate(domain, rateLimit)) }),
     tenants: { limits: tenantLimits, nameOf: ({ accountId }: Principal) => accountId },
     proxyHops: config.PROXY_HOPS,
-    origins: config.CORS_ORIGINS,
+    origins: anyOrigin ? ('any' as const) : config.CORS_ORIGINS,
     isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId, runId }: Principal) => ({
       accountId,

@@ -4,14 +4,16 @@ import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { simulateInstead } from '../../commands/mock.ts'
 import { CommandError, exitOnError } from '../../commands/output.ts'
+import type { SimulateOptions } from '../../commands/simulate.ts'
 import { onStopSignal } from '../../commands/stop-signal.ts'
 import { shellCommand } from '../../config/command-line.ts'
 import { settings } from '../../config/config.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { type DocumentName, documentNames } from '../../openapi/document.ts'
 import { openLog } from '../../telemetry/log.ts'
-import { type Mock, startMock } from './mock.ts'
+import type { Mock } from './mock.ts'
 import { defaultPorts, mockKeys, validKey } from './mock-keys.ts'
 import { mockSecret } from './mock-webhooks.ts'
 import { exampleWorkflows, loadWorkflows } from './mock-workflows.ts'
@@ -51,15 +53,32 @@ function banner({ executionUrl, browserContextUrl }: Mock, workflows: Workflows,
 
 interface Options {
   bare: boolean
+  /** Set for the simulator. */
+  simulated?: SimulateOptions
   workflows: string
   webhook: string | undefined
 }
 
+const boolean = { type: 'boolean' } as const
+const text = { type: 'string' } as const
+const parameters = {
+  bare: boolean,
+  workflows: text,
+  webhook: text,
+  simulate: boolean,
+  speed: text,
+  now: text,
+  seed: text,
+}
+
 function readOptions(): Options {
   try {
-    const options = { bare: { type: 'boolean' }, workflows: { type: 'string' }, webhook: { type: 'string' } } as const
-    const { values } = parseArgs({ options })
-    const { bare = false, workflows = exampleWorkflows, webhook } = values
+    const { values } = parseArgs({ options: parameters })
+    const { bare = false, simulate = false, workflows = exampleWorkflows, webhook, ...ofSimulator } = values
+    if (simulate && bare) throw new Error('--simulate and --bare exclude each other.')
+    if (simulate) return { bare, workflows, webhook, simulated: { ...ofSimulator, workflows: values.workflows } }
+    const [useless] = Object.keys(ofSimulator)
+    if (useless) throw new Error(`--${useless} needs --simulate.`)
     if (webhook !== undefined && !/^https?:$/.test(URL.parse(webhook)?.protocol ?? '')) {
       throw new Error(`--webhook has "${webhook}": it must be an http or https URL.`)
     }
@@ -69,13 +88,15 @@ function readOptions(): Options {
     return { bare, workflows, webhook }
   } catch (error) {
     throw new CommandError(
-      `${(error as Error).message}\nUsage: ${shellCommand('mock')} [--workflows DIR] [--webhook URL]; in a checkout also npm run mock -- --bare`,
+      `${(error as Error).message}\nUsage: ${shellCommand('mock')} [--workflows DIR] [--webhook URL], or --simulate [--workflows DIR] [--speed NUMBER] [--now TIME] [--seed TEXT]; in a checkout also npm run mock -- --bare`,
     )
   }
 }
 
 async function mock(): Promise<void> {
   const options = readOptions()
+  const { simulated, webhook } = options
+  if (simulated) return simulateInstead({ ...simulated, ...(webhook !== undefined && { webhook }) })
   const host = process.env.HOST || settings.HOST.default
   const executionPort = readPort('MOCK_EXECUTION_PORT', defaultPorts.execution)
   const browserContextPort = readPort('MOCK_BROWSER_CONTEXT_PORT', defaultPorts.browserContext)
@@ -89,6 +110,8 @@ async function mock(): Promise<void> {
   }
   const level = process.env.LOG_LEVEL || settings.LOG_LEVEL.default
   const log = openLog({ LOG_LEVEL: settings.LOG_LEVEL.read(level, 'LOG_LEVEL') })
+  // A simulator needs nothing of it.
+  const { startMock } = await import('./mock.ts')
   const workflows = await loadWorkflows(options.workflows)
   const starting = startMock({ host, executionPort, browserContextPort, log, workflows, webhook: options.webhook })
   onStopSignal(async () => {

@@ -1,0 +1,78 @@
+/** `mock --simulate`: serves the simulator until it is stopped. */
+import { fileURLToPath } from 'node:url'
+import { shellCommand } from '../config/command-line.ts'
+import { settings } from '../config/config.ts'
+import { simulatorPorts } from '../simulator/ports.ts'
+import { type Simulator, startSimulator } from '../simulator/simulator.ts'
+import { CommandError } from './output.ts'
+import { onStopSignal } from './stop-signal.ts'
+
+const exampleWorkflows = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
+
+export interface SimulateOptions {
+  workflows?: string | undefined
+  /** The time at which the world begins. */
+  now?: string | undefined
+  speed?: string | undefined
+  seed?: string | undefined
+}
+
+/** @throws {CommandError} for an option that cannot be used. */
+export async function simulate(options: SimulateOptions): Promise<void> {
+  const { workflows = exampleWorkflows, seed } = options
+  const starting = startSimulator({
+    workflows,
+    speed: readSpeed(options.speed ?? '1'),
+    settings: { ...readPorts(), ...readOthers() },
+    ...(options.now !== undefined && { now: readTime(options.now) }),
+    ...(seed !== undefined && { seed }),
+  })
+  onStopSignal(async () => (await starting).stop())
+  process.stderr.write(`${banner(await starting)}\n`)
+}
+
+function readSpeed(text: string): number {
+  const speed = Number(text)
+  if (text.trim() !== '' && speed >= 0 && speed <= 1_000_000) return speed
+  throw new CommandError(`--speed is "${text}": set it to a number from 0 to 1000000.`)
+}
+
+function readTime(text: string): Date {
+  const time = new Date(text)
+  if (!Number.isNaN(time.getTime())) return time
+  throw new CommandError(`--now is "${text}": set it to a time such as 2026-01-31T12:00:00Z.`)
+}
+
+function readPorts(): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(simulatorPorts).map(([setting, { variable, port }]) => {
+      const text = process.env[variable] || port
+      return [setting, String(settings.EXECUTION_PORT.read(text, variable))]
+    }),
+  )
+}
+
+/** As for the service. */
+function readOthers(): Record<string, string> {
+  const names = ['HOST', 'LOG_LEVEL', 'ALLOWED_HOSTS'] as const
+  return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
+}
+
+function banner(simulator: Simulator): string {
+  const { executionUrl, browserContextUrl, dashboardUrl, managementUrl, welcomeUrl, apiKey } = simulator
+  return [
+    `Execution API        ${executionUrl}`,
+    `Browser Context API  ${browserContextUrl}`,
+    `Dashboard            ${dashboardUrl}`,
+    `Docs                 ${executionUrl}/docs/`,
+    `Simulator            ${managementUrl}/simulator/clock`,
+    '',
+    'The service in memory: it forgets everything when it stops, and runs no code of workflows.',
+    `To keep state and run workflows, start the service: ${shellCommand('start')}`,
+    '',
+    `  curl ${executionUrl}/v1/execution/runs -H 'Authorization: Bearer ${apiKey}'`,
+    `  curl ${managementUrl}/simulator/clock -d '{"advanceSeconds": 3600}'`,
+    ...(welcomeUrl ? ['', 'Open this link to sign in to the dashboard. It works once:', `  ${welcomeUrl}`] : []),
+    '',
+  ].join('\n')
+}
