@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Config } from './config/config.ts'
+import type { Intercept } from './contract/stages.ts'
 import { AccountValues } from './domain/account-values/account-values.ts'
 import { DeclaredValuesReader } from './domain/account-values/declared-values.ts'
 import { createSecretStore } from './domain/account-values/secret-stores.ts'
@@ -73,6 +74,8 @@ export interface Simulated {
   open: () => Promise<Store>
   /** Further routes of the management address. */
   routes: RequestHandler
+  /** Called for each request of the APIs. */
+  intercept?: Intercept
   /** Sends webhooks. */
   sender: WebhookDispatcherDependencies['sender']
   dispatch: SimulatedDispatch
@@ -262,7 +265,7 @@ async function openListeners(
   })
   const { listenOnSurfaces } = await surfaces
   const listeners = await listenOnSurfaces(roles, {
-    ...{ config, store, encryption, domain, rateLimit, management, log },
+    ...{ config, store, encryption, domain, rateLimit, management, log, intercept: simulated?.intercept },
     metrics: metrics.registerRequestMetrics(() => domain.feed.followers),
     isTraced: tracing !== undefined,
     anyOrigin: simulated !== undefined,

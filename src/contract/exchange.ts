@@ -81,6 +81,8 @@ export class Exchange<P = unknown> {
   tenant: TenantRequest | undefined = undefined
   body: Body | undefined = undefined
   parameters: Parameters = { path: {}, query: {}, errors: [] }
+  /** Whether the connection is closed in place of the response, as when a network fails. */
+  dropsResponse = false
   readonly #startedAt = performance.now()
 
   constructor(request: Request, response: Response, context: ExchangeContext<P>) {

@@ -13,7 +13,16 @@ import { compileValidations, requestValidations } from './request-validation.ts'
 import { internalError, problemResponse, rateLimited, unavailable } from './response.ts'
 import { responseChecks } from './response-checks.ts'
 import { responseValidation } from './response-validation.ts'
-import { type Fallback, fail, findOperation, type StageOptions, serveOperation, startExchange } from './stages.ts'
+import {
+  type Fallback,
+  fail,
+  findOperation,
+  type Intercept,
+  interceptOperation,
+  type StageOptions,
+  serveOperation,
+  startExchange,
+} from './stages.ts'
 
 /** Handlers by operationId, whose principal is `P`; the generated `…Handlers<P>` types them. */
 export type HandlersFor<H, P> = {
@@ -42,6 +51,8 @@ interface MountOptions<P, H> extends Omit<ExchangeContext<P>, 'problemTypes' | '
   warm?: readonly (keyof H)[]
   /** Runs before all stages, for tracing. */
   before?: RequestHandler | undefined
+  /** Answers requests in place of their handlers, for faults on request. */
+  intercept?: Intercept | undefined
   /** Called for paths that the document lacks, which are 404 by default. */
   fallback?: Fallback
   /** Whether the error means that the store cannot be reached or written: 503 instead of 500. */
@@ -67,6 +78,7 @@ export async function mountDocument<P, H extends object>(options: MountOptions<P
     app.use(startExchange({ ...options, problemTypes, crossOrigin }))
     const served = serve(operations, handlers, { ...options, document })
     app.use(findOperation(createPathLookup(operations), served, fallback))
+    if (options.intercept) app.use(interceptOperation(options.intercept))
     app.use(serveOperation(options), fail(options.isUnavailable))
     const warm = [...served.values()].filter(({ operation }) => options.warm?.includes(operation.id as keyof H))
     app.locals[warmUpLocal] = () => compileValidations(warm)

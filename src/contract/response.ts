@@ -64,9 +64,16 @@ export function send(exchange: Exchange, response: HandlerResponse): void {
   if (wrong !== undefined && response.status !== 500) {
     exchange.logError('response does not match the document', { status: response.status, wrong })
     send(exchange, internalError)
-  } else if (exchange.response.destroyed) exchange.end(clientClosed)
+  } else if (exchange.dropsResponse) drop(exchange)
+  else if (exchange.response.destroyed) exchange.end(clientClosed)
   else if (response.events) sendEvents(exchange, response, response.events)
   else sendContent(exchange, response, content)
+}
+
+/** Closes the connection without a response. */
+export function drop(exchange: Exchange): void {
+  exchange.response.destroy()
+  exchange.end(clientClosed)
 }
 
 function contentOf({ context, requestId }: Exchange, response: HandlerResponse): Content {

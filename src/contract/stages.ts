@@ -17,7 +17,7 @@ import {
 import type { Parameters } from './parameters.ts'
 import type { PathMatch } from './path-lookup.ts'
 import { CredentialRevoked, NotPermitted, Problem, problemType } from './problem.ts'
-import { internalError, type RateLimitStatus, rateLimited, send, unavailable } from './response.ts'
+import { drop, internalError, type RateLimitStatus, rateLimited, send, unavailable } from './response.ts'
 import type { TenantLimits } from './tenant-limits.ts'
 
 interface Authenticated<P> {
@@ -84,6 +84,23 @@ export function findOperation(
     exchange.pathValues = match.values
     exchange.served = servedOperations.get(operation)
     next()
+  }
+}
+
+/** `dropped`: the connection is closed without a response, before or after the request is processed. */
+export type Interception = HandlerResponse | 'dropped' | 'droppedAfterwards' | undefined
+
+/** Decides what happens to a request of the operation before it is served. */
+export type Intercept = (operation: Operation) => Promise<Interception>
+
+export function interceptOperation(intercept: Intercept): RequestHandler {
+  return async function interceptOperation(_request, response, next) {
+    const exchange = exchangeOf(response)
+    const interception = await intercept((exchange.served as ServedOperation).operation)
+    if (interception === 'dropped') return drop(exchange)
+    exchange.dropsResponse = interception === 'droppedAfterwards'
+    if (typeof interception === 'object') send(exchange, interception)
+    else next()
   }
 }
 

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { type Listener, listen, urlOf } from '../contract/listener.ts'
 import { mountDocument, warmUp } from '../contract/mount.ts'
-import type { Authenticate, Fallback } from '../contract/stages.ts'
+import type { Authenticate, Fallback, Intercept } from '../contract/stages.ts'
 import { TenantLimits } from '../contract/tenant-limits.ts'
 import { apiKeyRealm, type Principal } from '../domain/api-keys/api-key.ts'
 import type { RateLimit } from '../domain/api-keys/rate-limit.ts'
@@ -39,6 +39,8 @@ export interface SurfaceDependencies {
   anyOrigin: boolean
   rateLimit: RateLimit | undefined
   management: Management
+  /** Of both APIs. */
+  intercept?: Intercept | undefined
   log: Logger
 }
 
@@ -136,7 +138,7 @@ async function createApps(
 }
 
 function apiOptions(dependencies: Shared, docs: RequestHandler) {
-  const { config, domain, metrics, isTraced, anyOrigin, rateLimit, tenantLimits, log } = dependencies
+  const { config, domain, metrics, isTraced, anyOrigin, rateLimit, tenantLimits, intercept, log } = dependencies
   return (name: Surface) => ({
     name,
     realm: apiKeyRealm,
@@ -156,6 +158,7 @@ function apiOptions(dependencies: Shared, docs: RequestHandler) {
     }),
     observe: metrics.observe(name),
     before: isTraced ? apiRequestSpans(name) : undefined,
+    intercept,
     log,
   })
 }

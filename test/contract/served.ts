@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest'
 import type { UntypedHandler } from '../../src/contract/exchange.ts'
 import { type Listener, type ListenOptions, listen } from '../../src/contract/listener.ts'
 import { mountDocument } from '../../src/contract/mount.ts'
-import type { Authenticate } from '../../src/contract/stages.ts'
+import type { Authenticate, Intercept } from '../../src/contract/stages.ts'
 import type { TenantLimits } from '../../src/contract/tenant-limits.ts'
 import { library } from './library.ts'
 
@@ -49,6 +49,7 @@ interface Options {
   tenantLimits?: TenantLimits
   origins?: readonly string[]
   warm?: readonly never[]
+  intercept?: Intercept
 }
 
 export interface Served {
@@ -88,6 +89,7 @@ export async function mount(options: Options = {}) {
     log,
     origins: options.origins,
     warm: options.warm ?? [],
+    intercept: options.intercept,
     ...(options.observe && { observe: options.observe }),
     ...(options.tenantLimits && { tenants: { limits: options.tenantLimits, nameOf: ({ name }) => name } }),
   })
