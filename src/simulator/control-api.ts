@@ -8,6 +8,7 @@ import { problemTypes } from '../domain/problems.ts'
 import type { RunStatistics } from '../domain/statistics/run-statistics.ts'
 import { readColumns } from '../storage/runs/run-lookups.ts'
 import type { Store } from '../storage/store.ts'
+import { type Behaviour, behaviourRoutes } from './behaviour.ts'
 import type { Driver } from './driver.ts'
 import { readOutcome } from './outcome-by-hand.ts'
 import type { ScriptedWorker } from './scripted-worker.ts'
@@ -20,6 +21,7 @@ export interface Controlled {
   domain: { accounts: Accounts; statistics: RunStatistics }
   deployments: Deployments
   store: Store
+  behaviour: Behaviour
 }
 
 /** Changes that replace the world. */
@@ -49,6 +51,16 @@ export function controlRoutes(changes: WorldChanges): { routes: RequestHandler; 
     await setClock(opened(), readMembers(request))
     response.json(await describeClock(opened()))
   })
+  router.use(
+    behaviourRoutes(() => {
+      const { behaviour, domain, deployments } = opened()
+      const workflows = async () => {
+        const [account] = await domain.accounts.list()
+        return account ? deployments.current(account.id) : deployments.installation
+      }
+      return { behaviour, workflows }
+    }),
+  )
   router.put('/simulator/runs/:runId/outcome', async (request, response) => {
     await decide(opened(), String(request.params.runId), request.body)
     response.status(204).end()

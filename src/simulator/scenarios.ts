@@ -50,7 +50,7 @@ export class Scenarios {
     this.#scenarios = scenarios
   }
 
-  /** As `from` reads them. */
+  /** As `from` reads them; for `JSON.stringify`. */
   toJSON(): ScenarioFile {
     return { scenarios: this.#scenarios }
   }

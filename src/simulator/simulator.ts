@@ -2,10 +2,14 @@
  * The simulator: the service itself on a store in memory, with a clock that the caller sets and scripted outcomes. Imported
  * as `execution-service/simulator`, it runs within a test runner.
  */
+import { readFile } from 'node:fs/promises'
 import { extname, resolve } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
 import type { Snapshot } from '../domain/deployments/snapshot.ts'
+import { Workflows } from '../domain/workflows/workflows.ts'
+import type { FaultsByOperation } from './faults.ts'
+import { Scenarios } from './scenarios.ts'
 import type { Scenario } from './scenarios-schema.ts'
 import { answerCalls, type Caller, createCaller } from './thread-calls.ts'
 import type { OpenedWorld, SavedWorld, WorldOptions } from './world.ts'
@@ -19,8 +23,8 @@ export interface SimulatorOptions {
   seed?: string
   /** Simulated seconds in a second; 0, the default: the clock stands still until it is advanced. */
   speed?: number
-  /** What runs do. By default, each succeeds after some seconds. */
-  scenarios?: readonly Scenario[]
+  /** What runs do, or the path of a YAML file that says it. By default, each succeeds after some seconds. */
+  scenarios?: readonly Scenario[] | string
   /** How many attempts run at the same time; 1000 by default. */
   slots?: number
   /** The value of the API key: a UUID. */
@@ -49,6 +53,10 @@ export interface Simulator {
   setSpeed(speed: number): Promise<void>
   /** The run's attempt ends at once; if none runs, the next one ends like this. @throws {Error} as the response says. */
   decide(runId: string, outcome: RunOutcome): Promise<void>
+  /** Replaces all scenarios. Attempts that have started go on as before. @throws {Error} as the response says. */
+  setScenarios(scenarios: readonly Scenario[]): Promise<void>
+  /** Replaces all faults; `*` is for all other operations. @throws {Error} as the response says. */
+  setFaults(operations: FaultsByOperation): Promise<void>
   /** Begins again with a new world, at the same time as the first. */
   reset(): Promise<void>
   /** Keeps the world as it is now, under a name. */
@@ -90,14 +98,14 @@ export async function simulate(
   const { apiKey = defaultApiKey, now, seed = 'seed', speed = 0, slots = defaultSlots, settings = {} } = options
   building.catch(() => {})
   const front = new Front({
-    ...{ seed, speed, slots, now: now?.getTime() ?? Date.now(), scenarios: options.scenarios ?? [] },
+    ...{ seed, speed, slots, now: now?.getTime() ?? Date.now(), scenarios: [] },
     settings: { ...freePorts, LOG_LEVEL: 'error', ...settings },
     apiKeys: [
       { name: 'simulator', value: apiKey, scopes: null },
       { name: 'without scopes', value: powerlessApiKey, scopes: [] },
     ].filter(({ value }, index) => index === 0 || value !== apiKey),
   })
-  await front.start(building)
+  await front.start(building, options.scenarios)
   return front.api(apiKey)
 }
 
@@ -122,10 +130,12 @@ class Front {
     this.#options = options
   }
 
-  async start(building: Promise<Snapshot>): Promise<void> {
+  async start(building: Promise<Snapshot>, scenarios: SimulatorOptions['scenarios']): Promise<void> {
     const world = this.#startThread()
     try {
-      await this.#open(world, { ...this.#options, workflows: await building })
+      const workflows = await building
+      const checked = await readScenarios(scenarios, workflows)
+      await this.#open(world, { ...this.#options, workflows, scenarios: checked })
       this.#snapshots.set(initial, await world.call('save', undefined))
     } catch (error) {
       await world.thread.terminate()
@@ -167,7 +177,10 @@ class Front {
       advance: async ({ seconds }) => advanceTo(new Date((await now()).getTime() + Math.round(seconds * 1000))),
       advanceTo,
       setSpeed: (speed) => call('setSpeed', speed),
-      decide: (runId, outcome) => decide(opened().managementUrl, runId, outcome),
+      decide: (runId, outcome) =>
+        send(opened().managementUrl, 'PUT', `runs/${encodeURIComponent(runId)}/outcome`, outcome),
+      setScenarios: (scenarios) => send(opened().managementUrl, 'POST', 'scenarios', { scenarios }),
+      setFaults: (operations) => send(opened().managementUrl, 'POST', 'faults', { operations }),
       reset: () => this.#replace(initial).then(() => {}),
       snapshot: (name) => this.#snapshot(name),
       restore: async (name) => {
@@ -257,12 +270,18 @@ class Front {
   }
 }
 
-async function decide(managementUrl: string, runId: string, outcome: RunOutcome): Promise<void> {
-  const response = await fetch(`${managementUrl}/simulator/runs/${encodeURIComponent(runId)}/outcome`, {
-    method: 'PUT',
-    body: JSON.stringify(outcome),
-  })
+async function send(managementUrl: string, method: string, path: string, body: object): Promise<void> {
+  const response = await fetch(`${managementUrl}/simulator/${path}`, { method, body: JSON.stringify(body) })
   if (response.ok) return
   const { detail, errors = [] } = (await response.json()) as { detail: string; errors?: Record<string, string>[] }
   throw new Error([detail, ...errors.map((each) => `${each.pointer} ${each.detail}.`)].join(' '))
+}
+
+/** @throws {ScenariosInvalid} */
+async function readScenarios(given: SimulatorOptions['scenarios'], snapshot: Snapshot): Promise<readonly Scenario[]> {
+  if (given === undefined) return []
+  const workflows = new Workflows(snapshot.workflows)
+  if (typeof given === 'string')
+    return Scenarios.read(await readFile(given, 'utf8'), workflows, given).toJSON().scenarios
+  return Scenarios.from({ scenarios: given }, workflows).toJSON().scenarios
 }

@@ -15,9 +15,9 @@ import { WebhookSender } from '../domain/webhooks/send-webhook.ts'
 import { type MemoryStore, openMemoryStore } from '../storage/sqlite/memory-store.ts'
 import { type Addresses, readRoles } from '../surfaces/roles.ts'
 import { openLog } from '../telemetry/log.ts'
+import { Behaviour, type SavedBehaviour } from './behaviour.ts'
 import { controlRoutes, type WorldChanges } from './control-api.ts'
 import { Driver } from './driver.ts'
-import { Scenarios } from './scenarios.ts'
 import type { Scenario } from './scenarios-schema.ts'
 import { type SavedWorker, ScriptedWorker } from './scripted-worker.ts'
 import type { SeededRandomness } from './seeded-randomness.ts'
@@ -48,6 +48,7 @@ export interface SavedWorld {
   /** How many random bytes were used. */
   randomness: number
   worker: SavedWorker
+  behaviour: SavedBehaviour
 }
 
 export interface OpenedWorld extends Addresses {
@@ -97,7 +98,7 @@ export class World {
   }
 
   save(): Promise<SavedWorld> {
-    const { memory, worker, driver } = this.#parts
+    const { memory, worker, driver, behaviour } = this.#parts
     return driver.exclusively(async () => {
       await worker.flush()
       return {
@@ -105,6 +106,7 @@ export class World {
         now: this.#clock.now(),
         randomness: this.#randomness.skipToPosition(),
         worker: worker.save(),
+        behaviour: behaviour.save(),
       }
     })
   }
@@ -150,18 +152,25 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
     return held.memory
   }
   const build = workflows && (async () => workflows)
-  const simulated = { open, routes: control.routes, sender: loopbackSender(), dispatch: { signedAt: systemNow } }
+  const behaviour = new Behaviour(seed, saved?.behaviour ?? { scenarios: options.scenarios })
+  const { intercept } = behaviour.faults
+  const simulated = {
+    open,
+    intercept,
+    routes: control.routes,
+    sender: loopbackSender(),
+    dispatch: { signedAt: systemNow },
+  }
   return servingSteps({ config, log, command: '', roles, options: build ? { build } : {}, simulated })
     .step('worker', async ({ domain, deployments, encryption, webhooks, maintenance }) => {
       const memory = held.memory as MemoryStore
       if (!saved) await createKeys(memory, domain, options.apiKeys)
-      const scenarios = new Scenarios(options.scenarios)
-      const dependencies = { ...domain, deployments, encryption, now: clock.now, scripts: () => scenarios }
+      const dependencies = { ...domain, deployments, encryption, now: clock.now, scripts: () => behaviour.scenarios }
       const worker = new ScriptedWorker(dependencies, { id: workerId, seed, slots: options.slots, leaseSeconds })
       if (saved) await worker.restore(saved.worker)
       else await worker.start()
       const driver = new Driver({ clock, store: memory, maintenance, webhooks, worker })
-      return { memory, worker, driver }
+      return { memory, worker, driver, behaviour }
     })
     .step(
       'driver',
@@ -169,7 +178,7 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
         if (saved) randomness.seek(seed, saved.randomness)
         // IDs that a new world has made before have another time, so that its next ones are those of a restored one.
         else clock.set(options.now)
-        control.open({ clock, driver, worker, domain, deployments, store })
+        control.open({ clock, driver, worker, domain, deployments, store, behaviour })
         driver.setSpeed(options.speed)
       },
       { workerStop: ({ driver }) => driver.stop(), work: ({ webhooks }) => webhooks.stop() },
