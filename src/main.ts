@@ -60,6 +60,7 @@ program
   .option('--workflows <directory>', 'the workflows that it knows; by default the examples')
   .option('--webhook <url>', 'send the events of queued runs there')
   .option('--simulate', 'serve the service itself instead, in memory and by a clock that you set')
+  .option('--scenarios <file>', 'with --simulate: what runs do')
   .option('--speed <number>', 'with --simulate: simulated seconds in a second; 0: the clock stands still (default: 1)')
   .option('--now <time>', 'with --simulate: the time at which it begins (default: the present)')
   .option('--seed <text>', 'with --simulate: the same seed, times and requests lead to the same responses')

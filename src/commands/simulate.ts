@@ -14,22 +14,31 @@ export interface SimulateOptions {
   /** The time at which the world begins. */
   now?: string | undefined
   speed?: string | undefined
+  /** A file of scenarios. */
+  scenarios?: string | undefined
   seed?: string | undefined
 }
 
 /** @throws {CommandError} for an option that cannot be used. */
 export async function simulate(options: SimulateOptions): Promise<void> {
-  const { workflows = exampleWorkflows, seed } = options
+  const { workflows = exampleWorkflows, seed, scenarios } = options
   const starting = startSimulator({
     workflows,
     speed: readSpeed(options.speed ?? '1'),
     settings: { ...readPorts(), ...readOthers() },
     ...(options.now !== undefined && { now: readTime(options.now) }),
     ...(seed !== undefined && { seed }),
+    ...(scenarios !== undefined && { scenarios }),
   })
   onStopSignal(async () => (await starting).stop())
-  process.stderr.write(`${banner(await starting)}\n`)
+  const simulator = await starting.catch((error: Error) => {
+    throw expectedErrors.has(error.name) ? new CommandError(error.message) : error
+  })
+  process.stderr.write(`${banner(simulator)}\n`)
 }
+
+/** Errors of the world's thread, whose classes are another thread's. */
+const expectedErrors = new Set(['ListenError', 'ConfigError', 'ScenariosInvalid'])
 
 function readSpeed(text: string): number {
   const speed = Number(text)

@@ -43,8 +43,8 @@ export function answerCalls(channel: Channel, functions: Functions): void {
     try {
       channel.postMessage({ kind: 'result', id, value: await functions[name]?.(argument) })
     } catch (error) {
-      const { message, name } = error as Error
-      channel.postMessage({ kind: 'error', id, message, name })
+      const { message, name, constructor: kind } = error as Error
+      channel.postMessage({ kind: 'error', id, message, name: name === 'Error' ? kind.name : name })
     }
   })
 }

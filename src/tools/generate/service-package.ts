@@ -22,6 +22,7 @@ export const entries = [
   'src/commands/launcher.ts',
   'src/main.ts',
   'src/tools/mock/main.ts',
+  'src/simulator/simulator.ts',
   'src/simulator/world-thread.ts',
   'src/worker/executors/executor.ts',
   'src/worker/browser/host-process.ts',
@@ -30,6 +31,9 @@ export const entries = [
   'src/domain/deployments/build-process.ts',
   'src/surfaces/docs/site-thread.ts',
 ]
+
+/** Exported in addition to the modules of authors. */
+const simulatorModule = 'src/simulator/simulator'
 
 /** Files that are not modules. */
 export const copied = [
@@ -57,7 +61,12 @@ const ofProjects = ['@types/node', 'typescript']
 export async function buildServicePackage(directory: string): Promise<void> {
   const authors = workflowModules()
   const compilerOptions = { ...authors.compilerOptions, resolveJsonModule: true, declaration: false }
-  await compilePackage([{ entries, compilerOptions, prune: true }, authors], directory)
+  const simulator = {
+    entries: [`${simulatorModule}-api.ts`],
+    compilerOptions: { ...compilerOptions, declaration: true, emitDeclarationOnly: true },
+    prune: true,
+  }
+  await compilePackage([{ entries, compilerOptions, prune: true }, simulator, authors], directory)
   for (const path of copied) {
     await cp(join(root, path), join(directory, path), { recursive: true, filter: isCopied })
   }
@@ -148,7 +157,10 @@ async function manifest() {
     license,
     type: 'module',
     bin: { [name]: 'src/commands/launcher.js' },
-    exports: moduleExports,
+    exports: {
+      ...moduleExports,
+      './simulator': { types: `./${simulatorModule}-api.d.ts`, default: `./${simulatorModule}.js` },
+    },
     engines,
     dependencies,
     peerDependencies: versionsOf(optionalPeers),

@@ -66,6 +66,7 @@ const parameters = {
   workflows: text,
   webhook: text,
   simulate: boolean,
+  scenarios: text,
   speed: text,
   now: text,
   seed: text,
@@ -88,7 +89,7 @@ function readOptions(): Options {
     return { bare, workflows, webhook }
   } catch (error) {
     throw new CommandError(
-      `${(error as Error).message}\nUsage: ${shellCommand('mock')} [--workflows DIR] [--webhook URL], or --simulate [--workflows DIR] [--speed NUMBER] [--now TIME] [--seed TEXT]; in a checkout also npm run mock -- --bare`,
+      `${(error as Error).message}\nUsage: ${shellCommand('mock')} [--workflows DIR] [--webhook URL], or --simulate [--workflows DIR] [--scenarios FILE] [--speed NUMBER] [--now TIME] [--seed TEXT]; in a checkout also npm run mock -- --bare`,
     )
   }
 }
