@@ -35,7 +35,7 @@ const groups: Record<string, string[]> = {
     'browser-contexts',
   ],
   Contract: ['errors', 'limits', 'versioning', 'changes', 'decisions'],
-  Tools: ['client', 'python', 'workers', 'mcp', 'mock'],
+  Tools: ['client', 'python', 'workers', 'mcp', 'mock', 'simulator'],
   Operations: [
     'running-in-production',
     'configuration',
