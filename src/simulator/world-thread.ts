@@ -11,7 +11,8 @@ const clock = new VirtualClock(0)
 clock.install()
 const randomness = new SeededRandomness('')
 randomness.install()
-const { World: WorldClass } = await import('./world.ts')
+// With what a start of the service imports, so that a thread that waits for its world has everything.
+const [{ World: WorldClass }] = await Promise.all([import('./world.ts'), import('../surfaces/serve-surfaces.ts')])
 let world: World | undefined
 
 function opened(): World {
