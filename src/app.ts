@@ -252,7 +252,8 @@ async function openListeners(
   addInstallationMetrics(metrics, { config, store, workflows: () => deployments.listAll(), ready })
   const onUnavailable = (err: unknown) => log.warn({ err }, 'shared rate limit failed; counting in this process alone')
   const perMinute = config.RATE_LIMIT_PER_MINUTE
-  const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, onUnavailable) : undefined
+  const limitClock = simulated ? () => Date.now() : undefined
+  const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, onUnavailable, limitClock) : undefined
   const management = {
     ...{ metrics: async () => metrics.text(await worker?.metrics()), ready },
     routes: simulated?.routes,

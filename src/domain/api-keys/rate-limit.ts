@@ -36,13 +36,22 @@ export class RateLimit {
   readonly #counters: Counters
   readonly #onUnavailable: (error: unknown) => void
   readonly #allowances = new Map<string, Allowance>()
-  #sweptAt = performance.now()
+  readonly #now: () => number
+  #sweptAt: number
 
   /**
    * @param requestsMax per window of a minute, which begins with the key's first request.
    * @param onUnavailable called when the shared counters fail; each process then counts on its own.
+   * @param now for a simulator.
    */
-  constructor(requestsMax: number, counters: Counters, onUnavailable: (error: unknown) => void) {
+  constructor(
+    requestsMax: number,
+    counters: Counters,
+    onUnavailable: (error: unknown) => void,
+    now: () => number = () => performance.now(),
+  ) {
+    this.#now = now
+    this.#sweptAt = now()
     this.#requestsMax = requestsMax
     this.#counters = counters
     this.#onUnavailable = onUnavailable
@@ -52,7 +61,7 @@ export class RateLimit {
   async admit({ apiKeyId }: { apiKeyId: string }): Promise<RateLimitStatus> {
     for (;;) {
       const allowance = this.#allowanceFor(apiKeyId)
-      const millisecondsLeft = allowance.endsAt - performance.now()
+      const millisecondsLeft = allowance.endsAt - this.#now()
       if (millisecondsLeft > 0 && (allowance.left > 0 || allowance.unreserved === 0)) {
         const isExceeded = allowance.left === 0
         if (!isExceeded) allowance.left -= 1
@@ -75,7 +84,7 @@ export class RateLimit {
     this.#sweep()
     const amount = Math.max(Math.ceil(this.#requestsMax / reservationsPerWindow), allowance.waiting)
     // Taken before the query, so that the window never ends later here than in the store.
-    const startedAt = performance.now()
+    const startedAt = this.#now()
     const { count, millisecondsLeft } = await this.#add(apiKeyId, amount, allowance)
     allowance.left = Math.max(0, amount - Math.max(0, count - this.#requestsMax))
     allowance.unreserved = Math.max(0, this.#requestsMax - count)
@@ -87,7 +96,7 @@ export class RateLimit {
       return await this.#counters.add(`api-key:${apiKeyId}`, amount, windowMilliseconds)
     } catch (error) {
       this.#onUnavailable(error)
-      const now = performance.now()
+      const now = this.#now()
       if (local.endsAt <= now) Object.assign(local, { count: 0, endsAt: now + windowMilliseconds })
       local.count += amount
       return { count: local.count, millisecondsLeft: local.endsAt - now }
@@ -106,7 +115,7 @@ export class RateLimit {
 
   /** Forgets keys without requests in the current window. */
   #sweep(): void {
-    const now = performance.now()
+    const now = this.#now()
     if (now - this.#sweptAt < windowMilliseconds) return
     this.#sweptAt = now
     for (const [id, { endsAt, waiting, local }] of this.#allowances) {
