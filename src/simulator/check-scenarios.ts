@@ -1,5 +1,6 @@
 /** What scenarios must fit besides their JSON Schema: the workflows that they name, and the limits of runs. */
 import { ArtifactError, checkArtifact, checkArtifactsOfRun } from '../domain/runs/artifact.ts'
+import { lossesMax } from '../domain/runs/run-state.ts'
 import { resolveSchema, toMembers } from '../domain/workflows/example-values.ts'
 import type { Workflow } from '../domain/workflows/workflow.ts'
 import type { VariableError, Workflows } from '../domain/workflows/workflows.ts'
@@ -9,7 +10,7 @@ import { suggest } from './closest-name.ts'
 import { contains } from './contains.ts'
 import { defaultActions } from './default-actions.ts'
 import type { ScenarioProblem } from './scenario-errors.ts'
-import type { Action, Report, Scenario, ScenarioFile } from './scenarios-schema.ts'
+import type { Action, OutcomeName, Report, Scenario, ScenarioFile } from './scenarios-schema.ts'
 
 export function checkScenarios({ scenarios }: ScenarioFile, workflows: Workflows): ScenarioProblem[] {
   const ids = workflows.list().map(({ id }) => id)
@@ -101,6 +102,7 @@ class ScenarioCheck {
       if (outcome !== 'succeeded' || this.#scenario[name] === undefined) continue
       problems.push(this.#problem([name], 'needs an outcome other than "succeeded"', true))
     }
+    problems.push(...this.#checkFirstAttempts(outcome))
     if (error && outcome !== 'failed')
       problems.push(this.#problem(['error'], `needs the outcome "failed", and not "${outcome}"`, true))
     const steps = actions.flatMap(({ step }) => (step === undefined ? [] : nameOf(step)))
@@ -111,6 +113,23 @@ class ScenarioCheck {
         this.#problem(['evidence'], `needs a workflow with a browser, which "${this.#workflow.id}" is not`, true),
       )
     return problems
+  }
+
+  /** Attempts after which no other one follows that could succeed. */
+  #checkFirstAttempts(outcome: OutcomeName): ScenarioProblem[] {
+    const { firstAttempts } = this.#scenario
+    const { maxAttempts } = this.#workflow.retry
+    const most: Record<OutcomeName, [number, string]> = {
+      succeeded: [Number.POSITIVE_INFINITY, ''],
+      failed: [maxAttempts, `the retry policy of "${this.#workflow.id}" has ${maxAttempts} in all`],
+      timedOut: [1, 'no attempt follows one that times out'],
+      workerLost: [lossesMax, `a run fails when it has lost ${lossesMax} workers`],
+    }
+    const [max, rule] = most[outcome]
+    if (firstAttempts === undefined || firstAttempts < max) return []
+    return [
+      this.#problem(['firstAttempts'], `is ${firstAttempts}, while ${rule}: leave it out if the run is not to succeed`),
+    ]
   }
 
   #checkNames(): ScenarioProblem[] {

@@ -51,10 +51,24 @@ export const faultsSchema: JsonSchema = {
         type: 'object',
         additionalProperties: false,
         properties: {
-          latencyMs: { type: 'number', minimum: 0, maximum: 60_000 },
-          errorRate: { type: 'number', minimum: 0, maximum: 1 },
-          statuses: { type: 'array', uniqueItems: true, minItems: 1, items: { enum: faultStatuses } },
-          dropConnections: { enum: [false, true, 'before', 'after'] },
+          latencyMs: {
+            ...{ type: 'number', minimum: 0, maximum: 60_000 },
+            description:
+              'Each request waits for these real milliseconds, also if the clock of the simulator stands still.',
+          },
+          errorRate: {
+            ...{ type: 'number', minimum: 0, maximum: 1 },
+            description: 'The part of the requests that fail. 1 by default, if there are ways to fail.',
+          },
+          statuses: {
+            ...{ type: 'array', uniqueItems: true, minItems: 1, items: { enum: faultStatuses } },
+            description: 'How requests fail: `429`, `500`, `503` and `507`, if the operation documents it.',
+          },
+          dropConnections: {
+            enum: [false, true, 'before', 'after'],
+            description:
+              'Another way to fail: the connection is closed before the request is processed (`before` or `true`), or in place of the response (`after`).',
+          },
         },
       },
     },

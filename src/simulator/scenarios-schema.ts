@@ -9,7 +9,7 @@ export interface ScenarioFile {
   scenarios: readonly Scenario[]
 }
 
-/** What runs of a workflow do. The first scenario that matches a run decides. */
+/** How runs of a workflow behave. The first scenario that matches a run decides. */
 export interface Scenario {
   workflow: string
   variables?: Record<string, unknown>
@@ -83,7 +83,7 @@ const reports: Record<string, JsonSchema> = {
     { type: 'string', maxLength: messageLengthMax },
   ),
   progress: object(
-    { percent, message: text('What the run is doing.') },
+    { percent, message: text('The current activity.') },
     ['percent'],
     'Reports progress: the percent, or an object.',
     { type: 'number', minimum: 0, maximum: 100 },
@@ -142,7 +142,7 @@ const actions: Record<string, JsonSchema> = {
   ask: object(
     {
       wait: name('A wait that the workflow declares.'),
-      title: text("What to decide. By default the wait's declared title."),
+      title: text('The question. By default the declared title of the wait.'),
       timeoutSeconds: seconds('After which the run continues without an answer. 7 days by default.'),
       show: { type: 'object', description: 'Values for the person who answers.' },
     },
@@ -193,7 +193,7 @@ const evidence = object(
     },
   },
   [],
-  'What the browser showed. Stored as the evidence policy of the workflow says.',
+  'The page of the browser, stored as the evidence policy of the workflow says.',
 )
 
 /** An action is an object with one member, which names it. */
@@ -217,7 +217,7 @@ const scenario = object(
       type: 'array',
       maxItems: 1000,
       description:
-        'What an attempt does, in this order. By default three steps, and every wait that the workflow declares.',
+        'The actions of an attempt, in their order. By default three steps, and every wait that the workflow declares.',
       items: { $ref: '#/$defs/action' },
     },
     outcome: {
@@ -241,7 +241,7 @@ const scenario = object(
     evidence,
   },
   ['workflow'],
-  'What runs of a workflow do.',
+  'How runs of a workflow behave.',
 )
 
 /** JSON Schema, draft 2020-12. */
@@ -253,16 +253,16 @@ export const scenariosSchema: JsonSchema = {
       scenarios: {
         type: 'array',
         maxItems: 10_000,
-        description: 'The first scenario that matches a run decides what its attempts do.',
+        description: 'The first scenario that matches a run decides about its attempts.',
         items: { $ref: '#/$defs/scenario' },
       },
     },
     ['scenarios'],
-    'What simulated runs do.',
+    'How simulated runs behave.',
   ),
   $defs: {
     scenario,
-    action: actionOf(actions, 'What an attempt does: an object with one member.'),
-    report: actionOf(reports, 'What a step does: an object with one member.'),
+    action: actionOf(actions, 'An action of an attempt: an object with one member.'),
+    report: actionOf(reports, 'An action of a step: an object with one member.'),
   },
 }

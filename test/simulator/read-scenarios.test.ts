@@ -121,6 +121,21 @@ test.each<[string, string[], string]>([
     '3:5: /scenarios/0/firstAttempts needs an outcome other than "succeeded".',
   ],
   [
+    'as many failures as there are attempts',
+    ['outcome: failed', 'firstAttempts: 3'],
+    '4:20: /scenarios/0/firstAttempts is 3, while the retry policy of "ship-order" has 3 in all: leave it out if the run is not to succeed.',
+  ],
+  [
+    'an attempt after one that times out',
+    ['outcome: timedOut', 'firstAttempts: 1'],
+    '4:20: /scenarios/0/firstAttempts is 1, while no attempt follows one that times out: leave it out if the run is not to succeed.',
+  ],
+  [
+    'more losses than a run survives',
+    ['outcome: workerLost', 'firstAttempts: 5'],
+    '4:20: /scenarios/0/firstAttempts is 5, while a run fails when it has lost 5 workers: leave it out if the run is not to succeed.',
+  ],
+  [
     'an error of another outcome',
     ['outcome: timedOut', 'error: { message: No }'],
     '4:5: /scenarios/0/error needs the outcome "failed", and not "timedOut".',

@@ -26,6 +26,6 @@ export const order = workflow('ship-order', {
   waits: { approval: { schema: { type: 'object' }, title: 'Ship it?' } },
 })
 
-export const page = workflow('page-title', { browser: true, timeLimitSeconds: 30 })
+export const page = workflow('page-title', { browser: true, timeLimitSeconds: 30, retry: { maxAttempts: 2 } })
 
 export const workflows = new Workflows([order, page])

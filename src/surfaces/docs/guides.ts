@@ -35,7 +35,7 @@ const groups: Record<string, string[]> = {
     'browser-contexts',
   ],
   Contract: ['errors', 'limits', 'versioning', 'changes', 'decisions'],
-  Tools: ['client', 'python', 'workers', 'mcp', 'mock', 'simulator'],
+  Tools: ['client', 'python', 'workers', 'mcp', 'mock', 'simulator', 'scenarios'],
   Operations: [
     'running-in-production',
     'configuration',

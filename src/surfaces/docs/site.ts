@@ -27,6 +27,9 @@ export interface SiteFile {
 /** By file name. */
 export type Site = Map<string, SiteFile>
 
+/** The JSON Schema of scenarios, for editors. */
+const scenariosFile = 'scenarios.schema.json'
+
 /** The docs without the pages of the reference, which take most of the time. */
 export interface Docs {
   site: Site
@@ -50,6 +53,7 @@ export async function buildDocs(addresses: Addresses = {}): Promise<Docs> {
     add(`${file}.json`, `${JSON.stringify(document, null, 2)}\n`)
     add(`${file}.yaml`, stringify(document, { aliasDuplicateObjects: false, lineWidth: 120 }))
   }
+  add(scenariosFile, readFileSync(new URL(`../../../generated/${scenariosFile}`, import.meta.url)))
   add('llms.txt', llmsText(guides, contracts))
   add('llms-full.txt', guides.map(({ markdown }) => markdown.trim()).join('\n\n'))
   add('404.html', await notFoundPage(layout))

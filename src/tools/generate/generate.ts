@@ -15,6 +15,7 @@ import {
   type ResponseObject,
   resolve,
 } from '../../openapi/document.ts'
+import { scenariosSchema } from '../../simulator/scenarios-schema.ts'
 import { writeBruno } from './bruno.ts'
 import { bundle } from './bundle.ts'
 
@@ -48,6 +49,7 @@ async function renderFiles(): Promise<Map<string, string>> {
   const collection = writeBruno(Object.fromEntries(bundled) as Record<DocumentName, Document>)
   for (const [path, text] of collection) files.set(join('bruno', path), text)
   files.set('example-workflows.json', await describeExamples())
+  files.set('scenarios.schema.json', `${JSON.stringify(scenariosSchema, null, 2)}\n`)
   return files
 }
 

@@ -44,6 +44,7 @@ export const copied = [
   'docs/samples',
   'examples/workflows',
   'generated/example-workflows.json',
+  'generated/scenarios.schema.json',
   'generated/execution.v1/document.json',
   'generated/browser-context.alpha/document.json',
   'src/commands/project/template',
