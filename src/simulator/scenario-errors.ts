@@ -21,6 +21,7 @@ export interface PlacedProblem {
 
 /** Scenarios were refused. The message is one sentence about the first problem, with its place. */
 export class ScenariosInvalid extends Error {
+  override name = 'ScenariosInvalid'
   readonly problems: readonly PlacedProblem[]
 
   /** @param source in front of the line and the column. */

@@ -5,6 +5,7 @@ import { Worker } from 'node:worker_threads'
 import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
 import type { Snapshot } from '../domain/deployments/snapshot.ts'
 import { Workflows } from '../domain/workflows/workflows.ts'
+import { ScenariosInvalid } from './scenario-errors.ts'
 import { Scenarios } from './scenarios.ts'
 import type { Scenario } from './scenarios-schema.ts'
 import type { startSimulator as declared, Simulator, SimulatorOptions } from './simulator-api.ts'
@@ -223,7 +224,11 @@ async function send(managementUrl: string, method: string, path: string, body: o
 async function readScenarios(given: SimulatorOptions['scenarios'], snapshot: Snapshot): Promise<readonly Scenario[]> {
   if (given === undefined) return []
   const workflows = new Workflows(snapshot.workflows)
-  if (typeof given === 'string')
-    return Scenarios.read(await readFile(given, 'utf8'), workflows, given).toJSON().scenarios
+  if (typeof given === 'string') {
+    const text = await readFile(given, 'utf8').catch((error: Error) => {
+      throw new ScenariosInvalid([{ pointer: '', detail: `cannot be read: ${error.message}` }], given)
+    })
+    return Scenarios.read(text, workflows, given).toJSON().scenarios
+  }
   return Scenarios.from({ scenarios: given }, workflows).toJSON().scenarios
 }

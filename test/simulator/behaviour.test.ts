@@ -61,6 +61,8 @@ test('scenarios that do not fit are refused with their places, and change nothin
 test('a simulator does not start with scenarios that do not fit', async () => {
   const started = simulate(Promise.resolve(snapshot), { scenarios: [{ workflow: 'oder' }] })
   await expect(started).rejects.toThrow('/scenarios/0/workflow names no workflow: did you mean "order"?')
+  const unread = simulate(Promise.resolve(snapshot), { scenarios: 'missing.yaml' })
+  await expect(unread).rejects.toThrow(/^missing\.yaml: cannot be read: ENOENT/)
 })
 
 test('operations fail on request as documented, and others work', async () => {
