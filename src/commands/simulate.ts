@@ -32,9 +32,15 @@ export async function simulate(options: SimulateOptions): Promise<void> {
   })
   onStopSignal(async () => (await starting).stop())
   const simulator = await starting.catch((error: Error) => {
-    throw expectedErrors.has(error.name) ? new CommandError(error.message) : error
+    throw expectedErrors.has(error.name) ? new CommandError(withMockPorts(error.message)) : error
   })
   process.stderr.write(`${banner(simulator)}\n`)
+}
+
+/** Ports have other variables than those of the service. */
+function withMockPorts(message: string): string {
+  const names = Object.entries(simulatorPorts)
+  return names.reduce((text, [setting, { variable }]) => text.replace(`set ${setting} `, `set ${variable} `), message)
 }
 
 /** Errors of the world's thread, whose classes are another thread's. */
