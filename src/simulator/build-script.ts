@@ -3,6 +3,7 @@
 import { mediaTypeFor, type NewArtifact } from '../domain/runs/artifact.ts'
 import type { Workflow } from '../domain/workflows/workflow.ts'
 import type { AttemptScript, ScriptEvent, ScriptOutcome, ScriptWait } from './attempt-script.ts'
+import { defaultActions } from './default-actions.ts'
 import type { Action, OutcomeName, Report, Scenario } from './scenarios-schema.ts'
 import { evidenceOf } from './simulated-evidence.ts'
 
@@ -18,8 +19,9 @@ export interface ScriptRequest {
 /** How long an attempt of this outcome executes, and the script until then. */
 export function buildScript(request: ScriptRequest): AttemptScript {
   const { workflow, scenario, attempt } = request
-  const { firstAttempts = Number.POSITIVE_INFINITY, actions = [], endsInStep } = scenario
-  const kind = attempt <= firstAttempts ? outcomeOf(scenario) : 'succeeded'
+  const { endsInStep } = scenario
+  const kind = outcomeOfAttempt(scenario, attempt)
+  const actions = scenario.actions ?? defaultActions(workflow, kind === 'succeeded')
   const timed = timeActions(actions, request.durationMilliseconds)
   const last = kind === 'succeeded' ? undefined : findLastStep(timed, endsInStep)
   const events: ScriptEvent[] = []
@@ -40,6 +42,11 @@ export function buildScript(request: ScriptRequest): AttemptScript {
 
 export function outcomeOf({ outcome, error }: Pick<Scenario, 'outcome' | 'error'>): OutcomeName {
   return outcome ?? (error ? 'failed' : 'succeeded')
+}
+
+function outcomeOfAttempt(scenario: ScriptRequest['scenario'], attempt: number): OutcomeName {
+  const { firstAttempts = Number.POSITIVE_INFINITY } = scenario
+  return attempt <= firstAttempts ? outcomeOf(scenario) : 'succeeded'
 }
 
 function toOutcome(

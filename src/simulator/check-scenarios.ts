@@ -95,7 +95,7 @@ class ScenarioCheck {
   }
 
   #checkOutcome(): ScenarioProblem[] {
-    const { endsInStep, actions = defaultActions(this.#workflow), evidence, error } = this.#scenario
+    const { endsInStep, actions = defaultActions(this.#workflow, false), evidence, error } = this.#scenario
     const outcome = outcomeOf(this.#scenario)
     const problems: ScenarioProblem[] = []
     for (const name of ['firstAttempts', 'endsInStep'] as const) {

@@ -217,7 +217,7 @@ const scenario = object(
       type: 'array',
       maxItems: 1000,
       description:
-        'The actions of an attempt, in their order. By default three steps, and every wait that the workflow declares.',
+        'The actions of an attempt, in their order. By default three steps and, in attempts that succeed, every wait that the workflow declares.',
       items: { $ref: '#/$defs/action' },
     },
     outcome: {

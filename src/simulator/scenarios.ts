@@ -5,7 +5,6 @@ import type { AttemptScript } from './attempt-script.ts'
 import { buildScript, namedSeconds } from './build-script.ts'
 import { checkScenarios } from './check-scenarios.ts'
 import { contains } from './contains.ts'
-import { defaultActions } from './default-actions.ts'
 import { makeOutput } from './example-output.ts'
 import { readJson, readYaml } from './read-scenarios.ts'
 import type { Scenario, ScenarioFile } from './scenarios-schema.ts'
@@ -60,8 +59,8 @@ export class Scenarios {
     const { workflow, attempt } = request
     const scenario = this.#find(request) ?? { workflow: workflow.id }
     const durationMilliseconds = durationOf(request, scenario)
-    const { actions = defaultActions(workflow), output = this.#outputOf(workflow) } = scenario
-    return buildScript({ workflow, scenario: { ...scenario, actions }, attempt, durationMilliseconds, output })
+    const { output = this.#outputOf(workflow) } = scenario
+    return buildScript({ workflow, scenario, attempt, durationMilliseconds, output })
   }
 
   #find({ workflow, variables }: SimulatedAttempt): Scenario | undefined {

@@ -55,6 +55,10 @@ test('the requests of the guide are accepted', () => {
   expect(new Faults('seed', documented).set(faults)).toEqual([])
 })
 
+test.each(['orders', 'order-page'])('the guide shows the tests of %s, which run', (name) => {
+  expect(blocks.map(({ text }) => text)).toContain(read(`examples/front-end/${name}.test.ts`))
+})
+
 test('the published schema is the one that the simulator uses', () => {
   expect(JSON.parse(read('generated/scenarios.schema.json'))).toEqual(JSON.parse(JSON.stringify(scenariosSchema)))
 })

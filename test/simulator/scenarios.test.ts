@@ -178,6 +178,14 @@ test('an attempt that times out executes until its time limit, in the step that 
   expect(lines(script)).not.toContainEqual(expect.stringContaining('finish ='))
 })
 
+test('an attempt that fails waits for no answer, unless its actions ask', () => {
+  const scenarios = read('- workflow: ship-order', '  error: { message: No paper }', '  firstAttempts: 1')
+  const waitsOf = (number: number) =>
+    scenarios.scriptOf({ ...attempt, attempt: number }).events.filter(({ type }) => type === 'wait')
+  expect(waitsOf(1)).toEqual([])
+  expect(waitsOf(2)).toHaveLength(1)
+})
+
 test('a lost worker reports no end', () => {
   const scenarios = read('- workflow: ship-order', '  outcome: workerLost', '  actions: [{ pause: 1 }, { log: Gone }]')
   const script = scenarios.scriptOf(attempt)
