@@ -50,7 +50,7 @@ export function toReachedWait(wait: ScriptWait, now: number): ReachedWait {
     return { name, kind: 'sleep', deadline }
   }
   const { timeoutSeconds, title, shown } = wait
-  return { name, kind: 'answer', deadline: now + timeoutSeconds * 1000, title, shown }
+  return { name, kind: 'answer', deadline: now + Math.round(timeoutSeconds * 1000), title, shown }
 }
 
 /**

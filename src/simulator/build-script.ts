@@ -159,7 +159,7 @@ const daySeconds = 86_400
 function toWait({ sleep, ask, call }: Action): ScriptWait | undefined {
   if (sleep) {
     const { name, seconds = 0, until } = sleep
-    const time = until === undefined ? { milliseconds: seconds * 1000 } : { until: Date.parse(until) }
+    const time = until === undefined ? { milliseconds: Math.round(seconds * 1000) } : { until: Date.parse(until) }
     return { name, kind: 'sleep', time }
   }
   if (ask !== undefined) {

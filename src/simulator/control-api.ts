@@ -27,7 +27,8 @@ export interface Controlled {
 /** Changes that replace the world. */
 export interface WorldChanges {
   reset(): Promise<void>
-  snapshot(name: string): Promise<void>
+  /** Returns whether there is room for it. */
+  snapshot(name: string): Promise<boolean>
   restore(name: string): Promise<boolean>
   listSnapshots(): Promise<readonly { name: string; now: number }[]>
 }
@@ -76,7 +77,8 @@ export function controlRoutes(changes: WorldChanges): { routes: RequestHandler; 
   router.post('/simulator/snapshots', async (request, response) => {
     const { name } = readMembers(request)
     if (typeof name !== 'string' || !namePattern.test(name)) throw invalid([{ pointer: '/name', detail: nameRule }])
-    await changes.snapshot(name)
+    if (!(await changes.snapshot(name)))
+      throw invalid([{ pointer: '/name', detail: 'must be the name of a snapshot, since there is no room for more' }])
     response.status(201).json({ name, now: new Date(opened().clock.now()).toISOString() })
   })
   router.post('/simulator/snapshots/:name/restore', async (request, response) => {
@@ -156,7 +158,7 @@ function readTime(value: unknown, now: number): number {
 }
 
 async function decide({ store, worker, deployments, driver }: Controlled, runId: string, body: unknown): Promise<void> {
-  const columns = ['id', 'workflow_id', 'deployment_id', 'finished_at', 'status'] as const
+  const columns = ['id', 'workflow_id', 'deployment_id', 'status'] as const
   const [run] = await readColumns(store.read, [...columns], [runId])
   if (!run || run.status === 'deleted') throw notFound(`There is no run ${runId}.`)
   const workflows = run.deployment_id === null ? undefined : await deployments.findWorkflows(run.deployment_id)
@@ -164,9 +166,12 @@ async function decide({ store, worker, deployments, driver }: Controlled, runId:
   if (!workflows || !workflow) throw notFound(`The run's workflow ${run.workflow_id} is not deployed.`)
   const outcome = readOutcome(body, workflow, workflows)
   if ('errors' in outcome) throw invalid(outcome.errors)
-  if (run.finished_at !== null)
-    throw invalid([{ pointer: '', detail: `comes too late: the run has ended as ${run.status}` }])
-  await driver.exclusively(() => worker.decide(runId, outcome))
+  await driver.exclusively(async () => {
+    const [present] = await readColumns(store.read, ['finished_at', 'status'], [runId])
+    if (!present || present.finished_at !== null)
+      throw invalid([{ pointer: '', detail: `comes too late: the run has ended as ${present?.status ?? 'deleted'}` }])
+    await worker.decide(runId, outcome)
+  })
 }
 
 function readMembers({ body }: Request): Record<string, unknown> {
@@ -190,9 +195,11 @@ const sendProblem: ErrorRequestHandler = (error, _request, response, _next) => {
 
 function toProblem(error: unknown): ProblemDetail {
   if (error instanceof Problem) return error.problem
-  const { type, message } = Object(error)
+  const { type, message, status } = Object(error)
   if (type === 'entity.too.large') return { kind: 'content-too-large', detail: `The body is larger than ${bodyLimit}.` }
   if (type === 'entity.parse.failed')
     return invalid([{ pointer: '', detail: `is not JSON: ${String(message)}` }]).problem
+  // Of Express, such as for a path that cannot be decoded.
+  if (status >= 400 && status < 500) return invalid([{ pointer: '', detail: String(message) }]).problem
   return { kind: 'internal-error', detail: String(message ?? error) }
 }

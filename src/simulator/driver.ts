@@ -16,6 +16,8 @@ export interface DriverDependencies {
   maintenance: Maintenance
   webhooks: WebhookDispatcher
   worker: ScriptedWorker
+  /** An error while the clock ran. */
+  onError(error: unknown): void
 }
 
 /** What happens next without a request. */
@@ -60,6 +62,7 @@ export class Driver {
   #speed = 0
   #timer: NodeJS.Timeout | undefined
   #isTicking = false
+  #isStopped = false
   /** The times of the machine and of the world at which the speed was set. */
   #since = { system: 0, world: 0 }
 
@@ -77,7 +80,7 @@ export class Driver {
     this.#speed = speed
     this.#since = { system: systemNow(), world: this.#dependencies.clock.now() }
     clearInterval(this.#timer)
-    if (speed > 0) this.#timer = setInterval(() => void this.#tick(), tickMilliseconds)
+    if (speed > 0) this.#timer = setInterval(() => this.#tick().catch(this.#dependencies.onError), tickMilliseconds)
   }
 
   /** Does everything that is due until `to`, in its order. A call during another one follows it. */
@@ -101,7 +104,9 @@ export class Driver {
     return this.#next(await this.#readDue(), Number.NEGATIVE_INFINITY)
   }
 
+  /** An advance ends at the time that it has reached. */
   async stop(): Promise<void> {
+    this.#isStopped = true
     this.setSpeed(0)
     await this.#last
   }
@@ -127,6 +132,7 @@ export class Driver {
     for (let steps = 1; ; steps += 1) {
       // What is overdue and still there cannot change yet.
       const next = this.#next(await this.#readDue(), clock.now())
+      if (this.#isStopped) return
       if (!next || next.at > to) break
       clock.set(next.at)
       await this.#doDue()

@@ -29,6 +29,9 @@ export interface SavedAttempt {
   next: number
   decided?: DecidedOutcome | undefined
   endsAt?: number | undefined
+  /** Results of steps that are stored; by default those of earlier attempts. */
+  position?: number | undefined
+  step?: string | null
 }
 
 type Timed = Report & { result?: { name: string; value: unknown } | undefined }
@@ -45,12 +48,12 @@ export class ScriptedAttempt {
   #endsAt: number
   #pending: Timed[] = []
   /** The step that runs. */
-  #step: string | null = null
+  #step: string | null
   /** Results of steps that are stored. */
   #position: number
 
   constructor(dependencies: AttemptDependencies, workflows: Workflows, saved: SavedAttempt) {
-    const { claim, script, startedAt, next, decided, endsAt } = saved
+    const { claim, script, startedAt, next, decided, endsAt, position = claim.steps.length, step = null } = saved
     this.#dependencies = dependencies
     this.claim = claim
     this.workflows = workflows
@@ -61,8 +64,9 @@ export class ScriptedAttempt {
     this.#startedAt = startedAt
     this.#next = next
     this.#decided = decided
-    this.#endsAt = endsAt ?? startedAt + Math.min(script.durationMilliseconds, this.#limitMilliseconds)
-    this.#position = claim.steps.length
+    this.#endsAt = endsAt ?? startedAt + Math.round(Math.min(script.durationMilliseconds, this.#limitMilliseconds))
+    this.#position = position
+    this.#step = step
   }
 
   /** When it ends, or does what cannot be written later. Its other reports are written with the next of these. */
@@ -70,9 +74,14 @@ export class ScriptedAttempt {
     const { events } = this.#script
     for (let index = this.#next; index < events.length; index += 1) {
       const event = events[index] as ScriptEvent
-      if (event.type === 'wait' || event.type === 'artifact') return Math.min(this.#endsAt, this.#startedAt + event.at)
+      if (event.type === 'wait' || event.type === 'artifact') return Math.min(this.#endsAt, this.#timeOf(event))
     }
     return this.#endsAt
+  }
+
+  /** In whole milliseconds, as the clock and the store have them. */
+  #timeOf({ at }: ScriptEvent): number {
+    return this.#startedAt + Math.round(at)
   }
 
   get outcome(): DecidedOutcome {
@@ -84,6 +93,10 @@ export class ScriptedAttempt {
 
   get #limitMilliseconds(): number {
     return Math.max(0, this.workflow.timeLimitSeconds * 1000 - this.claim.executedMilliseconds)
+  }
+
+  get decided(): DecidedOutcome | undefined {
+    return this.#decided
   }
 
   decide(outcome: DecidedOutcome): void {
@@ -99,7 +112,7 @@ export class ScriptedAttempt {
     const { claim } = this
     return {
       ...{ claim, script: this.#script, startedAt: this.#startedAt, next: this.#next },
-      ...{ decided: this.#decided, endsAt: this.#endsAt },
+      ...{ decided: this.#decided, endsAt: this.#endsAt, position: this.#position, step: this.#step },
     }
   }
 
@@ -109,7 +122,7 @@ export class ScriptedAttempt {
       const event = this.#takeDue(now)
       if (event === undefined) return this.#endsAt <= now ? 'ended' : 'running'
       if (event.type === 'artifact') {
-        if (!(await this.#keepArtifact(event.artifact, this.#startedAt + event.at))) return 'left'
+        if (!(await this.#keepArtifact(event.artifact, this.#timeOf(event)))) return 'left'
       } else if (event.type === 'wait') {
         const state = await this.#wait(event.wait, now)
         if (state !== 'goesOn') return state
@@ -145,7 +158,7 @@ export class ScriptedAttempt {
   #takeDue(now: number): Extract<ScriptEvent, { type: 'wait' | 'artifact' }> | undefined {
     this.#collect(Math.min(now, this.#endsAt))
     const event = this.#script.events[this.#next]
-    if (!event || this.#startedAt + event.at > Math.min(now, this.#endsAt)) return undefined
+    if (!event || this.#timeOf(event) > Math.min(now, this.#endsAt)) return undefined
     if (event.type !== 'wait' && event.type !== 'artifact') return undefined
     this.#next += 1
     return event
@@ -155,7 +168,7 @@ export class ScriptedAttempt {
     const { events } = this.#script
     for (; this.#next < events.length; this.#next += 1) {
       const event = events[this.#next] as ScriptEvent
-      const at = this.#startedAt + event.at
+      const at = this.#timeOf(event)
       if (at > until || event.type === 'wait' || event.type === 'artifact') return
       this.#pending.push(this.#toReport(event, at))
     }

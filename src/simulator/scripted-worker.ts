@@ -64,6 +64,9 @@ export interface SavedWorker {
 /** Leases are renewed only for a loss: no other worker takes these runs. */
 const longLeaseSeconds = 100 * 365 * 24 * 3600
 
+/** Of runs that may have ended before they started. */
+const decidedMax = 10_000
+
 /** The time that a claim takes grows with the number of runs that it may claim. */
 const claimedAtOnce = 16
 
@@ -104,7 +107,10 @@ export class ScriptedWorker {
     for (;;) {
       const wanted = Math.min(claimedAtOnce, slots - this.#attempts.size)
       const claims = wanted > 0 ? await queue.claim(id, deployments.claimable(), wanted, longLeaseSeconds) : []
-      for (const claim of claims) await this.#begin(claim)
+      for (const claim of claims)
+        await this.#begin(claim).catch((error: Error) =>
+          queue.handBack(claim, `The simulator cannot start the run: ${error.message}`),
+        )
       if (claims.length < claimedAtOnce) return
     }
   }
@@ -139,9 +145,15 @@ export class ScriptedWorker {
   /** The run's attempt ends at once; if none runs, the next one ends like this. */
   async decide(runId: string, outcome: DecidedOutcome): Promise<void> {
     const attempt = this.#attempts.get(runId)
-    if (!attempt) return void this.#decided.set(runId, outcome)
+    if (!attempt) return this.#keepDecided(runId, outcome)
     attempt.endNow(this.#dependencies.now(), outcome)
     await this.work()
+  }
+
+  #keepDecided(runId: string, outcome: DecidedOutcome): void {
+    this.#decided.set(runId, outcome)
+    const [oldest] = this.#decided.keys()
+    if (this.#decided.size > decidedMax && oldest !== undefined) this.#decided.delete(oldest)
   }
 
   save(): SavedWorker {
@@ -183,7 +195,11 @@ export class ScriptedWorker {
     const state = await attempt.advance(now())
     if (state === 'running') return
     this.#forget(attempt)
-    if (state !== 'ended') return
+    if (state !== 'ended') {
+      // The next part of the attempt ends like this.
+      if (attempt.decided) this.#keepDecided(claim.runId, attempt.decided)
+      return
+    }
     const { outcome, workflows, workflow } = attempt
     if (outcome.kind === 'workerLost') {
       await attempt.flush(now())

@@ -25,6 +25,9 @@ const defaultSlots = 1000
 /** How long the thread of a world that was replaced may take to send its last response. */
 const lastResponseMilliseconds = 1000
 
+/** Each is a copy of the store in memory. */
+export const snapshotsMax = 100
+
 /** No name that a caller can give. */
 const initial = ' initial'
 
@@ -125,7 +128,9 @@ class Front {
       setScenarios: (scenarios) => send(opened().managementUrl, 'POST', 'scenarios', { scenarios }),
       setFaults: (operations) => send(opened().managementUrl, 'POST', 'faults', { operations }),
       reset: () => this.#replace(initial).then(() => {}),
-      snapshot: (name) => this.#snapshot(name),
+      snapshot: async (name) => {
+        if (!(await this.#snapshot(name))) throw new Error(`There are ${snapshotsMax} snapshots: use the name of one.`)
+      },
       restore: async (name) => {
         if (!(await this.#replace(name))) throw new Error(`There is no snapshot "${name}".`)
       },
@@ -143,10 +148,17 @@ class Front {
       this.#spare = undefined
       await next.call('ready', undefined)
       await old.call('leavePorts', undefined)
-      await this.#open(next, { ...this.#options, saved })
       this.#old.add(old.thread)
+      try {
+        await this.#open(next, { ...this.#options, saved })
+      } catch (error) {
+        // The old world has left its ports.
+        this.#current = undefined
+        await next.thread.terminate()
+        throw error
+      }
       setTimeout(() => this.#end(old.thread), lastResponseMilliseconds).unref()
-      // Whoever resets once does it again, for each test.
+      // Tests that reset the world once do so again.
       this.#spare = this.#startThread()
       return true
     })
@@ -163,7 +175,7 @@ class Front {
     this.#current = world
   }
 
-  /** Those of the first world. */
+  /** The ports of the first world. */
   #ports(): Record<string, string> {
     if (!this.#addresses) return {}
     const { dashboardUrl, executionUrl, browserContextUrl, managementUrl } = this.#addresses
@@ -188,8 +200,11 @@ class Front {
     return { thread, call }
   }
 
-  async #snapshot(name: string): Promise<void> {
+  /** Returns whether there is room for it. */
+  async #snapshot(name: string): Promise<boolean> {
+    if (this.#snapshots.size > snapshotsMax && !this.#snapshots.has(name)) return false
     this.#snapshots.set(name, await this.#requireCurrent().call<SavedWorld>('save', undefined))
+    return true
   }
 
   #requireCurrent(): WorldThread {
@@ -203,8 +218,11 @@ class Front {
     this.#current = undefined
     await this.#spare?.thread.terminate()
     await Promise.all([...this.#old].map((thread) => this.#end(thread)))
-    await world?.call('close', undefined)
-    await world?.thread.terminate()
+    try {
+      await world?.call('close', undefined)
+    } finally {
+      await world?.thread.terminate()
+    }
   }
 
   async #end(thread: Worker): Promise<void> {

@@ -3,6 +3,8 @@
 export interface Channel {
   postMessage(message: unknown): void
   on(event: 'message', listener: (message: Message) => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'exit', listener: () => void): unknown
 }
 
 type Message =
@@ -26,6 +28,13 @@ export function createCaller(channel: Channel): Caller {
     if (message.kind === 'result') called?.resolve(message.value)
     else called?.reject(Object.assign(new Error(message.message), { name: message.name }))
   })
+  const endAll = (error: Error) => {
+    for (const called of open.values()) called.reject(error)
+    open.clear()
+  }
+  // Of a thread.
+  channel.on('error', endAll)
+  channel.on('exit', () => endAll(new Error('The simulator has stopped.')))
   return <Result>(name: string, argument: unknown) => {
     last += 1
     const called = Promise.withResolvers<unknown>()

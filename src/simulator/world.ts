@@ -47,6 +47,7 @@ export interface SavedWorld {
   now: number
   /** How many random bytes were used. */
   randomness: number
+  speed: number
   worker: SavedWorker
   behaviour: SavedBehaviour
 }
@@ -105,6 +106,7 @@ export class World {
         store: await memory.serialize(),
         now: this.#clock.now(),
         randomness: this.#randomness.skipToPosition(),
+        speed: driver.speed,
         worker: worker.save(),
         behaviour: behaviour.save(),
       }
@@ -145,11 +147,11 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
   })
   const log: Logger = openLog(config)
   const roles = readRoles(['execution', 'browser-context', 'dashboard'])
-  const held: { memory?: MemoryStore } = {}
+  const made: { memory?: MemoryStore } = {}
   const control = controlRoutes(changes)
   const open = async () => {
-    held.memory = await openMemoryStore(saved?.store)
-    return held.memory
+    made.memory = await openMemoryStore(saved?.store)
+    return made.memory
   }
   const build = workflows && (async () => workflows)
   const behaviour = new Behaviour(seed, saved?.behaviour ?? { scenarios: options.scenarios })
@@ -163,13 +165,17 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
   }
   return servingSteps({ config, log, command: '', roles, options: build ? { build } : {}, simulated })
     .step('worker', async ({ domain, deployments, encryption, webhooks, maintenance }) => {
-      const memory = held.memory as MemoryStore
+      const memory = made.memory as MemoryStore
       if (!saved) await createKeys(memory, domain, options.apiKeys)
       const dependencies = { ...domain, deployments, encryption, now: clock.now, scripts: () => behaviour.scenarios }
       const worker = new ScriptedWorker(dependencies, { id: workerId, seed, slots: options.slots, leaseSeconds })
-      if (saved) await worker.restore(saved.worker)
-      else await worker.start()
-      const driver = new Driver({ clock, store: memory, maintenance, webhooks, worker })
+      if (saved) {
+        await worker.restore(saved.worker)
+        // A run may have been cancelled just before.
+        memory.notify('cancellations')
+      } else await worker.start()
+      const onError = (err: unknown) => log.error({ err }, 'the clock of the simulator failed')
+      const driver = new Driver({ clock, store: memory, maintenance, webhooks, worker, onError })
       return { memory, worker, driver, behaviour }
     })
     .step(
@@ -179,7 +185,7 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
         // IDs that a new world has made before have another time, so that its next ones are those of a restored one.
         else clock.set(options.now)
         control.open({ clock, driver, worker, domain, deployments, store, behaviour })
-        driver.setSpeed(options.speed)
+        driver.setSpeed(saved?.speed ?? options.speed)
       },
       { workerStop: ({ driver }) => driver.stop(), work: ({ webhooks }) => webhooks.stop() },
     )
@@ -219,7 +225,7 @@ function loopbackSender() {
       const isLocal = /^(?:127\.[\d.]+|\[::1\]|(?:.+\.)?localhost)$/.test(hostname)
       const sending = isLocal ? sender.send(...request) : Promise.resolve(notLocal)
       const result = last.then(() => sending)
-      last = result
+      last = result.catch(() => {})
       return result
     },
     close: () => sender.close(),

@@ -473,7 +473,7 @@ const worker = of(
   ['worker/worker', 'worker/lease'],
   [
     ['notification', "store.listen('queue', () => this.#wake()),", ''],
-    ['fence', "attempt.interrupt('leaseLost')", ''],
+    ['fence', "this.#attempts.get(key)?.interrupt('leaseLost')", ''],
     ['order', "if (this.#cancelled.has(keyOf(lease))) attempt.interrupt('cancelled')", ''],
   ],
 )

@@ -15,6 +15,10 @@ const workflows = writtenSnapshot({
     },
     retry: { maxAttempts: 3, backoffSeconds: 60, backoffFactor: 2 },
   },
+  approve: {
+    module: runModule("throw new Error('A simulator runs no code.')"),
+    waits: { approval: { schema: { type: 'boolean' }, title: null, description: null } },
+  },
 })
 
 const now = '2026-03-01T00:00:00.000Z'
@@ -35,8 +39,8 @@ async function control(method: string, path: string, body?: unknown) {
   return { status: response.status, type: response.headers.get('content-type'), body: content && JSON.parse(content) }
 }
 
-async function queue() {
-  const params = { path: { workflowId: 'order' } }
+async function queue(workflowId = 'order') {
+  const params = { path: { workflowId } }
   return unwrap(await client.queueRemoteRun({ params, body: { variableData: {} } }))
 }
 
@@ -126,6 +130,16 @@ test('the outcome of a run is decided by hand: at once if it runs, else when it 
   await expect(simulator.decide(second.id, { status: 'timedOut' })).rejects.toThrow('the run has ended as failed')
 })
 
+test('a run that waits before its decided outcome ends with it after the answer', async () => {
+  const { id: runId } = await queue('approve')
+  await simulator.decide(runId, { status: 'failed', error: { name: 'SoldOut', message: 'No more.' } })
+  await simulator.advance({ seconds: 60 })
+  expect(await getRun(runId)).toMatchObject({ status: 'queued', waitingFor: 'answer' })
+  await client.completeWait({ params: { path: { runId, name: 'approval' } }, body: { value: true } })
+  await simulator.advance({ seconds: 60 })
+  expect(await getRun(runId)).toMatchObject({ status: 'failed', error: { name: 'SoldOut' } })
+})
+
 test('a run whose worker is lost goes on when its lease has ended', async () => {
   const { id } = await queue()
   await simulator.advance({ seconds: 0 })
@@ -138,8 +152,9 @@ test('a run whose worker is lost goes on when its lease has ended', async () => 
 
 test('a snapshot has the whole state: also attempts that run', async () => {
   await simulator.reset()
-  const { id } = await queue()
+  const [{ id }, { id: cancelled }] = [await queue(), await queue()]
   await simulator.advance({ seconds: 1 })
+  await client.cancelRun({ params: { path: { runId: cancelled } } })
   expect(await control('POST', '/snapshots', { name: 'running' })).toMatchObject({ status: 201 })
   await simulator.advance({ seconds: 60 })
   const ended = await getRun(id)
@@ -149,6 +164,7 @@ test('a snapshot has the whole state: also attempts that run', async () => {
   expect(await getRun(id)).toMatchObject({ status: 'running' })
   await simulator.advance({ seconds: 60 })
   expect(await getRun(id)).toEqual(ended)
+  expect(await getRun(cancelled)).toMatchObject({ status: 'cancelled' })
 })
 
 test('the same requests at the same times get the same responses', async () => {

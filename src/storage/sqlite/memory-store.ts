@@ -95,23 +95,21 @@ class Writes {
 
 /** There is one connection, so that reads wait for the end of a transaction: what it has written is not committed. */
 function readBetween({ tx, database }: Connection, current: () => Promise<void> | undefined): Transaction {
-  const untilCommitted = async () => {
-    while (current()) await current()
-  }
+  // In the same function as the read: another transaction may begin before an awaited function has returned.
   const all: Transaction['all'] = async (statement, values) => {
-    if (current()) await untilCommitted()
+    while (current()) await current()
     return tx.all(statement, values)
   }
-  const query = createKysely(database, (options) => new WaitingDialect(options, untilCommitted))
+  const query = createKysely(database, (options) => new WaitingDialect(options, current))
   return { all, query, statements: tx.statements }
 }
 
 class WaitingDialect extends SqliteDialect {
-  readonly #until: () => Promise<void>
+  readonly #current: () => Promise<void> | undefined
 
-  constructor(options: SqliteDialectConfig, until: () => Promise<void>) {
+  constructor(options: SqliteDialectConfig, current: () => Promise<void> | undefined) {
     super(options)
-    this.#until = until
+    this.#current = current
   }
 
   override createDriver(): Driver {
@@ -120,7 +118,7 @@ class WaitingDialect extends SqliteDialect {
     driver.acquireConnection = async () => {
       const connection = await acquire()
       const executeQuery: DatabaseConnection['executeQuery'] = async (query) => {
-        await this.#until()
+        while (this.#current()) await this.#current()
         return connection.executeQuery(query)
       }
       return { executeQuery, streamQuery: connection.streamQuery.bind(connection) }

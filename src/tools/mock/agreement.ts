@@ -3,6 +3,7 @@
  * Times stay those of the example, except those that a request asks for.
  */
 import type { HandlerRequest } from '../../contract/exchange.ts'
+import { fromParameters } from '../../domain/queue/run-options.ts'
 import type { Operation } from '../../openapi/served-operations.ts'
 import { isChosen } from './preferences.ts'
 
@@ -85,7 +86,7 @@ const assigned = ['name', 'apiKeyId', 'scheduleId', 'parentRunId', 'browserConte
 export function withFilters(items: readonly Members[], query: Members): Members[] {
   const { tag, name, workflowId, createdAfter, createdBefore, errorWord } = query
   const given = assigned.filter((each) => query[each] !== undefined)
-  const tags = tag === undefined ? [] : [tag].flat()
+  const options = tag === undefined ? {} : fromParameters({ tag: [tag].flat() } as never)
   const fitting = items.filter(
     (item) =>
       ['status', 'kind', 'reason'].every(
@@ -100,7 +101,7 @@ export function withFilters(items: readonly Members[], query: Members): Members[
   const filled = fitting.map((item) => ({
     ...item,
     ...Object.fromEntries(given.filter((each) => each in item).map((each) => [each, query[each]])),
-    ...(tags.length > 0 && 'tags' in item && { tags }),
+    ...Object.fromEntries(Object.entries(options).filter(([each]) => each in item)),
     // Runs get the workflow with its version and values.
     ...(workflowId !== undefined && 'workflowId' in item && !('variableData' in item) && { workflowId }),
   }))
