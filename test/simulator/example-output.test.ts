@@ -1,9 +1,9 @@
-import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { parseWorkflow } from '../../src/domain/workflows/workflow.ts'
 import { Workflows } from '../../src/domain/workflows/workflows.ts'
 import { makeOutput } from '../../src/simulator/example-output.ts'
 import { exampleOfPattern } from '../../src/simulator/pattern-example.ts'
+import { snapshotOf } from '../support/snapshots.ts'
 import { workflow } from './workflows.ts'
 
 type Schema = Record<string, unknown>
@@ -99,12 +99,9 @@ test('the length of a text decides how often a pattern repeats', () => {
 })
 
 test('each example workflow has an output', async () => {
-  const directory = new URL('../../examples/workflows/', import.meta.url)
-  const files = readdirSync(directory).filter((file) => file.endsWith('.ts'))
-  expect(files.length).toBeGreaterThan(5)
-  for (const file of files) {
-    const { default: definition } = await import(new URL(file, directory).pathname)
-    const example = parseWorkflow(file, definition)
-    expect(new Workflows([example]).checkOutput(example.id, makeOutput(example)), file).toHaveProperty('masked')
-  }
+  const snapshot = await snapshotOf(fileURLToPath(new URL('../../examples/workflows', import.meta.url)))
+  const examples = new Workflows(snapshot.workflows)
+  expect(examples.list().length).toBeGreaterThan(5)
+  for (const example of examples.list())
+    expect(examples.checkOutput(example.id, makeOutput(example)), example.id).toHaveProperty('masked')
 })
