@@ -9,7 +9,7 @@ import type { RunStatistics } from '../domain/statistics/run-statistics.ts'
 import { readColumns } from '../storage/runs/run-lookups.ts'
 import type { Store } from '../storage/store.ts'
 import { type Behaviour, behaviourRoutes } from './behaviour.ts'
-import type { Driver } from './driver.ts'
+import { type Driver, speedMax } from './driver.ts'
 import { readOutcome } from './outcome-by-hand.ts'
 import type { ScriptedWorker } from './scripted-worker.ts'
 import type { VirtualClock } from './virtual-clock.ts'
@@ -35,7 +35,6 @@ export interface WorldChanges {
 
 const bodyLimit = '11mb'
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
-const speedMax = 1_000_000
 const secondsMax = 100 * 365 * 24 * 3600
 const timeMax = Date.parse('9999-12-31T23:59:59Z')
 

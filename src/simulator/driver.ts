@@ -40,6 +40,9 @@ const dueKinds = {
 } as const
 export type DueKind = keyof typeof dueKinds
 
+/** Simulated seconds in a second. */
+export const speedMax = 1_000_000
+
 /** Between two steps of a clock that runs. */
 const tickMilliseconds = 20
 

@@ -5,6 +5,7 @@ import { Worker } from 'node:worker_threads'
 import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
 import type { Snapshot } from '../domain/deployments/snapshot.ts'
 import { Workflows } from '../domain/workflows/workflows.ts'
+import { speedMax } from './driver.ts'
 import { ScenariosInvalid } from './scenario-errors.ts'
 import { Scenarios } from './scenarios.ts'
 import type { Scenario } from './scenarios-schema.ts'
@@ -38,10 +39,19 @@ export async function simulate(
   building: Promise<Snapshot>,
   options: Omit<SimulatorOptions, 'workflows'> = {},
 ): Promise<Simulator> {
-  const { apiKey = defaultApiKey, now, seed = 'seed', speed = 0, slots = defaultSlots, settings = {} } = options
+  const {
+    apiKey = defaultApiKey,
+    now = new Date(),
+    seed = 'seed',
+    speed = 0,
+    slots = defaultSlots,
+    settings = {},
+  } = options
   building.catch(() => {})
+  checkSpeed(speed)
+  if (Number.isNaN(now.getTime())) throw new Error('now is no valid time.')
   const front = new Front({
-    ...{ seed, speed, slots, now: now?.getTime() ?? Date.now(), scenarios: [] },
+    ...{ seed, speed, slots, now: now.getTime(), scenarios: [] },
     settings: { ...freePorts, ...quiet, ...settings },
     apiKeys: [
       { name: 'simulator', value: apiKey, scopes: null },
@@ -50,6 +60,11 @@ export async function simulate(
   })
   await front.start(building, options.scenarios)
   return front.api(apiKey)
+}
+
+function checkSpeed(speed: number): number {
+  if (speed >= 0 && speed <= speedMax) return speed
+  throw new Error(`The speed is ${speed}: use a number from 0 to ${speedMax}.`)
 }
 
 /** A clock that stands still would let no window of a rate limit end. */
@@ -122,7 +137,7 @@ class Front {
       now,
       advance: async ({ seconds }) => advanceTo(new Date((await now()).getTime() + Math.round(seconds * 1000))),
       advanceTo,
-      setSpeed: (speed) => call('setSpeed', speed),
+      setSpeed: async (speed) => call('setSpeed', checkSpeed(speed)),
       decide: (runId, outcome) =>
         send(opened().managementUrl, 'PUT', `runs/${encodeURIComponent(runId)}/outcome`, outcome),
       setScenarios: (scenarios) => send(opened().managementUrl, 'POST', 'scenarios', { scenarios }),

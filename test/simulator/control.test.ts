@@ -107,6 +107,13 @@ describe('wrong input is refused with its place', () => {
     expect(await control('POST', '/snapshots/missing/restore')).toMatchObject({ status: 404 })
     expect(await control('GET', '/clocks')).toMatchObject({ status: 404 })
   })
+
+  test('a speed or a time that is none', async () => {
+    await expect(simulator.setSpeed(Number.NaN)).rejects.toThrow('The speed is NaN: use a number from 0 to 1000000.')
+    await expect(simulator.advanceTo(new Date('no'))).rejects.toThrow('The time is not valid.')
+    const now = new Date('no')
+    await expect(simulate(Promise.resolve(workflows), { now })).rejects.toThrow('now is no valid time.')
+  })
 })
 
 test('the outcome of a run is decided by hand: at once if it runs, else when it does', async () => {
