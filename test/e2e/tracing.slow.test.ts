@@ -26,7 +26,8 @@ test("one trace shows a run below its caller's span: the request, the attempts a
   await fetch(`${service.dashboardUrl}/links/a-secret-token?next=neither-this`)
   expect(await service.stop()).toMatchObject({ code: 0 })
 
-  const spans = collector.spans.filter(({ traceId }) => traceId === caller.traceId)
+  // If the run takes long, the use of the key is stored meanwhile, in the trace of the request that used it.
+  const spans = collector.spans.filter(({ traceId, name }) => traceId === caller.traceId && name !== 'store write')
   expect(printTree(spans, caller.spanId)).toEqual([
     `PUT ${route}`,
     '  send two-steps',
