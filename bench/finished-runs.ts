@@ -33,7 +33,7 @@ export async function createAccounts(store: Store): Promise<string[]> {
   const values: string[] = []
   for (let number = 1; number <= accountCount; number += 1) {
     const { id: accountId } = await accounts.create({ name: `Account ${number}`, scopesEnabled: false })
-    const userId = await accounts.findOwnerId(accountId)
+    const userId = await accounts.findAdminId(accountId)
     const key = await apiKeys.create({ accountId, userId, name: 'bench', scopes: null, expiresAt: null }, operator)
     values.push(key.value)
   }

@@ -15,6 +15,7 @@ import { remoteWorkers } from './remote-workers.ts'
 import { scaling } from './scaling.ts'
 import { schedules } from './schedules.ts'
 import { secrets } from './secrets.ts'
+import { simulator } from './simulator.ts'
 import { starting } from './starting.ts'
 import { statements } from './statements.ts'
 import { tenants } from './tenants.ts'
@@ -43,6 +44,7 @@ const longBenchmarks: Record<string, Benchmark> = {
   scaling,
   schedules,
   secrets,
+  simulator,
   statements,
   tenants,
   waits,

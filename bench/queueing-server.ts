@@ -40,7 +40,7 @@ const [kind = '', directory = ''] = process.argv.slice(2)
 const store = await openSqliteStore(directory)
 const account = (await new Accounts(store).createFirst())?.id ?? ''
 const apiKeys = new ApiKeys(store, knownScopes())
-const userId = await new Accounts(store).findOwnerId(account)
+const userId = await new Accounts(store).findAdminId(account)
 const key = await apiKeys.create({ accountId: account, userId, name: 'bench', scopes: null, expiresAt: null }, operator)
 
 /** The handler of the servers for comparison: the durable insert, and a response of the same size as the service's. */

@@ -6,11 +6,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Config } from './config/config.ts'
+import { ConfigError } from './config/setting-kinds.ts'
 import type { Intercept } from './contract/stages.ts'
 import { AccountValues } from './domain/account-values/account-values.ts'
 import { DeclaredValuesReader } from './domain/account-values/declared-values.ts'
 import { createSecretStore } from './domain/account-values/secret-stores.ts'
-import { Accounts } from './domain/accounts/accounts.ts'
+import { type DeletionReceipt, deleteAccount } from './domain/accounts/account-deletion.ts'
+import { type ExportSummary, exportAccount } from './domain/accounts/account-export.ts'
+import { type Account, Accounts } from './domain/accounts/accounts.ts'
+import { Environments } from './domain/accounts/environments.ts'
 import { SignInLinks } from './domain/accounts/sign-in-links.ts'
 import { Users } from './domain/accounts/users.ts'
 import { ApiKeys } from './domain/api-keys/api-keys.ts'
@@ -21,7 +25,15 @@ import type { Bundle } from './domain/deployments/bundle.ts'
 import { deployDirectory, SentBundles } from './domain/deployments/deploy-sources.ts'
 import { servicePackage } from './domain/deployments/deployment-files.ts'
 import { Deployments } from './domain/deployments/deployments.ts'
-import { hasEncryptionKey, openEncryption, openStore, retryAtStart } from './domain/installation.ts'
+import {
+  encryptedColumns,
+  hasEncryptionKey,
+  openBlobs,
+  openEncryption,
+  openStore,
+  retryAtStart,
+} from './domain/installation.ts'
+import { messageTargets } from './domain/notifications/message-targets.ts'
 import { Workers } from './domain/queue/workers.ts'
 import { AttemptLiveViews } from './domain/remote-workers/attempt-live-views.ts'
 import { LeasedAttempts } from './domain/remote-workers/leased-attempts.ts'
@@ -38,6 +50,7 @@ import type { Workflow } from './domain/workflows/workflow.ts'
 import { Maintenance } from './maintenance/maintenance.ts'
 import { retentionFrom } from './maintenance/retention.ts'
 import { knownScopes } from './openapi/served-documents.ts'
+import { Contents } from './storage/blobs/contents.ts'
 import { Cursors } from './storage/cursors.ts'
 import type { Store } from './storage/store.ts'
 import type { Management } from './surfaces/management/management.ts'
@@ -74,6 +87,8 @@ export interface Simulated {
   open: () => Promise<Store>
   /** Further routes of the management address. */
   routes: RequestHandler
+  /** Where readers reach the surfaces. */
+  addresses: Addresses
   /** Called for each request of the APIs. */
   intercept?: Intercept
   /** Sends webhooks. */
@@ -143,7 +158,7 @@ export function servingSteps(start: ServiceStart) {
     log,
     simulated?.open,
   )
-    .step('domain', (opened) => openServiceDomain(config, log, opened), {
+    .step('domain', (opened) => openServiceDomain(start, opened), {
       followers: ({ domain, deployments }) => {
         domain.feed.close()
         deployments.close()
@@ -185,16 +200,18 @@ function loadCode({ config, roles, options: { build = buildSnapshot } }: Service
   return { building, surfaces }
 }
 
-async function openServiceDomain(config: Config, log: Logger, { untraced, tracing }: OpenStore) {
+async function openServiceDomain({ config, log, simulated }: ServiceStart, { untraced, tracing }: OpenStore) {
   const store = tracing ? tracedStore(untraced) : untraced
   const metrics = new Metrics('service', untraced)
   const encryption = await openEncryption(config, store)
+  const blobs = simulated ? undefined : await openBlobs(config, log)
   const deployments = new Deployments(store, (err) => log.warn({ err }, 'reading deployments failed; retrying'))
   const retention = retentionFrom(config)
   const settings = {
     config,
     store,
     encryption,
+    blobs,
     log,
     observer: metrics.runs,
     artifactRetentionDays: retention.artifacts,
@@ -226,6 +243,7 @@ type OpenDomain = Awaited<ReturnType<typeof openServiceDomain>>
 async function deployWorkflows(start: ServiceStart, { domain, deployments, metrics, building }: Code & OpenDomain) {
   const { config, log, roles, options } = start
   const firstAccount = await retryAtStart(() => domain.accounts.createFirst())
+  if (config.OIDC_ACCOUNT !== undefined) await requireAccount(domain, config.OIDC_ACCOUNT)
   deployments.onChange(() => {
     metrics.initializeWorkflows(deployments.listAll())
     domain.scheduler.recheck().catch((err: unknown) => log.warn({ err }, 'checking schedules failed'))
@@ -235,8 +253,15 @@ async function deployWorkflows(start: ServiceStart, { domain, deployments, metri
   const logDeployment = toDeploy && (await deployDirectory(deployments, toDeploy, log))
   await retryAtStart(() => deployments.open())
   const createLink = () => domain.links.createFirstWelcomeLink()
-  const welcomeToken = roles.has('dashboard') ? await retryAtStart(createLink) : undefined
+  const isWelcoming = roles.has('dashboard') && config.PASSWORD_SIGN_IN === 'on'
+  const welcomeToken = isWelcoming ? await retryAtStart(createLink) : undefined
   return { firstAccount, logDeployment, welcomeToken }
+}
+
+/** @throws {ConfigError} unless there is the account that people join by the identity provider. */
+async function requireAccount({ accounts }: OpenDomain['domain'], id: string): Promise<void> {
+  if ((await retryAtStart(() => accounts.get(id)))?.ownerId === id) return
+  throw new ConfigError(`OIDC_ACCOUNT is "${id}": set it to the id of an account, which \`accounts list\` prints.`)
 }
 
 type Workflows = Awaited<ReturnType<typeof deployWorkflows>>
@@ -262,15 +287,18 @@ async function openListeners(
   const observe = metrics.registerWebhookMetrics()
   const webhooks = new WebhookDispatcher({
     ...{ store, encryption, sender, log, observe },
+    others: [messageTargets({ store, encryption, sender, mailSender: domain.mailSender })],
     simulated: simulated?.dispatch,
   })
   const { listenOnSurfaces } = await surfaces
   const listeners = await listenOnSurfaces(roles, {
-    ...{ config, store, encryption, domain, rateLimit, management, log, intercept: simulated?.intercept },
+    ...{ config, store, encryption, domain, rateLimit, management, log },
+    ...{ intercept: simulated?.intercept, addresses: simulated?.addresses },
     metrics: metrics.registerRequestMetrics(() => domain.feed.followers),
     isTraced: tracing !== undefined,
     anyOrigin: simulated !== undefined,
   })
+  domain.dashboard.url = listeners.addresses.dashboardUrl
   logDeployment?.()
   return { listeners, readiness, webhooks, worker }
 }
@@ -303,13 +331,14 @@ function workerSteps(config: Config, log: Logger, { isManaged, onFatal }: Worker
         const metrics = new Metrics('worker', store)
         serveMetricsToParent(() => metrics.registry.getMetricsAsJSON())
         const encryption = await openEncryption(config, store)
+        const blobs = await openBlobs(config, log)
         const observers: ObserveAttempt[] = [metrics.registerAttemptMetrics()]
         if (tracing) observers.push((claim) => new AttemptSpans(claim))
         const identity = executorIdentity(config)
         const observer = metrics.runs
         return {
           metrics,
-          worker: createWorker({ config, store, encryption, log, identity, observer, observers, onFatal }),
+          worker: createWorker({ config, store, encryption, blobs, log, identity, observer, observers, onFatal }),
         }
       })
       // Before the worker starts, so that a worker whose port is in use does not register.
@@ -386,6 +415,7 @@ function addInstallationMetrics(metrics: Metrics, { config, store, ...options }:
 
 export interface Administration {
   accounts: Accounts
+  environments: Environments
   users: Users
   links: SignInLinks
   apiKeys: ApiKeys
@@ -397,6 +427,9 @@ export interface Administration {
    * has no encrypted values yet: the first process of the service decides on its key.
    */
   openDeclaredValues(): Promise<DeclaredValuesReader | undefined>
+  /** Writes what the account has to an empty directory. @param secrets also opens the encryption keys. */
+  exportAccount(id: string, directory: string, secrets: boolean): Promise<ExportSummary>
+  deleteAccount(account: Account): Promise<DeletionReceipt>
   close(): Promise<void>
 }
 
@@ -428,8 +461,22 @@ export async function openAdministration(config: Config): Promise<Administration
     if (!(await hasEncryptionKey(store))) return undefined
     return new DeclaredValuesReader(store, await openEncryption(config, store), createSecretStore(config))
   }
+  const contents = new Contents(store, await openBlobs(config))
+  const data: Pick<Administration, 'exportAccount' | 'deleteAccount'> = {
+    exportAccount: async (id, directory, secrets) =>
+      exportAccount(store, id, directory, {
+        columns: encryptedColumns,
+        encryption: secrets ? await openEncryption(config, store) : undefined,
+        readFiles: (deploymentId) => deployments.readFiles(deploymentId),
+        contents,
+        now: Date.now(),
+      }),
+    deleteAccount: (account) => deleteAccount(store, account, contents),
+  }
   const values = { openValues, openDeclaredValues }
-  return { accounts, users: new Users(store), links: new SignInLinks(store), apiKeys, deployments, ...values, close }
+  const environments = new Environments(store, contents, config.ENVIRONMENTS_MAX)
+  const users = { environments, users: new Users(store), links: new SignInLinks(store) }
+  return { accounts, ...users, apiKeys, deployments, ...values, ...data, close }
 }
 
 // The order of starts and stops.

@@ -13,6 +13,10 @@ process.env.NODE_COMPILE_CACHE = resolve(process.env.NODE_COMPILE_CACHE ?? cache
 const program = new Command('execution-service').description('Queues remote runs of workflows over an HTTP API.')
 
 const accountOption = ['--account <id>', 'the account, if there are several'] as const
+const environmentOption = [
+  '--environment <name>',
+  'the environment, if the account has several; by default its first',
+] as const
 const urlOption = [
   '--url <url>',
   'the Execution API of a service; API_KEY has the key, which decides the account',
@@ -58,7 +62,6 @@ program
   .command('mock')
   .description('serve a mock of both APIs, which validates requests and responds with examples')
   .option('--workflows <directory>', 'the workflows that it knows; by default the examples')
-  .option('--webhook <url>', 'send the events of queued runs there')
   .option('--simulate', 'serve the service itself instead, in memory and by a clock that you set')
   .option('--scenarios <file>', 'with --simulate: what runs do')
   .option('--speed <number>', 'with --simulate: simulated seconds in a second; 0: the clock stands still (default: 1)')
@@ -83,6 +86,7 @@ keys
   .option('--workflows <ids>', 'restrict the key to these workflows (comma-separated); it needs scopes')
   .option('--expires-in <time>', 'let the key expire after a time, such as 12h or 90d')
   .option(...accountOption)
+  .option(...environmentOption)
   .option(...jsonOption)
   .action(async (options) => (await import('./commands/keys.ts')).createKey(options))
 
@@ -90,6 +94,7 @@ keys
   .command('list')
   .description('list API keys')
   .option(...accountOption)
+  .option(...environmentOption)
   .option(...jsonOption)
   .action(async (options) => (await import('./commands/keys.ts')).listKeys(options))
 
@@ -98,6 +103,7 @@ keys
   .description('delete an API key; requests with it are refused from then on')
   .argument('<id>', "the key's id, from `keys list`")
   .option(...accountOption)
+  .option(...environmentOption)
   .action(async (id, options) => (await import('./commands/keys.ts')).deleteKey(id, options))
 
 for (const kind of ['secret', 'setting'] as const) {
@@ -108,12 +114,14 @@ for (const kind of ['secret', 'setting'] as const) {
     .description(`store a ${kind}; its value comes from the standard input`)
     .argument('<name>', 'capital letters, digits and underscores')
     .option(...accountOption)
+    .option(...environmentOption)
     .action(async (name, options) => (await import('./commands/values.ts')).putValue(kind, name, options))
 
   values
     .command('list')
     .description(kind === 'secret' ? 'list secrets, without their values' : 'list settings')
     .option(...accountOption)
+    .option(...environmentOption)
     .option(...jsonOption)
     .action(async (options) => (await import('./commands/values.ts')).listValues(kind, options))
 
@@ -122,10 +130,13 @@ for (const kind of ['secret', 'setting'] as const) {
     .description(`delete a ${kind}; later attempts do not get it`)
     .argument('<name>')
     .option(...accountOption)
+    .option(...environmentOption)
     .action(async (name, options) => (await import('./commands/values.ts')).deleteValue(kind, name, options))
 }
 
-const accounts = program.command('accounts').description('create and list accounts')
+const accounts = program
+  .command('accounts')
+  .description('create, list, export and delete accounts, and their environments')
 
 accounts
   .command('create')
@@ -140,6 +151,59 @@ accounts
   .description('list accounts')
   .option(...jsonOption)
   .action(async (options) => (await import('./commands/accounts.ts')).listAccounts(options))
+
+accounts
+  .command('export')
+  .description('write everything that an account has to a directory, as JSON lines and files')
+  .argument('<directory>', 'a new directory')
+  .option(...accountOption)
+  .option(...environmentOption)
+  .option('--secrets', 'also secrets, cookies and results of steps, in plain text')
+  .option(...jsonOption)
+  .action(async (directory, options) =>
+    (await import('./commands/account-data.ts')).exportAccountData(directory, options),
+  )
+
+accounts
+  .command('delete')
+  .description('delete an account with everything that it has, and its environments; the service may be running')
+  .option(...accountOption)
+  .option('--confirm <name>', "the account's name")
+  .option('--receipt <file>', 'write what was deleted to a file, as JSON')
+  .option(...jsonOption)
+  .action(async (options) => (await import('./commands/account-data.ts')).deleteAccountData(options))
+
+const environments = accounts
+  .command('environments')
+  .description('add, list and remove environments of an account, such as staging')
+
+environments
+  .command('add')
+  .description(
+    'add an environment, with runs, deployments, schedules, secrets, contexts and keys apart from the others',
+  )
+  .argument('<name>', 'lower-case letters, digits and hyphens')
+  .option('--first <name>', 'how the first environment is called when a second one is added (default: production)')
+  .option(...accountOption)
+  .option(...jsonOption)
+  .action(async (name, options) => (await import('./commands/environments.ts')).addEnvironment(name, options))
+
+environments
+  .command('list')
+  .description('list the environments of an account')
+  .option(...accountOption)
+  .option(...jsonOption)
+  .action(async (options) => (await import('./commands/environments.ts')).listEnvironments(options))
+
+environments
+  .command('remove')
+  .description('delete an environment with everything that it has; the service may be running')
+  .argument('<name>', 'any but the first one')
+  .option(...accountOption)
+  .option('--confirm <name>', 'the same name')
+  .option('--receipt <file>', 'write what was deleted to a file, as JSON')
+  .option(...jsonOption)
+  .action(async (name, options) => (await import('./commands/environments.ts')).removeEnvironment(name, options))
 
 const users = program.command('users').description('list users, create sign-in links and remove second factors')
 
@@ -167,13 +231,14 @@ users
 
 const workflows = program
   .command('workflows')
-  .description('deploy, list and roll back workflows, and make projects for them')
+  .description('deploy, list, promote and roll back workflows, and make projects for them')
 
 workflows
   .command('deploy')
   .description('check a directory of workflows and serve it; the service may be running')
   .argument('[directory]', 'by default WORKFLOWS_DIR')
   .option('--account <id>', 'the account that alone sees them; by default all accounts see them')
+  .option('--environment <name>', 'an environment of the account')
   .option('--try', 'first run each workflow with its first example, and deploy nothing if one fails')
   .option('--allow-breaking', 'deploy even if it breaks callers, or lacks workflows that they call')
   .option(...urlOption)
@@ -194,6 +259,7 @@ workflows
   .command('list')
   .description('list the workflows that are deployed')
   .option('--account <id>', 'those that this account sees; by default all')
+  .option('--environment <name>', 'an environment of the account')
   .option(...urlOption)
   .option(...jsonOption)
   .action(async (options) => {
@@ -202,9 +268,22 @@ workflows
   })
 
 workflows
+  .command('promote')
+  .description(
+    'serve in one environment what another one serves, unless that breaks callers; the service may be running',
+  )
+  .requiredOption('--from <name>', 'the environment whose deployment is promoted')
+  .requiredOption('--to <name>', 'the environment that serves it from then on')
+  .option(...accountOption)
+  .option('--allow-breaking', 'promote even if it breaks callers, or lacks workflows that they call')
+  .option(...jsonOption)
+  .action(async (options) => (await import('./commands/workflows.ts')).promoteWorkflows(options))
+
+workflows
   .command('rollback')
   .description('serve the deployment before the current one again; the service may be running')
   .option('--account <id>', "the account's deployment; by default that of all accounts")
+  .option('--environment <name>', 'an environment of the account')
   .option(...urlOption)
   .option(...jsonOption)
   .action(async (options) => {

@@ -1,11 +1,29 @@
 /** The signed-in part of the example website: a form, a session cookie, and a page of orders. */
-import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
+import { Chance } from './chance.ts'
 import { page } from './pages.ts'
+import { type SessionOptions, Sessions } from './sessions.ts'
+import { type SignInOptions, SignIns } from './sign-ins.ts'
 
-/** The only customer. */
+/** The only customer, unless the options name others. */
 export const customerName = 'ada'
+
+/** What makes sessions end and signing in harder. By default, sessions last, and a password is enough. */
+export interface CustomerOptions extends SessionOptions, SignInOptions {
+  /** Decides by chance, the same way each time. */
+  seed?: string
+}
+
+/** Counted since the site was started. */
+export interface CustomerCounts {
+  /** Successful sign-ins. */
+  signIns: number
+  /** Sessions that have ended other than by signing out. */
+  endedSessions: number
+  /** Requests for the page of orders. */
+  orderRequests: number
+}
 
 const orders = [
   ['L-1042', '2026-03-02', 'Storm lantern', '€ 39.00'],
@@ -14,18 +32,26 @@ const orders = [
 ]
 
 export class Customers {
-  readonly #password: string
-  /** Open sessions, by cookie value. */
-  readonly #sessions = new Set<string>()
-  #signIns = 0
+  readonly #sessions: Sessions
+  readonly #signIns: SignIns
+  /** Names of the customers, one for each successful sign-in. */
+  readonly #signedIn: string[] = []
+  #orderRequests = 0
 
-  constructor(password: string) {
-    this.#password = password
+  constructor(password: string, options: CustomerOptions = {}) {
+    const chance = new Chance(options.seed ?? 'lanterns and kettles')
+    this.#sessions = new Sessions(options, chance)
+    this.#signIns = new SignIns(password, { customers: [customerName], ...options }, chance)
   }
 
-  /** Number of successful sign-ins. */
-  get signIns(): number {
-    return this.#signIns
+  /** @param customer counts only theirs, apart from the requests. */
+  counts(customer?: string): CustomerCounts {
+    const count = (names: readonly string[]) => names.filter((name) => name === (customer ?? name)).length
+    return {
+      signIns: count(this.#signedIn),
+      endedSessions: count(this.#sessions.ended),
+      orderRequests: this.#orderRequests,
+    }
   }
 
   /** Handles the request. Returns false if it is for another part of the site. */
@@ -35,39 +61,67 @@ export class Customers {
         send(response, 200, signInPage())
         return true
       case 'POST /sign-in':
-        await this.#signIn(request, response)
+        await this.#begin(request, response)
         return true
-      case 'GET /orders':
-        if (this.#sessions.has(sessionOf(request))) send(response, 200, ordersPage())
-        else redirect(response, '/sign-in')
+      case 'GET /sign-in/proof': {
+        const asked = this.#signIns.page(cookieOf(request, 'signIn'))
+        if (asked === undefined) redirect(response, '/sign-in')
+        else send(response, 200, asked)
         return true
+      }
+      case 'POST /sign-in/proof':
+        await this.#prove(request, response)
+        return true
+      case 'GET /orders': {
+        this.#orderRequests += 1
+        const customer = this.#sessions.customerOf(cookieOf(request, 'session'))
+        if (customer === undefined) redirect(response, '/sign-in')
+        else send(response, 200, ordersPage(customer))
+        return true
+      }
       case 'POST /sign-out':
-        this.#sessions.delete(sessionOf(request))
-        redirect(response.setHeader('Set-Cookie', `${cookie('')}; Max-Age=0`), '/')
+        this.#sessions.signOut(cookieOf(request, 'session'))
+        redirect(response.setHeader('Set-Cookie', `${cookie('session', '')}; Max-Age=0`), '/')
         return true
       default:
         return false
     }
   }
 
-  async #signIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #begin(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const form = new URLSearchParams(await text(request))
-    if (form.get('userName') !== customerName || form.get('password') !== this.#password) {
-      return send(response, 403, signInPage('The user name or the password is wrong.'))
+    const id = this.#signIns.begin(form.get('userName') ?? '', form.get('password') ?? '')
+    if (id === undefined) return send(response, 403, signInPage('The user name or the password is wrong.'))
+    this.#continue(response, id)
+  }
+
+  async #prove(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const id = cookieOf(request, 'signIn')
+    const code = new URLSearchParams(await text(request)).get('code') ?? ''
+    if (this.#signIns.answer(id, code)) return this.#continue(response, id)
+    const asked = this.#signIns.page(id, 'This code is wrong or too old.')
+    if (asked === undefined) redirect(response, '/sign-in')
+    else send(response, 403, asked)
+  }
+
+  /** Asks for the next proof, or starts the session. */
+  #continue(response: ServerResponse, id: string): void {
+    const customer = this.#signIns.complete(id)
+    if (customer === undefined) {
+      return redirect(response.setHeader('Set-Cookie', cookie('signIn', id)), '/sign-in/proof')
     }
-    const session = randomBytes(16).toString('hex')
-    this.#sessions.add(session)
-    this.#signIns += 1
-    redirect(response.setHeader('Set-Cookie', cookie(session)), '/orders')
+    this.#signedIn.push(customer)
+    redirect(response.setHeader('Set-Cookie', cookie('session', this.#sessions.start(customer))), '/orders')
   }
 }
 
-function sessionOf({ headers }: IncomingMessage): string {
-  return /(?:^|; )session=([^;]*)/.exec(headers.cookie ?? '')?.[1] ?? ''
+function cookieOf({ headers }: IncomingMessage, name: 'session' | 'signIn'): string {
+  const cookies = (headers.cookie ?? '').split('; ').map((each) => each.split('='))
+  return cookies.find(([each]) => each === name)?.[1] ?? ''
 }
 
-function cookie(session: string): string {
-  return `session=${session}; Path=/; HttpOnly; SameSite=Lax`
+function cookie(name: 'session' | 'signIn', value: string): string {
+  return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax`
 }
 
 function signInPage(refusal?: string): string {
@@ -82,7 +136,7 @@ function signInPage(refusal?: string): string {
   )
 }
 
-function ordersPage(): string {
+function ordersPage(customer: string): string {
   const rows = orders.map((order) => `<tr>${order.map((cell) => `<td>${cell}</td>`).join('')}</tr>`)
   return page(
     'Your orders',
@@ -90,7 +144,7 @@ function ordersPage(): string {
 <thead><tr><th>Order</th><th>Date</th><th>Item</th><th>Total</th></tr></thead>
 <tbody>${rows.join('\n')}</tbody>
 </table>
-<form method="post" action="/sign-out"><p>You are signed in as ${customerName}. <button>Sign out</button></p></form>`,
+<form method="post" action="/sign-out"><p>You are signed in as ${customer}. <button>Sign out</button></p></form>`,
   )
 }
 

@@ -1,13 +1,13 @@
 /** A small website for the examples: pages with broken links, and a part for customers who sign in. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Customers, send } from './customers.ts'
+import { type CustomerCounts, type CustomerOptions, Customers, send } from './customers.ts'
 import { linkList, page } from './pages.ts'
 
 export interface Site {
   url: string
-  /** Number of successful sign-ins. */
-  signIns(): number
+  /** Of one customer, or of all. */
+  counts(customer?: string): CustomerCounts
   stop(): Promise<void>
 }
 
@@ -40,8 +40,12 @@ const moved: Record<string, string> = { '/team': '/about' }
  *
  * @param port 0 for any free port.
  */
-export async function startSite({ token, password }: SiteSecrets, port = 0): Promise<Site> {
-  const customers = new Customers(password)
+export async function startSite(
+  { token, password }: SiteSecrets,
+  port = 0,
+  options: CustomerOptions = {},
+): Promise<Site> {
+  const customers = new Customers(password, options)
   let newsRequests = 0
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (await customers.handle(request, response)) return
@@ -65,7 +69,7 @@ export async function startSite({ token, password }: SiteSecrets, port = 0): Pro
   })
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    signIns: () => customers.signIns,
+    counts: (customer) => customers.counts(customer),
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

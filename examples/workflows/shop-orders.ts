@@ -1,7 +1,7 @@
 /** Reads a customer's orders without signing in: the session is in the run's browser context. */
-import { defineWorkflow } from 'execution-service/workflow'
+import { defineWorkflow, SignedOut } from 'execution-service/workflow'
 import { openPublicBrowser } from './access/browser.ts'
-import { openShop, ordersHeading, output, readOrders, url } from './shop/shop.ts'
+import { openShop, ordersHeading, output, readOrders, signInHeading, url } from './shop/shop.ts'
 
 export default defineWorkflow({
   id: 'shop-orders',
@@ -21,13 +21,12 @@ export default defineWorkflow({
     const context = await openPublicBrowser(browser, variables.url)
     const page = await context.newPage()
     await openShop(page, variables.url, '/orders')
-    // Without a session, the shop redirects to its sign-in form.
-    const form = page.getByRole('heading', { name: 'Sign in' })
-    await ordersHeading(page).or(form).waitFor()
-    if (await form.isVisible()) {
-      throw new Error(
-        'The browser context has no session in the shop, or the session has expired: run shop-sign-in with the same ' +
-          'browserContextId first.',
+    await ordersHeading(page).or(signInHeading(page)).waitFor()
+    if (await signInHeading(page).isVisible()) {
+      // With a sign-in of the browser context, the run waits until another one has signed in, and starts again.
+      throw new SignedOut(
+        'The browser context has no session in the shop, or the session has expired: set its sign-in, or run ' +
+          'shop-sign-in with the same browserContextId first.',
       )
     }
     const orders = await readOrders(page)

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'efa239c5b6b523e9'
+export const documentHash = '9a97a6da7c21e91f'
 
 /** Every operation of Browser Context API 0.2.0 as a function. */
 export interface BrowserContextAlphaOperations {
@@ -93,6 +93,49 @@ export interface BrowserContextAlphaOperations {
    * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 204, 400, 401, 403, 404, 409, 412, 413, 415, 429, 500, 503, 507
    */
   putStorageState: Operation<operations, 'putStorageState'>
+  /**
+   * Get the sign-in of a browser context.
+   *
+   * Returns how the browser context stays signed in, whether it is, and its latest checks and sign-ins. Secrets among its
+   * variables are masked, and the TOTP seed is left out.
+   *
+   * `GET /alpha/browser-contexts/{browserContextId}/sign-in` · scopes: browser-contexts:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  getSignIn: Operation<operations, 'getSignIn'>
+  /**
+   * Set the sign-in of a browser context.
+   *
+   * Sets the workflow that signs the browser context in, with its variables, or replaces it. The workflow belongs to the
+   * account and its definition says `signsIn: true`. A secret that is `********` keeps its value, and so does `totpSeed`; without
+   * `totpSeed` it is removed. If the workflow or a variable that is not secret changes, such as an address, secrets and the
+   * seed must be given again: the response is 400 otherwise, and names each. So a caller who may set a sign-in cannot have a
+   * stored secret sent elsewhere.
+   *
+   * When a run with this browser context finds that it is signed out, the run is suspended, which costs no attempt. One run of the
+   * workflow signs in, whatever the number of runs that wait for it, and all of them go on with the new version. A browser
+   * context that is `needsSignIn` is signed in again at once, because its password may be new.
+   *
+   * `PUT /alpha/browser-contexts/{browserContextId}/sign-in` · scopes: browser-contexts:write · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  setSignIn: Operation<operations, 'setSignIn'>
+  /**
+   * Delete the sign-in of a browser context.
+   *
+   * Erases the sign-in with its secrets and its history. A run that signs in is cancelled. Runs that wait for it go on, and
+   * fail if their workflow needs the session.
+   *
+   * `DELETE /alpha/browser-contexts/{browserContextId}/sign-in` · scopes: browser-contexts:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   */
+  deleteSignIn: Operation<operations, 'deleteSignIn'>
+  /**
+   * Sign a browser context in now.
+   *
+   * Queues a run that signs the browser context in, whether or not it is signed in. While one is queued or running, the call
+   * queues no other. `runId` of the response says which run it is.
+   *
+   * `POST /alpha/browser-contexts/{browserContextId}/sign-in/now` · scopes: browser-contexts:write · responses: 202, 400, 401, 403, 404, 406, 409, 429, 500, 503
+   */
+  signInNow: Operation<operations, 'signInNow'>
 }
 
 /** How to call the operations of Browser Context API 0.2.0. */
@@ -110,5 +153,9 @@ export const browserContextAlphaOperations: SurfaceDescription<BrowserContextAlp
     restoreBrowserContextVersion: { method: 'POST', path: '/alpha/browser-contexts/{browserContextId}/versions/{version}/restore', retry: 'always' },
     getStorageState: { method: 'GET', path: '/alpha/browser-contexts/{browserContextId}/storage-state', retry: 'always' },
     putStorageState: { method: 'PUT', path: '/alpha/browser-contexts/{browserContextId}/storage-state', retry: 'always' },
+    getSignIn: { method: 'GET', path: '/alpha/browser-contexts/{browserContextId}/sign-in', retry: 'always' },
+    setSignIn: { method: 'PUT', path: '/alpha/browser-contexts/{browserContextId}/sign-in', retry: 'always' },
+    deleteSignIn: { method: 'DELETE', path: '/alpha/browser-contexts/{browserContextId}/sign-in', retry: 'always' },
+    signInNow: { method: 'POST', path: '/alpha/browser-contexts/{browserContextId}/sign-in/now', retry: 'always' },
   },
 }

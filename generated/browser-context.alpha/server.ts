@@ -90,4 +90,47 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 204, 400, 401, 403, 404, 409, 412, 413, 415, 429, 500, 503, 507
    */
   putStorageState: Handler<operations['putStorageState'], never, Principal>
+  /**
+   * Get the sign-in of a browser context.
+   *
+   * Returns how the browser context stays signed in, whether it is, and its latest checks and sign-ins. Secrets among its
+   * variables are masked, and the TOTP seed is left out.
+   *
+   * `GET /alpha/browser-contexts/{browserContextId}/sign-in` · scopes: browser-contexts:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  getSignIn: Handler<operations['getSignIn'], never, Principal>
+  /**
+   * Set the sign-in of a browser context.
+   *
+   * Sets the workflow that signs the browser context in, with its variables, or replaces it. The workflow belongs to the
+   * account and its definition says `signsIn: true`. A secret that is `********` keeps its value, and so does `totpSeed`; without
+   * `totpSeed` it is removed. If the workflow or a variable that is not secret changes, such as an address, secrets and the
+   * seed must be given again: the response is 400 otherwise, and names each. So a caller who may set a sign-in cannot have a
+   * stored secret sent elsewhere.
+   *
+   * When a run with this browser context finds that it is signed out, the run is suspended, which costs no attempt. One run of the
+   * workflow signs in, whatever the number of runs that wait for it, and all of them go on with the new version. A browser
+   * context that is `needsSignIn` is signed in again at once, because its password may be new.
+   *
+   * `PUT /alpha/browser-contexts/{browserContextId}/sign-in` · scopes: browser-contexts:write · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  setSignIn: Handler<operations['setSignIn'], never, Principal>
+  /**
+   * Delete the sign-in of a browser context.
+   *
+   * Erases the sign-in with its secrets and its history. A run that signs in is cancelled. Runs that wait for it go on, and
+   * fail if their workflow needs the session.
+   *
+   * `DELETE /alpha/browser-contexts/{browserContextId}/sign-in` · scopes: browser-contexts:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   */
+  deleteSignIn: Handler<operations['deleteSignIn'], never, Principal>
+  /**
+   * Sign a browser context in now.
+   *
+   * Queues a run that signs the browser context in, whether or not it is signed in. While one is queued or running, the call
+   * queues no other. `runId` of the response says which run it is.
+   *
+   * `POST /alpha/browser-contexts/{browserContextId}/sign-in/now` · scopes: browser-contexts:write · responses: 202, 400, 401, 403, 404, 406, 409, 429, 500, 503
+   */
+  signInNow: Handler<operations['signInNow'], never, Principal>
 }

@@ -151,6 +151,71 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alpha/browser-contexts/{browserContextId}/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Get the sign-in of a browser context
+         * @description Returns how the browser context stays signed in, whether it is, and its latest checks and sign-ins. Secrets among its
+         *     variables are masked, and the TOTP seed is left out.
+         */
+        get: operations["getSignIn"];
+        /**
+         * Set the sign-in of a browser context
+         * @description Sets the workflow that signs the browser context in, with its variables, or replaces it. The workflow belongs to the
+         *     account and its definition says `signsIn: true`. A secret that is `********` keeps its value, and so does `totpSeed`; without
+         *     `totpSeed` it is removed. If the workflow or a variable that is not secret changes, such as an address, secrets and the
+         *     seed must be given again: the response is 400 otherwise, and names each. So a caller who may set a sign-in cannot have a
+         *     stored secret sent elsewhere.
+         *
+         *     When a run with this browser context finds that it is signed out, the run is suspended, which costs no attempt. One run of the
+         *     workflow signs in, whatever the number of runs that wait for it, and all of them go on with the new version. A browser
+         *     context that is `needsSignIn` is signed in again at once, because its password may be new.
+         */
+        put: operations["setSignIn"];
+        post?: never;
+        /**
+         * Delete the sign-in of a browser context
+         * @description Erases the sign-in with its secrets and its history. A run that signs in is cancelled. Runs that wait for it go on, and
+         *     fail if their workflow needs the session.
+         */
+        delete: operations["deleteSignIn"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alpha/browser-contexts/{browserContextId}/sign-in/now": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign a browser context in now
+         * @description Queues a run that signs the browser context in, whether or not it is signed in. While one is queued or running, the call
+         *     queues no other. `runId` of the response says which run it is.
+         */
+        post: operations["signInNow"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -193,6 +258,125 @@ export interface components {
             updatedAt: components["schemas"]["Timestamp"];
             /** @description When a run was last started with it. */
             lastUsedAt: components["schemas"]["Timestamp"] | null;
+            /** @description Whether it is signed in; `null` without a sign-in. */
+            signIn: components["schemas"]["SignInSummary"] | null;
+        };
+        /** @description How to sign in. */
+        SetSignInRequest: {
+            workflowId: components["schemas"]["SignInWorkflowId"];
+            /**
+             * @description Values of the workflow's variables, by name, valid by its `variablesSchema`. Members that the schema marks
+             *     `writeOnly` are encrypted, and no response contains them.
+             */
+            variableData?: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description The secret of the site's authenticator app, in Base32 or as the `otpauth:` URI of its QR code. It is encrypted, and no
+             *     response contains it. The workflow calls `totp()` for the present code (RFC 6238). A URI may have 6 to 8 digits and a
+             *     period of 15 to 300 seconds.
+             */
+            totpSeed?: string;
+            /**
+             * @description How often to check whether the browser context is still signed in, by the `signedOut` of the workflow. If it is signed
+             *     out, a run signs in before another run needs it. `null`, or without it, for no checks.
+             */
+            checkEverySeconds?: components["schemas"]["CheckInterval"] | null;
+        };
+        /**
+         * @description 1 to 128 letters, digits, dots, underscores and hyphens.
+         * @example sign-in-to-shop
+         */
+        SignInWorkflowId: string;
+        /**
+         * Format: int32
+         * @description Seconds between two checks.
+         */
+        CheckInterval: number;
+        /**
+         * @description `unknown`: no run has signed in or checked yet. `signedIn`: the last sign-in or check found a session. `signingIn`: a
+         *     run signs in; runs that need the session wait for it. `needsSignIn`: signing in has failed, at most three times again; a
+         *     person has to sign in by hand, correct the sign-in, or replace the storage state.
+         * @enum {string}
+         */
+        SignInStatus: "unknown" | "signedIn" | "signingIn" | "needsSignIn";
+        /** @description Whether a browser context with a sign-in is signed in. */
+        SignInSummary: {
+            status: components["schemas"]["SignInStatus"];
+            /** @description The run that signs in or checks now. */
+            runId: components["schemas"]["Uuid"] | null;
+            /** @description When a run or a person last signed in. */
+            signedInAt: components["schemas"]["Timestamp"] | null;
+            /** @description Since when it is `needsSignIn`. */
+            needsSignInSince: components["schemas"]["Timestamp"] | null;
+        };
+        /** @description How a browser context stays signed in. */
+        SignIn: {
+            workflowId: components["schemas"]["SignInWorkflowId"];
+            /** @description The variables, with every secret masked. */
+            variableData: {
+                [key: string]: unknown;
+            };
+            /** @description Whether a TOTP seed is stored. */
+            hasTotp: boolean;
+            checkEverySeconds: components["schemas"]["CheckInterval"] | null;
+            status: components["schemas"]["SignInStatus"];
+            /** @description The run that signs in or checks now. */
+            runId: components["schemas"]["Uuid"] | null;
+            /**
+             * Format: int32
+             * @description Number of runs that wait for a session, counted up to 1,000.
+             */
+            waitingRuns: number;
+            /** @description When a run or a person last signed in. */
+            signedInAt: components["schemas"]["Timestamp"] | null;
+            /** @description When a check last ended. */
+            checkedAt: components["schemas"]["Timestamp"] | null;
+            /** @description When the next check is due. */
+            nextCheckAt: components["schemas"]["Timestamp"] | null;
+            /** @description Since when it is `needsSignIn`. */
+            needsSignInSince: components["schemas"]["Timestamp"] | null;
+            /** @description Why the last sign-in failed, with every secret masked; `null` unless it is `needsSignIn`. */
+            error: components["schemas"]["SignInError"] | null;
+            /** @description The latest checks and sign-ins, newest first, at most 50. */
+            history: components["schemas"]["SignInEntry"][];
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description When the sign-in was last set. */
+            updatedAt: components["schemas"]["Timestamp"];
+        };
+        /** @description Why a sign-in failed. */
+        SignInError: {
+            name: string;
+            message: string;
+        };
+        /** @description A check, or a sign-in by a workflow or a person. The evidence of a failed one is that of its run. */
+        SignInEntry: {
+            /**
+             * @description `check`: by the clock. `signIn`: by the workflow. `byHand`: by a person in the dashboard.
+             * @enum {string}
+             */
+            kind: "check" | "signIn" | "byHand";
+            /**
+             * @description `signedOut`: a run found that it was signed out. `checkDue`: by the clock. `requested`: a caller or a user asked for
+             *     it. `changed`: the sign-in was set while it was `needsSignIn`.
+             * @enum {string}
+             */
+            cause: "signedOut" | "checkDue" | "requested" | "changed";
+            runId: components["schemas"]["Uuid"];
+            /** @description The run that found that it was signed out. */
+            causedByRunId: components["schemas"]["Uuid"] | null;
+            /** @description The name of the API key or user that asked for it or signed in by hand. */
+            by: string | null;
+            /**
+             * @description `null` while it is queued or running. `signedIn`: a session is there. `signedOut`: a check found none. `failed`,
+             *     `cancelled`: its run has ended so.
+             */
+            outcome: ("signedIn" | "signedOut" | "failed" | "cancelled") | null;
+            /** @description The version with the new session. */
+            version: number | null;
+            error: components["schemas"]["SignInError"] | null;
+            startedAt: components["schemas"]["Timestamp"];
+            endedAt: components["schemas"]["Timestamp"] | null;
         };
         /** @description A stored version of a browser context, without its state. */
         BrowserContextVersion: {
@@ -404,6 +588,49 @@ export interface components {
                  *       "title": "Browser context in use",
                  *       "status": 409,
                  *       "detail": "Run 0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07 uses the browser context. Wait for its end, or cancel it. Nothing was stored.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The workflow of the sign-in is gone, no longer signs in, or no longer accepts its variables. Nothing was stored. */
+        SignInDoesNotFit: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#sign-in-does-not-fit",
+                 *       "title": "Sign-in does not fit",
+                 *       "status": 409,
+                 *       "detail": "The workflow cannot sign in: /workflowId names no workflow of this account. Set the sign-in again. Nothing was stored.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */
@@ -1618,6 +1845,234 @@ export interface operations {
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
             507: components["responses"]["StorageQuotaExceeded"];
+        };
+    };
+    getSignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sign-in. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignIn"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setSignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetSignInRequest"];
+            };
+        };
+        responses: {
+            /** @description The sign-in after the call. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignIn"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteSignIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sign-in is erased. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    signInNow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The run is stored durably and will be executed. */
+            202: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignIn"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["SignInDoesNotFit"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
         };
     };
 }

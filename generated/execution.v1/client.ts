@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'a8c072f3f4f2c67c'
+export const documentHash = '6a2e7c943953aea1'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -40,6 +40,9 @@ export interface ExecutionV1Operations {
    * `browserContextId`, `tag`, `reason`, `apiKeyId`, `scheduleId`, `parentRunId` and `errorWord`, and none of `apiKeyId`,
    * `scheduleId` and `parentRunId` can be combined with `workflowId`. Otherwise it is refused (400). `status`,
    * `createdAfter`, `createdBefore` and `order` go with all.
+   *
+   * Lines of logs have no index, so `logText` is refused as every unknown parameter. Search the words of errors with
+   * `errorWord`, or give runs a tag.
    *
    * `GET /v1/execution/runs` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
@@ -179,6 +182,22 @@ export interface ExecutionV1Operations {
    * `POST /v1/execution/runs/{runId}/waits/{name}/links` · scopes: waits:write · responses: 201, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
   createWaitLink: Operation<operations, 'createWaitLink'>
+  /**
+   * Get the usage by workflow and day.
+   *
+   * Returns what the account has used on each day, for each workflow with runs that finished on it. Usage remains for three
+   * years, whatever is deleted in the meantime. Days are in UTC.
+   *
+   * A run counts once, on the day on which it finished, with all of its attempts: also those that failed, that waited in
+   * parts, and that workers outside of the service executed. The time of an attempt is that from its claim to its end, or
+   * to its suspension; that of a lost worker ends with its lease. An attempt that was handed back counts as none. A run that
+   * has not finished counts later. A run counts about a minute after it finished: `countedUntil` says which do.
+   *
+   * A key that is restricted to workflows gets 403.
+   *
+   * `GET /v1/execution/usage` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  getUsage: Operation<operations, 'getUsage'>
   /**
    * List workers.
    *
@@ -570,6 +589,62 @@ export interface ExecutionV1Operations {
    */
   redeliverWebhooks: Operation<operations, 'redeliverWebhooks'>
   /**
+   * List notification rules.
+   *
+   * Lists the account's notification rules, newest first, in pages.
+   *
+   * `GET /v1/execution/notification-rules` · scopes: notifications:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listNotificationRules: Operation<operations, 'listNotificationRules'>
+  /**
+   * Create a notification rule.
+   *
+   * Sends messages about what happens after the response, by email, to a Slack-compatible incoming webhook, or as a Standard
+   * Webhook. An account has at most 20 rules.
+   *
+   * The first event of a workflow is sent at once. Events of the next ten minutes are sent together after them, in one
+   * message that counts them and names the first ten.
+   *
+   * For `channel: webhook`, the response is the only one that contains the secret of the signatures.
+   *
+   * `POST /v1/execution/notification-rules` · scopes: notifications:write · responses: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  createNotificationRule: Operation<operations, 'createNotificationRule'>
+  /**
+   * Get a notification rule.
+   *
+   * Returns a rule with its last message, without the address of its webhook and without its secret.
+   *
+   * `GET /v1/execution/notification-rules/{ruleId}` · scopes: notifications:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  getNotificationRule: Operation<operations, 'getNotificationRule'>
+  /**
+   * Change a notification rule.
+   *
+   * Changes the members that the body contains. The channel of a rule does not change. A disabled rule collects no events;
+   * its messages that are not delivered yet are still sent.
+   *
+   * `PATCH /v1/execution/notification-rules/{ruleId}` · scopes: notifications:write · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  updateNotificationRule: Operation<operations, 'updateNotificationRule'>
+  /**
+   * Delete a notification rule.
+   *
+   * Deletes a rule with its secrets and its messages. A message that is being sent may still arrive.
+   *
+   * `DELETE /v1/execution/notification-rules/{ruleId}` · scopes: notifications:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   */
+  deleteNotificationRule: Operation<operations, 'deleteNotificationRule'>
+  /**
+   * Send a test message.
+   *
+   * Queues a message that says that it is a test, also for a disabled rule. Within a minute, further calls return the same
+   * message and send nothing. Read the outcome in `lastMessage` of the rule.
+   *
+   * `POST /v1/execution/notification-rules/{ruleId}/test` · scopes: notifications:write · responses: 202, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  testNotificationRule: Operation<operations, 'testNotificationRule'>
+  /**
    * List schedules.
    *
    * Lists the account's schedules, newest first, in pages.
@@ -656,6 +731,7 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     listRunWaits: { method: 'GET', path: '/v1/execution/runs/{runId}/waits', retry: 'always' },
     completeWait: { method: 'PUT', path: '/v1/execution/runs/{runId}/waits/{name}', retry: 'always' },
     createWaitLink: { method: 'POST', path: '/v1/execution/runs/{runId}/waits/{name}/links', retry: 'ifRefused' },
+    getUsage: { method: 'GET', path: '/v1/execution/usage', retry: 'always' },
     listWorkers: { method: 'GET', path: '/v1/execution/workers', retry: 'always' },
     registerWorker: { method: 'PUT', path: '/v1/execution/workers/{workerId}', retry: 'always' },
     deleteWorker: { method: 'DELETE', path: '/v1/execution/workers/{workerId}', retry: 'always' },
@@ -694,6 +770,12 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     listWebhookDeliveries: { method: 'GET', path: '/v1/execution/webhook-endpoints/{endpointId}/deliveries', retry: 'always' },
     redeliverWebhook: { method: 'POST', path: '/v1/execution/webhook-endpoints/{endpointId}/deliveries/{deliveryId}/redeliver', retry: 'ifRefused' },
     redeliverWebhooks: { method: 'POST', path: '/v1/execution/webhook-endpoints/{endpointId}/redeliver', retry: 'ifRefused' },
+    listNotificationRules: { method: 'GET', path: '/v1/execution/notification-rules', retry: 'always' },
+    createNotificationRule: { method: 'POST', path: '/v1/execution/notification-rules', retry: 'ifRefused' },
+    getNotificationRule: { method: 'GET', path: '/v1/execution/notification-rules/{ruleId}', retry: 'always' },
+    updateNotificationRule: { method: 'PATCH', path: '/v1/execution/notification-rules/{ruleId}', retry: 'ifRefused' },
+    deleteNotificationRule: { method: 'DELETE', path: '/v1/execution/notification-rules/{ruleId}', retry: 'always' },
+    testNotificationRule: { method: 'POST', path: '/v1/execution/notification-rules/{ruleId}/test', retry: 'ifRefused' },
     listSchedules: { method: 'GET', path: '/v1/execution/schedules', retry: 'always' },
     createSchedule: { method: 'POST', path: '/v1/execution/schedules', retry: 'ifRefused' },
     getSchedule: { method: 'GET', path: '/v1/execution/schedules/{scheduleId}', retry: 'always' },

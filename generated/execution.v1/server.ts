@@ -38,6 +38,9 @@ export interface ExecutionV1Handlers<Principal> {
    * `scheduleId` and `parentRunId` can be combined with `workflowId`. Otherwise it is refused (400). `status`,
    * `createdAfter`, `createdBefore` and `order` go with all.
    *
+   * Lines of logs have no index, so `logText` is refused as every unknown parameter. Search the words of errors with
+   * `errorWord`, or give runs a tag.
+   *
    * `GET /v1/execution/runs` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
   listRuns: Handler<operations['listRuns'], 'order' | 'limit', Principal>
@@ -176,6 +179,22 @@ export interface ExecutionV1Handlers<Principal> {
    * `POST /v1/execution/runs/{runId}/waits/{name}/links` · scopes: waits:write · responses: 201, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
   createWaitLink: Handler<operations['createWaitLink'], never, Principal>
+  /**
+   * Get the usage by workflow and day.
+   *
+   * Returns what the account has used on each day, for each workflow with runs that finished on it. Usage remains for three
+   * years, whatever is deleted in the meantime. Days are in UTC.
+   *
+   * A run counts once, on the day on which it finished, with all of its attempts: also those that failed, that waited in
+   * parts, and that workers outside of the service executed. The time of an attempt is that from its claim to its end, or
+   * to its suspension; that of a lost worker ends with its lease. An attempt that was handed back counts as none. A run that
+   * has not finished counts later. A run counts about a minute after it finished: `countedUntil` says which do.
+   *
+   * A key that is restricted to workflows gets 403.
+   *
+   * `GET /v1/execution/usage` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  getUsage: Handler<operations['getUsage'], 'per', Principal>
   /**
    * List workers.
    *
@@ -566,6 +585,62 @@ export interface ExecutionV1Handlers<Principal> {
    * `POST /v1/execution/webhook-endpoints/{endpointId}/redeliver` · scopes: webhooks:write · responses: 202, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
    */
   redeliverWebhooks: Handler<operations['redeliverWebhooks'], never, Principal>
+  /**
+   * List notification rules.
+   *
+   * Lists the account's notification rules, newest first, in pages.
+   *
+   * `GET /v1/execution/notification-rules` · scopes: notifications:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
+   */
+  listNotificationRules: Handler<operations['listNotificationRules'], 'limit', Principal>
+  /**
+   * Create a notification rule.
+   *
+   * Sends messages about what happens after the response, by email, to a Slack-compatible incoming webhook, or as a Standard
+   * Webhook. An account has at most 20 rules.
+   *
+   * The first event of a workflow is sent at once. Events of the next ten minutes are sent together after them, in one
+   * message that counts them and names the first ten.
+   *
+   * For `channel: webhook`, the response is the only one that contains the secret of the signatures.
+   *
+   * `POST /v1/execution/notification-rules` · scopes: notifications:write · responses: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   */
+  createNotificationRule: Handler<operations['createNotificationRule'], never, Principal>
+  /**
+   * Get a notification rule.
+   *
+   * Returns a rule with its last message, without the address of its webhook and without its secret.
+   *
+   * `GET /v1/execution/notification-rules/{ruleId}` · scopes: notifications:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  getNotificationRule: Handler<operations['getNotificationRule'], never, Principal>
+  /**
+   * Change a notification rule.
+   *
+   * Changes the members that the body contains. The channel of a rule does not change. A disabled rule collects no events;
+   * its messages that are not delivered yet are still sent.
+   *
+   * `PATCH /v1/execution/notification-rules/{ruleId}` · scopes: notifications:write · responses: 200, 400, 401, 403, 404, 406, 413, 415, 429, 500, 503
+   */
+  updateNotificationRule: Handler<operations['updateNotificationRule'], never, Principal>
+  /**
+   * Delete a notification rule.
+   *
+   * Deletes a rule with its secrets and its messages. A message that is being sent may still arrive.
+   *
+   * `DELETE /v1/execution/notification-rules/{ruleId}` · scopes: notifications:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
+   */
+  deleteNotificationRule: Handler<operations['deleteNotificationRule'], never, Principal>
+  /**
+   * Send a test message.
+   *
+   * Queues a message that says that it is a test, also for a disabled rule. Within a minute, further calls return the same
+   * message and send nothing. Read the outcome in `lastMessage` of the rule.
+   *
+   * `POST /v1/execution/notification-rules/{ruleId}/test` · scopes: notifications:write · responses: 202, 400, 401, 403, 404, 406, 429, 500, 503
+   */
+  testNotificationRule: Handler<operations['testNotificationRule'], never, Principal>
   /**
    * List schedules.
    *

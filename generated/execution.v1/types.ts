@@ -70,6 +70,9 @@ export interface paths {
          *     `browserContextId`, `tag`, `reason`, `apiKeyId`, `scheduleId`, `parentRunId` and `errorWord`, and none of `apiKeyId`,
          *     `scheduleId` and `parentRunId` can be combined with `workflowId`. Otherwise it is refused (400). `status`,
          *     `createdAfter`, `createdBefore` and `order` go with all.
+         *
+         *     Lines of logs have no index, so `logText` is refused as every unknown parameter. Search the words of errors with
+         *     `errorWord`, or give runs a tag.
          */
         get: operations["listRuns"];
         put?: never;
@@ -382,6 +385,34 @@ export interface paths {
          *     whoever has it may answer.
          */
         post: operations["createWaitLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the usage by workflow and day
+         * @description Returns what the account has used on each day, for each workflow with runs that finished on it. Usage remains for three
+         *     years, whatever is deleted in the meantime. Days are in UTC.
+         *
+         *     A run counts once, on the day on which it finished, with all of its attempts: also those that failed, that waited in
+         *     parts, and that workers outside of the service executed. The time of an attempt is that from its claim to its end, or
+         *     to its suspension; that of a lost worker ends with its lease. An attempt that was handed back counts as none. A run that
+         *     has not finished counts later. A run counts about a minute after it finished: `countedUntil` says which do.
+         *
+         *     A key that is restricted to workflows gets 403.
+         */
+        get: operations["getUsage"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1259,6 +1290,92 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/notification-rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List notification rules
+         * @description Lists the account's notification rules, newest first, in pages.
+         */
+        get: operations["listNotificationRules"];
+        put?: never;
+        /**
+         * Create a notification rule
+         * @description Sends messages about what happens after the response, by email, to a Slack-compatible incoming webhook, or as a Standard
+         *     Webhook. An account has at most 20 rules.
+         *
+         *     The first event of a workflow is sent at once. Events of the next ten minutes are sent together after them, in one
+         *     message that counts them and names the first ten.
+         *
+         *     For `channel: webhook`, the response is the only one that contains the secret of the signatures.
+         */
+        post: operations["createNotificationRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/notification-rules/{ruleId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the notification rule. */
+                ruleId: components["parameters"]["NotificationRuleId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Get a notification rule
+         * @description Returns a rule with its last message, without the address of its webhook and without its secret.
+         */
+        get: operations["getNotificationRule"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a notification rule
+         * @description Deletes a rule with its secrets and its messages. A message that is being sent may still arrive.
+         */
+        delete: operations["deleteNotificationRule"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a notification rule
+         * @description Changes the members that the body contains. The channel of a rule does not change. A disabled rule collects no events;
+         *     its messages that are not delivered yet are still sent.
+         */
+        patch: operations["updateNotificationRule"];
+        trace?: never;
+    };
+    "/v1/execution/notification-rules/{ruleId}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the notification rule. */
+                ruleId: components["parameters"]["NotificationRuleId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test message
+         * @description Queues a message that says that it is a test, also for a disabled rule. Within a minute, further calls return the same
+         *     message and send nothing. Read the outcome in `lastMessage` of the rule.
+         */
+        post: operations["testNotificationRule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/schedules": {
         parameters: {
             query?: never;
@@ -1371,6 +1488,28 @@ export interface webhooks {
          *     Redirects are not followed. 410 disables the endpoint.
          */
         post: operations["runFinished"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    notification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A notification rule has a message
+         * @description Sent to the address of a rule with `channel: webhook`, at least once; a repeated request has the same `webhook-id`.
+         *     Respond with any 2xx status within 10 seconds. Otherwise the request is repeated for three days. Redirects are not
+         *     followed.
+         */
+        post: operations["notificationSent"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2333,7 +2472,7 @@ export interface components {
          * @description Why a run is in its status.
          * @enum {string}
          */
-        RunReasonCode: "attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime" | "waiting";
+        RunReasonCode: "attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime" | "needsSignIn" | "waiting";
         /** @description One execution of a workflow. */
         Run: {
             id: components["schemas"]["Uuid"];
@@ -2354,13 +2493,14 @@ export interface components {
              *     `deployment`: the worker that took the run could not get its deployment. The run is tried again, after a
              *     growing delay of at most 300 seconds. `secret` and `setting`: the account lacks one that the workflow declares, or
              *     its value does not fit; the run starts when it is stored. `sleep`, `answer` and `run`: the workflow waits for a time, for an answer,
-             *     or for a run that it has called; `listRunWaits` says which. Such a run uses no worker.
+             *     or for a run that it has called; `listRunWaits` says which. `signIn`: its browser context is signed out, and a run
+             *     signs in, or a person has to. Such a run uses no worker.
              */
-            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment" | "secret" | "setting" | "sleep" | "answer" | "run") | null;
+            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment" | "secret" | "setting" | "sleep" | "answer" | "run" | "signIn") | null;
             /**
              * @description Which concurrency limit the run waits for, which rate and until when, why it waits for its deployment, or which
              *     secret or setting is missing;
-             *     `null` for everything else. `getRun` also says which run has the lease of its browser context, and of which
+             *     `null` for everything else. `getRun` also says which run has the lease of its browser context or signs in, and of which
              *     workflow and major version no worker outside of the service is there.
              */
             waitingForDetail: string | null;
@@ -2389,6 +2529,11 @@ export interface components {
             rerunOf: components["schemas"]["Uuid"] | null;
             /** @description The run that called this one; it may have been deleted. `null` if no run did. */
             parentRunId: components["schemas"]["Uuid"] | null;
+            /**
+             * @description The environment of the run and of its API keys. Left out if the account has one environment.
+             * @example staging
+             */
+            environment?: string;
             /**
              * @description The API key that queued the run; it may have been deleted since. `null` for a run that was queued in the
              *     dashboard or by a schedule.
@@ -2673,6 +2818,8 @@ export interface components {
             throttle: components["schemas"]["Throttle"] | null;
             /** @description Whether its runs have a browser and accept a browser context. */
             usesBrowser: boolean;
+            /** @description Whether it signs browser contexts in, so that `setSignIn` accepts it. */
+            signsIn: boolean;
             /** @description The names of the secrets that it declares, which `putSecret` stores. Its runs wait while one is missing. */
             secrets: components["schemas"]["DeclaredName"][];
             /**
@@ -3013,10 +3160,212 @@ export interface components {
             nextCursor: components["schemas"]["NextCursor"];
         };
         /**
-         * @description What an endpoint is notified of: the end of a run, or that a run waits for an answer (`run.waiting`).
+         * @description What a rule sends messages about: a run has failed or timed out, with its retries used up, has expired, or waits for an
+         *     answer; a run was queued for `notStartedSeconds` after its delay and has not started (`run.notStarted`);
+         *     `failurePercent` of the runs of a workflow that were queued within an hour and have ended, at least five, have failed
+         *     (`workflow.failing`); the service has disabled a webhook endpoint or paused a schedule; a browser context needs a
+         *     person to sign in.
          * @enum {string}
          */
-        WebhookEventType: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired" | "run.waiting";
+        NotificationEventType: "run.failed" | "run.timedOut" | "run.expired" | "run.waiting" | "run.notStarted" | "workflow.failing" | "webhookEndpoint.disabled" | "schedule.paused" | "browserContext.needsSignIn";
+        /**
+         * @description `email`, `slack` for an incoming webhook as Slack, Mattermost and others have it, or `webhook` for a
+         *     signed request by the Standard Webhooks specification.
+         * @enum {string}
+         */
+        NotificationChannel: "email" | "slack" | "webhook";
+        /**
+         * @description What messages and pages name the rule by, without control characters.
+         * @example Failed runs
+         */
+        NotificationRuleName: string;
+        /**
+         * @description The events that the rule sends messages about.
+         * @example [
+         *       "run.failed",
+         *       "run.timedOut"
+         *     ]
+         */
+        NotificationEvents: components["schemas"]["NotificationEventType"][];
+        /**
+         * @description Only events of these workflows; empty for all. Events of webhook endpoints and browser contexts have no workflow, and
+         *     match every rule. A new entry must be a workflow of the account.
+         * @example [
+         *       "count-words"
+         *     ]
+         */
+        NotificationWorkflowIds: components["schemas"]["WorkflowId"][];
+        /**
+         * @description An email address, without a name.
+         * @example oncall@example.com
+         */
+        EmailAddress: string;
+        /**
+         * @description The addresses that get each message. Required for `email`, refused for other channels.
+         * @example [
+         *       "oncall@example.com"
+         *     ]
+         */
+        NotificationRecipients: components["schemas"]["EmailAddress"][];
+        /**
+         * Format: int32
+         * @description For `run.notStarted`, how long a run may be queued after its delay, whatever it waits for.
+         * @default 900
+         * @example 900
+         */
+        NotStartedSeconds: number;
+        /**
+         * Format: int32
+         * @description For `workflow.failing`, the share of failed, timed-out and expired runs.
+         * @default 50
+         * @example 50
+         */
+        FailurePercent: number;
+        CreateNotificationRuleRequest: {
+            name: components["schemas"]["NotificationRuleName"];
+            events: components["schemas"]["NotificationEvents"];
+            channel: components["schemas"]["NotificationChannel"];
+            recipients?: components["schemas"]["NotificationRecipients"];
+            /** @description Where messages are sent. Required for `slack` and `webhook`, refused for `email`. No response contains it. */
+            url?: components["schemas"]["WebhookUrl"];
+            workflowIds?: components["schemas"]["NotificationWorkflowIds"];
+            notStartedSeconds?: components["schemas"]["NotStartedSeconds"];
+            failurePercent?: components["schemas"]["FailurePercent"];
+            /** @description Whether the rule collects events. */
+            enabled?: boolean;
+        };
+        UpdateNotificationRuleRequest: {
+            name?: components["schemas"]["NotificationRuleName"];
+            events?: components["schemas"]["NotificationEvents"];
+            recipients?: components["schemas"]["NotificationRecipients"];
+            /** @description Where messages are sent. Required for `slack` and `webhook`, refused for `email`. No response contains it. */
+            url?: components["schemas"]["WebhookUrl"];
+            workflowIds?: components["schemas"]["NotificationWorkflowIds"];
+            notStartedSeconds?: components["schemas"]["NotStartedSeconds"];
+            failurePercent?: components["schemas"]["FailurePercent"];
+            /** @description Whether the rule collects events. */
+            enabled?: boolean;
+        };
+        /** @description What messages are sent about, and where to. */
+        NotificationRule: {
+            id: components["schemas"]["Uuid"];
+            name: components["schemas"]["NotificationRuleName"];
+            events: components["schemas"]["NotificationEvents"];
+            channel: components["schemas"]["NotificationChannel"];
+            recipients: components["schemas"]["NotificationRecipients"];
+            /** @description The host of the webhook's address; `null` for `email`. */
+            host: string | null;
+            workflowIds: components["schemas"]["NotificationWorkflowIds"];
+            notStartedSeconds: components["schemas"]["NotStartedSeconds"];
+            failurePercent: components["schemas"]["FailurePercent"];
+            /** @description Whether the rule collects events. */
+            enabled: boolean;
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description The newest message; `null` before the first one, and when it is older than the retention of runs. */
+            lastMessage: components["schemas"]["NotificationMessage"] | null;
+        };
+        /** @description A rule with the secret of its signatures, which no other response contains. */
+        NewNotificationRule: {
+            id: components["schemas"]["Uuid"];
+            name: components["schemas"]["NotificationRuleName"];
+            events: components["schemas"]["NotificationEvents"];
+            channel: components["schemas"]["NotificationChannel"];
+            recipients: components["schemas"]["NotificationRecipients"];
+            /** @description The host of the webhook's address; `null` for `email`. */
+            host: string | null;
+            workflowIds: components["schemas"]["NotificationWorkflowIds"];
+            notStartedSeconds: components["schemas"]["NotStartedSeconds"];
+            failurePercent: components["schemas"]["FailurePercent"];
+            /** @description Whether the rule collects events. */
+            enabled: boolean;
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description The newest message; `null` before the first one, and when it is older than the retention of runs. */
+            lastMessage: components["schemas"]["NotificationMessage"] | null;
+            /**
+             * @description The key of the signatures; `null` for `email` and `slack`.
+             * @example null
+             */
+            secret: string | null;
+        };
+        /** @description A page of notification rules. */
+        NotificationRulePage: {
+            data: components["schemas"]["NotificationRule"][];
+            nextCursor: components["schemas"]["NextCursor"];
+        };
+        /** @description A message of a rule, with the last attempt to deliver it. */
+        NotificationMessage: {
+            id: components["schemas"]["Uuid"];
+            /**
+             * @description `pending` until a server has accepted it (`delivered`) or until attempts have failed for three days (`failed`).
+             * @enum {string}
+             */
+            status: "pending" | "delivered" | "failed";
+            /**
+             * Format: int32
+             * @description Number of attempts that were started.
+             */
+            attempts: number;
+            createdAt: components["schemas"]["Timestamp"];
+            /** @description When the next attempt may start; `null` unless the message is pending. */
+            nextAttemptAt: components["schemas"]["Timestamp"] | null;
+            /** @description When the last attempt started. */
+            lastAttemptAt: components["schemas"]["Timestamp"] | null;
+            /** @description Why the last attempt failed; `null` if it succeeded. */
+            error: string | null;
+        };
+        /** @description The body of a message to a rule with `channel` `webhook`. */
+        NotificationEvent: {
+            /**
+             * @description `notification.test` is sent on request only.
+             * @enum {string}
+             */
+            type: "notification" | "notification.test";
+            timestamp: components["schemas"]["Timestamp"];
+            /** @description What happened since the last message of the rule for this workflow. */
+            data: {
+                ruleId: components["schemas"]["Uuid"];
+                ruleName: components["schemas"]["NotificationRuleName"];
+                /** @description What happened, for people. */
+                title: string;
+                /** @description `null` for events without a workflow. */
+                workflowId: components["schemas"]["WorkflowId"] | null;
+                /**
+                 * Format: int32
+                 * @description How many events there were. 5000 stands for 5000 or more; 0 for a test.
+                 */
+                count: number;
+                /**
+                 * Format: uri
+                 * @description The page of the dashboard that shows them.
+                 */
+                url: string;
+                /** @description The first ten events. */
+                events: components["schemas"]["NotifiedEvent"][];
+            };
+        };
+        /** @description An event, without data of the run. */
+        NotifiedEvent: {
+            event: components["schemas"]["NotificationEventType"];
+            at: components["schemas"]["Timestamp"];
+            /** @description The run; `null` for other subjects. */
+            runId: components["schemas"]["Uuid"] | null;
+            /**
+             * @description The name of the wait, the percentage of failed runs, or the id of the webhook endpoint, schedule or browser
+             *     context; `null` for a run.
+             */
+            subject: string | null;
+            /**
+             * Format: uri
+             * @description The page of the dashboard that shows it.
+             */
+            url: string;
+        };
+        /**
+         * @description What an endpoint is notified of: the end of a run, that a run waits for an answer (`run.waiting`), or that a browser
+         *     context cannot be signed in again and needs a person (`browserContext.needsSignIn`).
+         * @enum {string}
+         */
+        WebhookEventType: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired" | "run.waiting" | "browserContext.needsSignIn";
         /**
          * @description An absolute URL without credentials and fragment. Requests are sent to public addresses only, by `https:`.
          *     Addresses in the operator's `WEBHOOK_PRIVATE_ADDRESSES` may also be private, and use `http:`; without any,
@@ -3101,6 +3450,74 @@ export interface components {
             updatedBy: components["schemas"]["ChangedBy"];
             /** @description The workflows that declare it, as they are now, sorted. */
             workflowIds: components["schemas"]["WorkflowId"][];
+        };
+        /** @description What an account has used on the days of a range. */
+        Usage: {
+            /** Format: date */
+            from: string;
+            /** Format: date */
+            to: string;
+            /** @enum {string} */
+            per: "day";
+            /** @description Runs that finished until this time are counted. */
+            countedUntil: components["schemas"]["Timestamp"];
+            /** @description By day, then by workflow. Days without finished runs have no members. */
+            data: components["schemas"]["WorkflowUsage"][];
+            /** @description What the account stored, by day. Days on which the service did not run have no members. */
+            storage: components["schemas"]["StorageUsage"][];
+        };
+        /** @description What the runs of a workflow used that finished on a day. */
+        WorkflowUsage: {
+            /**
+             * Format: date
+             * @description In UTC.
+             */
+            day: string;
+            workflowId: components["schemas"]["WorkflowId"];
+            /** @description Finished runs by status. */
+            runs: {
+                /** Format: int32 */
+                succeeded: number;
+                /** Format: int32 */
+                failed: number;
+                /** Format: int32 */
+                timedOut: number;
+                /** Format: int32 */
+                cancelled: number;
+                /** Format: int32 */
+                expired: number;
+            };
+            /**
+             * Format: int64
+             * @description Attempts of these runs. A run that has not started has none.
+             */
+            attempts: number;
+            /** @description For how long all attempts executed together, exact to a millisecond. */
+            executionSeconds: number;
+            /**
+             * @description The part of the execution in runs with a browser, in minutes: all of the time of workflows with `browser: true`, since
+             *     their attempts have a place for a browser from their start to their end.
+             */
+            browserMinutes: number;
+            /**
+             * Format: int64
+             * @description The size of the artifacts that the runs had when they were counted, with the evidence of their browsers.
+             */
+            artifactBytes: number;
+        };
+        /** @description What the account stored on a day. */
+        StorageUsage: {
+            /**
+             * Format: date
+             * @description In UTC.
+             */
+            day: string;
+            /**
+             * Format: int64
+             * @description The most that a measurement found: runs with events and artifacts, browser contexts and deployments, as the storage
+             *     quota counts them. The service measures every ten seconds, unless a measurement takes longer.
+             */
+            storedBytes: number;
         };
         /** @description A page of secrets. */
         SecretPage: {
@@ -3198,7 +3615,7 @@ export interface components {
              * @description The type of the event.
              * @enum {string}
              */
-            event: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired" | "run.waiting" | "webhook.test";
+            event: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired" | "run.waiting" | "browserContext.needsSignIn" | "webhook.test";
             /** @description The run; `null` for a test. */
             runId: components["schemas"]["Uuid"] | null;
             status: components["schemas"]["WebhookDeliveryStatus"];
@@ -3254,13 +3671,14 @@ export interface components {
              * @description The type of the event. `webhook.test` is sent on request only.
              * @enum {string}
              */
-            type: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired" | "run.waiting" | "webhook.test";
+            type: "run.succeeded" | "run.failed" | "run.timedOut" | "run.cancelled" | "run.expired" | "run.waiting" | "browserContext.needsSignIn" | "webhook.test";
             timestamp: components["schemas"]["Timestamp"];
             data: components["schemas"]["WebhookEventData"];
         };
         /**
          * @description The run that ended or waits; empty for `webhook.test`. Variables, output and error are left out: read them with
-         *     `getRun`. `finishedAt` is absent in `run.waiting`, and `wait` in the others.
+         *     `getRun`. `finishedAt` is absent in `run.waiting`, and `wait` in the others. For `browserContext.needsSignIn`, the run
+         *     is the one that could not sign in, and `browserContext` is there too.
          */
         WebhookEventData: {
             runId?: components["schemas"]["Uuid"];
@@ -3275,6 +3693,11 @@ export interface components {
             attempts?: number;
             createdAt?: components["schemas"]["Timestamp"];
             finishedAt?: components["schemas"]["Timestamp"];
+            /** @description The browser context that needs a person. */
+            browserContext?: {
+                id: components["schemas"]["Uuid"];
+                name: string;
+            };
             /** @description What the run waits for. `createWaitLink` makes an address at which a person answers. */
             wait?: {
                 name: components["schemas"]["WaitName"];
@@ -3692,6 +4115,40 @@ export interface components {
         };
         /** @description The account has reached its limit of webhook endpoints. Nothing was stored. */
         TooManyWebhookEndpoints: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The account has reached its limit of notification rules. Nothing was stored. */
+        TooManyNotificationRules: {
             headers: {
                 /**
                  * @description Identifies this request in the service's logs. Quote it when you report a problem.
@@ -4311,6 +4768,8 @@ export interface components {
         SettingName: components["schemas"]["DeclaredName"];
         /** @description Identifies the webhook endpoint. */
         WebhookEndpointId: components["schemas"]["Uuid"];
+        /** @description Identifies the notification rule. */
+        NotificationRuleId: components["schemas"]["Uuid"];
         /**
          * @description Maximum number of items on a page. A page of large items may have fewer.
          * @example 20
@@ -4346,6 +4805,11 @@ export interface components {
          * @example /v1/execution/webhook-endpoints/0198f2c5-9b20-7a41-8e11-0c4d5e6f7a81
          */
         WebhookEndpointLocation: string;
+        /**
+         * @description The path of the new rule.
+         * @example /v1/execution/notification-rules/0198f2c5-9d40-7b12-9a31-2d3e4f5a6b70
+         */
+        NotificationRuleLocation: string;
         /**
          * @description Saves the file under its name (RFC 6266).
          * @example attachment; filename="invoice.pdf"
@@ -6217,6 +6681,72 @@ export interface operations {
             409: components["responses"]["WaitConflict"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUsage: {
+        parameters: {
+            query: {
+                /**
+                 * @description The first day, in UTC.
+                 * @example 2026-11-01
+                 */
+                from: string;
+                /**
+                 * @description The last day, in UTC, which is included. At most 366 days.
+                 * @example 2026-11-30
+                 */
+                to: string;
+                /** @description The period of a row. */
+                per?: "day";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The usage. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Usage"];
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -8715,6 +9245,357 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    listNotificationRules: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Maximum number of items on a page. A page of large items may have fewer.
+                 * @example 20
+                 */
+                limit?: components["parameters"]["Limit"];
+                /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
+                cursor?: components["parameters"]["CursorParameter"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of notification rules. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRulePage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateNotificationRuleRequest"];
+            };
+        };
+        responses: {
+            /** @description The new rule. */
+            201: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description The path of the new rule.
+                     * @example /v1/execution/notification-rules/0198f2c5-9d40-7b12-9a31-2d3e4f5a6b70
+                     */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewNotificationRule"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["TooManyNotificationRules"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the notification rule. */
+                ruleId: components["parameters"]["NotificationRuleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rule. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRule"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the notification rule. */
+                ruleId: components["parameters"]["NotificationRuleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rule is deleted. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    updateNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the notification rule. */
+                ruleId: components["parameters"]["NotificationRuleId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateNotificationRuleRequest"];
+            };
+        };
+        responses: {
+            /** @description The changed rule. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationRule"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    testNotificationRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the notification rule. */
+                ruleId: components["parameters"]["NotificationRuleId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The queued message. */
+            202: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationMessage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listSchedules: {
         parameters: {
             query?: {
@@ -9150,6 +10031,42 @@ export interface operations {
             };
             /** @description The endpoint no longer exists. The service disables it. */
             410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    notificationSent: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The id of the delivery, the same in each attempt. Ignore an id that you have processed. */
+                "webhook-id": components["schemas"]["Uuid"];
+                /**
+                 * @description When the request was sent, in seconds since 1970. Refuse requests that are older than 5 minutes.
+                 * @example 1795512600
+                 */
+                "webhook-timestamp": string;
+                /**
+                 * @description Signatures by the Standard Webhooks specification, separated by spaces: `v1,` and the HMAC-SHA-256 in base64
+                 *     of id, timestamp and body, joined by dots.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NotificationEvent"];
+            };
+        };
+        responses: {
+            /** @description Received. Any 2xx status counts. */
+            204: {
                 headers: {
                     [name: string]: unknown;
                 };

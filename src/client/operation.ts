@@ -36,7 +36,7 @@ type Data<Operation, As extends ParseAs> = Operation extends { responses: infer 
 type Success = 200 | 201 | 202 | 204 | 206
 
 type Body<Response, As extends ParseAs> = Response extends { content: infer Content }
-  ? Bodies<Content[keyof Content]>[As]
+  ? Bodies<Content extends { 'application/json': infer Json } ? Json : Content[keyof Content]>[As]
   : undefined
 
 interface Bodies<Json> {

@@ -13,6 +13,8 @@ import { CommandError, print, table } from './output.ts'
 
 export interface AccountOptions {
   account?: string
+  /** Default: the account's first one. */
+  environment?: string
   json?: boolean
 }
 
@@ -61,7 +63,7 @@ export async function createAccount(options: { name: string; scopes?: boolean; j
       const welcomeUrl = token === undefined ? null : linkUrl(config, token)
       if (options.json) return print(JSON.stringify({ ...toRow(account), welcomeUrl }))
       print(`Created the account "${account.name}": ${account.id}`)
-      print(`Its owner signs up with this link, which works once, within a day:\n  ${welcomeUrl}`)
+      print(`Its first admin signs up with this link, which works once, within a day:\n  ${welcomeUrl}`)
     },
     { creates: true },
   )
@@ -69,7 +71,9 @@ export async function createAccount(options: { name: string; scopes?: boolean; j
 
 export async function listAccounts(options: { json?: boolean }): Promise<void> {
   await withAdministration(async ({ accounts }) => {
-    const rows = (await accounts.list()).map(toRow)
+    const all = await accounts.list()
+    const hasSeveral = all.some(({ environment }) => environment !== null)
+    const rows = all.map((account) => ({ ...toRow(account), ...(hasSeveral && toEnvironmentMembers(account)) }))
     print(options.json ? JSON.stringify(rows) : table(rows))
   })
 }
@@ -78,17 +82,21 @@ function toRow({ id, name, scopesEnabled, createdAt }: Account) {
   return { id, name, scopesEnabled, createdAt: new Date(createdAt).toISOString() }
 }
 
+function toEnvironmentMembers({ id, ownerId, environment }: Account) {
+  return { environment, environmentOf: ownerId === id ? null : ownerId }
+}
+
 export async function listUsers(options: AccountOptions): Promise<void> {
   await withAdministration(async ({ accounts, users }) => {
-    const rows = (await users.list(await findAccountId(accounts, options.account))).map(toUserRow)
+    const rows = (await users.list((await findAccount(accounts, options)).ownerId)).map(toUserRow)
     print(options.json ? JSON.stringify(rows) : table(rows))
   })
 }
 
 export async function createSignInLink(options: AccountOptions & { email?: string }): Promise<void> {
   await withAdministration(async ({ accounts, users, links }, config) => {
-    const accountId = await findAccountId(accounts, options.account)
-    const user = await findUser(users, accountId, options.email ?? (await accounts.findOwnerId(accountId)))
+    const { ownerId: accountId } = await findAccount(accounts, options)
+    const user = await findUser(users, accountId, options.email ?? (await accounts.findAdminId(accountId)))
     const url = linkUrl(config, await links.createSignInLink(user, operator))
     if (options.json) return print(JSON.stringify({ user: toUserRow(user), url }))
     print(`${url}\n\nThis link signs in "${user.name}". It works once, within a day.`)
@@ -97,7 +105,7 @@ export async function createSignInLink(options: AccountOptions & { email?: strin
 
 export async function removeSecondFactor(options: AccountOptions & { email: string }): Promise<void> {
   await withAdministration(async ({ accounts, users }) => {
-    const accountId = await findAccountId(accounts, options.account)
+    const { ownerId: accountId } = await findAccount(accounts, options)
     const user = await findUser(users, accountId, options.email)
     const removed = await users.removeSecondFactor(accountId, user.id, operator)
     if (!removed) throw new CommandError(`"${user.name}" does not use two-factor authentication.`)
@@ -128,11 +136,28 @@ export function parseName(option: string): string {
   return name
 }
 
-/** The account with the id or, without one, the only account. */
-export async function findAccountId(accounts: Accounts, id: string | undefined): Promise<string> {
+export async function findAccountId(accounts: Accounts, options: AccountOptions): Promise<string> {
+  return (await findAccount(accounts, options)).id
+}
+
+/** The account with the id or, without one, the only account; or one of its environments. @throws {CommandError} */
+export async function findAccount(accounts: Accounts, { account: id, environment }: AccountOptions): Promise<Account> {
   const all = await accounts.list()
-  const found = id === undefined && all.length === 1 ? all[0] : all.find((account) => account.id === id?.toLowerCase())
-  if (found) return found.id
-  if (id !== undefined) throw new CommandError(`There is no account ${id}. \`accounts list\` shows the ids.`)
-  throw new CommandError('There are several accounts: name one with --account ID. `accounts list` shows the ids.')
+  const owners = all.filter((account) => account.ownerId === account.id)
+  const found =
+    id === undefined && owners.length === 1 ? owners[0] : all.find((account) => account.id === id?.toLowerCase())
+  if (!found && id !== undefined) throw new CommandError(`There is no account ${id}. \`accounts list\` shows the ids.`)
+  if (!found)
+    throw new CommandError('There are several accounts: name one with --account ID. `accounts list` shows the ids.')
+  return environment === undefined ? found : findEnvironment(all, found, environment)
+}
+
+/** @throws {CommandError} */
+function findEnvironment(all: readonly Account[], owner: Account, name: string): Account {
+  const environments = all.filter(({ ownerId }) => ownerId === owner.id)
+  const found = environments.find(({ environment }) => environment === name)
+  if (found) return found
+  const names = environments.flatMap(({ environment }) => environment ?? [])
+  const known = names.length > 0 ? `It has ${names.join(', ')}.` : 'Add one with `accounts environments add NAME`.'
+  throw new CommandError(`The account has no environment "${name}". ${known}`)
 }

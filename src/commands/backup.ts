@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Config, readConfig } from '../config/config.ts'
 import { ConfigError } from '../config/setting-kinds.ts'
-import { openKeyRing } from '../domain/installation.ts'
+import { blobLocation, openKeyRing } from '../domain/installation.ts'
 import { decryptLatest } from '../storage/encrypted-columns.ts'
 import { DecryptionError, Encryption, FixedKeys } from '../storage/encryption.ts'
 import { keyFilePath, parseKeys } from '../storage/key-file.ts'
@@ -29,11 +29,13 @@ export async function backup(
   const inspection = await openStore(config)
   const target = resolve(file)
   const keyPath = keyFilePath(config.DATA_DIR)
+  const blobs = blobLocation(config)
   let signer: Encryption | undefined
   const hasKey = !config.ENCRYPTION_KEY && !withoutKey && existsSync(keyPath)
   try {
     await writeBackup(inspection, target, {
       overwrite,
+      blobDirectory: blobs?.kind === 'directory' ? blobs.path : undefined,
       keyFile: () => (hasKey ? readFileSync(keyPath, 'utf8') : null),
       findSigner: async (copy, keyFile) => {
         signer = await findSigner(copy, keyFile, inspection, config, withoutKey)
@@ -45,6 +47,7 @@ export async function backup(
   }
   print(`Backed up ${inspection.path} to ${target} (${formatBytes(statSync(target).size)}).`)
   print(keyNote(config, hasKey, withoutKey))
+  if (blobs?.kind === 'bucket') print(`It does not contain artifacts above 1 MiB, which are in ${blobs.url}.`)
   if (!signer) print('It is not signed, because no key of this store was found: `restore` needs --unsigned.')
 }
 

@@ -18,8 +18,8 @@ export async function createKey(options: CreateOptions): Promise<void> {
   const workflowIds = parseList(options.workflows)
   await withAdministration(
     async ({ accounts, apiKeys }) => {
-      const accountId = await findAccountId(accounts, options.account)
-      const userId = await accounts.findOwnerId(accountId)
+      const accountId = await findAccountId(accounts, options)
+      const userId = await accounts.findAdminId(accountId)
       const key = await apiKeys.create({ accountId, userId, name, scopes, workflowIds, expiresAt }, operator)
       if (options.json) return print(JSON.stringify({ id: key.id, value: key.value, ...toRow(key) }))
       print(key.value)
@@ -32,7 +32,7 @@ export async function createKey(options: CreateOptions): Promise<void> {
 
 export async function listKeys(options: AccountOptions): Promise<void> {
   await withAdministration(async ({ accounts, apiKeys }) => {
-    const keys = await apiKeys.list(await findAccountId(accounts, options.account))
+    const keys = await apiKeys.list(await findAccountId(accounts, options))
     if (options.json) return print(JSON.stringify(keys.map((key) => ({ id: key.id, ...toRow(key) }))))
     if (keys.length === 0) return print('No API keys. Create one with `keys create --name NAME`.')
     const listed = ({ scopes, workflowIds }: ApiKey) => ({
@@ -45,7 +45,7 @@ export async function listKeys(options: AccountOptions): Promise<void> {
 
 export async function deleteKey(id: string, options: AccountOptions): Promise<void> {
   await withAdministration(async ({ accounts, apiKeys }) => {
-    const deleted = await apiKeys.delete(await findAccountId(accounts, options.account), id.toLowerCase(), operator)
+    const deleted = await apiKeys.delete(await findAccountId(accounts, options), id.toLowerCase(), operator)
     if (!deleted) throw new CommandError(`There is no API key with the id ${id}. \`keys list\` shows the ids.`)
     print('Deleted. Requests with this key are refused from now on.')
   })

@@ -1,7 +1,9 @@
 /** `migrate-store --to URL`: copies the embedded store to PostgreSQL, and verifies the copy. */
 import { hash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { pathToFileURL } from 'node:url'
 import { type Config, readConfig } from '../config/config.ts'
-import { openKeyRing } from '../domain/installation.ts'
+import { blobLocation, openKeyRing } from '../domain/installation.ts'
 import { decryptLatest } from '../storage/encrypted-columns.ts'
 import { DecryptionError, Encryption } from '../storage/encryption.ts'
 import { DatabaseBusy, DatabaseError } from '../storage/postgres/postgres-schema.ts'
@@ -239,9 +241,17 @@ function nextSteps(config: Config, serving: boolean): string {
   const key = config.ENCRYPTION_KEY
     ? 'Keep ENCRYPTION_KEY as it is.'
     : `Set ENCRYPTION_KEY to the key in ${config.DATA_DIR}, or keep that directory.`
-  const steps = `Everything is in PostgreSQL. Set DATABASE_URL to it for all processes, and start them. ${key}`
+  const steps = `Everything is in PostgreSQL. Set DATABASE_URL to it for all processes, and start them. ${key}${blobNote(config)}`
   if (!serving) return steps
   return `${steps}\nThe old store accepts no writes until this command ends: stop all processes of the service first, then press Ctrl+C.`
+}
+
+/** Blobs stay where they are, and the default of ARTIFACTS_URL is another one with DATABASE_URL. */
+function blobNote(config: Config): string {
+  const location = blobLocation({ ...config, DATABASE_URL: undefined })
+  if (config.ARTIFACTS_URL || location?.kind !== 'directory' || !existsSync(location.path)) return ''
+  const { href } = pathToFileURL(location.path)
+  return ` Artifacts above 1 MiB stay in ${location.path}: set ARTIFACTS_URL to ${href} for all processes, which need to share it.`
 }
 
 function untilSignal(): Promise<void> {

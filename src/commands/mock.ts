@@ -13,21 +13,17 @@ const module = fileURLToPath(new URL(`../tools/mock/main${extname(import.meta.ur
 const peer = '@stoplight/prism-http'
 
 interface MockOptions extends SimulateOptions {
-  webhook?: string
   simulate?: boolean
 }
 
 /** @throws {CommandError} when the mock's packages are not installed, or options do not belong together. */
 export async function mock({ simulate: isSimulated = false, ...options }: MockOptions): Promise<void> {
-  const { workflows, webhook, ...ofSimulator } = options
+  const { workflows, ...ofSimulator } = options
   if (isSimulated) return simulateInstead(options)
   const [useless] = Object.keys(ofSimulator)
   if (useless) throw new CommandError(`--${useless} needs --simulate.`)
   requirePeer()
-  const parameters = [
-    ...(workflows === undefined ? [] : ['--workflows', workflows]),
-    ...(webhook === undefined ? [] : ['--webhook', webhook]),
-  ]
+  const parameters = workflows === undefined ? [] : ['--workflows', workflows]
   const child = spawn(process.execPath, [module, ...parameters], { stdio: 'inherit' })
   onStopSignal(async () => void child.kill('SIGTERM'))
   const [code] = await once(child, 'exit')
@@ -35,10 +31,7 @@ export async function mock({ simulate: isSimulated = false, ...options }: MockOp
 }
 
 /** Needs none of the mock's packages. */
-export async function simulateInstead({ webhook, ...options }: MockOptions): Promise<void> {
-  if (webhook !== undefined) {
-    throw new CommandError('--webhook is for the mock alone: with --simulate, create a webhook endpoint.')
-  }
+export async function simulateInstead(options: SimulateOptions): Promise<void> {
   const { simulate } = await import('./simulate.ts')
   await simulate(options)
 }

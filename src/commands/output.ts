@@ -1,6 +1,8 @@
 /** Output of commands: results and tables on standard output, errors for people on standard error. */
 import { ConfigError } from '../config/setting-kinds.ts'
 import { ListenError } from '../contract/listener.ts'
+import { EnvironmentError } from '../domain/accounts/environments.ts'
+import { UserError } from '../domain/accounts/user.ts'
 import { ApiKeyError } from '../domain/api-keys/api-key.ts'
 import { WorkflowError } from '../domain/workflows/workflow.ts'
 import { RoleError } from '../surfaces/roles.ts'
@@ -27,7 +29,16 @@ export function table(rows: Record<string, unknown>[]): string {
 
 /** Whether the error is expected, and printed without its stack. Loads the store's code only now. */
 async function isExpected(error: unknown): Promise<boolean> {
-  const expected = [CommandError, ConfigError, WorkflowError, ApiKeyError, ListenError, RoleError]
+  const expected = [
+    CommandError,
+    ConfigError,
+    WorkflowError,
+    ApiKeyError,
+    EnvironmentError,
+    UserError,
+    ListenError,
+    RoleError,
+  ]
   if (expected.some((kind) => error instanceof kind)) return true
   const [{ StoreTooNew }, { BackupError }] = await Promise.all([
     import('../storage/migrations/migrations.ts'),

@@ -2,11 +2,13 @@
 import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Config, readConfig } from '../config/config.ts'
+import { blobLocation } from '../domain/installation.ts'
 import { createDirectory } from '../storage/directories.ts'
 import { decryptLatest } from '../storage/encrypted-columns.ts'
 import { DecryptionError, Encryption, FixedKeys, type KeyRing } from '../storage/encryption.ts'
 import { KeyFile, keyFilePath, parseKeys } from '../storage/key-file.ts'
 import { schemaDifference } from '../storage/migrations/migrations.ts'
+import { writeBlobs } from '../storage/sqlite/backup-blobs.ts'
 import {
   type Backup,
   BackupError,
@@ -45,15 +47,21 @@ export async function restore(
     return mkdtempSync(join(directory, 'restoring-'))
   })
   try {
+    const blobs = blobLocation(config)
+    let hasLeftBlobs = false
     const kept = await explainSystemErrors(directory, async () => {
       copyFileSync(source, storePath(from))
       chmodSync(storePath(from), 0o600)
       if (backup.keyFile !== null) writeFileSync(keyFilePath(from), backup.keyFile, { mode: 0o600, flush: true })
       removeBackupMetadata(storePath(from))
       await verify(source, from, keys)
+      const blobDirectory = blobs?.kind === 'directory' ? blobs.path : undefined
+      hasLeftBlobs = writeBlobs(source, blobDirectory) && blobDirectory === undefined
       return replaceStore({ directory, from, replace })
     })
     print(`Restored the store as it was at ${new Date(backup.madeAt).toISOString()} to ${directory}.`)
+    if (hasLeftBlobs)
+      print('Its artifacts above 1 MiB were not restored, because ARTIFACTS_URL is a bucket: they cannot be read.')
     if (!isOwn) print(foreignNote(backup))
     if (kept) print(`The previous store is in ${kept}. Delete it when you no longer need it.`)
   } finally {

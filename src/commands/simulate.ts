@@ -32,7 +32,9 @@ export async function simulate(options: SimulateOptions): Promise<void> {
   })
   onStopSignal(async () => (await starting).stop())
   const simulator = await starting.catch((error: Error) => {
-    throw expectedErrors.has(error.name) ? new CommandError(withMockPorts(error.message)) : error
+    throw expectedErrors.has(error.name) || expectedErrors.has(error.constructor.name)
+      ? new CommandError(withMockPorts(error.message))
+      : error
   })
   process.stderr.write(`${banner(simulator)}\n`)
 }

@@ -16,7 +16,7 @@ export async function putValue(kind: ValueKind, name: string, options: AccountOp
   const input = (await text(process.stdin)).replace(/\r?\n$/, '')
   const value = kind === 'secret' ? checkSecret(input) : parseSetting(input)
   await withAdministration(async ({ accounts, openValues }) => {
-    const accountId = await findAccountId(accounts, options.account)
+    const accountId = await findAccountId(accounts, options)
     const stored = await (await openValues()).put(accountId, kind, name, value, operator)
     if (!stored) throw new CommandError(`The account has ${valuesMax} ${kind}s. Delete one first.`)
     print(`Stored version ${stored.version} of ${name}. Later attempts get it, and runs that waited for it start now.`)
@@ -44,7 +44,7 @@ function parseSetting(input: string): unknown {
 
 export async function listValues(kind: ValueKind, options: AccountOptions): Promise<void> {
   await withAdministration(async ({ accounts, deployments, openValues }) => {
-    const accountId = await findAccountId(accounts, options.account)
+    const accountId = await findAccountId(accounts, options)
     const declaring = findDeclaring(deployments.current(accountId), kind)
     const rows = (await (await openValues()).listAll(accountId, kind)).map((value) => toRow(value, declaring))
     if (options.json) return print(JSON.stringify(rows))
@@ -65,7 +65,7 @@ function toRow({ name, version, updatedAt, updatedBy, value }: AccountValue, dec
 
 export async function deleteValue(kind: ValueKind, name: string, options: AccountOptions): Promise<void> {
   await withAdministration(async ({ accounts, openValues }) => {
-    const accountId = await findAccountId(accounts, options.account)
+    const accountId = await findAccountId(accounts, options)
     const isDeleted = await (await openValues()).delete(accountId, kind, name, operator)
     if (!isDeleted) throw new CommandError(`The account has no ${kind} ${name}. \`${kind}s list\` shows the names.`)
     print(`Deleted. Later attempts do not get ${name}.`)

@@ -4,13 +4,15 @@ import { createExecutionClient, type ExecutionClient } from '../client/index.ts'
 import { readConfig } from '../config/config.ts'
 import { buildBundle, describeBundle } from '../domain/deployments/build-snapshot.ts'
 import { type Bundle, displayPath } from '../domain/deployments/bundle.ts'
+import { changesSince } from '../domain/deployments/evolution.ts'
 import { builderIdentity } from '../domain/workflows/executor-identity.ts'
 import { CommandError, print, table } from './output.ts'
-import { changesSince, requireSuccess, shortId, toDirectory, warnOfMissing } from './workflows.ts'
+import { requireSuccess, shortId, toDirectory, warnOfMissing } from './workflows.ts'
 
 interface UrlOptions {
   url: string
   account?: string
+  environment?: string
   json?: boolean
 }
 
@@ -84,9 +86,11 @@ export async function rollBackAtUrl(options: UrlOptions): Promise<void> {
 }
 
 /** @throws {CommandError} */
-function connect({ url, account }: UrlOptions, scope: string): ExecutionClient {
+function connect({ url, account, environment }: UrlOptions, scope: string): ExecutionClient {
   const { API_KEY: apiKey = '' } = process.env
   if (account !== undefined) throw new CommandError('Leave out --account: the key in API_KEY decides the account.')
+  if (environment !== undefined)
+    throw new CommandError('Leave out --environment: the key in API_KEY decides the environment.')
   if (!URL.canParse(url) || !/^https?:/.test(url))
     throw new CommandError(
       `--url is "${url}": give the URL of the Execution API, such as https://execution.example.com.`,

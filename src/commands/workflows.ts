@@ -1,4 +1,4 @@
-/** The commands `workflows deploy`, `workflows list` and `workflows rollback`. They work while the service runs. */
+/** The commands `workflows deploy`, `list`, `promote` and `rollback`. They work while the service runs. */
 import { resolve } from 'node:path'
 import type { Administration } from '../app.ts'
 import { type Config, readConfig } from '../config/config.ts'
@@ -7,7 +7,8 @@ import { operator } from '../domain/audit-log/audit-log.ts'
 import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
 import { displayPath } from '../domain/deployments/bundle.ts'
 import type { Deployment } from '../domain/deployments/deployments.sql.ts'
-import { describeBreaking } from '../domain/deployments/evolution.ts'
+import { changesSince, describeBreaking } from '../domain/deployments/evolution.ts'
+import { promote, readPromotable } from '../domain/deployments/promotion.ts'
 import type { Snapshot } from '../domain/deployments/snapshot.ts'
 import { builderIdentity, type Identity } from '../domain/workflows/executor-identity.ts'
 import { declaresValues } from '../domain/workflows/workflow.ts'
@@ -37,7 +38,7 @@ export async function deployWorkflows(argument: string | undefined, options: Dep
   if (options.try) await requireSuccess(snapshot, directory, identity, options)
   await withAdministration(async (administration) => {
     const { accounts, deployments } = administration
-    const accountId = await findScope(accounts, options.account)
+    const accountId = await findScope(accounts, options)
     const { allowBreaking = false } = options
     const deployed = { accountId, by: operator, directory, allowBreaking }
     const { breaking, result } = await deployments.deployChecked(snapshot, deployed)
@@ -48,16 +49,18 @@ export async function deployWorkflows(argument: string | undefined, options: Dep
     const missing = await findMissing(administration, snapshot, deployment)
     warnOfMissing(missing)
     if (options.json) {
-      const { workflows } = deployment
-      const listed = workflows.map(({ id, version, title }) => ({ id, version, title }))
       const ids = { deploymentId: deployment.id, accountId, previousDeploymentId: previous?.id ?? null }
-      return print(JSON.stringify({ ...ids, changed: activated, workflows: listed, missing }))
+      return print(JSON.stringify({ ...ids, changed: activated, workflows: toListed(deployment), missing }))
     }
     if (!activated) return print(`Nothing has changed: ${shortId(deployment)} is already deployed.`)
     const visibleTo = accountId === null ? 'all accounts' : `the account ${accountId}`
     print(`Deployed ${displayPath(directory)} for ${visibleTo}: ${shortId(deployment)}.`)
     for (const line of changesSince(previous, deployment)) print(line)
   })
+}
+
+function toListed({ workflows }: Deployment) {
+  return workflows.map(({ id, version, title }) => ({ id, version, title }))
 }
 
 interface Missing {
@@ -127,7 +130,7 @@ export async function requireSuccess(
 
 export async function listWorkflows(options: AccountOptions): Promise<void> {
   await withAdministration(async ({ accounts, deployments }) => {
-    const accountId = options.account === undefined ? undefined : await findAccountId(accounts, options.account)
+    const accountId = (await findScope(accounts, options)) ?? undefined
     const current = await Promise.all(deployments.currentIds.map((id) => deployments.find(id)))
     const rows = current.flatMap((deployment) => (deployment ? toRows(deployment) : []))
     const visible = rows.filter(({ id, deploymentId }) =>
@@ -147,9 +150,50 @@ export async function listWorkflows(options: AccountOptions): Promise<void> {
   })
 }
 
+export interface PromoteOptions extends AccountOptions {
+  from: string
+  to: string
+  allowBreaking?: boolean
+}
+
+/** Serves in one environment what another one serves. */
+export async function promoteWorkflows(options: PromoteOptions): Promise<void> {
+  const { from, to, account, allowBreaking = false } = options
+  if (from === to) throw new CommandError('--from and --to name the same environment.')
+  await withAdministration(async (administration) => {
+    const { accounts, deployments } = administration
+    const find = (environment: string) => findAccountId(accounts, { ...(account && { account }), environment })
+    const [sourceId, accountId] = [await find(from), await find(to)]
+    const promotable = await readPromotable(deployments, sourceId)
+    if (!promotable) {
+      const advice = `deploy workflows there with \`workflows deploy DIR --environment ${from}\``
+      throw new CommandError(`The environment "${from}" has no deployment: ${advice}. Nothing was promoted.`)
+    }
+    const promotion = { from, accountId, by: operator, allowBreaking }
+    const { breaking, result } = await promote(deployments, promotable, promotion)
+    const problems = describeBreaking(breaking).join('\n')
+    if (!result) throw new CommandError(`${problems} Nothing was promoted.`)
+    if (breaking.length > 0) process.stderr.write(`${problems}\n`)
+    const { deployment, activated, previous } = result
+    const missing = await findMissing(administration, promotable.snapshot, deployment)
+    warnOfMissing(missing)
+    const { source, contentHash } = promotable
+    if (options.json) {
+      const ids = { deploymentId: deployment.id, accountId, previousDeploymentId: previous?.id ?? null }
+      const sourceIds = { promotedDeploymentId: source.id, contentHash }
+      return print(
+        JSON.stringify({ ...ids, ...sourceIds, changed: activated, workflows: toListed(deployment), missing }),
+      )
+    }
+    if (!activated) return print(`Nothing has changed: ${to} already serves ${shortId(deployment)}.`)
+    print(`Promoted ${shortId(source)} from ${from} to ${to}: ${shortId(deployment)}.`)
+    for (const line of changesSince(previous, deployment)) print(line)
+  })
+}
+
 export async function rollbackWorkflows(options: AccountOptions): Promise<void> {
   await withAdministration(async ({ accounts, deployments }) => {
-    const accountId = await findScope(accounts, options.account)
+    const accountId = await findScope(accounts, options)
     const deployment = await deployments.rollback(accountId, operator)
     if (!deployment) {
       const owner = accountId === null ? 'The installation' : 'The account'
@@ -166,8 +210,9 @@ export async function rollbackWorkflows(options: AccountOptions): Promise<void> 
 }
 
 /** `null` for the installation. */
-async function findScope(accounts: Administration['accounts'], account: string | undefined): Promise<string | null> {
-  return account === undefined ? null : findAccountId(accounts, account)
+async function findScope(accounts: Administration['accounts'], options: AccountOptions): Promise<string | null> {
+  const isInstallation = options.account === undefined && options.environment === undefined
+  return isInstallation ? null : findAccountId(accounts, options)
 }
 
 export function shortId({ id }: { id: string }): string {
@@ -177,20 +222,4 @@ export function shortId({ id }: { id: string }): string {
 function toRows({ id: deploymentId, accountId, createdAt, workflows }: Deployment) {
   const deployed = { accountId, deploymentId, createdAt: new Date(createdAt).toISOString() }
   return workflows.map(({ id, version, title }) => ({ id, version, title, ...deployed }))
-}
-
-/** What a deployment shows of itself, whether it was read from the store or from a response. */
-interface Shown {
-  workflows: readonly { id: string; version: string }[]
-}
-
-export function* changesSince(previous: Shown | null | undefined, { workflows }: Shown): Generator<string> {
-  const before = new Map(previous?.workflows.map(({ id, version }) => [id, version]))
-  for (const { id, version } of workflows) {
-    const earlier = before.get(id)
-    if (earlier === undefined) yield `  ${id} ${version} is new`
-    else yield earlier === version ? `  ${id} ${version}` : `  ${id} ${earlier} → ${version}`
-    before.delete(id)
-  }
-  for (const [id, version] of before) yield `  ${id} ${version} is removed; its queued runs are still executed`
 }

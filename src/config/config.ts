@@ -1,6 +1,8 @@
 /** Environment variables → one frozen `Config`. Every setting, default and limit is defined here, once. */
 import { BlockList } from 'node:net'
 import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { BlobLocation } from '../storage/blobs/blob-store.ts'
 import { keyBytes, parseKey } from '../storage/encryption.ts'
 import {
   addRange,
@@ -17,6 +19,7 @@ import {
   splitList,
   text,
 } from './setting-kinds.ts'
+import { requireCompleteSignIn, signInSettings } from './sign-in-settings.ts'
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
@@ -83,6 +86,12 @@ export const settings = {
     0,
     10_000_000,
   ),
+  ENVIRONMENTS_MAX: integer(
+    'Maximum environments per account; 1 for none besides the account itself. Limits per account hold for each of them.',
+    '10',
+    1,
+    100,
+  ),
   SCHEDULES_MAX: integer('Maximum schedules per account; 0 for no limit.', '1000', 0, 1_000_000),
   SESSION_IDLE_MINUTES: integer(
     'Minutes without use after which a session of the dashboard ends. It ends after a week in any case.',
@@ -90,6 +99,7 @@ export const settings = {
     1,
     10080,
   ),
+  ...signInSettings,
   STORAGE_QUOTA_MB: integer(
     'Maximum storage per account in megabytes: runs with their events, artifacts, browser contexts and deployments; 0 for no limit.',
     '10240',
@@ -97,6 +107,12 @@ export const settings = {
     1_000_000_000,
   ),
   BROWSER_CONTEXT_VERSIONS: integer('Versions to keep per browser context.', '5', 1, 100),
+  ARTIFACTS_URL: optional(
+    'Place of [artifacts above 1 MiB](operating.md#artifacts-in-a-directory-or-bucket): a directory, such as `file:///var/lib/execution-service`, or a bucket of an S3-compatible server, such as `s3://bucket/prefix?region=eu-central-1` or `s3://bucket?endpoint=https://minio.example.com`. By default `blobs` in `DATA_DIR`; with `DATABASE_URL`, the database.',
+    readBlobLocation,
+  ),
+  ARTIFACTS_ACCESS_KEY_ID: optional('ID of the access key for the bucket of `ARTIFACTS_URL`.', (text) => text),
+  ARTIFACTS_SECRET_ACCESS_KEY: optional('Secret of the access key for the bucket of `ARTIFACTS_URL`.', (text) => text),
   ARTIFACT_RETENTION_DAYS: integer('Days to keep artifacts of runs.', '30', 1, 3650),
   RUN_RETENTION_DAYS: integer('Days to keep finished runs.', '90', 1, 3650),
   AUDIT_LOG_RETENTION_DAYS: integer('Days to keep entries of the audit log.', '365', 1, 3650),
@@ -219,6 +235,25 @@ export const settings = {
       return ranges
     },
   ),
+  SMTP_URL: secretUrl(
+    'SMTP server that sends the emails of [notifications](guides/notifications.md), such as `smtps://user:password@mail.example.com`. With `smtp:`, the connection is encrypted if the server offers STARTTLS; `?requireTLS=true` requires it. By default no emails are sent.',
+    /^smtps?:\/\//,
+    'that starts with smtp:// or smtps://',
+  ),
+  SMTP_FROM: optional(
+    'Email address that emails come from, such as `runs@example.com`. `SMTP_URL` needs it.',
+    (text, name) => {
+      if (/^[^\s@<>",;:\\()[\]]{1,64}@[A-Za-z0-9.-]{1,190}$/.test(text)) return text
+      throw new ConfigError(
+        `${name} is "${text}": set it to an email address without a name, such as runs@example.com.`,
+      )
+    },
+  ),
+  SMTP_RECIPIENT_DOMAINS: optional(
+    'Domains, separated by commas, to whose addresses emails may be sent, such as `example.com`. By default members can have notifications sent to any address.',
+    (text, name) =>
+      readList(text.toLowerCase(), name, (domain) => /^[a-z0-9.-]{1,190}$/.test(domain), 'domains without @'),
+  ),
   OTEL_EXPORTER_OTLP_ENDPOINT: secretUrl(
     'Collector to send traces to, by OTLP over HTTP. By default tracing is off.',
     /^https?:\/\//,
@@ -253,10 +288,58 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   }
   requireDifferentPorts(config)
   requireOneSecretStore(config)
+  requireCompleteSignIn(config)
+  requireSender(config)
+  requireBucketKey(config)
   if (config.BROWSER_PATH && config.BROWSER_CDP_URL) {
     throw new ConfigError('BROWSER_PATH and BROWSER_CDP_URL are both set: unset one of them.')
   }
   return config
+}
+
+function requireSender({ SMTP_URL, SMTP_FROM }: Config): void {
+  if (SMTP_URL && !SMTP_FROM)
+    throw new ConfigError('SMTP_URL is set without SMTP_FROM: set SMTP_FROM to an email address.')
+  if (SMTP_FROM && !SMTP_URL)
+    throw new ConfigError('SMTP_FROM is set without SMTP_URL: set SMTP_URL, or unset SMTP_FROM.')
+}
+
+/** `undefined` for a path that is no text, or has an encoded slash. */
+function readFilePath(url: URL): string | undefined {
+  try {
+    return fileURLToPath(url)
+  } catch {
+    return undefined
+  }
+}
+
+/** @throws {ConfigError} */
+function readBlobLocation(text: string, name: string): BlobLocation {
+  const url = URL.parse(text)
+  const path = url?.protocol === 'file:' && url.host === '' && readFilePath(url)
+  if (path) return { kind: 'directory', path }
+  const parameters = [...(url?.searchParams.keys() ?? [])]
+  const region = url?.searchParams.get('region') ?? 'us-east-1'
+  const endpoint = URL.parse(url?.searchParams.get('endpoint') ?? `https://s3.${region}.amazonaws.com`)
+  const isKnown = parameters.every((each) => each === 'endpoint' || each === 'region')
+  const isBucket = url?.protocol === 's3:' && url.host !== '' && !url.username && !url.password && !url.hash
+  const isEndpoint = /^https?:$/.test(endpoint?.protocol ?? '') && !endpoint?.username && !endpoint?.search
+  if (!url || !endpoint || !isBucket || !isKnown || !isEndpoint || !/^[a-z0-9-]{1,50}$/.test(region)) {
+    throw new ConfigError(
+      `${name} is invalid: set it to file:///directory, or to s3://bucket/prefix with \`region\` and, except for AWS, \`endpoint\` as parameters.`,
+    )
+  }
+  const bucketPath = `${endpoint.pathname}/${url.host}${url.pathname}`.replace(/\/+/g, '/').replace(/\/$/, '')
+  return { kind: 'bucket', url: `${endpoint.origin}${bucketPath}`, region }
+}
+
+function requireBucketKey({ ARTIFACTS_URL: location, ...config }: Config): void {
+  const names = ['ARTIFACTS_ACCESS_KEY_ID', 'ARTIFACTS_SECRET_ACCESS_KEY'] as const
+  const isBucket = location?.kind === 'bucket'
+  const wrong = names.find((name) => (config[name] !== undefined) !== isBucket)
+  if (!wrong) return
+  if (isBucket) throw new ConfigError(`ARTIFACTS_URL is a bucket, but ${wrong} is not set: set it to its access key.`)
+  throw new ConfigError(`${wrong} is set, but ARTIFACTS_URL is no bucket: unset ${wrong}, or set ARTIFACTS_URL.`)
 }
 
 function requireOneSecretStore(config: Config): void {
@@ -279,7 +362,16 @@ function requireOneSecretStore(config: Config): void {
     throw new ConfigError('VAULT_ADDR is set without VAULT_SECRETS_PATH: set it to a mount and a path.')
 }
 
-const secretVariables = ['BROWSER_CDP_URL', 'DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS', 'VAULT_TOKEN']
+const secretVariables = [
+  'ARTIFACTS_SECRET_ACCESS_KEY',
+  'BROWSER_CDP_URL',
+  'DATABASE_URL',
+  'ENCRYPTION_KEY',
+  'ENCRYPTION_KEY_PREVIOUS',
+  'OIDC_CLIENT_SECRET',
+  'SMTP_URL',
+  'VAULT_TOKEN',
+]
 
 /** Variables that workflows get without EXECUTOR_ENV: what programs need to find each other, proxies and certificates. */
 const executorVariables = [

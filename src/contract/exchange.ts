@@ -152,6 +152,12 @@ export class HandlerRequest {
     return this.#exchange.request.ip ?? null
   }
 
+  /** See `OperationRequest`. A client that accepts none has been refused. */
+  get preferredType(): string {
+    const { request, served } = this.#exchange
+    return request.accepts(served?.operation.successTypes ?? []) || ''
+  }
+
   /** See `TenantRequest.reserve`. */
   get reserve(): (bytes: number) => Promise<void> | undefined {
     return (bytes) => this.#exchange.tenant?.reserve(bytes)

@@ -28,6 +28,8 @@ export interface OperationRequest<Operation extends OperationTypes, Filled exten
   clientAddress: string | null
   /** Aborted when the connection closes. */
   signal: AbortSignal
+  /** Of the media types of the operation's successful responses, the one that the client prefers, as `Accept` says. */
+  preferredType: string
   /**
    * Bounds the large responses that the caller's account has in memory. Call it before reading a response of this many
    * bytes, and await what it returns: nothing when the bytes may be read at once. @throws {Problem}
@@ -80,7 +82,7 @@ type WithHeaders<Response> = Response extends { headers: infer Headers }
 /** The same rule as `isBinaryType` in openapi/served-operations.ts, which has the reason. */
 type BinaryType<MediaType> = Exclude<
   MediaType,
-  'application/json' | `application/${string}+json` | 'text/plain' | 'text/event-stream'
+  'application/json' | `application/${string}+json` | 'text/plain' | 'text/csv' | 'text/event-stream'
 >
 
 /** A response of bytes, which are sent unchanged. */
@@ -93,7 +95,9 @@ type WithContent<Response> = Response extends { content: infer Content }
   : WithText<Response>
 
 type WithText<Response> = Response extends { content: { 'application/json': infer Body } }
-  ? { body: Body }
+  ?
+      | { body: Body }
+      | (Response extends { content: { 'text/csv': string } } ? { text: string; mediaType: 'text/csv' } : never)
   : Response extends { content: { 'application/problem+json': unknown } }
     ? { problem: ProblemDetail }
     : Response extends { content: { 'text/event-stream': unknown } }

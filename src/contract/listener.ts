@@ -1,10 +1,9 @@
 /** Listens for HTTP on one port, cuts off slow and malformed clients, and stops without losing a request. */
 
 import { randomUUID } from 'node:crypto'
-import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http'
+import { createServer, IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Express } from 'express'
 import { type HttpProblemKind, httpProblemTypes, problemBody } from './problem.ts'
 
 export interface ListenOptions {
@@ -59,26 +58,30 @@ const nextRequestMilliseconds = 100
 /** The member of `app.locals` with the hash of its document, if it serves one. */
 export const documentHashLocal = 'documentHash'
 
+/** An application of Express, or what has these members of one. */
+export type Served = RequestListener & { locals: Record<string, unknown>; request: object; response: object }
+
 /** @throws {ListenError} */
 export async function listen(
-  app: Express,
+  app: Served,
   { host, port, name, hostName = 'HOST', ...options }: ListenOptions,
 ): Promise<Listener> {
   const stopping = new AbortController()
   app.locals.stopping = stopping.signal
   /** Every open connection with its latest response. */
   const connections = new Map<Socket, ServerResponse | undefined>()
-  const documentHash: string | undefined = app.locals[documentHashLocal]
+  const refuse = (error: { code?: string | undefined }, socket: Socket, latest?: ServerResponse) =>
+    refuseClient(error, { socket, latest, documentHash: app.locals[documentHashLocal] as string | undefined })
   let isDraining = false
   const serve = (request: IncomingMessage, response: ServerResponse) => {
     const { socket, headers, httpVersion, url = '/' } = request
     // RFC 9112, section 3.2.
     const isValidHost = headers.host === undefined ? httpVersion !== '1.1' : hostPattern.test(headers.host)
-    if (!isValidHost) return refuseClient({ code: 'INVALID_HOST' }, { socket, documentHash })
+    if (!isValidHost) return refuse({ code: 'INVALID_HOST' }, socket)
     // Node decodes `chunked` only, and would pass on the rest as if it were not encoded (RFC 9112, section 6.1).
     const encoding = headers['transfer-encoding']
     if (encoding !== undefined && encoding.trim().toLowerCase() !== 'chunked')
-      return refuseClient({ code: 'TRANSFER_ENCODING' }, { socket, documentHash })
+      return refuse({ code: 'TRANSFER_ENCODING' }, socket)
     connections.set(socket, response)
     if (isDraining) response.setHeader('Connection', 'close')
     request.url = toOriginForm(url)
@@ -100,13 +103,10 @@ export async function listen(
   })
   server.on('clientError', (error: NodeJS.ErrnoException, duplex) => {
     const socket = duplex as Socket
-    refuseClient(error, { socket, latest: connections.get(socket), documentHash })
+    refuse(error, socket, connections.get(socket))
   })
   server.on('connect', (_request, socket) => {
-    refuseClient(
-      { code: 'CONNECT' },
-      { socket: socket as Socket, latest: connections.get(socket as Socket), documentHash },
-    )
+    refuse({ code: 'CONNECT' }, socket as Socket, connections.get(socket as Socket))
   })
   await open(server, host, port, { name, hostName })
   const bound = server.address() as AddressInfo
@@ -259,7 +259,7 @@ const clientErrors: Record<string, ClientError> = {
 type Messages = typeof IncomingMessage | typeof ServerResponse
 
 /** Options of `createServer`. */
-function expressMessages(app: Express) {
+function expressMessages(app: Served) {
   return {
     IncomingMessage: withPrototype(IncomingMessage, app.request),
     ServerResponse: withPrototype(ServerResponse, app.response),

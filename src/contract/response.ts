@@ -81,7 +81,7 @@ function contentOf({ context, requestId }: Exchange, response: HandlerResponse):
   if (problem) {
     return { mediaType: 'application/problem+json', body: problemBody(context.problemTypes, problem, requestId) }
   }
-  if (text !== undefined) return { mediaType: 'text/plain', body: text }
+  if (text !== undefined) return { mediaType: mediaType ?? 'text/plain', body: text }
   // The document describes the whole stream as a string; each event is checked against its `contentSchema`.
   if (events) return { mediaType: 'text/event-stream', body: '' }
   if (bytes) return { mediaType, body: bytes }
@@ -95,7 +95,7 @@ function sendContent(exchange: Exchange, response: HandlerResponse, { mediaType,
   if (mediaType === undefined) {
     raw.writeHead(response.status, headers).end()
   } else {
-    const content = response.bytes ?? (mediaType === 'text/plain' ? (body as string) : formatJson(body))
+    const content = response.bytes ?? response.text ?? formatJson(body)
     const bytes = Buffer.byteLength(content)
     headers.push('Content-Length', String(bytes))
     raw.writeHead(response.status, headers)

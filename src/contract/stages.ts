@@ -163,9 +163,13 @@ export function serveOperation<P>(options: StageOptions<P>): RequestHandler {
         const caller = await authenticateAgain()
         return caller !== undefined && permits(caller, served, exchange)
       },
-      // The scopes of a credential do not change.
+      // The scopes of a credential change with the role of its creator.
       checkCredential: (abort) =>
-        checks.add(`${operation.id} ${credential}`, async () => (await authenticateAgain()) !== undefined, abort),
+        checks.add(
+          `${operation.id} ${credential}`,
+          async () => hasScopes(await authenticateAgain(), operation.scopes),
+          abort,
+        ),
     })
     send(exchange, await served.run(handlerRequest))
     exchange.tenant?.unlockProcessing()
@@ -210,6 +214,11 @@ function describeClient(request: Request, proxyHops: number): string {
   // `request.ip` reads X-Forwarded-For even without a proxy (1 µs).
   const address = proxyHops === 0 ? request.socket.remoteAddress : request.ip
   return `${address} ${request.headers['user-agent']?.slice(0, userAgentLengthMax) ?? ''}`.trim()
+}
+
+function hasScopes(caller: Authenticated<unknown> | undefined, needed: readonly string[]): boolean {
+  if (!caller) return false
+  return caller.scopes === null || needed.every((scope) => caller.scopes?.includes(scope))
 }
 
 function permits(

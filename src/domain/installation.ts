@@ -1,8 +1,11 @@
 /** Opens the store and the encryption keys, which all processes of an installation share. */
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/setting-kinds.ts'
+import { type BlobLocation, type BlobStore, openBlobStore } from '../storage/blobs/blob-store.ts'
 import { encryptionCheckColumn, hasEncryptedValues, verifyEncryptionKeys } from '../storage/encrypted-columns.ts'
 import { Encryption, FixedKeys, type KeyRing } from '../storage/encryption.ts'
 import { createKeyFile, KeyFile, KeyFileError, keyFilePath } from '../storage/key-file.ts'
@@ -11,6 +14,8 @@ import { type Store, StoreUnavailable } from '../storage/store.ts'
 import { encryptedInAccountValues } from './account-values/account-values.sql.ts'
 import { encryptedInUsers } from './accounts/second-factors.ts'
 import { encryptedInBrowserContexts } from './browser-contexts/browser-contexts.sql.ts'
+import { encryptedInSignIns } from './browser-contexts/sign-ins.sql.ts'
+import { encryptedInNotifications } from './notifications/notifications.sql.ts'
 import { encryptedInRuns } from './runs/run.ts'
 import { encryptedInSchedules } from './schedules/schedules.sql.ts'
 import { encryptedInWebhooks } from './webhooks/webhooks.sql.ts'
@@ -23,7 +28,9 @@ export const encryptedColumns = [
   ...encryptedInUsers,
   ...encryptedInWebhooks,
   ...encryptedInSchedules,
+  ...encryptedInSignIns,
   ...encryptedInAccountValues,
+  ...encryptedInNotifications,
 ]
 
 /** @throws {ConfigError} if the database or the data directory cannot be used. */
@@ -37,6 +44,21 @@ export async function openStore(config: Config): Promise<Store> {
   } catch (error) {
     throw error instanceof DatabaseError || error instanceof DatabaseBusy ? new ConfigError(error.message) : error
   }
+}
+
+/** Where large contents are; `undefined` if they are in the database. @param log gets warnings about a bucket. */
+export async function openBlobs(config: Config, log?: Pick<Logger, 'warn'>): Promise<BlobStore | undefined> {
+  const { ARTIFACTS_ACCESS_KEY_ID: accessKeyId, ARTIFACTS_SECRET_ACCESS_KEY: secretAccessKey } = config
+  const location = blobLocation(config)
+  const credentials = accessKeyId && secretAccessKey ? { accessKeyId, secretAccessKey } : undefined
+  const warn = (err: Error) => log?.warn({ err }, 'the bucket of ARTIFACTS_URL refuses requests; retrying')
+  return location && openBlobStore(location, credentials, warn)
+}
+
+/** A directory of the machine is the default only where the store is one, too: other machines could not read it. */
+export function blobLocation({ ARTIFACTS_URL, DATABASE_URL, DATA_DIR }: Config): BlobLocation | undefined {
+  if (ARTIFACTS_URL) return ARTIFACTS_URL
+  return DATABASE_URL === undefined ? { kind: 'directory', path: join(DATA_DIR, 'blobs') } : undefined
 }
 
 const startRetryMilliseconds = { interval: 100, max: 30_000 }

@@ -1,6 +1,8 @@
 /** Creates the domain objects that a worker needs. A service has them too, with those of `create-domain.ts`. */
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
+import type { BlobStore } from '../storage/blobs/blob-store.ts'
+import { Contents } from '../storage/blobs/contents.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
 import { DeclaredValuesReader } from './account-values/declared-values.ts'
@@ -31,6 +33,8 @@ export interface WorkerDomainOptions<Setting extends keyof Config = never> {
   log: Logger
   observer?: RunObserver | undefined
   now?: () => number
+  /** For contents that are too large for rows; without it, all are in rows. */
+  blobs?: BlobStore | undefined
   /** How this process measures what accounts store. */
   measuring?: Omit<UsageOptions, 'now'>
 }
@@ -38,10 +42,11 @@ export interface WorkerDomainOptions<Setting extends keyof Config = never> {
 export type WorkerDomain = ReturnType<typeof createWorkerDomain>
 
 export function createWorkerDomain(options: WorkerDomainOptions) {
-  const { config, store, encryption, workflows, log, now = Date.now, measuring } = options
+  const { config, store, encryption, workflows, log, now = Date.now, blobs, measuring } = options
   const observer = withFailureLog(log, options.observer)
   const usage = new StorageUsage(store, config.STORAGE_QUOTA_MB, { ...measuring, now })
   const contextVersions = new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS, usage)
+  const contents = new Contents(store, blobs, now)
   const waits = { encryption, workflows, waitingRuns: new WaitingRunsLimit(config.WAITING_RUNS_MAX) }
   return {
     store,
@@ -49,7 +54,8 @@ export function createWorkerDomain(options: WorkerDomainOptions) {
     observer,
     now,
     usage,
-    queue: new RunQueue(store, { accountConcurrency: config.ACCOUNT_CONCURRENCY, now, observer, waits }),
+    contents,
+    queue: new RunQueue(store, { accountConcurrency: config.ACCOUNT_CONCURRENCY, now, observer, contents, waits }),
     workers: new Workers(store, now),
     declaredValues: new DeclaredValuesReader(store, encryption, createSecretStore(config)),
     contextVersions,
@@ -64,6 +70,8 @@ function withFailureLog(log: Logger, observer: RunObserver | undefined): RunObse
     finished: (run) => observer?.finished(run),
     leasesExpired: (count) => observer?.leasesExpired(count),
     maintains: (isOwner) => observer?.maintains?.(isOwner),
+    signedOut: (run) => observer?.signedOut?.(run),
+    signInEnded: (signIn) => observer?.signInEnded?.(signIn),
     attemptFailed(attempt) {
       log.warn(attempt, 'attempt failed')
       observer?.attemptFailed?.(attempt)

@@ -1,10 +1,13 @@
 /** Time-driven changes: delays end, schedules queue runs, runs and leases expire, and expired data is purged. */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contexts/context-erasure.ts'
+import type { SignIns } from '../domain/browser-contexts/sign-ins.ts'
 import { expiredBulkActions } from '../domain/bulk-actions/bulk-actions.ts'
 import type { BulkWorker } from '../domain/bulk-actions/bulk-worker.ts'
 import { supersededDeployments, unseenRemoteWorkflows } from '../domain/deployments/deployments.sql.ts'
+import type { Notifier } from '../domain/notifications/notifier.ts'
 import { completeAttempt, resumeForFreeContexts } from '../domain/queue/attempts.ts'
 import {
   expiredStarts,
@@ -14,6 +17,7 @@ import {
   resumePermitted,
 } from '../domain/queue/limits.ts'
 import { appendStatus } from '../domain/queue/runs.sql.ts'
+import { explainUnstarted } from '../domain/queue/sign-in-runs.ts'
 import { endDueWaits } from '../domain/queue/waits.ts'
 import { deadWorkerMilliseconds, removeDeadWorkers } from '../domain/queue/workers.ts'
 import { RunArtifacts } from '../domain/run-api/artifacts.ts'
@@ -28,8 +32,10 @@ import type { Scheduler } from '../domain/schedules/scheduler.ts'
 import { RunRollups } from '../domain/statistics/run-rollups.ts'
 import { expiredDeliveries } from '../domain/webhooks/webhook-deliveries.ts'
 import type { Workflow } from '../domain/workflows/workflow.ts'
+import type { Contents } from '../storage/blobs/contents.ts'
 import type { PurgeTarget } from '../storage/purge-target.ts'
 import { type DueTimes, endDelays, expireRun, findDueTimes, findExpiringRuns } from '../storage/runs/run-maintenance.ts'
+import { expireForSession, findOverdueForSession } from '../storage/runs/sign-in-statements.ts'
 import { type Store, statement, type Transaction } from '../storage/store.ts'
 import { MaintenanceLease } from './maintenance-lease.ts'
 import { expiredAuditLogEntries, expiredRuns, type Retention } from './retention.ts'
@@ -52,6 +58,8 @@ const busyMilliseconds = { interval: 1000, delay: 500 }
 const idleWorkMilliseconds = 60_000
 /** A measurement that began after the last change includes it. */
 const measuredMilliseconds = 20_000
+/** How long `stop` waits for blobs that are being deleted. */
+const stopMilliseconds = 500
 /** The clock was set by more than this. */
 const clockStepMilliseconds = 500
 
@@ -62,10 +70,13 @@ interface MaintenanceOptions {
   now?: () => number
   observer?: RunObserver
   usage?: StorageUsage
+  contents?: Pick<Contents, 'deleteUnused'>
   workflows?: CurrentWorkflows
   /** Only processes with these two do all of the maintenance; they take its lease from others. */
   scheduler?: Pick<Scheduler, 'once'>
   bulkWorker?: Pick<BulkWorker, 'once'>
+  signIns?: Pick<SignIns, 'checkDue'>
+  notifier?: Pick<Notifier, 'once'>
 }
 
 /** Correct in any number of processes on one store; a lease lets one of them do the work. */
@@ -76,6 +87,8 @@ export class Maintenance {
   readonly #rollups: RunRollups
   readonly #now: () => number
   readonly #lease: MaintenanceLease
+  /** The deletion of blobs that is under way. */
+  #deleting: Promise<void> | undefined
   /** The last concurrency group that was examined. */
   #lastGroup = ''
   /** By a clock that cannot be set: of the last check, notification, look for something to purge, and measurement. */
@@ -119,6 +132,8 @@ export class Maintenance {
     this.#stopped = true
     clearTimeout(this.#timer)
     await this.#running
+    // A deletion that takes longer fails when the store is closed, and is repeated.
+    await Promise.race([this.#deleting, delay(stopMilliseconds, undefined, { ref: false })])
     this.#work(false)
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
     await this.#options.usage?.stop().catch((error: unknown) => this.#warn(error))
@@ -214,7 +229,7 @@ export class Maintenance {
    * measurements of storage. With `notifies`, workers and dispatchers are notified of what waits for them.
    */
   async once({ isPurging = true, isMeasuring = true, notifies = false } = {}): Promise<number> {
-    const { scheduler, usage, bulkWorker } = this.#options
+    const { scheduler, signIns, usage, bulkWorker, notifier } = this.#options
     const now = this.#now()
     const due = await this.readDue()
     const isDue = (at: number | null) => at !== null && at <= now
@@ -228,6 +243,8 @@ export class Maintenance {
       await scheduler.once()
       hasChanged = true
     }
+    if (signIns && isDue(due.sessionCheck) && (await signIns.checkDue())) hasChanged = true
+    if (await notifier?.once(due).catch((error: unknown) => this.#warn(error))) hasChanged = true
     if (isMeasuring || usage?.isMeasuring) {
       this.#last.measurement = performance.now()
       await usage?.maintain()
@@ -241,9 +258,31 @@ export class Maintenance {
     }
     if (isPurging) this.#last.purge = startedAt
     for (const purge of this.#purges) if ((isPurging || purge.hasMore) && (await purge.once())) hasBatches = true
+    if (isPurging) this.#startToDeleteBlobs()
     if (hasBatches) return Math.min(busyMilliseconds.interval - 1, Math.ceil(performance.now() - startedAt))
     const next = nextTime(hasChanged ? await this.readDue() : due, this.#now(), this.#options)
     return Math.min(hasMore ? busyMilliseconds.interval : quietMilliseconds, Math.max(1, next - this.#now()))
+  }
+
+  /** Resolves when the deletion of blobs that `once` has started has ended. */
+  async idle(): Promise<void> {
+    await this.#deleting
+  }
+
+  /** Nothing waits for it: a bucket that does not answer must not keep maintenance from the rest. */
+  #startToDeleteBlobs(): void {
+    const { contents } = this.#options
+    if (!contents) return
+    const deleteAll = async () => {
+      while (!this.#stopped && (await contents.deleteUnused())) await delay(busyMilliseconds.interval)
+    }
+    this.#deleting ??= deleteAll()
+      .catch((error: unknown) => {
+        if (!this.#stopped) this.#warn(error)
+      })
+      .finally(() => {
+        this.#deleting = undefined
+      })
   }
 
   /** When each kind of change is next due. */
@@ -255,7 +294,7 @@ export class Maintenance {
 
   /** Returns whether anything was due. */
   async #applyDue(due: DueTimes, groups: readonly string[], now: number): Promise<boolean> {
-    const times = [due.delay, due.wait, due.permit, due.expiry, due.lease, due.idempotencyKey]
+    const times = [due.delay, due.wait, due.sessionWait, due.permit, due.expiry, due.lease, due.idempotencyKey]
     const deadSince = now - deadWorkerMilliseconds
     const { read } = this.#store
     const isDue =
@@ -287,6 +326,7 @@ export class Maintenance {
     // Before delays end: a run whose delay ends no sooner than its expiry must expire.
     const finished = await this.#expireRuns(tx, now)
     const failed: FailedAttempt[] = []
+    finished.push(...(await expireWithoutSession(tx, now)))
     const lost = await tx.all(tx.statements.lockLostRuns, [now])
     for (const row of lost) {
       const ended = await completeAttempt(tx, row, { kind: 'workerLost' }, noRetry, now)
@@ -310,7 +350,8 @@ export class Maintenance {
       const [run] = await tx.all(expireRun, [now, id])
       if (!run) continue
       expired.push(toFinishedRun({ ...run, started_at: null }, expiry, now))
-      await appendStatus(tx, { id, attempts: 0, continuations: 0 }, expiry.status, expiry.reason, now)
+      await appendStatus(tx, { ...run, id }, expiry.status, expiry.reason, now)
+      await explainUnstarted(tx, { ...run, id })
       rows.push(run)
     }
     await resumeNextOfGroups(tx, rows)
@@ -318,12 +359,30 @@ export class Maintenance {
   }
 }
 
+/** Runs that have waited too long for their browser context to be signed in. */
+async function expireWithoutSession(tx: Transaction, now: number): Promise<FinishedRun[]> {
+  const expired: FinishedRun[] = []
+  for (const { id } of await tx.all(findOverdueForSession, [now])) {
+    const [run] = await tx.all(expireForSession, [now, id])
+    if (!run) continue
+    await appendStatus(tx, run, 'expired', 'needsSignIn', now)
+    expired.push(toFinishedRun({ ...run, started_at: null }, { status: 'expired', reason: 'needsSignIn' }, now))
+  }
+  return expired
+}
+
 const expiry = { status: 'expired', reason: 'notStartedInTime' } as const
 
 /** When something with a deadline is next due. What is overdue and still there cannot change yet, or comes in batches. */
-function nextTime(due: DueTimes, now: number, { scheduler, bulkWorker }: MaintenanceOptions): number {
-  const inBatches = [due.delay, due.wait, due.permit, scheduler ? due.schedule : null]
-  const others = [due.expiry, due.lease, due.delivery, bulkWorker ? due.bulkAction : null]
+function nextTime(due: DueTimes, now: number, { scheduler, bulkWorker, signIns }: MaintenanceOptions): number {
+  const inBatches = [due.delay, due.wait, due.sessionWait, due.permit, scheduler ? due.schedule : null]
+  const others = [
+    due.expiry,
+    due.lease,
+    signIns ? due.sessionCheck : null,
+    due.delivery,
+    bulkWorker ? due.bulkAction : null,
+  ]
   const soon = now + busyMilliseconds.interval
   const times = [...inBatches, ...others.map((at) => (at !== null && at <= now ? soon : at))]
   return Math.min(...times.map((at) => at ?? Number.POSITIVE_INFINITY))

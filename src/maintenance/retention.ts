@@ -1,6 +1,7 @@
 /** Retention periods, and the purge of expired runs and audit log entries. */
 import type { Config } from '../config/config.ts'
 import { eraseBatch, rowsMax } from '../domain/run-api/run-erasure.ts'
+import { rolledUpUntil } from '../domain/statistics/run-rollups.ts'
 import { dayMilliseconds, type PurgeTarget, purgeById } from '../storage/purge-target.ts'
 import { findExpiredRuns } from '../storage/runs/run-maintenance.ts'
 import { statement, type Transaction } from '../storage/store.ts'
@@ -33,7 +34,9 @@ const runMillisecondsMin = dayMilliseconds + 60 * 60 * 1000
 /** Finished runs with their events, steps and artifacts; first deleted ones that are not erased yet. */
 export function expiredRuns(retentionDays: number, now: () => number): PurgeTarget {
   const retention = Math.max(retentionDays * dayMilliseconds, runMillisecondsMin)
-  const findRuns = (tx: Transaction, limit: number) => tx.all(findExpiredRuns, [now() - retention, limit])
+  // Runs that are not in the usage yet wait for it, as after a long time without maintenance.
+  const findRuns = async (tx: Transaction, limit: number) =>
+    tx.all(findExpiredRuns, [Math.min(now() - retention, await rolledUpUntil(tx)), limit])
   return {
     concurrent: true,
     next: async (tx) => {

@@ -168,12 +168,12 @@ function readResponse(document: Document, id: string, status: string, reference:
 }
 
 /**
- * A response is binary when any of its media types is neither JSON, text/plain nor text/event-stream; all of its media
- * types then carry bytes, so that a file may also be text or JSON. The media type decides and not `format: binary`,
+ * A response is binary when any of its media types is neither JSON, text/plain, text/csv nor text/event-stream; all of its
+ * media types then carry bytes, so that a file may also be text or JSON. The media type decides and not `format: binary`,
  * because TypeScript sees only the media type: `BinaryType` in contract/handler.ts is the same rule.
  */
 export function isBinaryType(mediaType: string): boolean {
-  return !/^(application\/(.+\+)?json|text\/plain|text\/event-stream)$/.test(mediaType)
+  return !/^(application\/(.+\+)?json|text\/(plain|csv|event-stream))$/.test(mediaType)
 }
 
 /** The framework itself sends these statuses, so the operation must document them. */

@@ -1,15 +1,15 @@
 /** What the management address serves in a simulator: the clock, outcomes by hand, and the state of the world. */
-import { randomUUID } from 'node:crypto'
-import express, { type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express'
-import { invalidRequest, Problem, type ProblemDetail, type ProblemMember, problemBody } from '../contract/problem.ts'
+import express, { type ErrorRequestHandler, type Request, type RequestHandler } from 'express'
+import { Problem } from '../contract/problem.ts'
 import type { Accounts } from '../domain/accounts/accounts.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
-import { problemTypes } from '../domain/problems.ts'
 import type { RunStatistics } from '../domain/statistics/run-statistics.ts'
 import { readColumns } from '../storage/runs/run-lookups.ts'
 import type { Store } from '../storage/store.ts'
 import { type Behaviour, behaviourRoutes } from './behaviour.ts'
-import { type Driver, speedMax } from './driver.ts'
+import { bodyLimit, invalid, notFound, refuseOtherSites, sendProblem } from './control-problems.ts'
+import { readNumber, timePattern } from './control-values.ts'
+import { ClockWaits, type Driver, speedMax } from './driver.ts'
 import { readOutcome } from './outcome-by-hand.ts'
 import type { ScriptedWorker } from './scripted-worker.ts'
 import type { VirtualClock } from './virtual-clock.ts'
@@ -33,7 +33,6 @@ export interface WorldChanges {
   listSnapshots(): Promise<readonly { name: string; now: number }[]>
 }
 
-const bodyLimit = '11mb'
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 const secondsMax = 100 * 365 * 24 * 3600
 const timeMax = Date.parse('9999-12-31T23:59:59Z')
@@ -45,10 +44,16 @@ export function controlRoutes(changes: WorldChanges): { routes: RequestHandler; 
     return controlled
   }
   const router = express.Router({ caseSensitive: true, strict: true })
+  router.use('/simulator', (request, _response, next) => {
+    refuseOtherSites(request)
+    next()
+  })
   router.use('/simulator', express.json({ limit: bodyLimit, strict: false, type: () => true }))
   router.get('/simulator/clock', async (_request, response) => void response.json(await describeClock(opened())))
   router.post('/simulator/clock', async (request, response) => {
-    await setClock(opened(), readMembers(request))
+    await setClock(opened(), readMembers(request)).catch((error: unknown) => {
+      throw error instanceof ClockWaits ? invalid([{ pointer: '', detail: error.message }]) : error
+    })
     response.json(await describeClock(opened()))
   })
   router.use(
@@ -67,7 +72,7 @@ export function controlRoutes(changes: WorldChanges): { routes: RequestHandler; 
   })
   router.post('/simulator/reset', async (_request, response) => {
     await changes.reset()
-    respondLast(response)
+    response.status(204).end()
   })
   router.get('/simulator/snapshots', async (_request, response) => {
     const snapshots = await changes.listSnapshots()
@@ -83,12 +88,12 @@ export function controlRoutes(changes: WorldChanges): { routes: RequestHandler; 
   router.post('/simulator/snapshots/:name/restore', async (request, response) => {
     const name = String(request.params.name)
     if (!(await changes.restore(name))) throw notFound(`There is no snapshot "${name}".`)
-    respondLast(response)
+    response.status(204).end()
   })
   router.use('/simulator', (_request, _response) => {
     throw notFound('The simulator has no such path or method.')
   })
-  router.use(sendProblem)
+  router.use(onError)
   return {
     routes: router,
     open(given) {
@@ -98,11 +103,6 @@ export function controlRoutes(changes: WorldChanges): { routes: RequestHandler; 
 }
 
 const nameRule = 'must be 1 to 100 letters, digits, dots, hyphens and underscores, and begin with a letter or a digit'
-
-/** Another world listens now: a client must connect again. */
-function respondLast(response: Response): void {
-  response.set('Connection', 'close').status(204).end()
-}
 
 async function describeClock({ clock, driver, worker, domain }: Controlled): Promise<object> {
   const next = await driver.next()
@@ -138,13 +138,6 @@ async function setClock({ clock, driver }: Controlled, members: Record<string, u
   return driver.advanceTo(readTime(value, clock.now()))
 }
 
-function readNumber(pointer: string, value: unknown, max: number): number {
-  if (typeof value === 'number' && value >= 0 && value <= max) return value
-  throw invalid([{ pointer, detail: `must be a number from 0 to ${max}` }])
-}
-
-const timePattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/
-
 function readTime(value: unknown, now: number): number {
   const time = typeof value === 'string' && timePattern.test(value) ? Date.parse(value) : Number.NaN
   if (Number.isNaN(time))
@@ -178,27 +171,4 @@ function readMembers({ body }: Request): Record<string, unknown> {
   throw invalid([{ pointer: '', detail: 'must be an object' }])
 }
 
-function invalid(errors: ProblemMember[]): Problem {
-  return new Problem({ ...invalidRequest(errors).problem, detail: 'The request is invalid. Nothing was changed.' })
-}
-
-function notFound(detail: string): Problem {
-  return new Problem({ kind: 'not-found', detail })
-}
-
-const sendProblem: ErrorRequestHandler = (error, _request, response, _next) => {
-  const problem = toProblem(error)
-  const body = problemBody(problemTypes, problem, randomUUID())
-  response.status(body.status).type('application/problem+json').send(JSON.stringify(body))
-}
-
-function toProblem(error: unknown): ProblemDetail {
-  if (error instanceof Problem) return error.problem
-  const { type, message, status } = Object(error)
-  if (type === 'entity.too.large') return { kind: 'content-too-large', detail: `The body is larger than ${bodyLimit}.` }
-  if (type === 'entity.parse.failed')
-    return invalid([{ pointer: '', detail: `is not JSON: ${String(message)}` }]).problem
-  // Of Express, such as for a path that cannot be decoded.
-  if (status >= 400 && status < 500) return invalid([{ pointer: '', detail: String(message) }]).problem
-  return { kind: 'internal-error', detail: String(message ?? error) }
-}
+const onError: ErrorRequestHandler = (error, _request, response, _next) => sendProblem(response, error)

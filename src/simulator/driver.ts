@@ -2,10 +2,10 @@
  * Moves the clock of a world from due time to due time, and lets each part of the service do what is due then. Nothing in a
  * world happens by a timer, so that the same requests at the same times lead to the same state.
  */
-import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { WebhookDispatcher } from '../domain/webhooks/webhook-dispatcher.ts'
 import type { Maintenance } from '../maintenance/maintenance.ts'
-import type { DueTimes } from '../storage/runs/run-maintenance.ts'
+import type { DueTimeName, DueTimes } from '../storage/runs/run-maintenance.ts'
 import type { MemoryStore } from '../storage/sqlite/memory-store.ts'
 import type { ScriptedWorker } from './scripted-worker.ts'
 import { systemNow, type VirtualClock } from './virtual-clock.ts'
@@ -34,11 +34,16 @@ const dueKinds = {
   lease: 'The lease of an attempt ends',
   idempotencyKey: 'An idempotency key expires',
   schedule: 'A schedule queues a run',
+  sessionCheck: 'It is checked whether a browser context is signed in',
+  sessionWait: 'The time for a sign-in ends',
   bulkAction: 'A bulk action continues',
   delivery: 'A webhook is sent',
   attempt: 'An attempt goes on or ends',
-} as const
+} as const satisfies Record<Exclude<DueTimeName, 'worker'> | 'attempt', string>
 export type DueKind = keyof typeof dueKinds
+
+/** What other parts than maintenance do. The worker of a simulator does not die. */
+const ofOthers: ReadonlySet<string> = new Set<keyof DueTimes>(['hasReady', 'delivery', 'worker'])
 
 /** Simulated seconds in a second. */
 export const speedMax = 1_000_000
@@ -50,6 +55,13 @@ const tickMilliseconds = 20
 const purgeMilliseconds = 24 * 60 * 60 * 1000
 /** At the end of an advance, unless less time has passed. */
 const finalPurgeMilliseconds = 60_000
+
+/** The clock waits for a receiver of webhooks, which cannot wait for the clock. */
+export class ClockWaits extends Error {}
+
+/** How long another call waits for receivers before it is refused. */
+const receiverMilliseconds = 1000
+const unref = { ref: false }
 
 /** Passes at one time, after which what is still due waits for the next one. */
 const passesMax = 10_000
@@ -66,6 +78,8 @@ export class Driver {
   #timer: NodeJS.Timeout | undefined
   #isTicking = false
   #isStopped = false
+  /** Resolves when the requests to receivers of webhooks that are under way have ended. */
+  #sending: Promise<boolean> | undefined
   /** The times of the machine and of the world at which the speed was set. */
   #since = { system: 0, world: 0 }
 
@@ -86,8 +100,18 @@ export class Driver {
     if (speed > 0) this.#timer = setInterval(() => this.#tick().catch(this.#dependencies.onError), tickMilliseconds)
   }
 
-  /** Does everything that is due until `to`, in its order. A call during another one follows it. */
-  advanceTo(to: number): Promise<void> {
+  /**
+   * Does everything that is due until `to`, in its order. A call during another one follows it.
+   *
+   * @throws {ClockWaits} instead of waiting for itself: a receiver that advances the clock has not responded yet. Other callers
+   * look the same, so each waits a while for the receivers.
+   */
+  async advanceTo(to: number): Promise<void> {
+    if (this.#sending && this.#speed === 0) {
+      const isSent = await Promise.race([this.#sending, delay(receiverMilliseconds, false, unref)])
+      if (!isSent)
+        throw new ClockWaits('The clock waits for the response of a webhook receiver: advance it after that.')
+    }
     return this.exclusively(async () => {
       if (to < this.#dependencies.clock.now()) return
       await this.#advance(to)
@@ -157,14 +181,19 @@ export class Driver {
       if (store.takeNotified().has('cancellations')) await worker.interruptCancelled()
       const due = await this.#readDue()
       const isDue = (at: number | null) => at !== null && at <= now
-      const times = [due.delay, due.wait, due.permit, due.expiry, due.lease, due.idempotencyKey, due.schedule]
-      if ([...times, due.bulkAction].some(isDue) || due.waitsForGroup || due.waitsForContext || due.scheduleWaits)
+      // What waits for an event is 1, which is a time in the past.
+      if (Object.entries(due).some(([name, at]) => !ofOthers.has(name) && isDue(at)))
         await maintenance.once({ isPurging: false, isMeasuring: false })
       if ((await this.#readDue()).hasReady) await worker.claim()
       if (worker.due <= now) await worker.work()
       if (isDue((await this.#readDue()).delivery)) {
-        await webhooks.once()
-        await webhooks.idle()
+        const sending = webhooks.once().then(() => webhooks.idle())
+        const ended = () => {
+          this.#sending = undefined
+          return true
+        }
+        this.#sending = sending.then(ended, ended)
+        await sending
       }
       if (store.commits === before && worker.due > now) return
     }

@@ -86,7 +86,8 @@ export class ScriptedWorker {
   async start(): Promise<void> {
     const { workers, now } = this.#dependencies
     const { id, slots } = this.#settings
-    await workers.announce({ id, host: 'simulator', slots, startedAt: now() }, longLeaseSeconds)
+    // The document allows no worker without a slot.
+    await workers.announce({ id, host: 'simulator', slots: Math.max(1, slots), startedAt: now() }, longLeaseSeconds)
   }
 
   /** When an attempt is next due. */

@@ -24,8 +24,28 @@ export interface SimulatorOptions {
   settings?: Readonly<Record<string, string>>
 }
 
-/** Where a simulator is reached, and what moves its time. */
-export interface Simulator {
+/** Of a world in addition to the first one. */
+export interface WorldOptions {
+  /** A UUID, by which requests reach the world; by default a new one. */
+  apiKey?: string
+  /** By default as the first world. */
+  now?: Date
+  seed?: string
+  /** 0 by default. */
+  speed?: number
+  /** By default those that the first world began with. */
+  scenarios?: readonly Scenario[]
+}
+
+export interface Simulator extends World {
+  /** Makes another world in this process, at the same addresses: requests with its API key reach it. */
+  createWorld(options?: WorldOptions): Promise<World>
+  /** Ends all worlds. */
+  stop(): Promise<void>
+}
+
+/** Where a world is reached, and what moves its time. */
+export interface World {
   readonly executionUrl: string
   readonly browserContextUrl: string
   readonly dashboardUrl: string
@@ -54,6 +74,7 @@ export interface Simulator {
   snapshot(name: string): Promise<void>
   /** Returns to the snapshot. @throws {Error} if there is none of this name. */
   restore(name: string): Promise<void>
+  /** Ends the world. */
   stop(): Promise<void>
 }
 

@@ -40,6 +40,7 @@ answerCalls(port, {
   advanceTo: (to: number) => opened().driver.advanceTo(to),
   setSpeed: async (speed: number) => opened().driver.setSpeed(speed),
   save: () => opened().save(),
-  leavePorts: () => opened().leavePorts(),
+  knows: (credential: string) => opened().knows(credential),
+  retire: () => opened().retire(),
   close: () => opened().close(),
 })

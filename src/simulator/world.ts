@@ -3,21 +3,24 @@
  * scripts. It runs in a thread, whose time and randomness are replaced before this module is imported.
  */
 import { hash } from 'node:crypto'
-import { BlockList } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 import type { Logger } from 'pino'
 import { servingSteps } from '../app.ts'
 import { readConfig } from '../config/config.ts'
 import { addRange } from '../config/setting-kinds.ts'
 import { hashKeyValue } from '../domain/api-keys/api-key.ts'
+import { RunTokens } from '../domain/api-keys/run-tokens.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
 import type { Snapshot } from '../domain/deployments/snapshot.ts'
 import { WebhookSender } from '../domain/webhooks/send-webhook.ts'
+import { browserContextContract, executionContract } from '../openapi/served-documents.ts'
 import { type MemoryStore, openMemoryStore } from '../storage/sqlite/memory-store.ts'
-import { type Addresses, readRoles } from '../surfaces/roles.ts'
+import { readRoles, type Surface } from '../surfaces/roles.ts'
 import { openLog } from '../telemetry/log.ts'
 import { Behaviour, type SavedBehaviour } from './behaviour.ts'
 import { controlRoutes, type WorldChanges } from './control-api.ts'
 import { Driver } from './driver.ts'
+import type { AddressName, WorldAddresses } from './front.ts'
 import type { Scenario } from './scenarios-schema.ts'
 import { type SavedWorker, ScriptedWorker } from './scripted-worker.ts'
 import type { SeededRandomness } from './seeded-randomness.ts'
@@ -31,6 +34,8 @@ export interface WorldOptions {
   speed: number
   /** How many attempts run at the same time. */
   slots: number
+  /** Where callers reach it. */
+  addresses: WorldAddresses
   /** Settings of the service. */
   settings: Readonly<Record<string, string>>
   apiKeys: readonly { name: string; value: string; scopes: readonly string[] | null }[]
@@ -52,10 +57,13 @@ export interface SavedWorld {
   behaviour: SavedBehaviour
 }
 
-export interface OpenedWorld extends Addresses {
-  managementUrl: string
+export interface OpenedWorld {
+  /** Where the thread listens. */
+  listening: WorldAddresses
+  /** By the surfaces that send them. */
+  documentHashes: Partial<Record<AddressName, string>>
   /** Signs up the account's owner in the dashboard; works once. */
-  welcomeUrl: string | undefined
+  welcomeToken: string | undefined
 }
 
 /** How long a run whose worker is lost waits for another one. */
@@ -82,12 +90,16 @@ export class World {
     const opened = await this.#steps.open()
     this.#opened = opened
     const { listeners, welcomeToken } = opened.opened
-    const { addresses } = listeners
-    return {
-      ...addresses,
-      managementUrl: listeners.management.url,
-      welcomeUrl: welcomeToken && `${addresses.dashboardUrl}/links/${welcomeToken}`,
+    const urlOf = (name: Surface) => listeners.surfaces.get(name)?.url ?? ''
+    const listening = {
+      ...{ dashboardUrl: urlOf('dashboard'), executionUrl: urlOf('execution') },
+      ...{ browserContextUrl: urlOf('browser-context'), managementUrl: listeners.management.url },
     }
+    const documentHashes = {
+      executionUrl: executionContract.documentHash,
+      browserContextUrl: browserContextContract.documentHash,
+    }
+    return { listening, documentHashes, welcomeToken }
   }
 
   get driver(): Driver {
@@ -113,8 +125,15 @@ export class World {
     })
   }
 
-  /** Frees the ports. The request that replaces this world is answered when the next one listens. */
-  async leavePorts(): Promise<void> {
+  /** Whether it is an API key of this world, or a token that was made with one. */
+  async knows(credential: string): Promise<boolean> {
+    const { apiKeys, runTokens } = this.#parts.domain
+    const caller = await (RunTokens.looksLike(credential) ? runTokens : apiKeys).authenticate(credential)
+    return caller !== undefined
+  }
+
+  /** Serves nothing any more, except the request that replaces this world: it is answered when the next one listens. */
+  async retire(): Promise<void> {
     const { listeners, driver } = this.#parts
     await driver.stop()
     void listeners.management.stop(replaceSecondsMax)
@@ -139,9 +158,13 @@ export interface WorldDependencies {
 
 function worldSteps({ clock, randomness, changes }: WorldDependencies, options: WorldOptions) {
   const { workflows, saved, seed } = options
+  // Tokens of other worlds with this seed are not valid here.
+  const secret = `simulator/key/${seed}/${options.apiKeys[0]?.value}`
   const config = readConfig({
     ...options.settings,
-    ...{ ENCRYPTION_KEY: hash('sha256', `simulator/key/${seed}`, 'base64'), LEASE_SECONDS: String(leaseSeconds) },
+    ...ownPorts,
+    ...(options.settings.HOST && { ALLOWED_HOSTS: withHost(options.settings) }),
+    ...{ ENCRYPTION_KEY: hash('sha256', secret, 'base64'), LEASE_SECONDS: String(leaseSeconds) },
     ...(workflows && { WORKFLOWS_DIR: 'workflows' }),
     WEBHOOK_PRIVATE_ADDRESSES: loopback.join(','),
   })
@@ -158,6 +181,7 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
   const { intercept } = behaviour.faults
   const simulated = {
     open,
+    addresses: options.addresses,
     intercept,
     routes: control.routes,
     sender: loopbackSender(),
@@ -192,6 +216,17 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
     .step('readiness', ({ readiness }) => readiness.start(), { unready: ({ readiness }) => readiness.stop() })
 }
 
+/** The front listens on those of the settings. */
+const ownPorts = {
+  ...{ HOST: '127.0.0.1', MANAGEMENT_HOST: '127.0.0.1' },
+  ...{ DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' },
+}
+
+/** The name of the front's host is known, as that of a service's own. */
+function withHost({ HOST, ALLOWED_HOSTS }: WorldOptions['settings']): string | undefined {
+  return HOST && isIP(HOST) === 0 ? [HOST, ...(ALLOWED_HOSTS ? [ALLOWED_HOSTS] : [])].join(',') : ALLOWED_HOSTS
+}
+
 type WorldDomain = Parameters<Parameters<ReturnType<typeof servingSteps>['step']>[1]>[0]['domain']
 
 /** Creates the keys with values that are known in advance. */
@@ -202,7 +237,7 @@ async function createKeys(store: MemoryStore, domain: WorldDomain, apiKeys: Worl
   await store.write(({ query }) =>
     query.updateTable('accounts').set({ scopes_enabled: 1 }).where('id', '=', accountId).execute(),
   )
-  const userId = await domain.accounts.findOwnerId(accountId)
+  const userId = await domain.accounts.findAdminId(accountId)
   for (const { name, value, scopes } of apiKeys) {
     const { id } = await domain.apiKeys.create({ accountId, userId, name, scopes: null, expiresAt: null }, operator)
     const known = { hash: hashKeyValue(value), prefix: value.slice(0, 8), scopes: scopes && JSON.stringify(scopes) }

@@ -13,6 +13,10 @@ export const browserContextScopes = {
   deleteBrowserContext: 'browser-contexts:write',
   listBrowserContextVersions: 'browser-contexts:read',
   restoreBrowserContextVersion: 'browser-contexts:write',
+  getSignIn: 'browser-contexts:read',
+  setSignIn: 'browser-contexts:write',
+  deleteSignIn: 'browser-contexts:write',
+  signInNow: 'browser-contexts:write',
   getStorageState: 'browser-contexts:state',
   putStorageState: 'browser-contexts:state',
 } satisfies Record<keyof BrowserContextAlphaHandlers<Principal>, string>

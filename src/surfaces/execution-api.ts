@@ -7,12 +7,17 @@ import {
 import type { Principal } from '../domain/api-keys/api-key.ts'
 import { type BulkActionDependencies, bulkOperations } from '../domain/bulk-actions/bulk-operations.ts'
 import { type DeploymentDependencies, deploymentOperations } from '../domain/deployments/deployment-operations.ts'
+import {
+  type NotificationOperationsDependencies,
+  notificationOperations,
+} from '../domain/notifications/notification-operations.ts'
 import { notFound } from '../domain/problems.ts'
 import { type WorkerDependencies, workerOperations } from '../domain/remote-workers/worker-operations.ts'
 import { type QueueDependencies, queueOperations } from '../domain/run-api/queue-operations.ts'
 import { type RunDependencies, runOperations } from '../domain/run-api/run-operations.ts'
 import { type WaitDependencies, waitOperations } from '../domain/run-api/wait-operations.ts'
 import { type ScheduleDependencies, scheduleOperations } from '../domain/schedules/schedule-operations.ts'
+import { type UsageDependencies, usageOperations } from '../domain/statistics/usage-operations.ts'
 import { type WebhookDependencies, webhookOperations } from '../domain/webhooks/webhook-operations.ts'
 import { type WorkflowDependencies, workflowOperations } from '../domain/workflows/workflow-operations.ts'
 
@@ -65,7 +70,14 @@ export const executionScopes = {
   listWebhookDeliveries: 'webhooks:read',
   redeliverWebhook: 'webhooks:write',
   redeliverWebhooks: 'webhooks:write',
+  listNotificationRules: 'notifications:read',
+  createNotificationRule: 'notifications:write',
+  getNotificationRule: 'notifications:read',
+  updateNotificationRule: 'notifications:write',
+  deleteNotificationRule: 'notifications:write',
+  testNotificationRule: 'notifications:write',
   getDeploymentBundle: 'runs:execute',
+  getUsage: 'runs:read',
   listWorkers: 'runs:read',
   registerWorker: 'runs:execute',
   deleteWorker: 'runs:execute',
@@ -91,6 +103,8 @@ export type ExecutionApiDependencies = QueueDependencies &
   ScheduleDependencies &
   WebhookDependencies &
   AccountValueDependencies &
+  NotificationOperationsDependencies &
+  UsageDependencies &
   WorkerDependencies
 
 export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
@@ -104,6 +118,8 @@ export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
     ...scheduleOperations(dependencies),
     ...webhookOperations(dependencies),
     ...accountValueOperations(dependencies),
+    ...notificationOperations(dependencies),
+    ...usageOperations(dependencies),
     ...workerOperations(dependencies),
   }
   return restrictRuns(handlers, dependencies)

@@ -16,22 +16,30 @@ export function isSecure(config: Config, surface: Surface): boolean {
 
 /** Responds with 421 to an unknown Host. With a surface behind https, also asks browsers to use https only. */
 export function checkHost(config: Config, surface?: Surface): RequestHandler {
-  const publicUrls = Object.values(surfaces).flatMap(({ url }) => config[url] ?? [])
-  const known = new Set([
-    ...publicUrls.map((url) => new URL(url).hostname),
-    ...(config.ALLOWED_HOSTS ?? []),
-    config.HOST,
-  ])
+  const isKnownHost = hostCheck(config)
   const secure = surface !== undefined && isSecure(config, surface)
   return function checkHost({ headers: { host } }, response, next) {
     if (secure) response.setHeader('Strict-Transport-Security', transportSecurity)
-    if (isKnown(host, known)) return next()
+    if (isKnownHost(host)) return next()
     const settings = [...(surface ? [surfaces[surface].url] : []), 'ALLOWED_HOSTS'].join(' or ')
     response.status(421).set({ 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' })
     response.send(
       `This service is not known by the host name of this request. Its operator can add it to ${settings}.\n`,
     )
   }
+}
+
+/** Returns whether the service is known by the value of a Host header. */
+export function hostCheck(
+  config: Pick<Config, 'HOST' | 'ALLOWED_HOSTS' | (typeof surfaces)[Surface]['url']>,
+): (host: string | undefined) => boolean {
+  const publicUrls = Object.values(surfaces).flatMap(({ url }) => config[url] ?? [])
+  const known = new Set([
+    ...publicUrls.map((url) => new URL(url).hostname),
+    ...(config.ALLOWED_HOSTS ?? []),
+    config.HOST,
+  ])
+  return (host) => isKnown(host, known)
 }
 
 /**

@@ -20,6 +20,7 @@ import { browserContextApi } from './browser-context-api.ts'
 import { dashboardApp } from './dashboard/dashboard.ts'
 import type { DashboardDomain } from './dashboard/dependencies.ts'
 import { LiveViewHub } from './dashboard/live-view/live-view-hub.ts'
+import { IdentityProvider } from './dashboard/sign-in/identity-provider.ts'
 import { BuiltDocs, docsHandler, isDocsPath, isWorkflowDocsPath } from './docs/docs-handler.ts'
 import { workflowDocsForCallers } from './docs/workflow-pages.ts'
 import { executionApi } from './execution-api.ts'
@@ -41,6 +42,8 @@ export interface SurfaceDependencies {
   management: Management
   /** Of both APIs. */
   intercept?: Intercept | undefined
+  /** Where readers reach the surfaces, if neither settings nor listeners say so. */
+  addresses?: Addresses | undefined
   log: Logger
 }
 
@@ -77,7 +80,7 @@ export async function listenOnSurfaces(
     for (const [name, app] of apps) opened.set(name, await listen(app, options(surfaces[name].port)))
     const managed = managementApp({ ...dependencies.management, checkHost: checkHost(config) })
     const management = await listen(managed, managementAddress(config))
-    Object.assign(addresses, findAddresses(config, opened))
+    Object.assign(addresses, dependencies.addresses ?? findAddresses(config, opened))
     const warmUpAll = async () => {
       for (const app of apps.values()) await warmUp(app)
     }
@@ -213,6 +216,11 @@ function limitRate({ apiKeys, refusals }: DashboardDomain, rateLimit: RateLimit)
   }
 }
 
+function createProvider(config: Config, encryption: Encryption): IdentityProvider | undefined {
+  const { OIDC_ISSUER } = config
+  return OIDC_ISSUER === undefined ? undefined : new IdentityProvider({ ...config, OIDC_ISSUER }, encryption)
+}
+
 function createDashboard(
   dependencies: Shared,
   builtDocs: BuiltDocs,
@@ -234,6 +242,8 @@ function createDashboard(
       pseudonym: (text) => encryption.sign('attempts', text).toString('base64url'),
     },
     sessionSecrets: encryption.signatures('dashboard', 'sessions').map((each) => each.toString('base64url')),
+    identityProvider: createProvider(config, encryption),
+    passwords: config.PASSWORD_SIGN_IN === 'on',
     publicUrl: config.DASHBOARD_URL,
     port: config.DASHBOARD_PORT,
     proxyHops: config.PROXY_HOPS,

@@ -134,7 +134,7 @@ async function start(dataDirectory: string, siteAddress: string, cleanUp: (() =>
   cleanUp.push(() => administration.close())
   const { accounts, apiKeys } = administration
   const accountId = service.firstAccount?.id ?? ''
-  const userId = await accounts.findOwnerId(accountId)
+  const userId = await accounts.findAdminId(accountId)
   const createKey = (name: string, scopes: string[] | null) =>
     apiKeys.create({ accountId, userId, name, scopes, expiresAt: null }, operator)
   const enableScopes = async () => {

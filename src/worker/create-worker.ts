@@ -12,6 +12,7 @@ import { loadSecondsMax as defaultLoadSecondsMax } from '../domain/workflows/wor
 import type { Workflows } from '../domain/workflows/workflows.ts'
 import { Maintenance } from '../maintenance/maintenance.ts'
 import { retentionFrom } from '../maintenance/retention.ts'
+import type { BlobStore } from '../storage/blobs/blob-store.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
 import type { ObserveAttempt } from './attempt/attempt-observer.ts'
@@ -25,6 +26,8 @@ export interface WorkerOptions {
   config: Config
   store: Store
   encryption: Encryption
+  /** For contents that are too large for rows. */
+  blobs?: BlobStore | undefined
   log: Logger
   /** The user that executors run as, if not the worker's. */
   identity?: Identity
@@ -39,6 +42,7 @@ export function createWorker({
   config,
   store,
   encryption,
+  blobs,
   log: parentLog,
   identity,
   loadSecondsMax = defaultLoadSecondsMax,
@@ -50,7 +54,7 @@ export function createWorker({
   const log = parentLog.child({ workerId: id })
   const onError = (error: unknown) => log.warn({ err: error }, 'reading deployments failed; retrying')
   const deployments = new Deployments(store, onError)
-  const shared = { config, store, encryption, workflows: deployments, log, observer }
+  const shared = { config, store, encryption, blobs, workflows: deployments, log, observer }
   const domain = createWorkerDomain({ ...shared, measuring: { measures: false } })
   const slots = config.WORKER_SLOTS
   const users = config.EXECUTOR_UIDS && new ExecutorUsers(config.EXECUTOR_UIDS)

@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
 import { mockKeys, validKey } from '../../src/tools/mock/mock-keys.ts'
-import { mockPath, testedWorkflows } from '../mock/use-mock.ts'
+import { mockPath, mockQueries, testedWorkflows } from '../mock/use-mock.ts'
 import { operations } from '../operations/document.ts'
 import { requestOf } from '../operations/requests.ts'
 import { type Browser, startBrowser } from '../support/browser.ts'
@@ -51,6 +51,7 @@ test.each(operations)('a page of another origin can call $id and read the respon
   const [body] = Object.values(operation.body ?? {})
   const { path: target, ...init } = requestOf(operation, validKey.value, {
     path: { ...mockPath, artifactName: 'shot.png' },
+    query: mockQueries[operation.id] ?? '',
     body,
   })
   const origin = operation.surface === 'execution' ? mock.executionUrl : mock.browserContextUrl

@@ -3,7 +3,7 @@
  * deployed and run, with its own dependencies.
  */
 import { execFile } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -49,16 +49,20 @@ async function npm(...args: string[]): Promise<{ code: number; output: string }>
   )
 }
 
-/** The packages that the project names, and those that they need. */
+/** The directories of the packages that the project names, and of those that they need. */
 function closure(names: string[]): string[] {
   const found = new Set<string>()
-  const visit = (name: string) => {
-    if (found.has(name)) return
-    found.add(name)
-    const { dependencies = {} } = JSON.parse(readFileSync(join(installed(name), 'package.json'), 'utf8'))
-    Object.keys(dependencies).forEach(visit)
+  const visit = (directory: string) => {
+    if (found.has(directory)) return
+    found.add(directory)
+    const { dependencies = {} } = JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8'))
+    for (const name of Object.keys(dependencies)) {
+      // Of another version than the one that all others share.
+      const own = join(directory, 'node_modules', name)
+      visit(existsSync(own) ? own : installed(name))
+    }
   }
-  names.forEach(visit)
+  for (const name of names) visit(installed(name))
   return [...found]
 }
 
@@ -69,9 +73,9 @@ async function install(): Promise<void> {
   const own = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
   const packageFile = own.devDependencies['execution-service'].slice('file:'.length)
   expect(readdirSync(project)).toContain(packageFile)
-  const ofPackage = ['@sinonjs/fake-timers', 'ajv', 'ajv-formats', 'fflate', 'playwright-core', 'typebox']
-  const names = closure(['typescript', '@types/node', ...ofPackage])
-  await run('npm', ['pack', '--ignore-scripts', '--silent', ...names.map(installed)], { cwd: packs })
+  const ofPackage = ['@sinonjs/fake-timers', 'ajv', 'ajv-formats', 'fflate', 'otpauth', 'playwright-core', 'typebox']
+  const directories = closure(['typescript', '@types/node', ...ofPackage])
+  await run('npm', ['pack', '--ignore-scripts', '--silent', ...directories], { cwd: packs })
   const files = readdirSync(packs).map((name) => join(packs, name))
   const offline = ['--offline', '--omit=optional', '--ignore-scripts', '--cache', join(directory, 'cache')]
   const { code, output } = await npm('install', ...offline, '--save-dev', ...files)

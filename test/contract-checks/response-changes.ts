@@ -140,7 +140,7 @@ export const memberChanges: ExpectedChange[] = [
   breaking('a member gets one value more', /`Run.waitingFor` can also be `quota`/, (it) => {
     schemaOf(it, 'Run').properties.waitingFor.oneOf[0].enum.push('quota')
   }),
-  changed('a member gets one value less', /`Run.waitingFor` can no longer be `run`/, (it) => {
+  changed('a member gets one value less', /`Run.waitingFor` can no longer be `signIn`/, (it) => {
     schemaOf(it, 'Run').properties.waitingFor.oneOf[0].enum.pop()
   }),
   breaking('a value of both a filter and a response is removed', /`RunStatus` can no longer be `expired`/, (it) => {

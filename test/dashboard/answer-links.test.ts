@@ -121,6 +121,25 @@ test('an unknown link, an expired one and one of an ended run are refused with t
   expect(await readWait(expired)).toBeUndefined()
 })
 
+test('a link ends with the API key that created it, and with the right of its creator to answer', async () => {
+  const runId = await queueRun(service, account, { ...approve, query: '', body: { variableData: { amount: 42 } } })
+  const create = async () => {
+    const key = await account.createKey({ scopes: ['waits:write', 'runs:read'] })
+    const request = { path: { runId, name: 'approval' }, body: { expiresInSeconds: 3600 } }
+    const { body } = await send(service, 'createWaitLink', key.value, request).expect(201)
+    return { key, path: new URL(body.url).pathname }
+  }
+  const [deleted, demoted] = [await create(), await create()]
+  const visitor = visit()
+  for (const { path } of [deleted, demoted]) expect((await visitor.get(path)).status).toBe(200)
+  await account.deleteKey(deleted.key.id)
+  await service.change('UPDATE api_keys SET role = ? WHERE id = ?', 'viewer', demoted.key.id)
+  for (const { path } of [deleted, demoted])
+    for (const page of [await visitor.get(path), await visitor.post(path, { 'variable-approved': 'on' })])
+      expect([page.status, pageText(page)]).toEqual([410, expect.stringContaining('This link has expired.')])
+  expect((await readWait(runId))?.completedAt ?? null).toBeNull()
+})
+
 test('behind a proxy, the address is the one that the proxy reports', async () => {
   const proxied = await startTestService({ worker: false, settings: { PROXY_HOPS: '1' } })
   try {

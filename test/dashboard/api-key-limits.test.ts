@@ -56,7 +56,7 @@ describe('the limit of five keys', () => {
 
   test('of an account counts the active keys of all its users', async () => {
     const ada = await signIn(dashboard)
-    const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member' })
+    const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'developer' })
     for (let count = 0; count < 3; count += 1) await create(ada)
     const responses = await Promise.all(Array.from({ length: 10 }, () => create(bo)))
     expect(responses.filter(valueIn)).toHaveLength(2)
@@ -149,11 +149,11 @@ describe('scopes', () => {
 })
 
 describe('the key of another user', () => {
-  test('can be deleted by owners, but not renamed or rotated', async () => {
+  test('can be deleted by admins, but not renamed or rotated', async () => {
     const ada = await signIn(dashboard)
     const [bo, cy] = [
-      await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' }),
-      await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Cy' }),
+      await signIn(dashboard, { accountId: ada.accountId, role: 'developer', name: 'Bo' }),
+      await signIn(dashboard, { accountId: ada.accountId, role: 'developer', name: 'Cy' }),
     ]
     await create(bo, { name: 'his' })
     const [key] = await list(bo)

@@ -52,7 +52,7 @@ function fill(accountId: string, count: number, by: Actor = operator): Promise<v
 test('the page lists each change with its actor, newest first', async () => {
   const ada = await signIn(dashboard)
   const { visitor, accountId } = ada
-  const bo = await signIn(dashboard, { accountId, role: 'member', name: 'Bo' })
+  const bo = await signIn(dashboard, { accountId, role: 'developer', name: 'Bo' })
   await visitor.post('/settings', { name: 'Engines', scopesEnabled: 'on' })
   await visitor.post('/settings', { name: 'Engines' })
   const id = inputValue(await visitor.get('/api-keys/new'), 'id') ?? ''
@@ -66,10 +66,10 @@ test('the page lists each change with its actor, newest first', async () => {
     readEntries(await visitor.get(path))[0]?.includes('used a deleted API key'),
   )
   await visitor.post(`/api-keys/${newId}/delete`)
-  await visitor.post('/settings/members/invite', { label: 'Cy', role: 'owner' })
+  await visitor.post('/settings/members/invite', { label: 'Cy', role: 'admin' })
   const [invitation] = await dashboard.domain.links.listInvitations(accountId)
   await visitor.post(`/settings/members/invitations/${invitation?.id}/withdraw`)
-  await visitor.post(`/settings/members/${bo.id}/role`, { role: 'owner' })
+  await visitor.post(`/settings/members/${bo.id}/role`, { role: 'admin' })
   await visitor.post(`/settings/members/${bo.id}/sign-in-link`)
   await bo.visitor.post('/profile/password', { currentPassword: password, password: 'another engine' })
   await new Visitor(dashboard.url).post('/sign-in', { email: bo.email, password: 'another engine' })

@@ -47,7 +47,7 @@ test('the empty list explains browser contexts', async () => {
 test('creating, uploading, restoring, renaming and deleting are recorded in the audit log', async () => {
   const ada = await signIn(dashboard)
   const { visitor, accountId } = ada
-  const bo = await signIn(dashboard, { accountId, role: 'member', name: 'Bo' })
+  const bo = await signIn(dashboard, { accountId, role: 'developer', name: 'Bo' })
   const created = await visitor.post('/browser-contexts/new', { name: ' Shop ' })
   const path = String(created.headers.location).replace('?done=created', '')
   const id = path.split('/')[2] ?? ''

@@ -85,7 +85,7 @@ describe.each(posts)('%s', (_, route) => {
       expect(response.headers['content-type'] ?? 'text/html; charset=utf-8').toBe('text/html; charset=utf-8')
       if (route.path.includes('/sign-out')) await signInAgain()
     }
-    expect(await dashboard.domain.users.get(owner.id)).toMatchObject({ role: 'owner' })
+    expect(await dashboard.domain.users.get(owner.id)).toMatchObject({ role: 'admin' })
   })
 
   test('refuses other media types and oversized bodies with an error page', async () => {

@@ -19,7 +19,7 @@ function urlPath(url: string | undefined): string {
 }
 
 describe('the welcome link', () => {
-  test('creates the owner once, however often it was opened before', async () => {
+  test('creates the admin once, however often it was opened before', async () => {
     const dashboard = await startOnNewStore()
     const path = urlPath(dashboard.welcomeUrl)
     expect(dashboard.welcomeUrl).toBe(`${dashboard.dashboardUrl}${path}`)
@@ -28,17 +28,17 @@ describe('the welcome link', () => {
       const response = await visitor.send(method, path)
       expect([response.status, response.headers['set-cookie']]).toEqual([200, undefined])
     }
-    expect(pageText(await visitor.get(path))).toContain('You will be the owner of the account Default')
+    expect(pageText(await visitor.get(path))).toContain('You will be the admin of the account Default')
     const used = await visitor.post(path, ada)
     expect([used.status, used.headers.location]).toEqual([303, '/'])
-    expect(pageText(await visitor.get('/profile'))).toContain('Owner of Default')
+    expect(pageText(await visitor.get('/profile'))).toContain('Admin of Default')
     for (const again of [await visitor.get(path), await visitor.post(path, { ...ada, email: 'eve@example.com' })]) {
       expect(again.status).toBe(410)
       expect(pageText(again)).toContain('This link is no longer valid')
     }
     const [account] = await dashboard.domain.accounts.list()
     expect(await dashboard.domain.users.list(account?.id ?? '')).toMatchObject([
-      { name: 'Ada', email: ada.email, role: 'owner' },
+      { name: 'Ada', email: ada.email, role: 'admin' },
     ])
   })
 
@@ -106,24 +106,24 @@ describe('a link', () => {
 
   test('that invites is shown once, and creates a user with the chosen role', async () => {
     const owner = await signIn(dashboard)
-    const invited = await owner.visitor.post('/settings/members/invite', { label: 'Bo & Co', role: 'member' })
+    const invited = await owner.visitor.post('/settings/members/invite', { label: 'Bo & Co', role: 'developer' })
     expect([invited.status, invited.headers['cache-control']]).toEqual([200, 'no-store'])
     const link = copied(invited, 'Copy link')
     const list = await owner.visitor.get('/settings/members')
     expect(list.text).toContain('Bo &amp; Co')
     expect(list.text).not.toContain(urlPath(link))
     const visitor = new Visitor(dashboard.url)
-    expect(pageText(await visitor.get(urlPath(link)))).toContain('to join Test as a member')
-    const forgedForm = { name: 'Bo', email: 'bo@example.com', password, role: 'owner', accountId: 'x', kind: 'welcome' }
+    expect(pageText(await visitor.get(urlPath(link)))).toContain('to join Test with the role developer')
+    const forgedForm = { name: 'Bo', email: 'bo@example.com', password, role: 'admin', accountId: 'x', kind: 'welcome' }
     expect((await visitor.post(urlPath(link), forgedForm)).status).toBe(303)
-    expect(pageText(await visitor.get('/profile'))).toContain('Member of Test')
+    expect(pageText(await visitor.get('/profile'))).toContain('Developer of Test')
     expect((await new Visitor(dashboard.url).get(urlPath(link))).status).toBe(410)
     expect((await owner.visitor.get('/settings/members')).text).not.toContain('Bo &amp; Co')
   })
 
   test('that was revoked is invalid', async () => {
     const owner = await signIn(dashboard)
-    const invitation = { label: 'Bo', role: 'member' } as const
+    const invitation = { label: 'Bo', role: 'developer' } as const
     const token = await dashboard.domain.links.invite(owner.accountId, invitation, operator)
     const [{ id = '' } = {}] = await dashboard.domain.links.listInvitations(owner.accountId)
     const withdrawn = await owner.visitor.post(`/settings/members/invitations/${id}/withdraw`)
@@ -134,7 +134,7 @@ describe('a link', () => {
 
   test('that signs in needs a form submission, and allows one password change without the current password', async () => {
     const owner = await signIn(dashboard)
-    const bo = await signIn(dashboard, { accountId: owner.accountId, role: 'member', name: 'Bo' })
+    const bo = await signIn(dashboard, { accountId: owner.accountId, role: 'developer', name: 'Bo' })
     const created = await owner.visitor.post(`/settings/members/${bo.id}/sign-in-link`)
     const path = urlPath(copied(created, 'Copy link'))
     const visitor = new Visitor(dashboard.url)

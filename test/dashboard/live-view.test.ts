@@ -186,7 +186,7 @@ test('users of other accounts cannot watch', async () => {
 
 test('the audit log has one entry for a user who watches, reconnections included', async () => {
   const ada = await signIn(dashboard)
-  const bob = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bob' })
+  const bob = await signIn(dashboard, { accountId: ada.accountId, role: 'developer', name: 'Bob' })
   const run = await startRun(ada)
   for (const user of [ada, bob, bob]) {
     const stream = await watch(user, run.runId)
@@ -227,7 +227,7 @@ test('commands of a user reach the worker, with one entry each in the audit log'
   expect(await waiting).toEqual({ commands: [{ type: 'takeOver', by }], present: [ada.id] })
   waiting = worker.next()
   await worker.send({ control: { ...control, phase: 'paused', by } })
-  const bob = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bob' })
+  const bob = await signIn(dashboard, { accountId: ada.accountId, role: 'developer', name: 'Bob' })
   for (const name of ['take-over', 'return-control'])
     expect((await bob.visitor.post(`${path}/${name}`)).status).toBe(409)
   const inputs = { inputs: JSON.stringify([{ ...wheel, more: 1 }]) }

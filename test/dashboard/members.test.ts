@@ -1,6 +1,8 @@
 /** Members: roles, invitations and removal, after which nothing of a member is accepted. */
+import { readFileSync } from 'node:fs'
 import { within } from '@testing-library/dom'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { roleDescriptions, roles as roleNames } from '../../src/domain/accounts/roles.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { sendRaw } from '../operations/raw-http.ts'
 import {
@@ -53,12 +55,13 @@ function roles({ accountId }: SignedInUser) {
   return dashboard.domain.users.list(accountId).then((users) => users.map(({ name, role }) => `${name}: ${role}`))
 }
 
-test('members are listed for all users, with actions only for owners', async () => {
+test('members are listed for all users, with actions only for admins', async () => {
   const ada = await signIn(dashboard)
-  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo <i>' })
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'developer', name: 'Bo <i>' })
   const [ownersPage, membersPage] = [await ada.visitor.get(members), await bo.visitor.get(members)]
   for (const page of [ownersPage, membersPage]) {
-    for (const text of ['Ada', ada.email, 'Bo <i>', bo.email, 'Owner', 'Member']) expect(pageText(page)).toContain(text)
+    for (const text of ['Ada', ada.email, 'Bo <i>', bo.email, 'Admin', 'Developer'])
+      expect(pageText(page)).toContain(text)
     expect(page.text).not.toContain('<i>')
   }
   const actions = (page: Markup) => {
@@ -78,43 +81,62 @@ test('members are listed for all users, with actions only for owners', async () 
 
 test('a changed role applies from the next request', async () => {
   const ada = await signIn(dashboard)
-  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'developer', name: 'Bo' })
   const give = (person: SignedInUser, to: SignedInUser, role: string) =>
     person.visitor.post(`${members}/${to.id}/role`, { role })
   expect((await bo.visitor.get('/settings/audit-log')).status).toBe(403)
-  expect((await give(ada, bo, 'owner')).headers.location).toBe(`${members}?done=role`)
+  expect((await give(ada, bo, 'admin')).headers.location).toBe(`${members}?done=role`)
   expect((await bo.visitor.get('/settings/audit-log')).status).toBe(200)
-  expect((await give(bo, ada, 'member')).status).toBe(303)
+  expect((await give(bo, ada, 'developer')).status).toBe(303)
   expect((await ada.visitor.get('/settings/audit-log')).status).toBe(403)
-  expect((await give(ada, bo, 'member')).status).toBe(403)
-  for (const role of ['admin', '', 'Owner', '__proto__']) expect((await give(bo, ada, role)).status).toBe(400)
+  expect((await give(ada, bo, 'developer')).status).toBe(403)
+  for (const role of ['owner', '', 'Admin', '__proto__']) expect((await give(bo, ada, role)).status).toBe(400)
   expect((await bo.visitor.post(`${members}/${ada.id}/role`)).status).toBe(400)
-  expect(await roles(ada)).toEqual(['Ada: member', 'Bo: owner'])
+  expect(await roles(ada)).toEqual(['Ada: developer', 'Bo: admin'])
 })
 
-describe('the only owner', () => {
-  const message = 'This user is the only owner. Make another user an owner first.'
+test('a viewer creates and rotates no API key, which would use up those of the account', async () => {
+  const ada = await signIn(dashboard)
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'operator', name: 'Bo' })
+  const { id } = await newKey(bo)
+  expect((await bo.visitor.get('/api-keys')).text).toContain(`/api-keys/${id}/rotate`)
+  expect((await ada.visitor.post(`${members}/${bo.id}/role`, { role: 'viewer' })).status).toBe(303)
+  const page = (await bo.visitor.get('/api-keys')).text
+  expect([page.includes('/api-keys/new'), page.includes(`${id}/rotate`)]).toEqual([false, false])
+  expect((await bo.visitor.post('/api-keys/new', { name: 'mine', lifetime: '' })).status).toBe(403)
+  expect((await bo.visitor.post(`/api-keys/${id}/rotate`, {})).status).toBe(403)
+  expect((await bo.visitor.post(`/api-keys/${id}/delete`)).status).toBe(303)
+})
 
-  test('can be neither removed nor made a member', async () => {
+test('the documentation has the roles as the dashboard describes them', () => {
+  const guide = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8')
+  for (const role of roleNames) expect(guide).toContain(`| ${role} | ${roleDescriptions[role]} |`)
+})
+
+describe('the only admin', () => {
+  const message = 'This user is the only admin. Make another user an admin first.'
+
+  test('can neither be removed nor lose the role', async () => {
     const ada = await signIn(dashboard)
-    const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+    const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'developer', name: 'Bo' })
     const responses = [
-      await ada.visitor.post(`${members}/${ada.id}/role`, { role: 'member' }),
+      await ada.visitor.post(`${members}/${ada.id}/role`, { role: 'developer' }),
       await ada.visitor.post(`${members}/${ada.id}/remove`),
     ]
     for (const response of responses) {
       expect(response.status).toBe(409)
       expect(pageText(response)).toContain(message)
     }
-    expect(await roles(ada)).toEqual(['Ada: owner', 'Bo: member'])
+    expect(await roles(ada)).toEqual(['Ada: admin', 'Bo: developer'])
     // The page offers only what it accepts.
-    expect(pageText(await ada.visitor.get(members))).not.toContain('Make member')
-    await ada.visitor.post(`${members}/${bo.id}/role`, { role: 'owner' })
-    expect(pageText(await ada.visitor.get(members))).toContain('Make member')
+    const change = 'Change the role of Ada'
+    expect(find(await ada.visitor.get(members)).queryByRole('button', { name: change })).toBeNull()
+    await ada.visitor.post(`${members}/${bo.id}/role`, { role: 'admin' })
+    find(await ada.visitor.get(members)).getByRole('button', { name: change })
   })
 
   test.for(['remove', 'role', 'both'])(
-    'remains when two owners demote each other at the same time (%s)',
+    'remains when two admins demote each other at the same time (%s)',
     async (how, { expect }) => {
       const other = await startDashboardService(dashboard.settings)
       onTestFinished(other.stop)
@@ -124,14 +146,14 @@ describe('the only owner', () => {
         const actionOfAda = how === 'role' ? 'role' : 'remove'
         const actionOfBo = how === 'remove' ? 'remove' : 'role'
         const responses = await Promise.all([
-          ada.visitor.post(`${members}/${bo.id}/${actionOfAda}`, { role: 'member' }),
-          bo.visitor.post(`${members}/${ada.id}/${actionOfBo}`, { role: 'member' }),
+          ada.visitor.post(`${members}/${bo.id}/${actionOfAda}`, { role: 'developer' }),
+          bo.visitor.post(`${members}/${ada.id}/${actionOfBo}`, { role: 'developer' }),
         ])
         // The later request is refused: its user has lost the role, or the account would have no owner.
         expect(
           responses.filter(({ status, headers }) => status === 303 && headers.location !== '/sign-in'),
         ).toHaveLength(1)
-        expect((await roles(ada)).filter((user) => user.endsWith(': owner'))).toHaveLength(1)
+        expect((await roles(ada)).filter((user) => user.endsWith(': admin'))).toHaveLength(1)
       }
     },
   )
@@ -175,17 +197,17 @@ describe('a removed member', () => {
       expect((await new Visitor(url).get(`/links/${link}`)).status).toBe(410)
     }
     await stream.ended
-    expect(await roles(ada)).toEqual(['Ada: owner'])
+    expect(await roles(ada)).toEqual(['Ada: admin'])
     expect((await ada.visitor.post(path)).status).toBe(404)
     expect(pageText(await ada.visitor.get('/settings/audit-log'))).toContain('removed a user Bo')
   })
 
   test('can be invited again with the same email address as a new user', async () => {
     const ada = await signIn(dashboard)
-    const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+    const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'developer', name: 'Bo' })
     const key = await newKey(bo)
     await ada.visitor.post(`${members}/${bo.id}/remove`)
-    const token = await dashboard.domain.links.invite(ada.accountId, { label: 'Bo', role: 'member' }, operator)
+    const token = await dashboard.domain.links.invite(ada.accountId, { label: 'Bo', role: 'developer' }, operator)
     const again = new Visitor(dashboard.url)
     const form = { name: 'Bo', email: bo.email, password }
     expect((await again.post(`/links/${token}`, form)).status).toBe(303)
@@ -197,7 +219,7 @@ describe('a removed member', () => {
 
   test('without API keys is described as such', async () => {
     const ada = await signIn(dashboard)
-    const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+    const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'developer', name: 'Bo' })
     expect(pageText(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('Bo has no API keys.')
     await newKey(bo)
     expect(pageText(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('This API key is deleted too.')
@@ -206,7 +228,11 @@ describe('a removed member', () => {
 
 test('submitting the form twice creates one invitation', async () => {
   const ada = await signIn(dashboard)
-  const form = { id: inputValue(await ada.visitor.get(`${members}/invite`), 'id') ?? '', label: 'Bo', role: 'member' }
+  const form = {
+    id: inputValue(await ada.visitor.get(`${members}/invite`), 'id') ?? '',
+    label: 'Bo',
+    role: 'developer',
+  }
   expect(pageText(await ada.visitor.post(`${members}/invite`, form))).toContain('Invitation for Bo')
   const again = await ada.visitor.post(`${members}/invite`, form)
   expect([again.status, again.headers.location]).toEqual([303, `${members}?done=invited`])
@@ -216,9 +242,9 @@ test('submitting the form twice creates one invitation', async () => {
 test('an invitation requires a name and a role, and the form keeps its values', async () => {
   const { visitor, accountId } = await signIn(dashboard)
   const invalid = [
-    [{ label: '', role: 'member' }, 'Enter a name.'],
-    [{ label: '"'.repeat(101), role: 'member' }, 'Use at most 100 characters.'],
-    [{ label: 'Bo', role: 'admin' }, 'Choose a role.'],
+    [{ label: '', role: 'developer' }, 'Enter a name.'],
+    [{ label: '"'.repeat(101), role: 'developer' }, 'Use at most 100 characters.'],
+    [{ label: 'Bo', role: 'owner' }, 'Choose a role.'],
     [{ label: 'Bo' }, 'Choose a role.'],
   ] as const
   for (const [form, message] of invalid) {

@@ -42,7 +42,7 @@ test('U+0000 in a form field causes no internal error', async () => {
   const body = names.map((name) => `${name}=a${nul}b`).join('&')
   const headers = { 'Content-Type': 'application/x-www-form-urlencoded', 'Sec-Fetch-Site': 'same-origin' }
   for (const route of routes.filter(({ method, path }) => method === 'POST' && path !== '/sign-out')) {
-    const visitor = route.who === 'everyone' ? new Visitor(dashboard.url) : account.owner.visitor
+    const visitor = route.role === 'everyone' ? new Visitor(dashboard.url) : account.owner.visitor
     const { status } = await visitor.send('POST', routePath(route, account.items), { headers, body })
     expect.soft([route.path, status < 500]).toEqual([route.path, true])
   }

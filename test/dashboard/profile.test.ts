@@ -48,23 +48,23 @@ test('invalid values are refused, and the form keeps them', async () => {
   }
   for (const form of [{}, { name: 'Ada' }, { email: ada.email }])
     expect((await ada.visitor.post('/profile', form)).status).toBe(400)
-  expect(await dashboard.domain.users.get(ada.id)).toMatchObject({ name: 'Ada', email: ada.email, role: 'owner' })
+  expect(await dashboard.domain.users.get(ada.id)).toMatchObject({ name: 'Ada', email: ada.email, role: 'admin' })
 })
 
 test('a forged form changes neither role, account nor another user', async () => {
   const ada = await signIn(dashboard)
-  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'developer', name: 'Bo' })
   const forged = {
     name: 'Bo',
     email: bo.email,
-    role: 'owner',
+    role: 'admin',
     id: ada.id,
     userId: ada.id,
     accountId: 'x',
     account_id: 'x',
   }
   expect((await bo.visitor.post('/profile', forged)).status).toBe(303)
-  expect(await dashboard.domain.users.get(bo.id)).toMatchObject({ role: 'member', accountId: ada.accountId })
+  expect(await dashboard.domain.users.get(bo.id)).toMatchObject({ role: 'developer', accountId: ada.accountId })
   expect(await dashboard.domain.users.get(ada.id)).toMatchObject({ name: 'Ada', email: ada.email })
 })
 

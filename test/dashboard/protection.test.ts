@@ -29,7 +29,7 @@ const body = new URLSearchParams({
   email: 'eve@example.com',
   password: 'a forged password',
   label: 'Eve',
-  role: 'owner',
+  role: 'admin',
   lifetime: '',
   scopesEnabled: 'on',
 }).toString()
@@ -147,7 +147,7 @@ describe('every response', () => {
     ['an invalid form', 400, () => account.owner.visitor.post('/settings', { name: '' })],
     ['an invalid password', 401, () => visitor().post('/sign-in', { email: 'a@b', password: 'x' })],
     ['a cross-site request', 403, () => visitor().post('/sign-out', {}, { 'Sec-Fetch-Site': 'cross-site' })],
-    ['a page for owners', 403, () => account.member.visitor.get('/settings/audit-log')],
+    ['a page for admins', 403, () => account.member.visitor.get('/settings/audit-log')],
     ['an unknown path', 404, () => visitor().get('/nothing')],
     ['a deleted item', 404, () => account.owner.visitor.get('/api-keys/none/delete')],
     ['a path that cannot be decoded', 400, () => visitor().get('/links/%ff')],

@@ -1,10 +1,13 @@
-/** Every route of the dashboard, with who may use it. A test compares the list with the app's routes. */
+/** Every route of the dashboard, with the role that it needs by the table. A test compares the list with the app's routes. */
+
+import type { Role } from '../../src/domain/accounts/roles.ts'
 import type { Sessions } from '../../src/domain/accounts/sessions.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { emptyState } from '../../src/domain/browser-contexts/storage-state.ts'
 import { putArtifact } from '../../src/domain/queue/attempts.ts'
 import { dashboardApp } from '../../src/surfaces/dashboard/dashboard.ts'
 import type { Dependencies } from '../../src/surfaces/dashboard/dependencies.ts'
+import { type PageRoute, pageRoles } from '../../src/surfaces/dashboard/page-roles.ts'
 import { sendRaw } from '../operations/raw-http.ts'
 import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
 
@@ -18,139 +21,175 @@ type ItemKind =
   | 'waitingRun'
   | 'schedule'
   | 'session'
+  | 'environment'
   | 'bulkAction'
   | 'webhook'
+  | 'rule'
   | 'workflow'
 
 export interface Route {
   method: 'GET' | 'POST'
   path: string
-  who: 'everyone' | 'users' | 'owners'
+  /** As the table says. */
+  role: Role | 'everyone'
   of: ItemKind | undefined
   /** The response does not end. */
   isStream: boolean
 }
 
-const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStream?: 'stream'][] = [
-  ['GET /sign-in', 'everyone'],
-  ['POST /sign-in', 'everyone'],
-  ['POST /sign-in/code', 'everyone'],
-  ['POST /sign-out', 'everyone'],
-  ['GET /links/:token', 'everyone'],
-  ['POST /links/:token', 'everyone'],
-  ['GET /answer/:answer', 'everyone'],
-  ['POST /answer/:answer', 'everyone'],
-  ['GET /', 'users'],
-  ['GET /go-to', 'users'],
-  ['GET /runs', 'users'],
-  ['GET /runs/changes', 'users', undefined, 'stream'],
-  ['GET /runs/bulk-cancel', 'users'],
-  ['POST /runs/bulk-cancel', 'users'],
-  ['GET /runs/bulk-rerun', 'users'],
-  ['POST /runs/bulk-rerun', 'users'],
-  ['GET /runs/bulk-actions/:id', 'users', 'bulkAction'],
-  ['GET /runs/bulk-actions/:id/changes', 'users', 'bulkAction', 'stream'],
-  ['GET /runs/:id', 'users', 'run'],
-  ['GET /runs/:id/changes', 'users', 'run', 'stream'],
-  ['GET /runs/:id/live', 'users', 'run', 'stream'],
-  ['POST /runs/:id/live/take-over', 'users', 'run'],
-  ['POST /runs/:id/live/return-control', 'users', 'run'],
-  ['POST /runs/:id/live/input', 'users', 'run'],
-  ['GET /runs/:id/artifacts/:name', 'users', 'run'],
-  ['GET /trace-viewer/runs/:id/:trace', 'users', 'run'],
-  ['GET /waits', 'users'],
-  ['GET /runs/:id/waits/:wait', 'users', 'waitingRun'],
-  ['POST /runs/:id/waits/:wait', 'users', 'waitingRun'],
-  ['GET /runs/:id/cancel', 'users', 'run'],
-  ['POST /runs/:id/cancel', 'users', 'run'],
-  ['GET /runs/:id/delete', 'users', 'run'],
-  ['POST /runs/:id/delete', 'users', 'run'],
-  ['GET /workflows', 'users'],
-  ['GET /workflows/:id', 'users', 'workflow'],
-  ['GET /docs/workflows', 'users'],
-  ['GET /docs/workflows.json', 'users'],
-  ['GET /docs/workflows.js', 'users'],
-  ['GET /docs/workflows/', 'users'],
-  ['GET /docs/workflows/:id', 'users', 'workflow'],
-  ['POST /workflows/:id', 'users', 'workflow'],
-  ['GET /browser-contexts', 'users'],
-  ['GET /browser-contexts/new', 'users'],
-  ['POST /browser-contexts/new', 'users'],
-  ['GET /browser-contexts/:id', 'users', 'browserContext'],
-  ['POST /browser-contexts/:id', 'users', 'browserContext'],
-  ['GET /browser-contexts/:id/rename', 'users', 'browserContext'],
-  ['POST /browser-contexts/:id/rename', 'users', 'browserContext'],
-  ['GET /browser-contexts/:id/delete', 'users', 'browserContext'],
-  ['POST /browser-contexts/:id/delete', 'users', 'browserContext'],
-  ['GET /browser-contexts/:id/versions/:version/restore', 'users', 'browserContext'],
-  ['POST /browser-contexts/:id/versions/:version/restore', 'users', 'browserContext'],
-  ['GET /schedules', 'users'],
-  ['GET /schedules/new', 'users'],
-  ['POST /schedules/new', 'users'],
-  ['GET /schedules/next-times', 'users'],
-  ['GET /schedules/:id', 'users', 'schedule'],
-  ['GET /schedules/:id/edit', 'users', 'schedule'],
-  ['POST /schedules/:id/edit', 'users', 'schedule'],
-  ['POST /schedules/:id/state', 'users', 'schedule'],
-  ['POST /schedules/:id/trigger', 'users', 'schedule'],
-  ['GET /schedules/:id/delete', 'users', 'schedule'],
-  ['POST /schedules/:id/delete', 'users', 'schedule'],
-  ['GET /webhooks', 'users'],
-  ['GET /webhooks/new', 'users'],
-  ['POST /webhooks/new', 'users'],
-  ['GET /webhooks/:id', 'users', 'webhook'],
-  ['GET /webhooks/:id/edit', 'users', 'webhook'],
-  ['POST /webhooks/:id/edit', 'users', 'webhook'],
-  ['POST /webhooks/:id/state', 'users', 'webhook'],
-  ['POST /webhooks/:id/test', 'users', 'webhook'],
-  ['GET /webhooks/:id/rotate', 'users', 'webhook'],
-  ['POST /webhooks/:id/rotate', 'users', 'webhook'],
-  ['GET /webhooks/:id/redeliver', 'users', 'webhook'],
-  ['POST /webhooks/:id/redeliver', 'users', 'webhook'],
-  ['GET /webhooks/:id/delete', 'users', 'webhook'],
-  ['POST /webhooks/:id/delete', 'users', 'webhook'],
-  ['GET /webhooks/:id/deliveries/:delivery', 'users', 'webhook'],
-  ['POST /webhooks/:id/deliveries/:delivery/redeliver', 'users', 'webhook'],
-  ['GET /api-keys', 'users'],
-  ['GET /api-keys/new', 'users'],
-  ['POST /api-keys/new', 'users'],
-  ['GET /api-keys/:id/rename', 'users', 'apiKey'],
-  ['POST /api-keys/:id/rename', 'users', 'apiKey'],
-  ['GET /api-keys/:id/rotate', 'users', 'apiKey'],
-  ['POST /api-keys/:id/rotate', 'users', 'apiKey'],
-  ['GET /api-keys/:id/delete', 'users', 'apiKey'],
-  ['POST /api-keys/:id/delete', 'users', 'apiKey'],
-  ['GET /settings', 'users'],
-  ['POST /settings', 'owners'],
-  ['GET /settings/members', 'users'],
-  ['GET /settings/members/invite', 'owners'],
-  ['POST /settings/members/invite', 'owners'],
-  ['POST /settings/members/invitations/:id/withdraw', 'owners', 'invitation'],
-  ['POST /settings/members/:id/role', 'owners', 'user'],
-  ['POST /settings/members/:id/sign-in-link', 'owners', 'user'],
-  ['GET /settings/members/:id/remove', 'owners', 'user'],
-  ['POST /settings/members/:id/remove', 'owners', 'user'],
-  ['GET /settings/secrets', 'users'],
-  ['POST /settings/secrets', 'users'],
-  ['POST /settings/secrets/delete', 'users'],
-  ['GET /settings/workers', 'users'],
-  ['GET /settings/audit-log', 'owners'],
-  ['GET /settings/audit-log.jsonl', 'owners'],
-  ['GET /profile', 'users'],
-  ['POST /profile', 'users'],
-  ['POST /profile/password', 'users'],
-  ['POST /profile/sessions/:id/end', 'users', 'session'],
-  ['POST /profile/sign-out-everywhere', 'users'],
-  ['GET /profile/two-factor', 'users'],
-  ['GET /profile/two-factor/set-up', 'users'],
-  ['POST /profile/two-factor/set-up', 'users'],
-  ['POST /profile/two-factor/recovery-codes', 'users'],
-  ['POST /profile/two-factor/remove', 'users'],
+const list: [route: PageRoute, of?: ItemKind | undefined, isStream?: 'stream'][] = [
+  ['GET /sign-in'],
+  ['POST /sign-in'],
+  ['POST /sign-in/code'],
+  ['GET /sign-in/provider'],
+  ['GET /sign-in/provider/callback'],
+  ['GET /sign-out/provider'],
+  ['POST /sign-out'],
+  ['GET /links/:token'],
+  ['POST /links/:token'],
+  ['GET /answer/:answer'],
+  ['POST /answer/:answer'],
+  ['POST /environment'],
+  ['GET /'],
+  ['GET /go-to'],
+  ['GET /runs'],
+  ['GET /runs/changes', undefined, 'stream'],
+  ['GET /runs/bulk-cancel'],
+  ['POST /runs/bulk-cancel'],
+  ['GET /runs/bulk-rerun'],
+  ['POST /runs/bulk-rerun'],
+  ['GET /runs/bulk-actions/:id', 'bulkAction'],
+  ['GET /runs/bulk-actions/:id/changes', 'bulkAction', 'stream'],
+  ['GET /runs/:id', 'run'],
+  ['GET /runs/:id/changes', 'run', 'stream'],
+  ['GET /runs/:id/live', 'run', 'stream'],
+  ['POST /runs/:id/live/take-over', 'run'],
+  ['POST /runs/:id/live/return-control', 'run'],
+  ['POST /runs/:id/live/input', 'run'],
+  ['GET /runs/:id/artifacts/:name', 'run'],
+  ['GET /trace-viewer/runs/:id/:trace', 'run'],
+  ['GET /waits'],
+  ['GET /runs/:id/waits/:wait', 'waitingRun'],
+  ['POST /runs/:id/waits/:wait', 'waitingRun'],
+  ['GET /runs/:id/cancel', 'run'],
+  ['POST /runs/:id/cancel', 'run'],
+  ['POST /runs/:id/follow', 'run'],
+  ['GET /runs/:id/delete', 'run'],
+  ['POST /runs/:id/delete', 'run'],
+  ['GET /workflows'],
+  ['GET /workflows/:id', 'workflow'],
+  ['GET /docs/workflows'],
+  ['GET /docs/workflows.json'],
+  ['GET /docs/workflows.js'],
+  ['GET /docs/workflows/'],
+  ['GET /docs/workflows/:id', 'workflow'],
+  ['POST /workflows/:id', 'workflow'],
+  ['GET /promote'],
+  ['POST /promote'],
+  ['GET /browser-contexts'],
+  ['GET /browser-contexts/new'],
+  ['POST /browser-contexts/new'],
+  ['GET /browser-contexts/:id', 'browserContext'],
+  ['POST /browser-contexts/:id', 'browserContext'],
+  ['GET /browser-contexts/:id/rename', 'browserContext'],
+  ['POST /browser-contexts/:id/rename', 'browserContext'],
+  ['GET /browser-contexts/:id/delete', 'browserContext'],
+  ['POST /browser-contexts/:id/delete', 'browserContext'],
+  ['GET /browser-contexts/:id/sign-in', 'browserContext'],
+  ['POST /browser-contexts/:id/sign-in', 'browserContext'],
+  ['POST /browser-contexts/:id/sign-in/now', 'browserContext'],
+  ['GET /browser-contexts/:id/sign-in/by-hand', 'browserContext'],
+  ['POST /browser-contexts/:id/sign-in/by-hand', 'browserContext'],
+  ['POST /browser-contexts/:id/sign-in/by-hand/cancel', 'browserContext'],
+  ['GET /browser-contexts/:id/sign-in/delete', 'browserContext'],
+  ['POST /browser-contexts/:id/sign-in/delete', 'browserContext'],
+  ['GET /browser-contexts/:id/versions/:version/restore', 'browserContext'],
+  ['POST /browser-contexts/:id/versions/:version/restore', 'browserContext'],
+  ['GET /schedules'],
+  ['GET /schedules/new'],
+  ['POST /schedules/new'],
+  ['GET /schedules/next-times'],
+  ['GET /schedules/:id', 'schedule'],
+  ['GET /schedules/:id/edit', 'schedule'],
+  ['POST /schedules/:id/edit', 'schedule'],
+  ['POST /schedules/:id/state', 'schedule'],
+  ['POST /schedules/:id/trigger', 'schedule'],
+  ['GET /schedules/:id/delete', 'schedule'],
+  ['POST /schedules/:id/delete', 'schedule'],
+  ['GET /webhooks'],
+  ['GET /webhooks/new'],
+  ['POST /webhooks/new'],
+  ['GET /webhooks/:id', 'webhook'],
+  ['GET /webhooks/:id/edit', 'webhook'],
+  ['POST /webhooks/:id/edit', 'webhook'],
+  ['POST /webhooks/:id/state', 'webhook'],
+  ['POST /webhooks/:id/test', 'webhook'],
+  ['GET /webhooks/:id/rotate', 'webhook'],
+  ['POST /webhooks/:id/rotate', 'webhook'],
+  ['GET /webhooks/:id/redeliver', 'webhook'],
+  ['POST /webhooks/:id/redeliver', 'webhook'],
+  ['GET /webhooks/:id/delete', 'webhook'],
+  ['POST /webhooks/:id/delete', 'webhook'],
+  ['GET /webhooks/:id/deliveries/:delivery', 'webhook'],
+  ['POST /webhooks/:id/deliveries/:delivery/redeliver', 'webhook'],
+  ['GET /api-keys'],
+  ['GET /api-keys/new'],
+  ['POST /api-keys/new'],
+  ['GET /api-keys/:id/rename', 'apiKey'],
+  ['POST /api-keys/:id/rename', 'apiKey'],
+  ['GET /api-keys/:id/rotate', 'apiKey'],
+  ['POST /api-keys/:id/rotate', 'apiKey'],
+  ['GET /api-keys/:id/delete', 'apiKey'],
+  ['POST /api-keys/:id/delete', 'apiKey'],
+  ['GET /settings'],
+  ['POST /settings'],
+  ['GET /settings/members'],
+  ['GET /settings/members/invite'],
+  ['POST /settings/members/invite'],
+  ['POST /settings/members/invitations/:id/withdraw', 'invitation'],
+  ['POST /settings/members/:id/role', 'user'],
+  ['POST /settings/members/:id/sign-in-link', 'user'],
+  ['POST /settings/members/:id/allow', 'user'],
+  ['GET /settings/members/:id/remove', 'user'],
+  ['POST /settings/members/:id/remove', 'user'],
+  ['GET /settings/environments'],
+  ['POST /settings/environments'],
+  ['GET /settings/environments/:id/remove', 'environment'],
+  ['POST /settings/environments/:id/remove', 'environment'],
+  ['GET /settings/secrets'],
+  ['POST /settings/secrets'],
+  ['POST /settings/secrets/delete'],
+  ['GET /settings/notifications'],
+  ['GET /settings/notifications/new'],
+  ['POST /settings/notifications/new'],
+  ['GET /settings/notifications/:id', 'rule'],
+  ['GET /settings/notifications/:id/edit', 'rule'],
+  ['POST /settings/notifications/:id/edit', 'rule'],
+  ['POST /settings/notifications/:id/state', 'rule'],
+  ['POST /settings/notifications/:id/test', 'rule'],
+  ['GET /settings/notifications/:id/delete', 'rule'],
+  ['POST /settings/notifications/:id/delete', 'rule'],
+  ['GET /settings/workers'],
+  ['GET /settings/usage'],
+  ['GET /settings/usage.csv'],
+  ['GET /settings/audit-log'],
+  ['GET /settings/audit-log.jsonl'],
+  ['GET /profile'],
+  ['POST /profile'],
+  ['POST /profile/password'],
+  ['POST /profile/sessions/:id/end', 'session'],
+  ['POST /profile/sign-out-everywhere'],
+  ['GET /profile/two-factor'],
+  ['GET /profile/two-factor/set-up'],
+  ['POST /profile/two-factor/set-up'],
+  ['POST /profile/two-factor/recovery-codes'],
+  ['POST /profile/two-factor/remove'],
 ]
 
-export const routes: readonly Route[] = list.map(([route, who, of, isStream]) => {
+export const routes: readonly Route[] = list.map(([route, of, isStream]) => {
   const [method, path = ''] = route.split(' ')
-  return { method: method === 'POST' ? 'POST' : 'GET', path, who, of, isStream: isStream === 'stream' }
+  const role = pageRoles[route]
+  return { method: method === 'POST' ? 'POST' : 'GET', path, role, of, isStream: isStream === 'stream' }
 })
 
 export function routeName({ method, path }: Route): string {
@@ -202,10 +241,10 @@ export async function createItems(
   const { domain, executionUrl } = dashboard
   const owner = await signIn(dashboard, { scopesEnabled: true })
   const { accountId, id: userId } = owner
-  const member = await signIn(dashboard, { accountId, role: 'member', name: 'Bo' })
+  const member = await signIn(dashboard, { accountId, role: 'developer', name: 'Bo' })
   const draft = { accountId, userId, name: 'Key', scopes: null, expiresAt: null }
   const key = await domain.apiKeys.create(draft, operator)
-  const token = await domain.links.invite(accountId, { label: 'Cy', role: 'member' }, operator)
+  const token = await domain.links.invite(accountId, { label: 'Cy', role: 'developer' }, operator)
   const [invitation] = await domain.links.listInvitations(accountId)
   const call = async (method: string, path: string, body: string) => {
     const headers = ['Authorization', `Bearer ${key.value}`, 'Content-Type', 'application/json']
@@ -218,12 +257,14 @@ export async function createItems(
   const schedule = '{"workflowId":"greet","variableData":{"name":"Ada"},"cron":"0 0 29 2 *"}'
   const scheduled = await call('POST', 'schedules', schedule)
   for (const each of [artifact, trace]) {
-    await domain.store.write((tx) => putArtifact(tx, { runId: run, attempt: 1 }, each, Date.now()))
+    const prepared = { ...each, sizeBytes: each.content.length, blob: null }
+    await domain.store.write((tx) => putArtifact(tx, { runId: run, attempt: 1 }, prepared, Date.now()))
   }
   const { id: browserContext = '' } = (await domain.browserContexts.create(accountId, undefined)) ?? {}
   for (const state of [emptyState, emptyState]) {
     await domain.contextVersions.replace(accountId, browserContext, state, { userId })
   }
+  const environment = await domain.environments.add(accountId, { name: 'staging' }, operator)
   const { webhook, delivery } = await createWebhook(dashboard, accountId)
   const items = {
     bulkAction: await createBulkAction(dashboard, accountId, userId),
@@ -234,9 +275,11 @@ export async function createItems(
     run,
     waitingRun: waiting,
     schedule: scheduled.id,
+    environment: environment.id,
     session: (await domain.sessions.list(userId))[0]?.id ?? '',
     webhook,
     delivery,
+    rule: await createRule(dashboard, accountId),
     workflow: 'greet',
     token,
     answer: new URL(link.url).pathname.split('/').at(-1) ?? '',
@@ -251,6 +294,18 @@ async function createBulkAction({ domain }: DashboardService, accountId: string,
   const created = await domain.bulkActions.create(accountId, given, operator)
   if (created.kind !== 'created') throw new Error('The bulk action was not created.')
   return created.action.id
+}
+
+/** Creates a disabled rule. */
+async function createRule({ domain }: DashboardService, accountId: string): Promise<string> {
+  const target = { channel: 'slack', url: 'https://hooks.example/', enabled: false } as const
+  const created = await domain.notificationRules.create(
+    accountId,
+    { name: 'Rule', events: ['run.failed'], ...target },
+    operator,
+  )
+  if (!created || created === 'repeated') throw new Error('The rule was not created.')
+  return created.rule.id
 }
 
 /** Creates a paused endpoint with a delivery, so that nothing is sent. */

@@ -95,7 +95,7 @@ describe('an event stream', () => {
     const dashboard = await startDashboardService()
     onTestFinished(dashboard.stop)
     const owner = await signIn(dashboard)
-    const member = await signIn(dashboard, { accountId: owner.accountId, role: 'member' })
+    const member = await signIn(dashboard, { accountId: owner.accountId, role: 'developer' })
     const stream = await follow(member, '/runs/changes', dashboard.url)
     await until('it reports a change', () => countChanges(stream) === 1)
     await dashboard.domain.users.remove(owner.accountId, member.id, operator)

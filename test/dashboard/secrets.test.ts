@@ -28,7 +28,7 @@ test('secrets appear only in the responses that create them', async () => {
   take('first key', keyIn(await visitor.post('/api-keys/new', form)))
   const newId = crypto.randomUUID()
   take('second key', keyIn(await visitor.post(`/api-keys/${id}/rotate`, { id: newId })))
-  take('invitation', tokenIn(await visitor.post('/settings/members/invite', { label: 'Bo', role: 'member' })))
+  take('invitation', tokenIn(await visitor.post('/settings/members/invite', { label: 'Bo', role: 'developer' })))
   take('sign-in link', tokenIn(await visitor.post(`/settings/members/${ada.id}/sign-in-link`)))
   take('session', /^s:([^.]+)\./.exec(decodeURIComponent([...visitor.cookies.values()][0] ?? ''))?.[1])
   for (const key of [secrets['first key'], secrets['second key'], crypto.randomUUID()]) {

@@ -169,10 +169,10 @@ describe('a session', () => {
 
   test('that ends after it was read does not authenticate its request in the next epoch', async () => {
     const ada = await signIn(dashboard)
-    const { users, accounts, sessions } = dashboard.domain
+    const { users, environments, sessions } = dashboard.domain
     const [stored] = await sessions.list(ada.id)
     const request = { session: { stored }, params: {}, originalUrl: '/' } as unknown as Request
-    const deps = { users, accounts } as Dependencies
+    const deps = { users, environments } as Dependencies
     expect(await authenticate(deps, request)).toMatchObject({ user: { id: ada.id } })
     const change = { currentPassword: ada.password, password: 'another engine' }
     expect((await ada.visitor.post('/profile/password', change)).status).toBe(303)
@@ -262,7 +262,7 @@ describe('a session', () => {
 
   test('of a removed user redirects to the sign-in page without a loop', async () => {
     const owner = await signIn(dashboard)
-    const bo = await signIn(dashboard, { accountId: owner.accountId, role: 'member' })
+    const bo = await signIn(dashboard, { accountId: owner.accountId, role: 'developer' })
     const { store } = dashboard.domain
     // As if the user were removed between checking the password and saving the session.
     await store.write(({ query }) =>

@@ -1,4 +1,4 @@
-/** Account settings: changed by owners, visible to all users. */
+/** Account settings: changed by admins, visible to all users. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type DashboardService, signIn, startDashboardService } from '../support/dashboard.ts'
 import { control, fieldError, inputValue, pageText } from '../support/html.ts'
@@ -15,9 +15,9 @@ function readAccount(id: string) {
   return dashboard.domain.accounts.get(id)
 }
 
-test('an owner can rename the account', async () => {
+test('an admin can rename the account', async () => {
   const ada = await signIn(dashboard)
-  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member' })
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'developer' })
   const name = `Engines & "Co" <b>`
   const saved = await ada.visitor.post('/settings', { name: ` ${name} ` })
   expect(saved.headers.location).toBe('/settings?done=saved')
@@ -46,9 +46,9 @@ test('an invalid name is refused, and the form keeps its values', async () => {
   expect(await readAccount(ada.accountId)).toEqual(before)
 })
 
-test('an owner can turn scopes on and off', async () => {
+test('an admin can turn scopes on and off', async () => {
   const ada = await signIn(dashboard)
-  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member' })
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'developer' })
   const turn = (scopesEnabled?: string) =>
     ada.visitor.post('/settings', { name: 'Test', ...(scopesEnabled && { scopesEnabled }) })
   expect(pageText(await bo.visitor.get('/settings'))).toContain('Scopes off')
@@ -61,7 +61,7 @@ test('an owner can turn scopes on and off', async () => {
 
 test('a member sees the settings without a form', async () => {
   const ada = await signIn(dashboard)
-  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member' })
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'developer' })
   const page = await bo.visitor.get('/settings')
   expect(pageText(page)).toContain(ada.accountId)
   expect(page.text).not.toContain('action="/settings"')
@@ -81,7 +81,7 @@ test('only known values of the `done` parameter show a message', async () => {
 
 test('all users see the retention periods', async () => {
   const ada = await signIn(dashboard)
-  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member' })
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'developer' })
   for (const { visitor } of [ada, bo]) {
     const text = pageText(await visitor.get('/settings'))
     expect(text).toContain('Finished runs kept for 90 days, artifacts for 30 days')

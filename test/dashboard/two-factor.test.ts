@@ -198,7 +198,7 @@ test('removing it requires the password and a code', async () => {
 
 test('an account that requires it leads every user to set it up before anything else', async () => {
   const ada = await signIn(dashboard)
-  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'developer', name: 'Bo' })
   const settings = { name: 'Test', secondFactorRequired: 'on' }
   expect((await bo.visitor.post('/settings', settings)).status).toBe(403)
   expect((await ada.visitor.post('/settings', settings)).headers.location).toBe('/settings?done=saved')

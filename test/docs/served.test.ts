@@ -8,7 +8,7 @@ import { executionContract } from '../../src/openapi/served-documents.ts'
 import { sendRaw } from '../operations/raw-http.ts'
 import { pathWithCurl } from '../support/curl.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { addresses, siteText } from './site.ts'
+import { addresses } from './site.ts'
 
 let service: TestService
 
@@ -89,7 +89,7 @@ test('pages are revalidated at each visit; files with a digest in their name are
   const headers = ['If-None-Match', page.headers.get('etag') ?? '', 'Accept-Encoding', 'gzip']
   const again = await sendRaw(service.executionUrl, { method: 'GET', path: '/docs/errors', headers })
   expect([again.status, again.text]).toEqual([304, ''])
-  const [script = ''] = (await siteText('errors.html')).match(/docs\.[\w-]+\.js/) ?? []
+  const [script = ''] = (await page.text()).match(/docs\.[\w-]+\.js/) ?? []
   const cached = await get(`/docs/${script}`)
   expect(cached.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
 })
@@ -150,13 +150,10 @@ test('X-Document-Hash is the hash of the document that the docs serve', async ()
 
 /** Runs the shell blocks of a guide, one after another in one shell, and returns what they print. */
 async function runCommands(guide: string, variables: Record<string, string>): Promise<string> {
-  const blocks = [...(await siteText(`${guide}.md`)).matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
+  const text = await (await get(`/docs/${guide}.md`)).text()
+  const blocks = [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block = '']) => block)
   expect(blocks.length).toBeGreaterThan(0)
-  const script = blocks
-    .join('\n')
-    .replaceAll('http://127.0.0.1:3001', service.executionUrl)
-    .replaceAll('http://127.0.0.1:3002', service.browserContextUrl)
-    .replace(/^export API_KEY=.*$/m, '')
+  const script = blocks.join('\n').replace(/^export API_KEY=.*$/m, '')
   const environment = { ...process.env, PATH: pathWithCurl, ...variables }
   const { stdout } = await promisify(execFile)('sh', ['-euc', script], { env: environment })
   expect(stdout).not.toMatch(/\/docs\/errors#|Unauthorized|Forbidden/)

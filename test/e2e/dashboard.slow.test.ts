@@ -56,6 +56,7 @@ test('an invited member joins and works, and their key is refused once they are 
   await page.goto('/settings/members')
   await page.getByRole('link', { name: 'Invite member' }).click()
   await page.getByLabel('For').fill('Grace')
+  await page.getByLabel('Role').selectOption('developer')
   await page.getByRole('button', { name: 'Create invitation' }).click()
   const link = await page.locator('#link').innerText()
 

@@ -42,8 +42,8 @@ async function newCustomer() {
 }
 
 const noSession =
-  'The browser context has no session in the shop, or the session has expired: run shop-sign-in with the same ' +
-  'browserContextId first.'
+  'The browser context has no session in the shop, or the session has expired: set its sign-in, or run shop-sign-in ' +
+  'with the same browserContextId first.'
 
 test('one run signs in, later runs reuse the session, and its cookie is exposed nowhere', async () => {
   const { client, run, storageState, version } = await newCustomer()
@@ -54,7 +54,7 @@ test('one run signs in, later runs reuse the session, and its cookie is exposed 
   expect(orders[0]).toEqual({ number: 'L-1042', date: '2026-03-02', item: 'Storm lantern', total: '€ 39.00' })
   const read = await run('shop-orders')
   expect(read).toMatchObject({ status: 'succeeded', output: { orders } })
-  expect(site.signIns()).toBe(1)
+  expect(site.counts().signIns).toBe(1)
   // The second run has changed nothing and created no version.
   expect(await version()).toBe(1)
 

@@ -412,6 +412,15 @@ test('the scopes of requests about tasks are those of the operations', async () 
   }
 })
 
+test('a method that has the name of a member of each object is unknown, whatever the scopes', async () => {
+  const account = await service.createAccount({ scopesEnabled: true })
+  const key = withKey({ key: (await account.createKey({ scopes: ['runs:read'] })).value })
+  for (const method of ['constructor', '__proto__', 'toString']) {
+    const response = await post(key, { jsonrpc: '2.0', id: 1, method })
+    expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('-32601')])
+  }
+})
+
 test('a run token is no credential here', async () => {
   const account = await service.createAccount()
   const result = await call(await connect(account.key), 'greet', { name: 'Ada' })

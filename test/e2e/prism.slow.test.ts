@@ -79,6 +79,7 @@ describe('Prism reports', () => {
       body: { runs: [{ workflowId, variableData: { name: 'Ada' }, delaySeconds: 3600 }] },
     })
     await client.getWorkflowsDocument()
+    await client.getUsage({ params: { query: { from: '2026-11-01', to: '2026-11-30' } } })
     await client.createRunToken({ body: { runId: queuedId, expiresInSeconds: 60 } })
     await client.cancelRun({ params: { path: { runId: queuedId } } })
     await client.rerunRun({ params: { path: { runId: queuedId } } })
@@ -99,6 +100,7 @@ describe('Prism reports', () => {
     await callScheduleOperations(client)
     await callWaitOperations(client)
     await callWebhookOperations(client)
+    await callNotificationOperations(client)
     await callValueOperations(client)
     await callWorkerOperations(client)
     const leased = await client.getRun({ params: { path: { runId: await leasedRun(service, account) } } })
@@ -108,19 +110,28 @@ describe('Prism reports', () => {
     expect(takeViolations()).toEqual([])
     expect(Buffer.from(downloaded.data ?? new ArrayBuffer()).toString()).toBe('Hello')
     const ofRuns = [
-      200, 200, 200, 200, 202, 200, 200, 200, 200, 202, 200, 201, 200, 202, 202, 400, 202, 202, 200, 200, 204, 200, 200,
-      204,
+      200, 200, 200, 200, 202, 200, 200, 200, 200, 202, 200, 200, 201, 200, 202, 202, 400, 202, 202, 200, 200, 204, 200,
+      200, 204,
     ]
     const ofDeployments = [201, 200, 200, 200]
     const ofSchedules = [201, 200, 200, 200, 202, 204]
     const ofWebhooks = [201, 200, 200, 200, 200, 202, 200, 202, 202, 204]
+    const ofNotifications = [201, 200, 200, 200, 202, 204]
     const ofValues = [200, 200, 200, 200, 204, 204]
     const ofWaits = [202, 201, 200, 200, 200]
     // The claimed run has no browser context: 404.
     const ofWorkers = [
       200, 200, 202, 202, 202, 200, 204, 200, 204, 204, 204, 404, 200, 200, 200, 200, 204, 204, 200, 200,
     ]
-    const afterRuns = [...ofDeployments, ...ofSchedules, ...ofWaits, ...ofWebhooks, ...ofValues, ...ofWorkers]
+    const afterRuns = [
+      ...ofDeployments,
+      ...ofSchedules,
+      ...ofWaits,
+      ...ofWebhooks,
+      ...ofNotifications,
+      ...ofValues,
+      ...ofWorkers,
+    ]
     expect(statuses).toEqual([...ofRuns, ...afterRuns])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })
@@ -141,12 +152,17 @@ describe('Prism reports', () => {
     const version = { path: { ...params.path, version: 1 } }
     await client.restoreBrowserContextVersion({ params: version })
     await client.updateBrowserContext({ params, body: { name: 'Shop' } })
+    const signIn = { workflowId: 'sign-in', variableData: { user: 'ada', password: 'a-long-secret' } }
+    await client.setSignIn({ params, body: signIn })
+    await client.getSignIn({ params })
+    await client.signInNow({ params })
+    await client.deleteSignIn({ params })
     const page = await client.listBrowserContexts({ params: { query: { limit: 1 } } })
     await client.listBrowserContexts({ params: { query: { limit: 1, cursor: page.data?.nextCursor ?? '' } } })
     await client.deleteBrowserContext({ params })
 
     expect(takeViolations()).toEqual([])
-    expect(statuses).toEqual([201, 201, 200, 204, 200, 200, 200, 200, 200, 200, 204])
+    expect(statuses).toEqual([201, 201, 200, 204, 200, 200, 200, 200, 200, 200, 202, 204, 200, 200, 204])
     expect([...called].sort()).toEqual(operationIds('browserContext').sort())
   })
 
@@ -289,6 +305,18 @@ async function callValueOperations(client: ExecutionClient): Promise<void> {
   await client.listSettings({ params: { query: { limit: 1 } } })
   await client.deleteSecret({ params: secret })
   await client.deleteSetting({ params: setting })
+}
+
+async function callNotificationOperations(client: ExecutionClient): Promise<void> {
+  const created = await client.createNotificationRule({
+    body: { name: 'Failures', events: ['run.failed'], channel: 'slack', url: 'https://localhost/services' },
+  })
+  const path = { ruleId: created.data?.id ?? '' }
+  await client.listNotificationRules({ params: { query: { limit: 1 } } })
+  await client.getNotificationRule({ params: { path } })
+  await client.updateNotificationRule({ params: { path }, body: { enabled: false } })
+  await client.testNotificationRule({ params: { path } })
+  await client.deleteNotificationRule({ params: { path } })
 }
 
 async function callWebhookOperations(client: ExecutionClient): Promise<void> {

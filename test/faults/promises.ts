@@ -160,6 +160,12 @@ export const promises: readonly Promised[] = [
     quick: ['test/operations/remote-workers.test.ts', 'test/operations/worker-faults.test.ts'],
   },
   {
+    id: 'P23',
+    sentence: 'A lost session of a browser context is healed by one run that signs in, and costs no run its success.',
+    faults: [fault('healed-sign-ins')],
+    quick: ['test/domain/browser-contexts/sign-ins.test.ts', 'test/worker/run-workflow-sign-ins.test.ts'],
+  },
+  {
     id: 'P24',
     sentence: 'A new version starts beside the one before it: nothing is refused, lost or misread meanwhile.',
     faults: [fault('upgraded')],

@@ -58,7 +58,7 @@ describe('accounts create', () => {
       welcomeUrl: expect.stringMatching(/^https:\/\/runs\.example\.com\/links\//),
     })
     const users = await printed(installation, 'users', 'list', '--account', third.id)
-    expect(users).toMatchObject([{ name: 'Owner', email: null, role: 'owner', lastSignedInAt: null }])
+    expect(users).toMatchObject([{ name: 'Admin', email: null, role: 'admin', lastSignedInAt: null }])
   })
 })
 
@@ -69,7 +69,7 @@ describe('users', () => {
     const other = await printed(installation, 'accounts', 'create', '--name', 'Other')
     const list = await installation.runCommand('users', 'list', '--account', id)
     expect(list.stdout).toMatch(
-      /^id +name +email +role +secondFactor +lastSignedInAt\n[0-9a-f-]{36} +Owner +- +owner +false +-\n$/,
+      /^id +name +email +role +secondFactor +lastSignedInAt\n[0-9a-f-]{36} +Admin +- +admin +false +-\n$/,
     )
     const withoutAccount = await installation.runCommand('users', 'list')
     expect(withoutAccount).toMatchObject({
@@ -88,7 +88,7 @@ describe('users', () => {
     const old = await installation.runCommand('users', 'sign-in-link')
     expect(old.stdout).toContain('This link signs in "Ada". It works once, within a day.')
     const { user, url } = await printed(installation, 'users', 'sign-in-link', '--email', ' ADA@example.com ')
-    expect(user).toMatchObject({ name: 'Ada', email: ada.email, role: 'owner' })
+    expect(user).toMatchObject({ name: 'Ada', email: ada.email, role: 'admin' })
     const visitor = new Visitor(service.dashboardUrl)
     expect((await visitor.post(linksIn(old.stdout)[0] ?? '')).status).toBe(410)
     expect((await visitor.post(new URL(url).pathname)).status).toBe(303)

@@ -8,7 +8,7 @@ import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
 import { validKey } from '../../src/tools/mock/mock-keys.ts'
 import { testedWorkflows } from '../mock/use-mock.ts'
 import { operations } from '../operations/document.ts'
-import { leasedRun } from '../operations/requests.ts'
+import { leasedRun, signInBody } from '../operations/requests.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
 
 const collection = 'generated/bruno'
@@ -139,6 +139,17 @@ async function createAttemptWithContext(): Promise<Variables> {
   return variables
 }
 
+/** The workflow of the example is not deployed. */
+const setSignIn = (): Request => ({ ...findRequest('setSignIn'), body: { json: JSON.stringify(signInBody) } })
+
+/** A browser context with a sign-in. */
+async function createSignIn(): Promise<Variables> {
+  const variables = await createServerEnvironment()
+  expect((await send(findRequest('createBrowserContext'), variables)).status).toBe(201)
+  expect((await send(setSignIn(), variables)).status).toBe(200)
+  return variables
+}
+
 function untilSucceeded(variables: Variables): Promise<unknown> {
   return until('the run has succeeded', async () => {
     return JSON.parse((await send(findRequest('getRun'), variables)).text).status === 'succeeded'
@@ -158,8 +169,8 @@ test('every request has all parameters of its operation, with only the required 
   for (const { id, parameters } of operations) {
     const { params = [], headers = [] } = findRequest(id)
     const listed = [...params, ...headers.map((header) => ({ ...header, type: 'header' }))]
-    const expected = parameters.map(({ name, in: type }) =>
-      expect.objectContaining({ name, type, enabled: type === 'path' }),
+    const expected = parameters.map(({ name, in: type, required }) =>
+      expect.objectContaining({ name, type, enabled: type === 'path' || required === true }),
     )
     expect(listed, id).toHaveLength(expected.length)
     expect(listed, id).toEqual(expect.arrayContaining(expected))
@@ -198,6 +209,7 @@ test('every request succeeds against the service, using the resources that earli
   bundled.set('deploymentId', JSON.parse((await send(findRequest('getRun'), bundled)).text).deploymentId)
   const claimable = await createServerEnvironment()
   await createRunOfWorker(claimable)
+  const signedIn = await createSignIn()
   const onAttempts = operations.filter(({ path }) => path.includes('{attempt}'))
   const others = new Map([
     ...(await Promise.all(onAttempts.map(async ({ id }) => [id as string, await createAttempt()] as const))),
@@ -207,12 +219,16 @@ test('every request succeeds against the service, using the resources that earli
     ['getRunArtifact', artifact],
     ['createWaitLink', linked],
     ['completeWait', waiting],
+    ['getSignIn', signedIn],
+    ['signInNow', signedIn],
+    ['deleteSignIn', signedIn],
   ])
   for (const id of sendingOrder) {
     // Only finished runs can be deleted. This one was queued last, by a schedule.
     if (id === 'deleteRun') await untilSucceeded(variables)
     const before = service.log.length
-    const { status, text } = await send(findRequest(id), others.get(id) ?? variables)
+    const request = id === 'setSignIn' ? setSignIn() : findRequest(id)
+    const { status, text } = await send(request, others.get(id) ?? variables)
     expect(successes, `${id}: ${text}`).toContain(status)
     await until('the service has logged the request', () => {
       return service.log.slice(before).some(({ msg, operationId }) => msg === 'request' && operationId === id)

@@ -17,7 +17,7 @@ test.for(fleetStores)('another process takes the maintenance over in time ($name
   const { key } = await fleet.createAccount()
   const counts = () => members.map((member) => member.logged(begins))
   const sum = () => counts().reduce((total, count) => total + count, 0)
-  await vi.waitUntil(() => sum() === 1, { timeout: leaseMilliseconds })
+  await vi.waitUntil(() => sum() === 1, { timeout: leaseMilliseconds + slackMilliseconds })
 
   /** Queues a delayed run by one of the processes; resolves with the milliseconds by which its delay ends too late. */
   const lateness = async (member = members.at(-1)) => {

@@ -31,15 +31,6 @@ test.each(['queuedRun', 'failedRun', 'timedOutRun'])('the example %s of a run ha
   expect(run.id).toBe(id)
 })
 
-test('an example of a run that was queued here is of its workflow', async () => {
-  const { id: runId } = await bodyOf('queueRemoteRun', {
-    path: { workflowId: 'greet' },
-    body: { variableData: { name: 'Ada', token: 'a-long-secret' } },
-  })
-  const run = await bodyOf('getRun', { path: { runId }, headers: { Prefer: 'example=failedRun' } })
-  expect(run).toMatchObject({ id: runId, workflowId: 'greet', status: 'failed' })
-})
-
 describe('a list of runs', () => {
   const list = async (query: string) => (await bodyOf('listRuns', { query })).data
 

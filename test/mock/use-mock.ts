@@ -5,7 +5,7 @@ import { snapshotId } from '../../src/domain/deployments/snapshot.ts'
 import { Workflows } from '../../src/domain/workflows/workflows.ts'
 import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
 import { validKey } from '../../src/tools/mock/mock-keys.ts'
-import type { Clock } from '../../src/tools/mock/mock-runs.ts'
+import type { Clock } from '../../src/tools/mock/mock-response.ts'
 import type { DocumentedOperation, ReceivedResponse } from '../operations/document.ts'
 import { sendRaw } from '../operations/raw-http.ts'
 import { type Filled, requestOf } from '../operations/requests.ts'
@@ -23,6 +23,7 @@ export const mockPath = {
   deploymentId: '5f1c0d0f2c5b1f0d8a6de21c0a3a3a1c8f61d5ce5c0a7b0f4a9f2de1c3b7a904',
   bulkActionId: id,
   endpointId: id,
+  ruleId: id,
   deliveryId: id,
   artifactName: 'invoice.pdf',
   workerId: id,
@@ -32,6 +33,9 @@ export const mockPath = {
   viewId: id,
   name: 'SHOP_TOKEN',
 }
+
+/** Of operations that require parameters in their query. */
+export const mockQueries: Record<string, string> = { getUsage: 'from=2026-11-01&to=2026-11-30' }
 
 /** The workflows of the tests' service. */
 export async function testedWorkflows(): Promise<Workflows> {
@@ -75,10 +79,14 @@ export function useMock() {
     key = validKey.value,
   ): Promise<ReceivedResponse> {
     const [example] = Object.values(operation.body ?? {})
-    const { headers, ...request } = requestOf(operation, key, { path: mockPath, body: example, ...filled })
+    const { headers, ...request } = requestOf(operation, key, {
+      ...{ path: mockPath, query: mockQueries[operation.id] ?? '', body: example },
+      ...filled,
+    })
     const list = Object.entries(headers).flatMap(([name, value]) => [value].flat().flatMap((each) => [name, each]))
     const url = operation.surface === 'execution' ? mock?.executionUrl : mock?.browserContextUrl
     return sendRaw(url ?? '', { ...request, headers: list })
   }
-  return { call, clock }
+  const urls = () => mock as Mock
+  return { call, clock, urls }
 }

@@ -1,11 +1,14 @@
 /** The mock's runs are runs of the workflows that it was started with. */
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { describe, expect, test } from 'vitest'
 import { exampleVariables } from '../../src/domain/workflows/example-values.ts'
 import { validKey } from '../../src/tools/mock/mock-keys.ts'
 import { expectDocumented, expectProblem, operationOf } from '../operations/document.ts'
 import { testedWorkflows, useMock } from './use-mock.ts'
 
-const { call, clock } = useMock()
+const { call, clock, urls } = useMock()
 const [queue, getRun, follow] = [operationOf('queueRemoteRun'), operationOf('getRun'), operationOf('streamRunEvents')]
 const workflows = await testedWorkflows()
 const unknownRun = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
@@ -15,12 +18,6 @@ const greeting = { name: 'Ada', token: 'a-long-secret' }
 const queueGreet = (query = '', headers = {}) => {
   const body = { variableData: greeting }
   return call(queue, { path: { workflowId: 'greet' }, body, headers, ...(query && { query }) })
-}
-
-async function read(runId: string) {
-  const response = await call(getRun, { path: { runId } })
-  expectDocumented(getRun, response)
-  return JSON.parse(response.text)
 }
 
 test('lists exactly the workflows of the directory, and describes each', async () => {
@@ -81,13 +78,6 @@ describe('an answer', () => {
       errors: [{ pointer: '/value/approved', detail: 'must be boolean' }],
     })
   })
-
-  test('to a run of the mock gets a 404 unless the workflow of the run declares the wait', async () => {
-    const queued = await call(queue, { path: { workflowId: 'approve' }, body: { variableData: {} } })
-    expect((await answer('discount', 20, JSON.parse(queued.text).id)).status).toBe(200)
-    const { id } = JSON.parse((await queueGreet()).text)
-    expect((await answer('discount', 20, id)).status).toBe(404)
-  })
 })
 
 test('examples of runs become runs of the workflow that is asked for', async () => {
@@ -97,92 +87,40 @@ test('examples of runs become runs of the workflow that is asked for', async () 
   expect(workflows.checkOutput('greet', run.output)).not.toHaveProperty('errors')
 })
 
-describe('a queued run', () => {
-  test('keeps its variables, with secrets masked, and its options', async () => {
-    const queued = JSON.parse((await queueGreet('priority=3&delaySeconds=60&tag=a')).text)
-    expect(queued).toMatchObject({
-      workflowId: 'greet',
-      status: 'queued',
-      waitingFor: 'delay',
-      priority: 3,
-      tags: ['a'],
-    })
-    expect(queued.variableData).toMatchObject({ name: 'Ada', token: '********' })
-    expect(await read(queued.id)).toEqual(queued)
+test('a queued run has the variables of its request, with secrets masked, and its options', async () => {
+  const queued = JSON.parse((await queueGreet('priority=3&delaySeconds=60&expiresInSeconds=90&tag=a')).text)
+  const after = (seconds: number) => new Date(Date.parse(queued.createdAt) + seconds * 1000).toISOString()
+  expect(queued).toMatchObject({
+    ...{ workflowId: 'greet', status: 'queued', waitingFor: 'delay', priority: 3, tags: ['a'], output: null },
+    ...{ availableAt: after(60), expiresAt: after(90), variableData: { name: 'Ada', token: '********' } },
   })
+})
 
-  test('is queued, runs with progress, and succeeds as time passes', async () => {
-    const { id } = JSON.parse((await queueGreet()).text)
-    clock.pass(3000)
-    expect(await read(id)).toMatchObject({ status: 'running', output: null, attempts: 1, progress: { percent: 40 } })
-    clock.pass(3000)
-    const finished = await read(id)
-    expect(finished).toMatchObject({ status: 'succeeded', progress: { percent: 100 } })
-    expect(finished.artifacts).toHaveLength(1)
-    expect(workflows.checkOutput('greet', finished.output)).not.toHaveProperty('errors')
+test('a rerun has the variables and options of its request, if its workflow takes them', async () => {
+  const rerun = async (variableData: object) =>
+    JSON.parse(
+      (await call(operationOf('rerunRun'), { path: { runId: unknownRun }, query: 'tag=b', body: { variableData } }))
+        .text,
+    )
+  expect(await rerun({ path: 'docs' })).toMatchObject({
+    rerunOf: unknownRun,
+    tags: ['b'],
+    variableData: { path: 'docs' },
   })
+  expect((await rerun({ top: 0 })).variableData).not.toMatchObject({ top: 0 })
+})
 
-  test('sends its events when they happen, and none after the last', async () => {
-    const { id, createdAt } = JSON.parse((await queueGreet()).text)
-    const { text } = await call(follow, { path: { runId: id } })
-    const events = text.match(/(?<=^data: ).*/gm)?.map((data) => JSON.parse(data)) ?? []
-    expect(events[0]).toMatchObject({ status: 'queued', at: createdAt })
-    expect(new Set(events.map(({ type }) => type))).toEqual(new Set(['status', 'step', 'log', 'progress', 'artifact']))
-    expect(events.at(-1)).toMatchObject({ status: 'succeeded', at: new Date(clock.now()).toISOString() })
-    const last = { 'Last-Event-ID': String(events.length) }
-    expect((await call(follow, { path: { runId: id }, headers: last })).status).toBe(204)
-  })
+test('what was queued is not remembered: another run of the ID is the example', async () => {
+  const { id } = JSON.parse((await queueGreet('tag=mine')).text)
+  const { text } = await call(getRun, { path: { runId: id } })
+  expect(JSON.parse(text)).toMatchObject({ id, tags: [] })
+})
 
-  test('can be run again once it has ended, with its options and secrets or with other variables', async () => {
-    const rerun = operationOf('rerunRun')
-    const { id } = JSON.parse((await queueGreet('priority=3&tag=a')).text)
-    expect((await call(rerun, { path: { runId: id }, body: {} })).status).toBe(409)
-    await call(operationOf('cancelRun'), { path: { runId: id } })
-    const again = await call(rerun, { path: { runId: id }, body: {} })
-    expectDocumented(rerun, again)
-    const run = JSON.parse(again.text)
-    const variableData = { name: 'Ada', token: '********' }
-    expect(run).toMatchObject({
-      workflowId: 'greet',
-      status: 'queued',
-      rerunOf: id,
-      priority: 3,
-      tags: ['a'],
-      variableData,
-    })
-    expect(await read(run.id)).toMatchObject({ rerunOf: id })
-    const other = { path: { runId: id }, query: 'priority=1', body: { variableData: { name: 'Grace' } } }
-    expect(JSON.parse((await call(rerun, other)).text)).toMatchObject({ priority: 1, variableData: { name: 'Grace' } })
-  })
-
-  test('can start from a step of a cancelled run, which reuses the steps before it', async () => {
-    const rerun = operationOf('rerunRun')
-    const { id } = JSON.parse((await queueGreet()).text)
-    clock.pass(3000)
-    await call(operationOf('cancelRun'), { path: { runId: id } })
-    const from = (runId: string, fromStep: string) => call(rerun, { path: { runId }, body: { fromStep } })
-    const again = await from(id, 'process')
-    expectDocumented(rerun, again)
-    const { text } = await call(follow, { path: { runId: JSON.parse(again.text).id } })
-    expect(text.match(/(?<="name":"prepare","state":")\w+/g)).toEqual(['reused'])
-    expect(text.match(/(?<="name":"process","state":")\w+/g)).toEqual(['started', 'finished'])
-    expect(text.match(/(?<="sequence":)\d+/g)?.map(Number)).toEqual(text.match(/(?<=^id: )\d+/gm)?.map(Number))
-    const unknown = await from(id, 'no-such-step')
-    expect(JSON.parse(unknown.text).errors).toEqual([
-      { pointer: '/fromStep', detail: expect.stringContaining('the first are prepare, process') },
-    ])
-    expect((await from(JSON.parse(again.text).id, 'process')).text).toContain('a run that succeeded')
-  })
-
-  test('can be cancelled, which ends its events', async () => {
-    const { id } = JSON.parse((await queueGreet()).text)
-    clock.pass(3000)
-    const cancelled = JSON.parse((await call(operationOf('cancelRun'), { path: { runId: id } })).text)
-    expect(cancelled).toMatchObject({ status: 'cancelled', cancelRequested: true, reason: 'cancelRequested' })
-    clock.pass(60_000)
-    expect(await read(id)).toEqual(cancelled)
-    expect((await call(follow, { path: { runId: id } })).text).toMatch(/"status":"cancelled".*\n\n$/)
-  })
+test('an MCP client is led to the simulator', async () => {
+  const client = new Client({ name: 'test', version: '1' })
+  const transport = new StreamableHTTPClientTransport(new URL('/mcp', urls().executionUrl))
+  // The SDK declares an optional member without exactOptionalPropertyTypes.
+  await expect(client.connect(transport as Transport)).rejects.toThrow(/The simulator has one: .*mock --simulate/)
 })
 
 test.each([

@@ -197,7 +197,7 @@ const browserContexts = [
       'domain/browser-contexts/browser-contexts-waiting',
     ],
     [
-      ['fence', 'AND held_by_run_id IS NULL AND deleted_at', 'AND deleted_at'],
+      ['fence', 'AND (held_by_run_id IS NULL OR held_by_run_id = ?)', "AND COALESCE(?, '') <> ''"],
       ['fence', 'fence = fence + 1', 'fence = fence'],
       [
         'fence',
@@ -226,7 +226,7 @@ const browserContexts = [
     [
       [
         'filter',
-        `    ${ofAccount}\n    .where('deleted_at', 'is', null)\n}`,
+        "    .where('browser_contexts.account_id', '=', accountId)\n    .where('deleted_at', 'is', null)\n}",
         "    .where('deleted_at', 'is', null)\n}",
       ],
       [
@@ -365,7 +365,7 @@ const storage = [
   ...of(
     'storage/runs/run-maintenance.ts',
     ['domain/queue/queue', 'maintenance/maintenance'],
-    [['fence', "WHERE id = ? AND status = 'queued' AND attempts = continuations RETURNING", 'WHERE id = ? RETURNING']],
+    [['fence', "WHERE id = ? AND status = 'queued' AND ${mayExpire} RETURNING", 'WHERE id = ? RETURNING']],
   ),
   ...of(
     'maintenance/maintenance.ts',
@@ -397,11 +397,11 @@ const accounts = [
   ),
   ...of(
     'domain/api-keys/api-keys.sql.ts',
-    ['domain/api-keys/api-keys', 'domain/api-keys/api-key-changes'],
+    ['domain/api-keys/api-keys', 'domain/api-keys/api-key-changes', 'domain/accounts/environments'],
     [
-      ['filter', `.where('id', '=', userId)${ofAccount}`, ".where('id', '=', userId)"],
+      ['filter', 'AND account_id = (SELECT COALESCE(parent_id, id) FROM accounts WHERE id = ?)', "AND ? <> ''"],
       ['filter', `.selectAll()${ofAccount}`, '.selectAll()'],
-      ['filter', `    ${ofAccount}\n    .where('expired_at'`, "    .where('expired_at'"],
+      ['filter', `    ${ofAccount}\n    .where('deleted_at'`, "    .where('deleted_at'"],
     ],
   ),
   ...of(
@@ -447,7 +447,6 @@ const accounts = [
     [
       ['filter', `.selectAll()${ofAccount}`, '.selectAll()'],
       ['filter', 'row?.account_id === accountId ? toUser(row)', 'row ? toUser(row)'],
-      ['fence', "if (role !== 'owner') await endLinksCreatedBy(tx, id, Date.now())", ''],
     ],
   ),
   ...of(
@@ -456,6 +455,8 @@ const accounts = [
     [
       ['scope', `.select('id')${ofAccount}.where('role'`, ".select('id').where('role'"],
       ['fence', "user.where('credentials_epoch', '=', credentialsEpoch)", 'user'],
+      ['fence', "if (role !== 'admin') await endLinksCreatedBy(tx, userId, Date.now())", ''],
+      ['fence', 'await setRoleOfKeys(tx, userId, role)', ''],
     ],
   ),
   ...of(

@@ -128,6 +128,7 @@ export function testNotFound(subject: Subject): void {
     Schedules: 'schedule',
     Waits: 'run',
     Webhooks: 'webhook endpoint',
+    Notifications: 'notification rule',
     Workers: 'run',
   }
   const nested: Record<string, string> = {

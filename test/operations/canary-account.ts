@@ -2,6 +2,7 @@
 import type { TestAccount, TestService } from '../support/service.ts'
 import {
   createContext,
+  createNotificationRule,
   createSchedule,
   createWebhookEndpoint,
   newWorker,
@@ -56,6 +57,7 @@ export async function createCanaryAccount(service: TestService): Promise<CanaryA
   const scheduleId = await createSchedule(service, account, { variableData })
   const endpointId = await createWebhookEndpoint(service, account, { url: `https://localhost/${canary('endpoint')}` })
   const deliveryId = await sendTestWebhook(service, account, endpointId)
+  const ruleId = await createNotificationRule(service, account, { name: canary('notification rule') })
   const filter = { body: { tag: [canary('bulk action')] } }
   const bulkAction = await send(service, 'bulkCancelRuns', account.key, filter).expect(202)
   await service.change('UPDATE api_keys SET name = ? WHERE account_id = ?', canary('key'), account.id)
@@ -64,6 +66,7 @@ export async function createCanaryAccount(service: TestService): Promise<CanaryA
     canaries,
     ids: {
       ...{ browserContextId: [browserContextId], scheduleId: [scheduleId], endpointId: [endpointId] },
+      ruleId: [ruleId],
       ...{
         deliveryId: [deliveryId],
         bulkActionId: [bulkAction.body.id],

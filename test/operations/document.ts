@@ -11,7 +11,7 @@ import type { operations as BrowserContextOperations } from '../../generated/bro
 import type { operations as ExecutionOperations } from '../../generated/execution.v1/types.ts'
 
 /** Without the webhook, which the service sends. */
-export type Operations = Omit<ExecutionOperations, 'runFinished'> & BrowserContextOperations
+export type Operations = Omit<ExecutionOperations, 'runFinished' | 'notificationSent'> & BrowserContextOperations
 export type OperationId = keyof Operations
 /** The documented statuses of the operation. */
 export type StatusOf<Id extends OperationId> = keyof Operations[Id]['responses'] & number

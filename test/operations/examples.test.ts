@@ -2,11 +2,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestService, type TestService } from '../support/service.ts'
 import { eventsIn, expectToFit, operations } from './document.ts'
-import { addressOf, requestOf, sendRequest, validRequest } from './requests.ts'
+import { addressOf, requestOf, sendRequest, signInBody, validRequest } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {
-  service = await startTestService({ worker: false })
+  service = await startTestService({
+    worker: false,
+    settings: { SMTP_URL: 'smtp://127.0.0.1:1', SMTP_FROM: 'service@shop.example' },
+  })
 })
 afterAll(() => service.stop())
 
@@ -21,7 +24,10 @@ describe('documented requests', () => {
     const { path, headers } = valid
     // A run of the account instead of the example's.
     const { runId } = JSON.parse(String(valid.body ?? '{}'))
-    const example = runId === undefined ? body : { ...(body as object), runId }
+    const ofRun = runId === undefined ? body : { ...(body as object), runId }
+    // The workflow that signs in, instead of the example's.
+    const { workflowId, variableData } = signInBody
+    const example = operation.id === 'setSignIn' ? { ...(body as object), workflowId, variableData } : ofRun
     // The workflow of the example instead of the one that tests use.
     const request = {
       ...requestOf(operation, account.key, { body: example }),

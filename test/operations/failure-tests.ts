@@ -10,12 +10,15 @@ const tables: Record<string, string> = {
   Workflows: 'api_keys',
   'Browser contexts': 'browser_contexts',
   'Storage state': 'browser_contexts',
+  'Sign-in': 'context_sign_ins',
   Deployments: 'deployment_activations',
   Schedules: 'schedules',
   Waits: 'run_waits',
   Webhooks: 'webhook_endpoints',
+  Notifications: 'notification_rules',
   Workers: 'workers',
   'Secrets and settings': 'account_values',
+  Usage: 'run_usage',
 }
 
 const tableOf = ({ operation: { id, tag } }: Subject) => {

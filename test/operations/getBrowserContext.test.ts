@@ -28,6 +28,7 @@ describeOperation(
           createdAt,
           updatedAt: createdAt,
           lastUsedAt: null,
+          signIn: null,
         })
       })
 

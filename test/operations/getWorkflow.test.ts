@@ -30,6 +30,7 @@ describeOperation(
           throttle: null,
           usesBrowser: false,
           secrets: [],
+          signsIn: false,
           settings: {},
           deprecated: false,
         })

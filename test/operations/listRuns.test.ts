@@ -195,6 +195,12 @@ describeOperation(
     400(subject) {
       testInvalidRequest(subject)
 
+      test('refuses to search lines of logs, which have no index, and names the parameter', async () => {
+        const { key } = await subject.service.createAccount()
+        const { body } = await subject.call(key, { query: 'logText=timeout' })
+        expect(body.errors).toEqual([{ parameter: 'logText', detail: 'is not a parameter of this operation' }])
+      })
+
       const notACursor = [{ parameter: 'cursor', detail: 'is not a cursor of this list' }]
 
       test('refuses a cursor with any character altered', async () => {

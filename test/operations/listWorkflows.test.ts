@@ -16,7 +16,17 @@ describeOperation(
         const { key } = await subject.service.createAccount()
         const { body } = await subject.call(key)
         const ids = body.data.map(({ id }: { id: string }) => id)
-        expect(ids).toEqual(['approve', 'betray', 'count-words', 'greet', 'hold', 'misreport', 'print', 'single'])
+        expect(ids).toEqual([
+          'approve',
+          'betray',
+          'count-words',
+          'greet',
+          'hold',
+          'misreport',
+          'print',
+          'sign-in',
+          'single',
+        ])
         for (const workflow of body.data) {
           const one = await send(subject.service, 'getWorkflow', key, { path: { workflowId: workflow.id } })
           expect(one.body).toEqual(workflow)

@@ -13,6 +13,7 @@ afterAll(() => service?.stop())
 const call = (account: TestAccount, id: OperationId, filled: Filled) => send(service, id, account.key, filled)
 const succeeded = { outcome: 'succeeded', output: { invoice: 'I-1' } }
 const next = storageStateFor('next.example')
+const signIn = { workflowId: 'sign-in', variableData: { user: 'ada', password: 'canary-password-5c0e' } }
 
 async function stored(account: TestAccount, browserContextId: string) {
   const { body } = await call(account, 'getStorageState', { path: { browserContextId } }).expect(200)
@@ -153,4 +154,22 @@ test('only a worker with a browser gets runs of deployed workflows that use one'
   await call(account, 'claimRuns', await register({})).expect(204)
   const { body } = await call(account, 'claimRuns', await register({ browser: true })).expect(200)
   expect(body.data).toMatchObject([{ runId, browserContext: null }])
+})
+
+test('an attempt that finds no session fails, and says that no sign-in was started if there is one', async () => {
+  const account = await service.createAccount()
+  const error = { name: 'SignedOut', message: 'The shop asks for a password.' }
+  const messages: string[] = []
+  for (const hasSignIn of [false, true]) {
+    const { runId, attempt, contextId } = await claimedWithContext(service, account)
+    if (hasSignIn) await call(account, 'setSignIn', { path: { browserContextId: contextId }, body: signIn }).expect(200)
+    await call(account, 'completeAttempt', { path: { runId, attempt }, body: { outcome: 'failed', error } }).expect(200)
+    const { body } = await call(account, 'getRun', { path: { runId } }).expect(200)
+    expect(body).toMatchObject({ status: 'failed', error: { name: 'SignedOut' } })
+    messages.push(body.error.message)
+  }
+  expect(messages).toEqual([
+    error.message,
+    `${error.message} The sign-in of the browser context was not started, because a worker over HTTP executed the run.`,
+  ])
 })

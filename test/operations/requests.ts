@@ -158,6 +158,7 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   }),
   deleteSchedule: async (service, account) => ({ path: { scheduleId: await createSchedule(service, account) } }),
   triggerSchedule: async (service, account) => ({ path: { scheduleId: await firstSchedule(service, account) } }),
+  getUsage: async () => ({ query: 'from=2026-11-01&to=2026-11-30' }),
   listSecrets: async (service, account) => {
     await putSecret(service, account)
     return {}
@@ -207,6 +208,24 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     path: { endpointId: await firstWebhookEndpoint(service, account) },
     body: { since: '2026-11-20T09:30:00.000Z' },
   }),
+  listNotificationRules: async (service, account) => {
+    await createNotificationRule(service, account)
+    return {}
+  },
+  createNotificationRule: async () => ({ body: notificationRule }),
+  getNotificationRule: async (service, account) => ({
+    path: { ruleId: await createNotificationRule(service, account) },
+  }),
+  updateNotificationRule: async (service, account) => ({
+    path: { ruleId: await createNotificationRule(service, account) },
+    body: { name: 'Renamed' },
+  }),
+  deleteNotificationRule: async (service, account) => ({
+    path: { ruleId: await createNotificationRule(service, account) },
+  }),
+  testNotificationRule: async (service, account) => ({
+    path: { ruleId: await createNotificationRule(service, account) },
+  }),
   listBrowserContexts: async (service, account) => {
     await createContext(service, account)
     return {}
@@ -231,6 +250,13 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
       await putState(service, account, browserContextId, storageStateFor(domain))
     return { path: { browserContextId, version: '1' } }
   },
+  getSignIn: async (service, account) => ({ path: { browserContextId: await createSignIn(service, account) } }),
+  setSignIn: async (service, account) => ({
+    path: { browserContextId: await createContext(service, account) },
+    body: signInBody,
+  }),
+  deleteSignIn: async (service, account) => ({ path: { browserContextId: await createSignIn(service, account) } }),
+  signInNow: async (service, account) => ({ path: { browserContextId: await createSignIn(service, account) } }),
   getStorageState: async (service, account) => ({
     path: { browserContextId: await createContext(service, account) },
   }),
@@ -343,6 +369,16 @@ export async function createContext(service: Service, account: TestAccount, name
   return response.body.id
 }
 
+export const signInBody = { workflowId: 'sign-in', variableData: { user: 'ada', password: 'canary-8d1f' } }
+
+/** A browser context with a sign-in; returns its id. */
+export async function createSignIn(service: Service, account: TestAccount, body: object = signInBody): Promise<string> {
+  const browserContextId = await createContext(service, account)
+  const response = await send(service, 'setSignIn', account.key, { path: { browserContextId }, body })
+  if (response.status !== 200) throw new Error(`Setting a sign-in failed: ${response.status} ${response.text}`)
+  return browserContextId
+}
+
 /** Its name resolves without a network, to an address that the service refuses. */
 /** Its next time is on the next 29 February. */
 const schedule = { workflowId: 'greet', variableData: { name: 'Ada' }, cron: '0 0 29 2 *' }
@@ -403,6 +439,24 @@ export async function createWebhookEndpoint(
 async function firstWebhookEndpoint(service: Service, account: TestAccount): Promise<string> {
   const { body } = await send(service, 'listWebhookEndpoints', account.key, { query: 'limit=1' })
   return body.data?.[0]?.id ?? createWebhookEndpoint(service, account)
+}
+
+const notificationRule = {
+  name: 'Failures',
+  events: ['run.failed'],
+  channel: 'slack',
+  url: 'https://localhost/services/T0/B0/canary',
+}
+
+export async function createNotificationRule(
+  service: Service,
+  account: TestAccount,
+  members: Record<string, unknown> = {},
+): Promise<string> {
+  const body = { ...notificationRule, ...members }
+  const response = await send(service, 'createNotificationRule', account.key, { body })
+  if (response.status !== 201) throw new Error(`Creating a rule failed: ${response.status} ${response.text}`)
+  return response.body.id
 }
 
 /** A bundle of one workflow, whose `variables` have these members. */

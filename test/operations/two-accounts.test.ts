@@ -1,24 +1,10 @@
-/** No operation shows or changes a resource of another account. */
+/** No operation shows or changes a resource of another account, or of another environment of the same account. */
+import type { IncomingHttpHeaders } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
 import { expectDocumented, expectProblem, operations } from './document.ts'
-import {
-  addressOf,
-  createContext,
-  createSchedule,
-  createWebhookEndpoint,
-  credential,
-  putArtifact,
-  putSecret,
-  putSetting,
-  queueRun,
-  type SentRequest,
-  send,
-  sendRequest,
-  storageStateFor,
-  storeDeployment,
-  validRequest,
-} from './requests.ts'
+import { createOwner } from './filled-account.ts'
+import { addressOf, credential, type SentRequest, sendRequest, validRequest } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -39,18 +25,21 @@ async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string
       'SELECT a.* FROM artifacts a JOIN runs r ON r.id = a.run_id WHERE r.account_id = ? ORDER BY r.id',
     ),
     browserContexts: await all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
+    signIns: await all('SELECT * FROM context_sign_ins WHERE account_id = ?'),
     bulkActions: await all('SELECT id, kind, filter FROM bulk_actions WHERE account_id = ? ORDER BY id'),
     deployments: await all('SELECT id, created_at, workflows FROM deployments WHERE account_id = ? ORDER BY id'),
     activations: await all('SELECT * FROM deployment_activations WHERE account_id = ? ORDER BY id'),
     schedules: await all('SELECT * FROM schedules WHERE account_id = ? ORDER BY id'),
+    // Maintenance adds messages of rules.
     webhookDeliveries: await all(
-      'SELECT id, endpoint_id, event, deadline FROM webhook_deliveries WHERE account_id = ? ORDER BY id',
+      "SELECT id, endpoint_id, event, deadline FROM webhook_deliveries WHERE account_id = ? AND event <> 'notification' ORDER BY id",
     ),
     workers: await all('SELECT * FROM workers WHERE account_id = ? ORDER BY id'),
     steps: await all(
       'SELECT s.* FROM run_steps s JOIN runs r ON r.id = s.run_id WHERE r.account_id = ? ORDER BY s.run_id, s.name',
     ),
     accountValues: await all('SELECT * FROM account_values WHERE account_id = ? ORDER BY kind, name'),
+    notificationRules: await all('SELECT * FROM notification_rules WHERE account_id = ? ORDER BY id'),
     webhookEndpoints: await all('SELECT * FROM webhook_endpoints WHERE account_id = ? ORDER BY id'),
     versions: await all(
       'SELECT v.* FROM browser_context_versions v JOIN browser_contexts c ON c.id = v.browser_context_id WHERE c.account_id = ? ORDER BY v.id',
@@ -59,21 +48,6 @@ async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string
       'SELECT id, name, hash, scopes, expires_at, deleted_at FROM api_keys WHERE account_id = ? ORDER BY id',
     ),
   }
-}
-
-/** An account with a resource of every type. */
-async function createOwner(): Promise<TestAccount> {
-  const owner = await service.createAccount()
-  await putArtifact(service, await queueRun(service, owner, { headers: { 'Idempotency-Key': 'once' } }))
-  await createSchedule(service, owner)
-  await storeDeployment(service, owner)
-  await send(service, 'bulkCancelRuns', owner.key, { body: { tag: ['none'] } }).expect(202)
-  await createWebhookEndpoint(service, owner)
-  await putSecret(service, owner)
-  await putSetting(service, owner)
-  const path = { browserContextId: await createContext(service, owner, 'My own') }
-  await send(service, 'putStorageState', owner.key, { path, body: storageStateFor('canary.example') }).expect(204)
-  return owner
 }
 
 /** Whether a path parameter names a resource of an account; workflows belong to the installation. */
@@ -87,51 +61,59 @@ describe.each(operations)('$id', (operation) => {
       !isShared(operation.id)) ||
     operation.id === 'createRunToken'
 
-  async function callAsAnother() {
-    const owner = await createOwner()
-    const other = await service.createAccount()
+  /** With the key of another account, and with one of another environment of the same account. */
+  async function callAsOthers() {
+    const owner = await createOwner(service)
+    const others = [await service.createAccount(), await service.createEnvironment(owner)]
     const request = await validRequest(service, operation.id, owner)
     const before = await rowsOf(owner)
-    const headers = { ...request.headers, ...credential(operation, other.key) }
-    const { status, headers: sent, text } = await sendRequest(addressOf(service, operation), { ...request, headers })
-    return { owner, before, response: { status, headers: sent, text: text ?? '' } }
+    const responses: { status: number; headers: IncomingHttpHeaders; text: string }[] = []
+    for (const { key } of others) {
+      const headers = { ...request.headers, ...credential(operation, key) }
+      const { status, headers: sent, text } = await sendRequest(addressOf(service, operation), { ...request, headers })
+      responses.push({ status, headers: sent, text: text ?? '' })
+    }
+    return { owner, request, before, responses }
+  }
+
+  /** So it is refused only because of its account. */
+  async function expectSuccess(request: SentRequest) {
+    expect((await sendRequest(addressOf(service, operation), request)).status).toBeLessThan(300)
   }
 
   if (isOnResource) {
-    test('does not find or change the resource of another account', async () => {
-      const { owner, before, response } = await callAsAnother()
+    test('finds and changes a resource for its own account only', async () => {
+      const { owner, request, before, responses } = await callAsOthers()
       const detail = expect.stringMatching(
-        /^No such (run|artifact|browser context|deployment|schedule|bulk action|webhook endpoint|webhook delivery|worker|secret|setting) in this account\.$/,
+        /^No such (run|artifact|browser context|deployment|schedule|bulk action|webhook endpoint|webhook delivery|notification rule|worker|secret|setting) in this account\.$/,
       )
-      expectProblem(operation, response, { kind: 'not-found', title: 'Not found', status: 404, detail })
+      for (const response of responses)
+        expectProblem(operation, response, { kind: 'not-found', title: 'Not found', status: 404, detail })
       expect(await rowsOf(owner)).toEqual(before)
+      await expectSuccess(request)
     })
   } else {
-    test('shows and changes no resource of another account', async () => {
-      const { owner, before, response } = await callAsAnother()
-      expect(response.status).toBeLessThan(300)
-      expectDocumented(operation, response)
+    test('shows and changes resources of its own account only', async () => {
+      const { owner, request, before, responses } = await callAsOthers()
       const ids = [before.runs, before.browserContexts, before.keys].flatMap((rows) =>
         rows?.map(({ id }) => String(id)),
       )
-      expect([owner.id, ...ids].filter((id) => response.text.includes(String(id)))).toEqual([])
+      for (const response of responses) {
+        expect(response.status).toBeLessThan(300)
+        expectDocumented(operation, response)
+        expect([owner.id, ...ids].filter((id) => response.text.includes(String(id)))).toEqual([])
+      }
       expect(await rowsOf(owner)).toEqual(before)
+      await expectSuccess(request)
     })
   }
-
-  test('succeeds for its own account', async () => {
-    const owner = await createOwner()
-    const request = await validRequest(service, operation.id, owner)
-    const response = await sendRequest(addressOf(service, operation), request)
-    expect(response.status).toBeLessThan(300)
-  })
 })
 
 describe.each(
   operations.filter(({ parameters }) => parameters.filter((parameter) => parameter.in === 'path').length > 1),
 )('$id', (operation) => {
   test('finds and changes nothing by the ids of two resources that do not belong together', async () => {
-    const owner = await createOwner()
+    const owner = await createOwner(service)
     const other = await service.createAccount()
     const valid = (account: TestAccount) => validRequest(service, operation.id, account)
     const requests = [await valid(owner), await valid(owner), await valid(other)]
@@ -163,12 +145,12 @@ function replaceEach(path: string, other: string): string[] {
 }
 
 test('Idempotency-Keys and names are separate for each account', async () => {
-  const accounts = [await createOwner(), await createOwner()]
+  const accounts = [await createOwner(service), await createOwner(service)]
   const rows = await Promise.all(accounts.map(rowsOf))
   const counts = rows.map((each) => Object.values(each).map(({ length }) => length))
   // A queued run has no stored events.
   expect(counts).toEqual([
-    [1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 1, 1, 1],
-    [1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 1, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 1, 1, 1, 1],
   ])
 })

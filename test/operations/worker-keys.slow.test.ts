@@ -155,6 +155,7 @@ async function rowsOf({ id }: TestAccount, apiKeyId: string): Promise<unknown> {
     contexts: await all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
     schedules: await all('SELECT * FROM schedules WHERE account_id = ? ORDER BY id'),
     endpoints: await all('SELECT * FROM webhook_endpoints WHERE account_id = ? ORDER BY id'),
+    rules: await all('SELECT * FROM notification_rules WHERE account_id = ? ORDER BY id'),
     activations: await all('SELECT * FROM deployment_activations WHERE account_id = ? ORDER BY id'),
     workers: await all('SELECT * FROM workers WHERE account_id = ? AND api_key_id <> ? ORDER BY id', apiKeyId),
     keys: await all('SELECT id, name, scopes, workflow_ids, deleted_at FROM api_keys WHERE account_id = ? ORDER BY id'),

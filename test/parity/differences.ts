@@ -16,7 +16,7 @@ const withoutCors = ({ headers, ...rest }: Outcome) =>
 export const permitted: readonly Difference[] = [
   {
     what: 'A run, artifact or browser context that does not exist: the service responds 404, the mock with its example',
-    why: 'The mock stores only the latest queued runs and accepts every valid id.',
+    why: 'The mock remembers nothing and accepts every valid id.',
     is: ({ operation, title }, service, mock) => {
       const named = operation?.parameters.filter(
         ({ name, in: place }) => name === 'browserContextId' || (place === 'path' && name !== 'workflowId'),
@@ -40,10 +40,12 @@ export const permitted: readonly Difference[] = [
     },
   },
   {
-    what: 'A schedule whose members do not fit each other or its workflow: the service responds 400, the mock with its example',
-    why: 'The mock compares schedules with the document only.',
+    what: 'A schedule or a sign-in whose members do not fit each other or its workflow: the service responds 400, the mock with its example',
+    why: 'The mock compares both with the document only.',
     is: ({ operation }, service, mock) =>
-      ['createSchedule', 'updateSchedule'].includes(operation?.id ?? '') && service.status === 400 && isSuccess(mock),
+      ['createSchedule', 'updateSchedule', 'setSignIn'].includes(operation?.id ?? '') &&
+      service.status === 400 &&
+      isSuccess(mock),
   },
   {
     what: 'A bundle whose modules are no workflows, or that is current already: the service responds 400 or 200, the mock 201',
@@ -67,7 +69,7 @@ export const permitted: readonly Difference[] = [
   },
   {
     what: 'A rerun with variables or a `fromStep` that do not fit the run: the service responds 400, the mock with its example',
-    why: 'The mock knows the workflow and the steps only of runs that were queued there.',
+    why: 'The mock knows neither the workflow nor the steps of a run.',
     is: ({ operation }, service, mock) => operation?.id === 'rerunRun' && service.status === 400 && isSuccess(mock),
   },
   {

@@ -20,8 +20,11 @@ const anyPort = {
   ...{ log: pino({ level: 'silent' }), clock: jumpingClock() },
 }
 
+/** The examples have a rule that sends emails. */
+const mailServer = { SMTP_URL: 'smtp://127.0.0.1:1', SMTP_FROM: 'service@shop.example' }
+
 beforeAll(async () => {
-  service = await startTestService({ worker: false })
+  service = await startTestService({ worker: false, settings: mailServer })
   mock = await startMock({ ...anyPort, workflows: await testedWorkflows() })
 })
 afterAll(async () => {

@@ -17,7 +17,9 @@ import {
   createContextWithState,
   createDelivery,
   createEndpoint,
+  createRule,
   createSchedule,
+  createSignIn,
   deploy,
   endpointPath,
   finishRun,
@@ -28,8 +30,11 @@ import {
   reachWait,
   readRun,
   registerWorker,
+  rulePath,
+  rulesPath,
   type Setup,
   schedulePath,
+  signInPath,
   statePath,
   storageState,
   storeValues,
@@ -69,6 +74,7 @@ const cases: Record<OperationId, Case> = {
       expect(gunzipSync(readFileSync(join(directory, 'bundle.json.gz'))).toString()).toContain('"workflows"')
     },
   },
+  getUsage: { onlyReads: true, check: (_, output) => expectAll(output, ['counted']) },
   listWorkers: { prepare: registerWorker, check: (_, output) => expectAll(output, ['billing']) },
   registerWorker: {
     async prepare({ environment }) {
@@ -231,6 +237,30 @@ const cases: Record<OperationId, Case> = {
     check: ({ environment }, output) => expectAll(output, [environment.DELIVERY_ID, 'pending']),
   },
   redeliverWebhooks: { prepare: createDelivery, check: (_, output) => expectAll(output, ['0']) },
+  listNotificationRules: {
+    onlyReads: true,
+    prepare: createRule,
+    check: ({ environment }, output) => expectAll(output, [environment.RULE_ID]),
+  },
+  createNotificationRule: {
+    check: async ({ caller }, output) => {
+      const { body } = await caller.execution('GET', rulesPath)
+      expectAll(output, [body.data[0].id])
+    },
+  },
+  getNotificationRule: {
+    onlyReads: true,
+    prepare: createRule,
+    check: (_, output) => expectAll(output, ['Failed runs']),
+  },
+  updateNotificationRule: { prepare: createRule, check: (_, output) => expectAll(output, ['run.timedOut']) },
+  deleteNotificationRule: {
+    prepare: createRule,
+    async check(execution) {
+      expect((await execution.caller.execution('GET', rulePath(execution))).status).toBe(404)
+    },
+  },
+  testNotificationRule: { prepare: createRule, check: (_, output) => expectAll(output, ['pending']) },
   queueRemoteRun: {
     async check({ caller }, output) {
       const { body } = await caller.execution('GET', '/v1/execution/runs')
@@ -388,6 +418,32 @@ const cases: Record<OperationId, Case> = {
     async check(execution) {
       const { body } = await execution.caller.browserContext('GET', statePath(execution))
       expect(body).toEqual(JSON.parse(storageState))
+    },
+  },
+  getSignIn: {
+    onlyReads: true,
+    prepare: createSignIn,
+    check: (_, output) => expectAll(output, ['sign-in', 'unknown']),
+  },
+  setSignIn: {
+    prepare: createContext,
+    async check(execution, output) {
+      const { body } = await execution.caller.browserContext('GET', signInPath(execution))
+      expectAll(output, [body.status, 'unknown'])
+      expect(body).toMatchObject({ workflowId: 'sign-in', hasTotp: true, checkEverySeconds: 3600 })
+    },
+  },
+  deleteSignIn: {
+    prepare: createSignIn,
+    async check(execution) {
+      expect((await execution.caller.browserContext('GET', signInPath(execution))).status).toBe(404)
+    },
+  },
+  signInNow: {
+    prepare: createSignIn,
+    async check(execution, output) {
+      const { body } = await execution.caller.browserContext('GET', signInPath(execution))
+      expectAll(output, [body.history[0].runId])
     },
   },
   getStorageState: {

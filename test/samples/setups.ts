@@ -65,6 +65,14 @@ export async function createContext({ caller, environment }: Setup, name = 'Shop
 }
 
 export const contextPath = ({ environment }: Setup) => `/alpha/browser-contexts/${environment.BROWSER_CONTEXT_ID}`
+export const signInPath = (setup: Setup) => `${contextPath(setup)}/sign-in`
+
+export async function createSignIn(setup: Setup): Promise<void> {
+  await createContext(setup)
+  const signIn = { workflowId: 'sign-in', variableData: { user: 'ada', password: 'correct horse battery staple' } }
+  expect((await setup.caller.browserContext('PUT', signInPath(setup), signIn)).status).toBe(200)
+}
+
 export const statePath = (setup: Setup) => `${contextPath(setup)}/storage-state`
 
 export async function createContextWithState(setup: Setup): Promise<void> {
@@ -154,6 +162,17 @@ export async function createEndpoint({ caller, environment }: Setup): Promise<vo
   expect(status).toBe(201)
   environment.ENDPOINT_ID = body.id
 }
+
+export const rulesPath = '/v1/execution/notification-rules'
+
+export async function createRule({ caller, environment }: Setup): Promise<void> {
+  const rule = { name: 'Failed runs', events: ['run.failed'], channel: 'slack', url: 'https://localhost/services' }
+  const { status, body } = await caller.execution('POST', rulesPath, rule)
+  expect(status).toBe(201)
+  environment.RULE_ID = body.id
+}
+
+export const rulePath = ({ environment }: Setup) => `${rulesPath}/${environment.RULE_ID}`
 
 export const endpointPath = ({ environment }: Setup) => `${endpointsPath}/${environment.ENDPOINT_ID}`
 

@@ -46,7 +46,6 @@ test('what cannot be used is refused in one sentence', async () => {
     [['--simulate'], { MOCK_EXECUTION_PORT: `${port}` }, 'set MOCK_EXECUTION_PORT to another port'],
     [['--simulate', '--now', 'yesterday'], {}, '--now is "yesterday": set it to a time'],
     [['--simulate', '--speed', 'fast'], {}, '--speed is "fast": set it to a number'],
-    [['--simulate', '--webhook', 'http://127.0.0.1:1/'], {}, '--webhook is for the mock alone'],
     [['--speed', '2'], {}, '--speed needs --simulate.'],
   ]
   for (const [args, environment, message] of refusals) {

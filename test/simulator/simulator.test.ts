@@ -1,8 +1,15 @@
 /** The simulator over HTTP: what the service does by the clock happens when the clock passes it, in its order. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
-import { createExecutionClient, type ExecutionClient, type RunEvent, unwrap } from '../../src/client/index.ts'
+import {
+  createBrowserContextClient,
+  createExecutionClient,
+  type ExecutionClient,
+  type RunEvent,
+  unwrap,
+} from '../../src/client/index.ts'
 import { type Simulator, simulate } from '../../src/simulator/simulator.ts'
 import { runModule, writtenSnapshot } from '../support/snapshots.ts'
 
@@ -21,6 +28,7 @@ const workflows = writtenSnapshot({
     },
     retry: { maxAttempts: 3, backoffSeconds: 60, backoffFactor: 2 },
   },
+  signIn: { module: throwing, usesBrowser: true, signsIn: true, checksSession: true },
   single: { module: throwing, concurrency: { limit: 1, per: 'workflow' } },
   approve: {
     module: throwing,
@@ -98,6 +106,31 @@ test('a schedule queues its runs at their times', async () => {
   unwrap(await client.deleteSchedule({ params: { path: { scheduleId: schedule.id } } }))
 })
 
+test('sessions are checked at their times, among everything else that is due', async () => {
+  const { browserContextUrl, apiKey } = simulator
+  const contexts = createBrowserContextClient({ baseUrl: browserContextUrl, apiKey })
+  const { id: browserContextId } = unwrap(await contexts.createBrowserContext({ body: {} }))
+  const params = { path: { browserContextId } }
+  const from = (await simulator.now()).getTime()
+  unwrap(await contexts.putStorageState({ params, body: { cookies: [], origins: [] } }))
+  unwrap(await contexts.setSignIn({ params, body: { workflowId: 'signIn', checkEverySeconds: 3600 } }))
+  const delayed = await queue('order', {}, { delaySeconds: 5400 })
+  await simulator.advance({ seconds: 24 * 3600 })
+  const { history, status } = unwrap(await contexts.getSignIn({ params }))
+  expect(status).toBe('signedIn')
+  const checks = history.toReversed().map(({ kind, startedAt, endedAt }) => {
+    return { kind, at: Date.parse(startedAt), end: Date.parse(endedAt as string) }
+  })
+  expect(new Set(checks.map(({ kind }) => kind))).toEqual(new Set(['check']))
+  expect(checks.length).toBeGreaterThan(20)
+  // Each an hour after the end of the one before.
+  expect(checks.map(({ at }) => at)).toEqual([from, ...checks.slice(0, -1).map(({ end }) => end)].map(hourLater))
+  expect((await getRun(delayed.id)).startedAt).toBe(new Date(from + 5400_000).toISOString())
+  unwrap(await contexts.deleteBrowserContext({ params }))
+})
+
+const hourLater = (at: number) => at + 3600_000
+
 test('a run waits for an answer, and goes on with it', async () => {
   const { id: runId } = await queue('approve')
   await simulator.advance({ seconds: 3600 })
@@ -129,6 +162,43 @@ test('webhooks are sent to receivers on this machine, again until one accepts', 
   // Each is about as long as all before it.
   expect(gaps).toEqual(gaps.toSorted((a, b) => a - b))
   expect(gaps[0]).toBeGreaterThanOrEqual(5000)
+  unwrap(await client.deleteWebhookEndpoint({ params: { path: { endpointId: endpoint.id } } }))
+})
+
+test('a caller that advances the clock while another one waits for a receiver follows it', async () => {
+  const calls: Promise<void>[] = []
+  const server = createServer(async (_request, response) => {
+    calls.push(simulator.advance({ seconds: 600 }))
+    await delay(100)
+    response.writeHead(204).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`
+  const endpoint = unwrap(await client.createWebhookEndpoint({ body: { url, events: ['run.succeeded'] } }))
+  await queue('order')
+  const until = await secondsAfter(600)
+  await simulator.advance({ seconds: 120 })
+  await Promise.all(calls)
+  expect(calls).toHaveLength(1)
+  expect((await simulator.now()).getTime()).toBeGreaterThanOrEqual(until.getTime())
+  unwrap(await client.deleteWebhookEndpoint({ params: { path: { endpointId: endpoint.id } } }))
+})
+
+test('a receiver that advances the clock is refused, since the clock waits for it', async () => {
+  const statuses: number[] = []
+  const server = createServer(async (_request, response) => {
+    const body = JSON.stringify({ advanceSeconds: 60 })
+    statuses.push((await fetch(`${simulator.managementUrl}/simulator/clock`, { method: 'POST', body })).status)
+    response.writeHead(204).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`
+  const endpoint = unwrap(await client.createWebhookEndpoint({ body: { url, events: ['run.succeeded'] } }))
+  await queue('order')
+  await simulator.advance({ seconds: 120 })
+  expect(statuses).toEqual([400])
   unwrap(await client.deleteWebhookEndpoint({ params: { path: { endpointId: endpoint.id } } }))
 })
 

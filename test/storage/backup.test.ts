@@ -1,15 +1,28 @@
 /** The contents of backups, and the errors of `backup` and `restore`. */
 import { createHash, randomBytes, randomInt } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, realpathSync, statSync, truncateSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, type TestContext, test, vi } from 'vitest'
 import { type BackupOptions, backup } from '../../src/commands/backup.ts'
 import { restore } from '../../src/commands/restore.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
-import { openEncryption, openStore } from '../../src/domain/installation.ts'
+import { openBlobs, openEncryption, openStore } from '../../src/domain/installation.ts'
+import { RunArtifacts } from '../../src/domain/run-api/artifacts.ts'
+import { Contents, inlineBytesMax } from '../../src/storage/blobs/contents.ts'
 import { Encryption, FixedKeys } from '../../src/storage/encryption.ts'
+import { claimOne } from '../support/claims.ts'
+import { newAccount, openDomain, queueRun } from '../support/domain.ts'
 import { recordFileCalls } from '../support/file-calls.ts'
 import { runCommand } from '../support/installation.ts'
 import { emptyDirectory } from '../support/restore-installation.ts'
@@ -74,6 +87,81 @@ function sealAgain(file: string, { DATA_DIR, ENCRYPTION_KEY }: Settings): void {
   const signature = new Encryption(new FixedKeys([Buffer.from(key, 'base64')])).sign('backup', digest.toString('hex'))
   writeFileSync(file, Buffer.concat([all.subarray(0, end), Buffer.from('execution-backup'), digest, signature]))
 }
+
+test('a backup has the artifacts above 1 MiB that are in a directory', async (context) => {
+  const { settings, directory, file, backUp } = await openInstallation(context)
+  const content = Buffer.alloc(inlineBytesMax + 1, 'a')
+  const { DATA_DIR: location } = settings
+  const encryptionKeys = [Buffer.from(readFileSync(join(location, 'encryption.key'), 'utf8'), 'base64')]
+  const blobs = await openBlobs(readConfig(settings))
+  const domain = await openDomain(context, { location, encryptionKeys, ...(blobs && { blobs }) })
+  const { accountId, principal } = await newAccount(domain)
+  const { id } = await queueRun(domain, principal)
+  const claim = await claimOne(domain)
+  await domain.queue.keepArtifact(claim, { name: 'a.txt', mediaType: 'text/plain', content }, [])
+  await backUp()
+  expect(readdirSync(directory)).toEqual(['backup.db'])
+  const restored = emptySettings(context)
+  await restore(file, {}, restored)
+  expect(statSync(join(restored.DATA_DIR, 'service.db')).size).toBeLessThan(inlineBytesMax)
+  const store = await openStore(readConfig(restored))
+  const contents = new Contents(store, await openBlobs(readConfig(restored)))
+  const artifact = await new RunArtifacts(store, 30, Date.now, contents).read(accountId, id, 'a.txt')
+  await store.close()
+  expect(content.equals(artifact?.content ?? Buffer.of())).toBe(true)
+})
+
+/** An installation with an artifact in a blob of its directory. Returns the file of the blob, without the directory. */
+async function openWithBlob(context: TestContext) {
+  const installation = await openInstallation(context)
+  const { DATA_DIR: location } = installation.settings
+  const encryptionKeys = [Buffer.from(readFileSync(join(location, 'encryption.key'), 'utf8'), 'base64')]
+  const blobs = await openBlobs(readConfig(installation.settings))
+  const domain = await openDomain(context, { location, encryptionKeys, ...(blobs && { blobs }) })
+  const { principal } = await newAccount(domain)
+  await queueRun(domain, principal)
+  const claim = await claimOne(domain)
+  const keep = (name: string) => {
+    const content = Buffer.alloc(inlineBytesMax + 1, name)
+    return domain.queue.keepArtifact(claim, { name, mediaType: 'text/plain', content }, [])
+  }
+  await keep('a.txt')
+  const files = () => readdirSync(join(location, 'blobs'), { recursive: true }).map(String)
+  const [blob = ''] = files().filter((path) => path.length > 36)
+  return { ...installation, keep, blob }
+}
+
+test('a backup leaves out a blob that was deleted meanwhile', async (context) => {
+  const { settings, file, backUp, keep, blob } = await openWithBlob(context)
+  await keep('b.txt')
+  rmSync(join(settings.DATA_DIR, 'blobs', blob))
+  await backUp()
+  const { DATA_DIR } = emptySettings(context)
+  await restore(file, {}, { DATA_DIR })
+  const restored = readdirSync(join(DATA_DIR, 'blobs'), { recursive: true }).map(String)
+  expect(restored.filter((path) => path.length > 36)).toHaveLength(1)
+  expect(restored).not.toContain(blob)
+})
+
+test('a restore that was interrupted while it wrote a blob is repeated', async (context) => {
+  const { file, backUp, blob } = await openWithBlob(context)
+  await backUp()
+  const { DATA_DIR } = emptySettings(context)
+  const path = join(DATA_DIR, 'blobs', blob)
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(`${path}.partial`, 'a part')
+  await restore(file, {}, { DATA_DIR })
+  expect(readFileSync(path)).toHaveLength(inlineBytesMax + 1)
+  expect(readdirSync(dirname(path))).toEqual([basename(path)])
+})
+
+test('a restore says that it writes no blobs into a bucket', async (context) => {
+  const { file, backUp, printed } = await openWithBlob(context)
+  await backUp()
+  const bucket = { ARTIFACTS_URL: 's3://bucket', ARTIFACTS_ACCESS_KEY_ID: 'a', ARTIFACTS_SECRET_ACCESS_KEY: 'b' }
+  await restore(file, {}, { ...emptySettings(context), ...bucket })
+  expect(printed()).toContain('Its artifacts above 1 MiB were not restored, because ARTIFACTS_URL is a bucket')
+})
 
 test('a backup is a single file, readable by its owner only, that restores a data directory', async (context) => {
   const { file, directory, backUp, printed } = await openInstallation(context)

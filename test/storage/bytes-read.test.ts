@@ -48,7 +48,8 @@ async function fill(domain: Domain, clock: { now(): number }) {
     const step = { name: 'a', position: 1 }
     await domain.queue.finishStep(claim, step, () => new Uint8Array(megabyte / 2), events)
     const file = { name: 'a.txt', mediaType: 'text/plain' as const, content: new Uint8Array(megabyte) }
-    await domain.store.write((tx) => putArtifact(tx, claim, file, clock.now()))
+    const prepared = { ...file, sizeBytes: megabyte, blob: null }
+    await domain.store.write((tx) => putArtifact(tx, claim, prepared, clock.now()))
     const outcome = index % 2 === 0 ? failedAttempt : ({ kind: 'succeeded', output: variables } as const)
     await domain.queue.complete(claim, outcome, noRetry)
   }

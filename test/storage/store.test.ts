@@ -52,7 +52,15 @@ describe.each(stores)('a store ($name)', (kind) => {
       tx.query.updateTable('accounts').set({ name: text, created_at: moment }).where('id', '=', 'a').execute(),
     )
     expect(await query.selectFrom('accounts').selectAll().execute()).toEqual([
-      { id: 'a', name: text, scopes_enabled: 0, created_at: moment, second_factor_required: 0 },
+      {
+        id: 'a',
+        name: text,
+        scopes_enabled: 0,
+        created_at: moment,
+        second_factor_required: 0,
+        parent_id: null,
+        environment: null,
+      },
     ])
     expect(await store.read.all('SELECT created_at, name FROM accounts WHERE id = ?', ['a'])).toEqual([
       { name: text, created_at: moment },

@@ -6,9 +6,13 @@ import { readConfig } from '../../src/config/config.ts'
 import { acquireContextLease } from '../../src/domain/browser-contexts/context-lease.ts'
 import { openStore } from '../../src/domain/installation.ts'
 import { putArtifact } from '../../src/domain/queue/attempts.ts'
+import type { NewArtifact } from '../../src/domain/runs/artifact.ts'
+import type { Store } from '../../src/storage/store.ts'
 import { createKey, type Dashboard, inNewWindow, owner } from './dashboard-browser.ts'
+import { notificationPages } from './notification-pages.ts'
 import { schedulePages } from './schedule-pages.ts'
 import { until } from './service.ts'
+import { signInPages } from './sign-in-pages.ts'
 import { webhookPages } from './webhook-pages.ts'
 
 export interface ShownPage {
@@ -52,6 +56,7 @@ export const emptyPages: ShownPage[] = [
   at('browser-contexts-empty', '/browser-contexts'),
   at('schedules-empty', '/schedules'),
   at('webhooks-empty', '/webhooks'),
+  at('notifications-empty', '/settings/notifications'),
   at('api-keys-empty', '/api-keys'),
 ]
 
@@ -102,6 +107,7 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
   await dashboard.call(key, 'PUT', '/v1/execution/settings/SHOP_URL', { value: 'https://shop.example.com' })
   await page.goto('/settings/members/invite')
   await page.getByLabel('For').fill('Grace Hopper')
+  await page.getByLabel('Role').selectOption('developer')
   await page.getByRole('button', { name: 'Create invitation' }).click()
   const invitation = await page.locator('#link').innerText()
   await join(dashboard, invitation)
@@ -120,6 +126,7 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
     ...(await contextPages(dashboard, page, runs)),
     ...(await schedulePages(page)),
     ...(await webhookPages(dashboard, page, key)),
+    ...(await notificationPages(page)),
     at('api-keys', '/api-keys'),
     at('api-key-new', '/api-keys/new'),
     { name: 'api-key-refused', open: refuseKey },
@@ -219,16 +226,20 @@ async function contextPages(dashboard: Dashboard, page: Page, runs: ShownRuns): 
   }
   const content = Buffer.from(JSON.stringify(report))
   const summary = { ...screenshot, name: 'attempt-1-browser.json', mediaType: 'application/json', content } as const
-  const store = await openStore(readConfig(dashboard.installation.settings))
-  await store.write(async (tx) => {
-    const now = Date.now()
-    await acquireContextLease(tx, bank, runs.running, now)
-    for (const artifact of [image, table]) await putArtifact(tx, { runId: runs.succeeded, attempt: 1 }, artifact, now)
-    for (const artifact of [screenshot, summary, trace]) {
-      await putArtifact(tx, { runId: runs.failed, attempt: 1 }, artifact, now)
-    }
-  })
-  await store.close()
+  const withStore = async <Result>(use: (store: Store) => Promise<Result>) => {
+    const store = await openStore(readConfig(dashboard.installation.settings))
+    return use(store).finally(() => store.close())
+  }
+  await withStore(async (store) =>
+    store.write(async (tx) => {
+      const now = Date.now()
+      await acquireContextLease(tx, bank, runs.running, now)
+      const put = async (runId: string, artifact: NewArtifact) =>
+        putArtifact(tx, { runId, attempt: 1 }, { ...artifact, sizeBytes: artifact.content.length, blob: null }, now)
+      for (const artifact of [image, table]) await put(runs.succeeded, artifact)
+      for (const artifact of [screenshot, summary, trace]) await put(runs.failed, artifact)
+    }),
+  )
   const restore = `/browser-contexts/${shop}/versions/1/restore`
   return [
     at('run-artifacts', `/runs/${runs.succeeded}`),
@@ -238,6 +249,7 @@ async function contextPages(dashboard: Dashboard, page: Page, runs: ShownRuns): 
     { name: 'browser-context-refused', open: (shown) => upload(shown, shop, '{"cookies":[]}') },
     at('browser-context-restore', restore),
     at('browser-context-delete', `/browser-contexts/${bank}/delete`),
+    ...(await signInPages({ withStore }, page, shop, runs)),
   ]
 }
 

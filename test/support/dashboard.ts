@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { vi } from 'vitest'
 import { type Service, startService } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
-import type { Role } from '../../src/domain/accounts/user.ts'
+import type { Role } from '../../src/domain/accounts/roles.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { createDomain } from '../../src/domain/create-domain.ts'
 import { Deployments } from '../../src/domain/deployments/deployments.ts'
@@ -72,12 +72,15 @@ async function openDomain(settings: Environment) {
   const store = await openStore(config)
   const encryption = await openEncryption(config, store)
   const log = pino({ level: 'silent' })
+  const workflows = new Deployments(store)
   const domain = createDomain({
     ...{ config, store, encryption, log, artifactRetentionDays: config.ARTIFACT_RETENTION_DAYS },
-    workflows: new Deployments(store),
+    workflows,
   })
   return {
     ...domain,
+    /** Without workflows until `refresh`. */
+    workflows,
     async close() {
       domain.feed.close()
       await domain.apiKeys.close()
@@ -166,7 +169,7 @@ interface PersonOptions {
 /** Creates a user with a welcome or invitation link, which also signs them in. */
 export async function signIn(
   service: { dashboardUrl: string; url?: string; settings: Environment },
-  { accountId, role = 'owner', name = 'Ada', scopesEnabled = false, headers = {} }: PersonOptions = {},
+  { accountId, role = 'admin', name = 'Ada', scopesEnabled = false, headers = {} }: PersonOptions = {},
 ): Promise<SignedInUser> {
   const domain = await openDomain(service.settings)
   try {

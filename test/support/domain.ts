@@ -15,6 +15,7 @@ import type { Workflow } from '../../src/domain/workflows/workflow.ts'
 import { Workflows } from '../../src/domain/workflows/workflows.ts'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
 import { type Retention, retentionFrom } from '../../src/maintenance/retention.ts'
+import type { BlobStore } from '../../src/storage/blobs/blob-store.ts'
 import { Encryption, FixedKeys } from '../../src/storage/encryption.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { workflow } from './snapshots.ts'
@@ -70,6 +71,8 @@ export interface DomainOptions {
   registry?: WorkflowRegistry
   /** Default none. */
   storageQuotaMegabytes?: number
+  /** For contents above 1 MiB; default none. */
+  blobs?: BlobStore
   /** Encryption keys, the current one first; default one that belongs to the location. */
   encryptionKeys?: readonly Buffer[]
 }
@@ -113,7 +116,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     BROWSER_CONTEXT_VERSIONS: options.versionsKept ?? 5,
   }
   const { workflows: registry, ...domain } = createDomain({
-    ...{ config, store, encryption, now, observer: options.observer },
+    ...{ config, store, encryption, now, observer: options.observer, blobs: options.blobs },
     workflows: options.registry ?? { current: () => workflows },
     artifactRetentionDays: retention.artifacts,
     log: pino({ level: 'silent' }),
@@ -134,7 +137,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
 /** Creates an account with its owner and an API key. */
 export async function newAccount({ accounts, apiKeys }: Domain, { scopesEnabled = false } = {}) {
   const { id: accountId } = await accounts.create({ name: 'Test', scopesEnabled })
-  const userId = await accounts.findOwnerId(accountId)
+  const userId = await accounts.findAdminId(accountId)
   const key = await apiKeys.create({ accountId, userId, name: 'Test', scopes: null, expiresAt: null }, operator)
   const principal: Principal = { accountId, apiKeyId: key.id }
   return { accountId, userId, key, principal }
@@ -143,7 +146,7 @@ export async function newAccount({ accounts, apiKeys }: Domain, { scopesEnabled 
 /** Adds a user to the account, and returns the id. */
 export async function newUser({ store }: Pick<Domain, 'store'>, accountId: string): Promise<string> {
   const id = uuid()
-  const user = { id, account_id: accountId, name: 'Another', created_at: Date.now() }
+  const user = { id, account_id: accountId, name: 'Another', role: 'developer', created_at: Date.now() }
   await store.write(({ query }) => query.insertInto('users').values(user).execute())
   return id
 }

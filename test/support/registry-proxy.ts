@@ -1,10 +1,12 @@
 /** A registry of npm on the loopback interface that passes requests on, and counts them and the bytes that it sends. */
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
-const upstream = (process.env.npm_config_registry ?? 'https://registry.npmjs.org').replace(/\/*$/, '/')
+/** The registry that npm uses here. */
+const upstream = execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim().replace(/\/*$/, '/')
 
 export interface Transfer {
   path: string

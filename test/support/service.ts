@@ -4,10 +4,12 @@ import { pino } from 'pino'
 import { type Service, startService } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
+import { Environments } from '../../src/domain/accounts/environments.ts'
 import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { openStore } from '../../src/domain/installation.ts'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
+import { Contents } from '../../src/storage/blobs/contents.ts'
 import type { Store, Value } from '../../src/storage/store.ts'
 import { readRoles } from '../../src/surfaces/roles.ts'
 import { type Environment, newStorage, type Storage } from './service-storage.ts'
@@ -50,6 +52,8 @@ export interface TestService extends Addresses, Omit<Storage, 'contents' | 'remo
   /** Log lines of the service at every level. The worker logs nothing. */
   log: LogLine[]
   createAccount: CreateAccount
+  /** Adds an environment to the account, with a key. */
+  createEnvironment(account: Pick<TestAccount, 'id'>): Promise<TestAccount>
   /** Queries the store directly, with `?` for each value. */
   rows<Row extends object>(sql: string, ...values: Value[]): Promise<Row[]>
   /** Changes the store directly. */
@@ -81,6 +85,7 @@ export async function startTestService({
     ...service,
     log,
     createAccount: administration.createAccount,
+    createEnvironment: administration.createEnvironment,
     rows: (sql, ...values) => store.read.all(sql, values),
     change: async (sql, ...values) => void (await store.write((tx) => tx.all(sql, values))),
     async stop() {
@@ -111,28 +116,35 @@ export type CreateAccount = (options?: { scopesEnabled?: boolean }) => Promise<T
 /** Opens the store like an operator's command, while a service may be running. */
 export async function openAdministration(
   config: Config,
-): Promise<{ store: Store; createAccount: CreateAccount; close(): Promise<void> }> {
+): Promise<Pick<TestService, 'createAccount' | 'createEnvironment'> & { store: Store; close(): Promise<void> }> {
   const store = await openStore(config)
   const accounts = new Accounts(store)
   const apiKeys = new ApiKeys(store, knownScopes())
+  const environments = new Environments(store, new Contents(store), 100)
+  const withKeys = async (id: string): Promise<TestAccount> => {
+    const userId = await accounts.findAdminId(id)
+    const createKey = ({
+      scopes = null,
+      workflowIds = null,
+      expiresAt = null,
+    }: {
+      scopes?: string[] | null
+      workflowIds?: string[] | null
+      expiresAt?: number | null
+    } = {}) => apiKeys.create({ accountId: id, userId, name: 'test', scopes, workflowIds, expiresAt }, operator)
+    const deleteKey = async (keyId: string) => {
+      if (!(await apiKeys.delete(id, keyId, operator))) throw new Error(`There is no key ${keyId}.`)
+    }
+    return { id, key: (await createKey()).value, createKey, deleteKey }
+  }
   return {
     store,
     async createAccount({ scopesEnabled = true } = {}) {
-      const { id } = await accounts.create({ name: 'Test', scopesEnabled })
-      const userId = await accounts.findOwnerId(id)
-      const createKey = ({
-        scopes = null,
-        workflowIds = null,
-        expiresAt = null,
-      }: {
-        scopes?: string[] | null
-        workflowIds?: string[] | null
-        expiresAt?: number | null
-      } = {}) => apiKeys.create({ accountId: id, userId, name: 'test', scopes, workflowIds, expiresAt }, operator)
-      const deleteKey = async (keyId: string) => {
-        if (!(await apiKeys.delete(id, keyId, operator))) throw new Error(`There is no key ${keyId}.`)
-      }
-      return { id, key: (await createKey()).value, createKey, deleteKey }
+      return withKeys((await accounts.create({ name: 'Test', scopesEnabled })).id)
+    },
+    async createEnvironment({ id }) {
+      const name = `e${(await environments.list(id)).length}`
+      return withKeys((await environments.add(id, { name }, operator)).id)
     },
     async close() {
       await apiKeys.close()

@@ -25,8 +25,13 @@ test('every setting has a default or is optional', () => {
     RATE_LIMIT_PER_MINUTE: 6000,
     QUEUED_RUNS_MAX: 10000,
     WAITING_RUNS_MAX: 100000,
+    ENVIRONMENTS_MAX: 10,
     SCHEDULES_MAX: 1000,
     SESSION_IDLE_MINUTES: 1440,
+    OIDC_GROUPS_CLAIM: 'groups',
+    OIDC_SCOPES: 'openid profile email',
+    OIDC_NAME: 'your identity provider',
+    PASSWORD_SIGN_IN: 'on',
     STORAGE_QUOTA_MB: 10240,
     BROWSER_CONTEXT_VERSIONS: 5,
     ARTIFACT_RETENTION_DAYS: 30,
@@ -49,6 +54,45 @@ test('every setting has a default or is optional', () => {
     OTEL_SERVICE_NAME: 'execution-service',
     LOG_LEVEL: 'info',
   })
+})
+
+const bucketKey = { ARTIFACTS_ACCESS_KEY_ID: 'id', ARTIFACTS_SECRET_ACCESS_KEY: 'secret' }
+
+test.each([
+  ['s3://bucket', 'https://s3.us-east-1.amazonaws.com/bucket', 'us-east-1'],
+  ['s3://bucket/a/b/?region=eu-central-1', 'https://s3.eu-central-1.amazonaws.com/bucket/a/b', 'eu-central-1'],
+  ['s3://bucket/a?endpoint=http://127.0.0.1:9000', 'http://127.0.0.1:9000/bucket/a', 'us-east-1'],
+  ['s3://bucket?endpoint=https://s3.example.com/path/&region=auto', 'https://s3.example.com/path/bucket', 'auto'],
+])('ARTIFACTS_URL may be the bucket %s', (url, expected, region) => {
+  const { ARTIFACTS_URL } = readConfig({ ARTIFACTS_URL: url, ...bucketKey })
+  expect(ARTIFACTS_URL).toEqual({ kind: 'bucket', url: expected, region })
+})
+
+test('ARTIFACTS_URL may be a directory', () => {
+  const { ARTIFACTS_URL } = readConfig({ ARTIFACTS_URL: 'file:///var/lib/a%20b' })
+  expect(ARTIFACTS_URL).toEqual({ kind: 'directory', path: '/var/lib/a b' })
+})
+
+test.each([
+  { ARTIFACTS_URL: 'https://s3.example.com/bucket', ...bucketKey },
+  { ARTIFACTS_URL: 's3://user:password@bucket', ...bucketKey },
+  { ARTIFACTS_URL: 's3://bucket?acl=public', ...bucketKey },
+  { ARTIFACTS_URL: 's3://bucket?endpoint=ftp://example.com', ...bucketKey },
+  { ARTIFACTS_URL: 'file://host/directory' },
+  { ARTIFACTS_URL: 'file:///a%2Fb' },
+  { ARTIFACTS_URL: 'file:///a%zz' },
+])('a wrong ARTIFACTS_URL is refused without repeating it: $ARTIFACTS_URL', (environment) => {
+  expect(() => readConfig(environment)).toThrow(/^ARTIFACTS_URL is invalid: set it to file:[^@]*$/)
+})
+
+test('a bucket needs an access key, and nothing else does', () => {
+  const { ARTIFACTS_ACCESS_KEY_ID } = bucketKey
+  expect(() => readConfig({ ARTIFACTS_URL: 's3://bucket', ARTIFACTS_ACCESS_KEY_ID })).toThrow(
+    'ARTIFACTS_URL is a bucket, but ARTIFACTS_SECRET_ACCESS_KEY is not set: set it to its access key.',
+  )
+  expect(() => readConfig({ ARTIFACTS_ACCESS_KEY_ID })).toThrow(
+    'ARTIFACTS_ACCESS_KEY_ID is set, but ARTIFACTS_URL is no bucket: unset ARTIFACTS_ACCESS_KEY_ID, or set ARTIFACTS_URL.',
+  )
 })
 
 test('an empty variable counts as unset', () => {
@@ -218,4 +262,20 @@ test.each(['1A', 'A B', 'A=b', 'ENCRYPTION_KEY', '*'])('EXECUTOR_ENV with %j is 
   expect(() => readConfig({ EXECUTOR_ENV: text })).toThrow(
     new ConfigError(`EXECUTOR_ENV contains "${text}": set it to names of variables, separated by commas.`),
   )
+})
+
+test.each([
+  [
+    { PASSWORD_SIGN_IN: 'off' },
+    'PASSWORD_SIGN_IN is off without OIDC_ISSUER: set OIDC_ISSUER, so that people can sign in.',
+  ],
+  [{ OIDC_CLIENT_ID: 'x' }, 'OIDC_CLIENT_ID is set without OIDC_ISSUER: set OIDC_ISSUER, or unset OIDC_CLIENT_ID.'],
+  [{ OIDC_ISSUER: 'http://login.example' }, /^OIDC_ISSUER is "http:\/\/login.example": set it to/],
+  [
+    { OIDC_ISSUER: 'https://login.example', OIDC_CLIENT_ID: 'x' },
+    'OIDC_ISSUER is set without OIDC_ACCOUNT: set OIDC_ACCOUNT, too.',
+  ],
+  [{ OIDC_ROLES: '{"a":"owner"}' }, /^OIDC_ROLES is invalid: set it to a JSON object of roles/],
+])('an incomplete sign-in by a provider is refused: %j', (environment, message) => {
+  expect(() => readConfig(environment)).toThrow(message)
 })

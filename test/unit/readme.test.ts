@@ -36,6 +36,12 @@ test('the README begins with the workflow of new projects, and has fewer than 15
     expect(readme).toContain(`\n${command}\n`)
 })
 
+test('the code of the guide to sign-ins is that of the examples, which tests run', () => {
+  const blocks = [...read('docs/guides/sign-ins.md').matchAll(/^```ts\n\/\/ (\S+)\n(.*?)^```/gms)]
+  expect(blocks.length).toBeGreaterThan(4)
+  for (const [, path = '', code] of blocks) expect(read(path)).toContain(code)
+})
+
 test.each(documents)('%s names settings, commands and files that exist', (document) => {
   const text = read(document)
   const variables = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name)

@@ -31,7 +31,6 @@ const others: { [Name in Exclude<OptionName, 'browserContextId'>]: string[] } = 
     'surfaces/dashboard/webhooks/',
     'surfaces/docs/',
     'tools/generate/',
-    'tools/mock/mock-webhooks.ts',
   ],
   persistContext: [
     'domain/browser-contexts/run-contexts.ts',

@@ -41,11 +41,13 @@ test('a process that still sends evidence when the lease is lost gets no other a
 
 test.each(['attempt-1-report.pdf', 'attempt-12-trace.zip', 'trace.zip'])(
   'a process cannot store %s as evidence of its first attempt',
-  (name) => {
+  async (name) => {
     const { attempt, send } = createAttempt()
-    void attempt.execute(() => {})
+    const executed = attempt.execute(() => {})
     send({ type: 'evidenceStarted' })
     const file = { type: 'evidence', name, mediaType: 'application/zip', content: '' } as const
     expect(() => send(file)).toThrow('The executor sent a file that is not evidence of its attempt.')
+    attempt.interrupt('leaseLost')
+    expect(await executed).toBe(false)
   },
 )

@@ -27,7 +27,7 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
     {
       'a.ts': `${header}export default defineWorkflow({\n  id: 'a', version: '1', title: 'A',\n  atempts: 3,\n  variables: { type: 'object' }, output: {}, run: () => 1 })`,
     },
-    'DIR/a.ts:4 is not a valid workflow: atempts is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrency, throttle, browser, evidence, waits, secrets, settings, deprecated.',
+    'DIR/a.ts:4 is not a valid workflow: atempts is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrency, throttle, browser, evidence, signsIn, signedOut, waits, secrets, settings, deprecated.',
   ],
   [
     'has an invalid option',

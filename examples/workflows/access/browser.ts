@@ -17,8 +17,7 @@ export async function openPublicBrowser(
   browser: (options: BrowserContextOptions) => Promise<BrowserContext>,
   url: string,
 ): Promise<BrowserContext> {
-  const target = new URL(url)
-  await resolvePublic(target.hostname, portOf(target))
+  await requirePublic(url)
   const proxy = await startProxy()
   const context = await browser({ proxy: { server: proxy.url } }).catch((error: unknown) => {
     proxy.stop()
@@ -26,6 +25,12 @@ export async function openPublicBrowser(
   })
   context.once('close', proxy.stop)
   return context
+}
+
+/** @throws if the address of `url` is not public. Redirects from there need a browser that `openPublicBrowser` has opened. */
+export async function requirePublic(url: string): Promise<void> {
+  const target = new URL(url)
+  await resolvePublic(target.hostname, portOf(target))
 }
 
 async function startProxy() {

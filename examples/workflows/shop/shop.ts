@@ -1,5 +1,6 @@
-/** Shared by the shop workflows: the variable `url`, the output, and reading the page of orders. */
+/** Shared by the shop workflows: the variable `url`, the output, reading the page of orders, and whether it is there. */
 import type { Page } from 'playwright-core'
+import { requirePublic } from '../access/browser.ts'
 
 export const url = {
   type: 'string',
@@ -41,6 +42,16 @@ export async function openShop(page: Page, shop: string, path: string): Promise<
 
 /** Only signed-in customers see this heading. */
 export const ordersHeading = (page: Page) => page.getByRole('heading', { name: 'Your orders' })
+
+/** Without a session, the shop redirects to the form with this heading. */
+export const signInHeading = (page: Page) => page.getByRole('heading', { name: 'Sign in' })
+
+/** Loads one page, by which the shop shows whether there is a session. */
+export async function signedOut(page: Page, { variables }: { variables: { url: string } }): Promise<boolean> {
+  await requirePublic(variables.url)
+  await openShop(page, variables.url, '/orders')
+  return signInHeading(page).isVisible()
+}
 
 export async function readOrders(page: Page) {
   const rows = await page

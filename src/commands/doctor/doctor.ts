@@ -11,6 +11,7 @@ import { inspectDatabase } from '../../storage/postgres/postgres-inspection.ts'
 import { type Inspection, inspectSqliteStore } from '../../storage/sqlite/sqlite-inspection.ts'
 import type { Transaction } from '../../storage/store.ts'
 import { print } from '../output.ts'
+import { checkArtifacts } from './artifacts.ts'
 import { checkBrowser, checkIsolation, ExaminedBrowser } from './browser.ts'
 import {
   checkConfiguration,
@@ -230,6 +231,9 @@ const databaseChecks: readonly Check[] = [
 const commonChecks: readonly Check[] = [
   check('encryption key', ['DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS'], async ({ config, store }) =>
     checkEncryptionKey(config, await store()),
+  ),
+  check('artifacts', ['ARTIFACTS_URL', 'ARTIFACTS_ACCESS_KEY_ID', 'ARTIFACTS_SECRET_ACCESS_KEY'], ({ config }) =>
+    checkArtifacts(config),
   ),
   check('clock', ['DATABASE_URL'], async ({ store, now }) => checkClock(await store(), now())),
   portCheck('DASHBOARD_PORT'),

@@ -15,7 +15,7 @@ const modules = {
 /** Started as a process, not imported. */
 const unpackChromium = 'src/worker/browser/unpack-chromium'
 
-const dependencies = ['@sinonjs/fake-timers', 'ajv', 'ajv-formats', 'fflate', 'playwright-core', 'typebox']
+const dependencies = ['@sinonjs/fake-timers', 'ajv', 'ajv-formats', 'fflate', 'otpauth', 'playwright-core', 'typebox']
 
 /** What is compiled for authors: the modules and their declarations. */
 export function workflowModules(): PackageSource {

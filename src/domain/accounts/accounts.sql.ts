@@ -1,17 +1,25 @@
 /** Statements that users, their second factors and sign-in links share. */
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { UsersTable } from '../../storage/tables/account-tables.ts'
+import { setRoleOfKeys } from '../api-keys/api-keys.sql.ts'
 import type { Actor } from '../audit-log/audit-log.ts'
 import { verifyPassword } from './passwords.ts'
-import { type User, UserError, type UserRow } from './user.ts'
+import type { Role } from './roles.ts'
+import { canSignIn, type User, UserError, type UserRow } from './user.ts'
 
 const findUserSql = `SELECT id, account_id, name, email, role, password_hash, created_at, last_signed_in_at,
-  credentials_epoch, totp_secret FROM users WHERE id = ? AND removed_at IS NULL`
+  credentials_epoch, totp_secret, identity_issuer, role_from FROM users WHERE id = ? AND removed_at IS NULL`
 
 /** Returns `undefined` for a removed user. */
 export async function findUserRow(tx: Transaction, id: string): Promise<UserRow | undefined> {
   const [row] = await tx.all<UserRow>(findUserSql, [id])
   return row
+}
+
+/** The name of the environment, if its account has several. */
+export async function findEnvironmentName({ query }: Transaction, accountId: string): Promise<string | null> {
+  const account = query.selectFrom('accounts').select('environment').where('id', '=', accountId)
+  return (await account.executeTakeFirst())?.environment ?? null
 }
 
 /** @throws {UserError} if another user has the e-mail address. */
@@ -44,13 +52,18 @@ export async function requireEpoch({ query }: Transaction, { id, credentialsEpoc
 }
 
 /** The actor has lost the role that the action requires, since the request was authenticated. */
-export class NotOwnerError extends Error {}
+export class NotAdminError extends Error {}
 
-/** @throws {NotOwnerError} unless the actor is an owner of the account, or the operator. */
-export async function requireOwner({ query }: Transaction, accountId: string, { kind, id }: Actor): Promise<void> {
+/** @throws {NotAdminError} unless the actor is an admin of the account, or the command line. */
+export async function requireAdmin({ query }: Transaction, accountId: string, { kind, id }: Actor): Promise<void> {
   if (kind === 'operator') return
-  const owners = query.selectFrom('users').select('id').where('account_id', '=', accountId).where('role', '=', 'owner')
-  if (!(await owners.where('id', '=', id).where('removed_at', 'is', null).executeTakeFirst())) throw new NotOwnerError()
+  if (!(await selectAdmins(query, accountId).where('id', '=', id).executeTakeFirst())) throw new NotAdminError()
+}
+
+/** The account's admins who were not removed. */
+function selectAdmins(query: Transaction['query'], accountId: string) {
+  const users = query.selectFrom('users').select('id').where('account_id', '=', accountId).where('role', '=', 'admin')
+  return users.where('removed_at', 'is', null)
 }
 
 type Credentials = Partial<Pick<UsersTable, 'password_hash' | 'totp_secret'>> & { totp_step?: number }
@@ -60,12 +73,13 @@ export async function changeCredentials(tx: Transaction, user: User, changes: Cr
   const row = tx.query
     .updateTable('users')
     .set((it) => ({ ...changes, credentials_epoch: it('credentials_epoch', '+', 1) }))
-  const { credentials_epoch, totp_secret } = await row
+  const changed = await row
     .where('id', '=', user.id)
-    .returning(['credentials_epoch', 'totp_secret'])
+    .returning(['credentials_epoch', 'totp_secret', 'role', 'password_hash', 'identity_issuer'])
     .executeTakeFirstOrThrow()
   await tx.query.deleteFrom('sessions').where('user_id', '=', user.id).execute()
-  return { ...user, credentialsEpoch: credentials_epoch, hasSecondFactor: totp_secret !== null }
+  const { credentials_epoch: credentialsEpoch, totp_secret } = changed
+  return { ...user, credentialsEpoch, hasSecondFactor: totp_secret !== null, canSignIn: canSignIn(changed) }
 }
 
 /** Like `changeCredentials`. */
@@ -84,8 +98,27 @@ export async function endLinksForUser(
   await links.where('kind', 'in', kinds).where('ended_at', 'is', null).execute()
 }
 
-/** Ends the links that the user created: a user who loses the right to create links must not keep a spare one. */
+/** Ends the links that the user created. */
 export async function endLinksCreatedBy({ query }: Transaction, userId: string, at: number): Promise<void> {
   const links = query.updateTable('sign_in_links').set({ ended_at: at }).where('created_by', '=', userId)
   await links.where('ended_at', 'is', null).execute()
+}
+
+/**
+ * Gives the user the role, or none, and their API keys what it permits. Links that they created end with the role `admin`: a
+ * user who loses the right to create links must not keep a spare one.
+ */
+export async function setRole(tx: Transaction, userId: string, role: Role | null): Promise<void> {
+  await tx.query.updateTable('users').set({ role }).where('id', '=', userId).execute()
+  await setRoleOfKeys(tx, userId, role)
+  if (role !== 'admin') await endLinksCreatedBy(tx, userId, Date.now())
+}
+
+/** Whether the account has another admin who can sign in: by a password, or by the identity provider. */
+export async function hasOtherAdmin({ query }: Transaction, accountId: string, id: string): Promise<boolean> {
+  const others = selectAdmins(query, accountId).where('id', '!=', id)
+  const other = others.where((it) =>
+    it.or([it('password_hash', 'is not', null), it('identity_issuer', 'is not', null)]),
+  )
+  return (await other.limit(1).executeTakeFirst()) !== undefined
 }

@@ -1,10 +1,11 @@
-/** Accounts. An account owns its users, API keys, runs and browser contexts. */
+/** Accounts. An account owns its users, API keys, runs and browser contexts. An environment is an account without users. */
 import type { Selectable } from 'kysely'
 import { v7 as uuid } from 'uuid'
-import type { Store, Transaction } from '../../storage/store.ts'
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { AccountsTable } from '../../storage/tables/account-tables.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
-import { requireOwner } from './accounts.sql.ts'
+import { requireAdmin } from './accounts.sql.ts'
+import { UserError } from './user.ts'
 
 export interface Account {
   id: string
@@ -14,9 +15,18 @@ export interface Account {
   /** Whether every user needs a second factor. */
   secondFactorRequired: boolean
   createdAt: number
+  /** The account with the users: this one or, of an environment, the account that it belongs to. */
+  ownerId: string
+  /** The name of the environment, if the account has several. */
+  environment: string | null
 }
 
 type Settings = Pick<Account, 'name' | 'scopesEnabled' | 'secondFactorRequired'>
+
+const findAdmin = statement<{ id: string }, [accountId: string]>(
+  `SELECT id FROM users WHERE account_id = (SELECT COALESCE(parent_id, id) FROM accounts WHERE id = ?)
+    AND role = 'admin' AND removed_at IS NULL ORDER BY id LIMIT 1`,
+)
 
 export class Accounts {
   readonly #store: Store
@@ -47,21 +57,22 @@ export class Accounts {
     return row.executeTakeFirst().then((found) => found && toAccount(found))
   }
 
-  /** Updates the settings that owners control, and records each change in the audit log. @throws {NotOwnerError} */
+  /**
+   * Updates the settings that admins control, also of the account's environments, and records each change in the audit log.
+   *
+   * @throws {NotAdminError}
+   */
   async update(id: string, to: Settings, by: Actor): Promise<void> {
     await this.#store.write(async (tx) => {
-      await requireOwner(tx, id, by)
+      await requireAdmin(tx, id, by)
       const accounts = tx.query.selectFrom('accounts').selectAll().where('id', '=', id)
       const from = toAccount(await accounts.executeTakeFirstOrThrow())
       const flags = {
         scopes_enabled: to.scopesEnabled ? 1 : 0,
         second_factor_required: to.secondFactorRequired ? 1 : 0,
       } as const
-      await tx.query
-        .updateTable('accounts')
-        .set({ name: to.name, ...flags })
-        .where('id', '=', id)
-        .execute()
+      const changed = tx.query.updateTable('accounts').set({ name: to.name, ...flags })
+      await changed.where((it) => it.or([it('id', '=', id), it('parent_id', '=', id)])).execute()
       if (from.name !== to.name) {
         const details = { from: from.name, to: to.name }
         await recordAudit(tx, id, { action: 'account.renamed', by, details })
@@ -75,33 +86,33 @@ export class Accounts {
     })
   }
 
-  /** The account's longest-standing owner. */
-  async findOwnerId(accountId: string): Promise<string> {
-    const users = this.#store.read.query.selectFrom('users').select('id').where('account_id', '=', accountId)
-    const owners = users.where('role', '=', 'owner').where('removed_at', 'is', null)
-    return (await owners.orderBy('id').limit(1).executeTakeFirstOrThrow()).id
+  /** The longest-standing admin of the account, or of the account that the environment belongs to. @throws {UserError} */
+  async findAdminId(accountId: string): Promise<string> {
+    const [admin] = await this.#store.read.all(findAdmin, [accountId])
+    if (admin) return admin.id
+    throw new UserError('The account has no admin.')
   }
 }
 
-function toAccount(row: Selectable<AccountsTable>): Account {
+export function toAccount(row: Selectable<AccountsTable>): Account {
   return {
     id: row.id,
     name: row.name,
     scopesEnabled: row.scopes_enabled === 1,
     secondFactorRequired: row.second_factor_required === 1,
     createdAt: row.created_at,
+    ownerId: row.parent_id ?? row.id,
+    environment: row.environment,
   }
 }
 
-/** Inserts the account and its owner, who chooses a name and password through the welcome link. */
+/** Inserts the account and its first admin, who chooses a name and password through the welcome link. */
 async function insert(tx: Transaction, { name, scopesEnabled }: Pick<Account, 'name' | 'scopesEnabled'>) {
-  const account = { id: uuid(), name, scopesEnabled, secondFactorRequired: false, createdAt: Date.now() }
-  const { id, createdAt: created_at } = account
-  await tx.query
-    .insertInto('accounts')
-    .values({ id, name, scopes_enabled: scopesEnabled ? 1 : 0, created_at })
-    .execute()
-  const owner = { id: uuid(), account_id: id, name: 'Owner', role: 'owner', created_at }
-  await tx.query.insertInto('users').values(owner).execute()
-  return account
+  const [id, created_at] = [uuid(), Date.now()]
+  const row = { id, name, scopes_enabled: scopesEnabled ? 1 : 0, created_at } as const
+  const account = tx.query.insertInto('accounts').values(row).returningAll()
+  const created = toAccount(await account.executeTakeFirstOrThrow())
+  const admin = { id: uuid(), account_id: id, name: 'Admin', role: 'admin', created_at }
+  await tx.query.insertInto('users').values(admin).execute()
+  return created
 }

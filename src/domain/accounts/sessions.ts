@@ -27,7 +27,7 @@ export interface Client {
 const userAgentLengthMax = 300
 
 /** How the user proved their identity; audited as a sign-in. `undefined` continues another session of the user. */
-export type Proof = { how: 'password' | 'link'; secondFactor?: 'code' | 'recovery code' } | undefined
+export type Proof = { how: 'password' | 'link' | 'provider'; secondFactor?: 'code' | 'recovery code' } | undefined
 
 export interface NewSession {
   /** In the epoch in which they proved their identity. */
@@ -36,6 +36,8 @@ export interface NewSession {
   byLink: boolean
   client: Client
   proof: Proof
+  /** The session that this one goes on with, in the same environment: it expires when that one would have. */
+  continued?: Session | undefined
 }
 
 export interface Session extends Client {
@@ -46,26 +48,28 @@ export interface Session extends Client {
   createdAt: number
   lastUsedAt: number
   expiresAt: number
+  /** The account of the environment that its pages show; `null` for that of the user. */
+  environmentId: string | null
 }
 
-/** The user's password or second factor has changed, or the user was removed, since they proved their identity. */
+/** The user's password or second factor has changed, or the user was removed or lost their role, since they proved their identity. */
 export class CredentialsChangedError extends Error {}
 
 type SessionRow = Omit<SessionsTable, 'hash'>
 
-const valid = `SELECT sessions.id, user_id, sessions.credentials_epoch, by_link, address, user_agent, sessions.created_at, last_used_at, expires_at
+const valid = `SELECT sessions.id, user_id, sessions.credentials_epoch, by_link, address, user_agent, sessions.created_at, last_used_at, expires_at, environment_id
   FROM sessions JOIN users ON users.id = user_id AND users.credentials_epoch = sessions.credentials_epoch
-  WHERE users.removed_at IS NULL AND expires_at > ? AND last_used_at > ?`
+  WHERE users.removed_at IS NULL AND users.role IS NOT NULL AND expires_at > ? AND last_used_at > ?`
 const findSession = statement<SessionRow, [now: number, usedAfter: number, hash: Uint8Array]>(`${valid} AND hash = ?`)
 const listSessions = statement<SessionRow, [now: number, usedAfter: number, userId: string]>(
   `${valid} AND user_id = ? ORDER BY last_used_at DESC, sessions.id DESC`,
 )
 
 /** The epoch is compared by the statement that inserts, and again at each use of the session. */
-const insertSession = statement<{ id: string }, (string | number | Uint8Array)[]>(`INSERT INTO sessions
-    (id, hash, user_id, credentials_epoch, by_link, address, user_agent, created_at, last_used_at, expires_at)
-  SELECT ?, ?, id, credentials_epoch, ?, ?, ?, ?, ?, ? FROM users
-    WHERE id = ? AND credentials_epoch = ? AND removed_at IS NULL RETURNING id`)
+const insertSession = statement<{ id: string }, (string | number | Uint8Array | null)[]>(`INSERT INTO sessions
+    (id, hash, user_id, credentials_epoch, by_link, address, user_agent, created_at, last_used_at, expires_at, environment_id)
+  SELECT ?, ?, id, credentials_epoch, ?, ?, ?, ?, ?, ?, ? FROM users
+    WHERE id = ? AND credentials_epoch = ? AND removed_at IS NULL AND role IS NOT NULL RETURNING id`)
 
 export class Sessions {
   readonly #store: Store
@@ -91,11 +95,13 @@ export class Sessions {
   }
 
   /** Stores a session, and deletes those that have expired. @throws {CredentialsChangedError} */
-  async create(token: string, { user, byLink, client, proof }: NewSession): Promise<void> {
+  async create(token: string, { user, byLink, client, proof, continued }: NewSession): Promise<void> {
     const now = this.#now()
     const userAgent = client.userAgent.slice(0, userAgentLengthMax)
-    const times = [now, now, now + sessionMilliseconds]
-    const values = [uuid(), hashToken(token), byLink ? 1 : 0, client.address, userAgent, ...times]
+    const first = { createdAt: now, expiresAt: now + sessionMilliseconds, environmentId: null }
+    const { createdAt, expiresAt, environmentId } = continued ?? first
+    const times = [createdAt, now, expiresAt]
+    const values = [uuid(), hashToken(token), byLink ? 1 : 0, client.address, userAgent, ...times, environmentId]
     await this.#store.write(async (tx) => {
       const [, usedAfter] = this.#validAt()
       const ended = tx.query.deleteFrom('sessions')
@@ -115,6 +121,14 @@ export class Sessions {
       query.updateTable('sessions').set(use).where('id', '=', id).where('last_used_at', '<', now).executeTakeFirst(),
     )
     await written.catch(ignoreUnavailable)
+  }
+
+  /** Shows another environment on the session's pages. @param environmentId an environment of the user's account. */
+  async enterEnvironment({ id }: Session, environmentId: string | null): Promise<void> {
+    const session = { environment_id: environmentId }
+    await this.#store.write(({ query }) =>
+      query.updateTable('sessions').set(session).where('id', '=', id).executeTakeFirst(),
+    )
   }
 
   async end(token: string): Promise<void> {
@@ -142,8 +156,8 @@ export class Sessions {
       if (apiKeys) await lockAccountAndUser(tx, user.accountId, user.id)
       await changeCredentials(tx, user, {})
       await endLinksForUser(tx, user.id, ['welcome', 'signIn'], at)
-      for (const subject of apiKeys ? await deleteAllOfUser(tx, user.id, at) : [])
-        await recordAudit(tx, user.accountId, { action: 'apiKey.deleted', by, subject })
+      for (const { accountId, ...subject } of apiKeys ? await deleteAllOfUser(tx, user.id, at) : [])
+        await recordAudit(tx, accountId, { action: 'apiKey.deleted', by, subject })
       await recordAudit(tx, user.accountId, { action: 'user.signedOutEverywhere', by })
     })
   }
@@ -182,5 +196,6 @@ function toSession(row: SessionRow): Session {
     createdAt: row.created_at,
     lastUsedAt: row.last_used_at,
     expiresAt: row.expires_at,
+    environmentId: row.environment_id,
   }
 }

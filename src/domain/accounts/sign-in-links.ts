@@ -1,14 +1,17 @@
 /** Links that work once: welcome links, invitations and sign-in links. The store keeps only hashes of tokens. */
 import { randomBytes } from 'node:crypto'
+import type { ExpressionBuilder } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { dayMilliseconds } from '../../storage/purge-target.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
-import type { SignInLinksTable } from '../../storage/tables/account-tables.ts'
+import type { SignInLinksTable, UsersTable } from '../../storage/tables/account-tables.ts'
+import { lockAccountAndUser } from '../api-keys/api-keys.sql.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
-import { changeCredentials, endLinksForUser, findUserRow, requireOwner, requireUniqueEmail } from './accounts.sql.ts'
+import { changeCredentials, endLinksForUser, findUserRow, requireAdmin, requireUniqueEmail } from './accounts.sql.ts'
 import { hashPassword, requireGoodPassword } from './passwords.ts'
+import type { Role } from './roles.ts'
 import { hashToken } from './sessions.ts'
-import { parseEmail, parseName, type Role, toActor, toUser, type User, UserError } from './user.ts'
+import { parseEmail, parseName, toActor, toUser, type User, UserError } from './user.ts'
 
 /** How long a link works. */
 export const linkMilliseconds = {
@@ -67,30 +70,34 @@ export class SignInLinks {
   /** Replaces the account's welcome link. Returns `undefined` if the account's first user has used one. */
   async createWelcomeLink(accountId: string): Promise<string | undefined> {
     return this.#store.write(async (tx) => {
-      const unclaimed = tx.query.selectFrom('users').select('id').where('account_id', '=', accountId)
-      const user = await unclaimed.where('email', 'is', null).where('removed_at', 'is', null).executeTakeFirst()
+      const users = tx.query.selectFrom('users').select('id').where('account_id', '=', accountId)
+      const user = await users.where(isUnclaimed).where('removed_at', 'is', null).orderBy('id').executeTakeFirst()
       if (!user) return undefined
       return this.#replace(tx, { kind: 'welcome', accountId, userId: user.id })
     })
   }
 
-  /** Creates a welcome link for the first account, unless a user of any account can sign in. */
+  /** Creates a welcome link for the first account, unless a user of any account can sign in, or could until removed. */
   async createFirstWelcomeLink(): Promise<string | undefined> {
     const { query } = this.#store.read
-    const claimed = query.selectFrom('users').select('id').where('email', 'is not', null).limit(1)
+    const users = query.selectFrom('users').select('id').limit(1)
+    const claimed = users.where((it) => it.or([it.not(isUnclaimed(it)), it('removed_at', 'is not', null)]))
     if (await claimed.executeTakeFirst()) return undefined
-    const account = await query.selectFrom('accounts').select('id').orderBy('id').limit(1).executeTakeFirst()
+    const accounts = query.selectFrom('accounts').select('id').where('parent_id', 'is', null)
+    const account = await accounts.orderBy('id').limit(1).executeTakeFirst()
     return account && this.createWelcomeLink(account.id)
   }
 
   /**
    * @param invitation.id makes the call idempotent; by default a new ID.
-   * @throws {UserError} if an invitation with this ID exists. @throws {NotOwnerError}
+   * @throws {UserError} if an invitation with this ID exists. @throws {NotAdminError}
    */
   async invite(accountId: string, invitation: { id?: string; label: string; role: Role }, by: Actor): Promise<string> {
     const { id = uuid(), label, role } = invitation
     return this.#store.write(async (tx) => {
-      await requireOwner(tx, accountId, by)
+      // A role that another transaction takes from the admin is read once that one has ended their links.
+      await lockAccountAndUser(tx, accountId, by.id ?? '')
+      await requireAdmin(tx, accountId, by)
       const same = tx.query.selectFrom('sign_in_links').select('id').where('id', '=', id)
       if (await same.executeTakeFirst()) throw new UserError('This invitation has already been created.', 'repeated')
       const token = await this.#insert(tx, { id, kind: 'invitation', accountId, label, role, by: by.id })
@@ -99,11 +106,14 @@ export class SignInLinks {
     })
   }
 
-  /** Replaces the user's sign-in link. */
+  /** Replaces the user's sign-in link. @throws {NotAdminError} @throws {UserError} if the user has no role. */
   async createSignInLink(user: User, by: Actor): Promise<string> {
     const subject = { id: user.id, name: user.name }
     return this.#store.write(async (tx) => {
-      await requireOwner(tx, user.accountId, by)
+      await lockAccountAndUser(tx, user.accountId, user.id)
+      await requireAdmin(tx, user.accountId, by)
+      const row = await findUserRow(tx, user.id)
+      if (!row || row.role === null) throw new UserError('This user has no role, and therefore cannot sign in.')
       await recordAudit(tx, user.accountId, { action: 'user.signInLinkMade', by, subject })
       return this.#replace(tx, { kind: 'signIn', accountId: user.accountId, userId: user.id, by: by.id })
     })
@@ -130,11 +140,13 @@ export class SignInLinks {
         name,
         email,
         password_hash,
-        role: link.role ?? 'owner',
+        role: link.role ?? 'admin',
         created_at: this.#now(),
         last_signed_in_at: null,
         credentials_epoch: 0,
         totp_secret: null,
+        identity_issuer: null,
+        role_from: null,
       }
       if (link.user_id === null) await tx.query.insertInto('users').values(row).execute()
       const user = link.user_id === null ? toUser(row) : await claimFirstUser(tx, toUser(row), password_hash)
@@ -149,7 +161,7 @@ export class SignInLinks {
     return this.#store.write(async (tx) => {
       const link = await this.#end(tx, token, ['signIn'])
       const row = await findUserRow(tx, link.user_id ?? '')
-      if (!row) throw new LinkExpiredError()
+      if (!row || row.role === null) throw new LinkExpiredError()
       return toUser(row)
     })
   }
@@ -163,7 +175,7 @@ export class SignInLinks {
   /** Returns whether there was such an invitation. */
   async withdrawInvitation(accountId: string, id: string, by: Actor): Promise<boolean> {
     return this.#store.write(async (tx) => {
-      await requireOwner(tx, accountId, by)
+      await requireAdmin(tx, accountId, by)
       const row = await this.#selectInvitations(tx, accountId).where('id', '=', id).executeTakeFirst()
       if (!row) return false
       await tx.query.updateTable('sign_in_links').set({ ended_at: this.#now() }).where('id', '=', id).execute()
@@ -221,11 +233,19 @@ export class SignInLinks {
   }
 }
 
-/** Completes the account's first user, once. @throws {LinkExpiredError} if the user has an e-mail address. */
+/**
+ * A user as the account's creation makes them, who cannot sign in. Members who join by the identity provider may have no
+ * e-mail address, and have an identity.
+ */
+function isUnclaimed(it: ExpressionBuilder<{ users: UsersTable }, 'users'>) {
+  return it.and([it('email', 'is', null), it('identity_issuer', 'is', null), it('password_hash', 'is', null)])
+}
+
+/** Completes the account's first user, once. @throws {LinkExpiredError} if the user can sign in. */
 async function claimFirstUser(tx: Transaction, user: User, password_hash: string): Promise<User> {
   const { id, name, email } = user
   const row = tx.query.updateTable('users').set({ name, email }).where('id', '=', id)
-  const result = await row.where('email', 'is', null).executeTakeFirst()
+  const result = await row.where(isUnclaimed).where('removed_at', 'is', null).executeTakeFirst()
   if (result.numUpdatedRows === 0n) throw new LinkExpiredError()
   return changeCredentials(tx, user, { password_hash })
 }

@@ -20,9 +20,15 @@ const sumContexts = statement<AccountBytes, []>(
       SELECT account_id, size_bytes + ${rowBytes} FROM deployments WHERE account_id IS NOT NULL) AS sizes GROUP BY account_id`,
 )
 const readUsage = statement<AccountBytes, []>('SELECT account_id, bytes FROM storage_usage')
-const writeUsage = statement<object, [accountId: string, bytes: number]>(
-  `INSERT INTO storage_usage (account_id, bytes) VALUES (?, ?)
+const writeUsage = statement<object, [bytes: number, accountId: string]>(
+  `INSERT INTO storage_usage (bytes, account_id) SELECT CAST(? AS BIGINT), id FROM accounts WHERE id = ?
     ON CONFLICT (account_id) DO UPDATE SET bytes = excluded.bytes`,
+)
+/** The highest measurement of the day. */
+const writeDay = statement<object, [day: string, bytes: number, accountId: string]>(
+  `INSERT INTO storage_days (account_id, day, bytes) SELECT id, CAST(? AS TEXT), CAST(? AS BIGINT) FROM accounts WHERE id = ?
+    ON CONFLICT (account_id, day) DO UPDATE SET
+      bytes = CASE WHEN excluded.bytes > storage_days.bytes THEN excluded.bytes ELSE storage_days.bytes END`,
 )
 
 /** Bounds a statement: 5,000 events take 2 ms. */
@@ -73,6 +79,8 @@ export class StorageUsage {
   #isUsed = false
   /** The number of the last measurement that this process knows. */
   #passes = 0
+  /** The last day for which this process has stored a measurement of every account. */
+  #measuredDay = ''
 
   constructor(store: Store, quotaMegabytes: number, options: UsageOptions = {}) {
     this.#store = store
@@ -199,12 +207,20 @@ export class StorageUsage {
   async #write(sums: ReadonlyMap<string, number>): Promise<void> {
     const known = new Map((await this.#store.read.all(readUsage, [])).map((row) => [row.account_id, row.bytes]))
     const accounts = [...new Set([...known.keys(), ...sums.keys()])].sort()
-    const changed = accounts.filter((id) => (known.get(id) ?? 0) !== (sums.get(id) ?? 0))
+    const day = new Date(this.#options.now()).toISOString().slice(0, 10)
+    const isNewDay = day !== this.#measuredDay
+    const changed = accounts.filter((id) => isNewDay || (known.get(id) ?? 0) !== (sums.get(id) ?? 0))
     if (changed.length === 0) return
     const write = async (tx: Transaction) => {
-      for (const id of changed) await tx.all(writeUsage, [id, sums.get(id) ?? 0])
+      // An account may have been deleted during the measurement.
+      for (const id of changed) {
+        const bytes = sums.get(id) ?? 0
+        await tx.all(writeUsage, [bytes, id])
+        await tx.all(writeDay, [day, bytes, id])
+      }
     }
     await this.#store.write(write, { concurrent: true, exclusive: 'maintenance' })
+    this.#measuredDay = day
   }
 
   async #read(): Promise<void> {

@@ -3,11 +3,7 @@ import type { Selectable } from 'kysely'
 import type { UsersTable } from '../../storage/tables/account-tables.ts'
 import type { Actor } from '../audit-log/audit-log.ts'
 import { nameError } from '../display-names.ts'
-
-export const roles = ['owner', 'member'] as const
-
-/** Owners manage the account and its users; members use the account. */
-export type Role = (typeof roles)[number]
+import { type Role, toRole } from './roles.ts'
 
 export interface User {
   id: string
@@ -15,15 +11,25 @@ export interface User {
   name: string
   /** `null` until the account's first user opens the welcome link. */
   email: string | null
-  role: Role
+  /** `null` for a member of the identity provider whose groups gave no role at the last sign-in. They cannot sign in. */
+  role: Role | null
+  /** By a password or the identity provider, without a link. */
+  canSignIn: boolean
   createdAt: number
   lastSignedInAt: number | null
   hasSecondFactor: boolean
   /** Number of changes of the password or second factor. A session or a proof of an earlier epoch is invalid. */
   credentialsEpoch: number
+  /** The issuer of the identity provider by which the member has joined and signs in. */
+  identityIssuer: string | null
+  /** The provider's group that gave the role at the last sign-in. */
+  roleFrom: string | null
 }
 
-export type UserRow = Omit<Selectable<UsersTable>, 'removed_at' | 'totp_step'>
+/** A user who has a role. */
+export type Member = User & { role: Role }
+
+export type UserRow = Omit<Selectable<UsersTable>, 'removed_at' | 'totp_step' | 'identity_subject'>
 
 export function toUser(row: UserRow): User {
   return {
@@ -31,12 +37,19 @@ export function toUser(row: UserRow): User {
     accountId: row.account_id,
     name: row.name,
     email: row.email,
-    role: row.role as Role,
+    role: toRole(row.role) ?? null,
+    canSignIn: canSignIn(row),
     createdAt: row.created_at,
     lastSignedInAt: row.last_signed_in_at,
     hasSecondFactor: row.totp_secret !== null,
     credentialsEpoch: row.credentials_epoch,
+    identityIssuer: row.identity_issuer,
+    roleFrom: row.role_from,
   }
+}
+
+export function canSignIn(row: Pick<UserRow, 'role' | 'password_hash' | 'identity_issuer'>): boolean {
+  return row.role !== null && (row.password_hash !== null || row.identity_issuer !== null)
 }
 
 export function toActor({ id, name }: User): Actor {

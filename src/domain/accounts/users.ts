@@ -1,5 +1,5 @@
 /** Users of an account: signing in, profile, password, roles and removal. */
-import type { Store, Transaction } from '../../storage/store.ts'
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import * as apiKeys from '../api-keys/api-keys.sql.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
 import {
@@ -7,14 +7,21 @@ import {
   endLinksCreatedBy,
   endLinksForUser,
   findUserRow,
+  hasOtherAdmin,
   removeSecondFactor,
+  requireAdmin,
   requireEpoch,
-  requireOwner,
   requirePassword,
   requireUniqueEmail,
+  setRole,
 } from './accounts.sql.ts'
 import { hashPassword, requireGoodPassword, verifyPassword } from './passwords.ts'
-import { parseEmail, parseName, type Role, toActor, toUser, type User, UserError } from './user.ts'
+import type { Role } from './roles.ts'
+import { parseEmail, parseName, toActor, toUser, type User, UserError } from './user.ts'
+
+const findNames = statement<{ id: string; name: string }, [accountId: string]>(
+  `SELECT id, name FROM users WHERE account_id = (SELECT COALESCE(parent_id, id) FROM accounts WHERE id = ?)`,
+)
 
 export class Users {
   readonly #store: Store
@@ -35,10 +42,9 @@ export class Users {
     return (await rows.where('removed_at', 'is', null).orderBy('id').execute()).map(toUser)
   }
 
-  /** Names by user ID. Includes removed users, who still appear as creators. */
+  /** Names by user ID. Includes removed users, who still appear as creators. @param accountId may be of an environment. */
   async names(accountId: string): Promise<Map<string, string>> {
-    const { query } = this.#store.read
-    const rows = await query.selectFrom('users').select(['id', 'name']).where('account_id', '=', accountId).execute()
+    const rows = await this.#store.read.all(findNames, [accountId])
     return new Map(rows.map(({ id, name }) => [id, name]))
   }
 
@@ -64,11 +70,12 @@ export class Users {
    */
   async updateProfile(user: User, to: { name: string; email: string }, current: string | undefined): Promise<void> {
     const name = parseName(to.name)
-    const email = parseEmail(to.email)
+    // Members who sign in by the identity provider need none.
+    const email = user.identityIssuer !== null && to.email.trim() === '' ? null : parseEmail(to.email)
     const proven = email === user.email ? user : await requirePassword(this.#store, user, current)
     await this.#store.write(async (tx) => {
       await requireEpoch(tx, proven)
-      await requireUniqueEmail(tx, email, user.id)
+      if (email !== null) await requireUniqueEmail(tx, email, user.id)
       await tx.query.updateTable('users').set({ name, email }).where('id', '=', user.id).execute()
       // A welcome link lets its holder choose the name and e-mail address, which are now set.
       await endLinksForUser(tx, user.id, ['welcome'], Date.now())
@@ -88,6 +95,8 @@ export class Users {
    * @throws {UserError}
    */
   async changePassword(user: User, current: string | undefined, password: string): Promise<User> {
+    // A password would outlast the groups of the provider.
+    if (user.identityIssuer !== null) throw new UserError('You sign in by the identity provider, and have no password.')
     requireGoodPassword(password, [user.email, user.name])
     const proven = await requirePassword(this.#store, user, current)
     const password_hash = await hashPassword(password)
@@ -111,16 +120,15 @@ export class Users {
     })
   }
 
-  /** Returns whether the user exists. @throws {UserError} if the account would have no owner. */
+  /** Returns whether the user exists. @throws {UserError} if the account would have no admin. */
   async changeRole(accountId: string, id: string, role: Role, by: Actor): Promise<boolean> {
     return this.#store.write(async (tx) => {
       const user = await this.#lock(tx, accountId, id)
-      await requireOwner(tx, accountId, by)
+      await requireAdmin(tx, accountId, by)
       if (!user || user.role === role) return user !== undefined
-      if (role !== 'owner') await requireAnotherOwner(tx, accountId, id)
-      await tx.query.updateTable('users').set({ role }).where('id', '=', id).execute()
-      if (role !== 'owner') await endLinksCreatedBy(tx, id, Date.now())
-      const details = { from: user.role, to: role }
+      if (user.role === 'admin') await requireAnotherAdmin(tx, accountId, id)
+      await setRole(tx, id, role)
+      const details = { from: user.role ?? 'none', to: role }
       await recordAudit(tx, accountId, { action: 'user.roleChanged', by, subject: { id, name: user.name }, details })
       return true
     })
@@ -130,28 +138,27 @@ export class Users {
    * Removes the user with their sessions, API keys and links, including the links they created for others. Once this
    * resolves, no process accepts any of them. Returns whether the user existed.
    *
-   * @throws {UserError} if the account would have no owner.
+   * @throws {UserError} if the account would have no admin.
    */
   async remove(accountId: string, id: string, by: Actor): Promise<boolean> {
     const at = Date.now()
     return this.#store.write(async (tx) => {
       const user = await this.#lock(tx, accountId, id)
-      await requireOwner(tx, accountId, by)
+      await requireAdmin(tx, accountId, by)
       if (!user) return false
-      await requireAnotherOwner(tx, accountId, id)
+      if (user.role === 'admin') await requireAnotherAdmin(tx, accountId, id)
       await removeSecondFactor(tx, user)
       await tx.query.updateTable('users').set({ removed_at: at, password_hash: null }).where('id', '=', id).execute()
       await endLinksForUser(tx, id, ['welcome', 'signIn'], at)
       await endLinksCreatedBy(tx, id, at)
-      for (const key of await apiKeys.deleteAllOfUser(tx, id, at)) {
-        await recordAudit(tx, accountId, { action: 'apiKey.deleted', by, subject: key, details: { withUser: id } })
-      }
+      for (const { accountId: environment, ...subject } of await apiKeys.deleteAllOfUser(tx, id, at))
+        await recordAudit(tx, environment, { action: 'apiKey.deleted', by, subject, details: { withUser: id } })
       await recordAudit(tx, accountId, { action: 'user.removed', by, subject: { id, name: user.name } })
       return true
     })
   }
 
-  /** Reads the user, and prevents other transactions from changing the account's owners until this one ends. */
+  /** Reads the user, and prevents other transactions from changing the account's admins until this one ends. */
   async #lock(tx: Transaction, accountId: string, id: string): Promise<User | undefined> {
     await apiKeys.lockAccountAndUser(tx, accountId, id)
     const row = await findUserRow(tx, id)
@@ -159,9 +166,8 @@ export class Users {
   }
 }
 
-/** @throws {UserError} if no other user owns the account. */
-async function requireAnotherOwner({ query }: Transaction, accountId: string, id: string): Promise<void> {
-  const owners = query.selectFrom('users').select('id').where('account_id', '=', accountId).where('role', '=', 'owner')
-  const other = await owners.where('removed_at', 'is', null).where('id', '!=', id).limit(1).executeTakeFirst()
-  if (!other) throw new UserError('This user is the only owner. Make another user an owner first.')
+/** @throws {UserError} if the account has no other admin. */
+async function requireAnotherAdmin(tx: Transaction, accountId: string, id: string): Promise<void> {
+  if (await hasOtherAdmin(tx, accountId, id)) return
+  throw new UserError('This user is the only admin. Make another user an admin first.')
 }

@@ -1,5 +1,6 @@
 /** An API key: a random UUID whose value is shown once and stored only as a hash. */
 import { hash, randomUUID } from 'node:crypto'
+import type { Role } from '../accounts/roles.ts'
 import { nameError } from '../display-names.ts'
 
 /** Keys per user, expired ones included. */
@@ -15,6 +16,8 @@ export interface ApiKey {
   name: string
   /** The first 8 characters of the value. */
   prefix: string
+  /** The creator's role, which limits the scopes; `null` when the creator has no role, and the key therefore no scope. */
+  role: Role | null
   /** The scopes that limit the key; `null` for full access. */
   scopes: string[] | null
   /** The workflows to which the key is restricted; `null` for all of the account. */
@@ -34,6 +37,8 @@ export const apiKeyRealm = 'execution-service'
 export interface Principal {
   accountId: string
   apiKeyId: string
+  /** The name of the key's environment, if the account has several. */
+  environment?: string
   /** Set for a run token, which permits reading this run only. */
   runId?: string
   /** The workflows to which the key is restricted, if it is. */

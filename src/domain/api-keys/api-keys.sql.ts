@@ -1,13 +1,20 @@
 /** Statements on API keys. */
 import { inList } from '../../storage/statement-values.ts'
-import type { Transaction } from '../../storage/store.ts'
+import { statement, type Transaction } from '../../storage/store.ts'
 import type { ApiKeysTable } from '../../storage/tables/account-tables.ts'
+import { type Role, toRole } from '../accounts/roles.ts'
 import type { ApiKey } from './api-key.ts'
 
 export type KeyRow = Pick<
   ApiKeysTable,
-  'id' | 'account_id' | 'name' | 'scopes' | 'workflow_ids' | 'expires_at' | 'expired_at'
->
+  'id' | 'account_id' | 'name' | 'role' | 'scopes' | 'workflow_ids' | 'expires_at' | 'expired_at'
+> & {
+  /** The name of the environment, if the account has several. */
+  environment: string | null
+}
+
+const keyColumns = `id, account_id, name, role, scopes, workflow_ids, expires_at, expired_at,
+  (SELECT environment FROM accounts WHERE id = api_keys.account_id) AS environment`
 
 export type RefusedKey = Pick<ApiKeysTable, 'id' | 'account_id' | 'name'>
 
@@ -18,17 +25,16 @@ export async function findByHashes(
 ): Promise<(KeyRow & { hash: Uint8Array })[]> {
   const { marks, values } = inList(hashes)
   return tx.all(
-    `SELECT hash, id, account_id, name, scopes, workflow_ids, expires_at, expired_at FROM api_keys
+    `SELECT hash, ${keyColumns} FROM api_keys
       WHERE hash IN (${marks}) AND deleted_at IS NULL`,
     values,
   )
 }
 
 /** Finds a key that is not deleted. */
-export async function findById({ query }: Transaction, id: string): Promise<KeyRow | undefined> {
-  const columns = ['id', 'account_id', 'name', 'scopes', 'workflow_ids', 'expires_at', 'expired_at'] as const
-  const keys = query.selectFrom('api_keys').select(columns)
-  return keys.where('id', '=', id).where('deleted_at', 'is', null).executeTakeFirst()
+export async function findById(tx: Transaction, id: string): Promise<KeyRow | undefined> {
+  const [key] = await tx.all<KeyRow>(`SELECT ${keyColumns} FROM api_keys WHERE id = ? AND deleted_at IS NULL`, [id])
+  return key
 }
 
 export async function findDeletedByHash({ query }: Transaction, hash: Uint8Array): Promise<RefusedKey | undefined> {
@@ -47,10 +53,21 @@ export async function lockAccountAndUser({ query }: Transaction, accountId: stri
   await user.where('id', '=', userId).execute()
 }
 
-/** Whether the account has the user, who was not removed. */
-export async function hasUser({ query }: Transaction, accountId: string, userId: string): Promise<boolean> {
-  const user = query.selectFrom('users').select('id').where('id', '=', userId).where('account_id', '=', accountId)
-  return (await user.where('removed_at', 'is', null).executeTakeFirst()) !== undefined
+const findRole = statement<{ role: string | null }, [userId: string, accountId: string]>(
+  `SELECT role FROM users WHERE id = ? AND removed_at IS NULL
+    AND account_id = (SELECT COALESCE(parent_id, id) FROM accounts WHERE id = ?)`,
+)
+
+/** The role of a user of the account, or of the account that the environment belongs to, who was not removed. */
+export async function findRoleOfUser(tx: Transaction, accountId: string, userId: string): Promise<Role | undefined> {
+  const [user] = await tx.all(findRole, [userId, accountId])
+  return toRole(user?.role ?? null)
+}
+
+/** Limits all keys of the user to what the role permits; `null` when they have no role any more. */
+export async function setRoleOfKeys({ query }: Transaction, userId: string, role: Role | null): Promise<void> {
+  const keys = query.updateTable('api_keys').set({ role }).where('user_id', '=', userId)
+  await keys.where('deleted_at', 'is', null).execute()
 }
 
 export async function hasScopesEnabled({ query }: Transaction, accountId: string): Promise<boolean> {
@@ -58,17 +75,15 @@ export async function hasScopesEnabled({ query }: Transaction, accountId: string
   return (await account.executeTakeFirst())?.scopes_enabled === 1
 }
 
-/** Counts the user's keys, and the account's keys that are not marked as expired. */
+/** Counts the user's keys in the account, and the account's keys that are not marked as expired. */
 export async function count({ query }: Transaction, accountId: string, userId: string) {
   const keys = query
     .selectFrom('api_keys')
     .select((it) => it.fn.countAll<number>().as('count'))
+    .where('account_id', '=', accountId)
     .where('deleted_at', 'is', null)
   const ofUser = await keys.where('user_id', '=', userId).executeTakeFirstOrThrow()
-  const active = await keys
-    .where('account_id', '=', accountId)
-    .where('expired_at', 'is', null)
-    .executeTakeFirstOrThrow()
+  const active = await keys.where('expired_at', 'is', null).executeTakeFirstOrThrow()
   return { ofUser: ofUser.count, active: active.count }
 }
 
@@ -84,6 +99,7 @@ export async function insert({ query }: Transaction, key: NewKey): Promise<void>
       name: key.name,
       hash: key.hash,
       prefix: key.prefix,
+      role: key.role,
       scopes: key.scopes && JSON.stringify(key.scopes),
       workflow_ids: key.workflowIds && JSON.stringify(key.workflowIds),
       created_at: key.createdAt,
@@ -111,6 +127,7 @@ function toApiKey(row: ApiKeysTable, now: number): ApiKey {
     id: row.id,
     name: row.name,
     prefix: row.prefix,
+    role: toRole(row.role) ?? null,
     scopes: row.scopes === null ? null : JSON.parse(row.scopes),
     workflowIds: row.workflow_ids === null ? null : JSON.parse(row.workflow_ids),
     userId: row.user_id,
@@ -161,10 +178,11 @@ export async function markDeleted(
   return result.numUpdatedRows > 0n
 }
 
-/** Marks all keys of the user as deleted, and returns them. */
+/** Marks all keys of the user as deleted, in every environment, and returns them. */
 export async function deleteAllOfUser({ query }: Transaction, userId: string, now: number) {
   const keys = query.updateTable('api_keys').set({ deleted_at: now }).where('user_id', '=', userId)
-  return keys.where('deleted_at', 'is', null).returning(['id', 'name']).execute()
+  const deleted = await keys.where('deleted_at', 'is', null).returning(['id', 'name', 'account_id']).execute()
+  return deleted.map(({ id, name, account_id: accountId }) => ({ id, name, accountId }))
 }
 
 export async function markExpired({ query }: Transaction, id: string, now: number): Promise<void> {

@@ -1,6 +1,7 @@
 /** Creates, lists, renames, rotates and deletes API keys. Every change is in the audit log. */
 import { v7 as uuid } from 'uuid'
 import { ignoreUnavailable, type Store, type Transaction, untilAnswered } from '../../storage/store.ts'
+import { effectiveScopes, permitsScope, type Role, toRole } from '../accounts/roles.ts'
 import { type Action, type Actor, recordAudit } from '../audit-log/audit-log.ts'
 import type { Refusals } from '../audit-log/refusals.ts'
 import {
@@ -49,7 +50,7 @@ export class ApiKeys {
     this.#store = store
     this.knownScopes = [...knownScopes]
     this.#now = now
-    this.#authenticator = new ApiKeyAuthenticator(store, now, refusals)
+    this.#authenticator = new ApiKeyAuthenticator(store, this.knownScopes, now, refusals)
   }
 
   /**
@@ -68,25 +69,25 @@ export class ApiKeys {
 
   /** @throws {ApiKeyError} for an invalid name, scope or workflow ID, at a limit, for a repeated ID, or if the user was removed. */
   async create(key: NewApiKey, by: Actor): Promise<RevealedKey> {
-    const draft = this.#draft({ ...key, name: parseKeyName(key.name) }, key.id)
-    await this.#store.write(async (tx) => {
+    const unlimited = this.#draft({ ...key, name: parseKeyName(key.name) }, key.id)
+    return this.#store.write(async (tx) => {
       await rows.lockAccountAndUser(tx, key.accountId, key.userId)
       // The user may have been removed since the request was authenticated.
-      if (!(await rows.hasUser(tx, key.accountId, key.userId))) {
-        throw new ApiKeyError('holder', 'This user has been removed from the account.')
-      }
+      const role = await rows.findRoleOfUser(tx, key.accountId, key.userId)
+      if (!role) throw new ApiKeyError('holder', 'This user has been removed from the account.')
+      const draft = { ...unlimited, role }
       if (await rows.exists(tx, draft.id)) {
         throw new ApiKeyError('repeated', 'This key has already been created. Its value was shown once.')
       }
-      await this.#requireValidScopes(tx, key)
+      await this.#requireValidScopes(tx, key, role)
       requireValidRestriction(draft)
       await this.#requireBelowLimits(tx, key)
       await insert(tx, draft)
       const { prefix, scopes, workflowIds, expiresAt } = draft
       const details = { prefix, scopes, ...(workflowIds && { workflows: workflowIds }), expiresAt }
       await recordAudit(tx, key.accountId, { action: 'apiKey.created', by, subject: draft, details })
+      return draft
     })
-    return draft
   }
 
   /** The account's keys, oldest first. */
@@ -143,11 +144,12 @@ export class ApiKeys {
       if (await rows.exists(tx, newId)) {
         throw new ApiKeyError('repeated', 'This key has already been rotated. Its new value was shown once.')
       }
-      if (!key || !(await rows.hasUser(tx, accountId, key.userId))) return undefined
+      const role = key && (await rows.findRoleOfUser(tx, accountId, key.userId))
+      if (!key || !role) return undefined
       // Not by its expiry, which an earlier rotation may have brought forward.
       const lifetime = await rows.findLifetime(tx, id)
       const expiresAt = lifetime === null ? null : this.#now() + lifetime
-      const draft = this.#draft({ ...key, accountId, expiresAt }, newId)
+      const draft = { ...this.#draft({ ...key, accountId, expiresAt }, newId), role }
       const overlap = key.expired ? 0 : overlapHours
       const oldKeyExpiresAt = Math.min(
         key.expiresAt ?? Number.POSITIVE_INFINITY,
@@ -189,7 +191,7 @@ export class ApiKeys {
     return true
   }
 
-  async #requireValidScopes(tx: Transaction, { accountId, scopes }: NewApiKey): Promise<void> {
+  async #requireValidScopes(tx: Transaction, { accountId, scopes }: NewApiKey, role: Role): Promise<void> {
     if (scopes === null) return
     if (!(await rows.hasScopesEnabled(tx, accountId))) {
       throw new ApiKeyError('scopes', 'Scopes are not enabled for this account. Create the key without scopes.')
@@ -198,6 +200,10 @@ export class ApiKeys {
     if (scopes.length === 0) throw new ApiKeyError('scopes', `Choose at least one scope of ${known}.`)
     const unknown = scopes.find((scope) => !this.knownScopes.includes(scope))
     if (unknown !== undefined) throw new ApiKeyError('scopes', `Unknown scope "${unknown}". Choose from ${known}.`)
+    const forbidden = scopes.find((scope) => !permitsScope(role, scope))
+    if (forbidden === undefined) return
+    const message = `The role ${role} does not permit the scope ${forbidden}. Choose others, or ask an admin to create the key.`
+    throw new ApiKeyError('scopes', message)
   }
 
   async #requireBelowLimits(tx: Transaction, { accountId, userId }: { accountId: string; userId: string }) {
@@ -250,6 +256,7 @@ const lookUpMax = 256
 
 class ApiKeyAuthenticator {
   readonly #store: Store
+  readonly #knownScopes: readonly string[]
   readonly #now: () => number
   readonly #refusals: Refusals | undefined
   /** Uses to be written by the next flush, by key ID. */
@@ -259,8 +266,9 @@ class ApiKeyAuthenticator {
   #lookingUp: Promise<void> | undefined
   readonly #timer: NodeJS.Timeout
 
-  constructor(store: Store, now: () => number, refusals: Refusals | undefined) {
+  constructor(store: Store, knownScopes: readonly string[], now: () => number, refusals: Refusals | undefined) {
     this.#store = store
+    this.#knownScopes = knownScopes
     this.#now = now
     this.#refusals = refusals
     this.#timer = setInterval(() => this.#flush().catch(() => {}), flushMilliseconds).unref()
@@ -334,9 +342,14 @@ class ApiKeyAuthenticator {
       await this.#store.write((tx) => rows.markExpired(tx, key.id, now))
       return this.#refuse(from, key, 'apiKey.usedAfterExpiry')
     }
+    // The key's row has the creator's role, so that a request needs no further statement.
+    const role = toRole(key.role)
+    if (!role) return this.#refuse(from, key, 'apiKey.usedWithoutRole')
     this.#uses.set(key.id, { at: now, by: (isToken ? undefined : from) ?? this.#uses.get(key.id)?.by ?? null })
-    const scopes = key.scopes === null ? null : (JSON.parse(key.scopes) as string[])
-    const principal = { accountId: key.account_id, apiKeyId: key.id }
+    const created = key.scopes === null ? null : (JSON.parse(key.scopes) as string[])
+    const scopes = effectiveScopes(created, role, this.#knownScopes)
+    const { environment } = key
+    const principal = { accountId: key.account_id, apiKeyId: key.id, ...(environment !== null && { environment }) }
     if (key.workflow_ids === null) return { principal, scopes }
     const workflowIds: string[] = JSON.parse(key.workflow_ids)
     return { principal: { ...principal, workflowIds }, scopes, permits: restrictTo(workflowIds) }

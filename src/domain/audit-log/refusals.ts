@@ -4,7 +4,7 @@
  * neither the log nor the audit log.
  */
 import type { Logger } from 'pino'
-import { ignoreUnavailable, type Store } from '../../storage/store.ts'
+import { ignoreUnavailable, type Store, type Transaction } from '../../storage/store.ts'
 import { type Action, type NewEntry, recordAudit } from './audit-log.ts'
 
 export type RefusalMessage =
@@ -12,6 +12,7 @@ export type RefusalMessage =
   | 'current password refused'
   | 'sign-in code refused'
   | 'sign-in link refused'
+  | 'sign-in by the identity provider refused'
   | 'sign-in rate limited'
   | 'API key refused'
   | 'API key rate limited'
@@ -116,10 +117,19 @@ export class Refusals {
     const findName = async ({ name }: Subject) => (typeof name === 'string' ? name : name())
     const names = await Promise.all(entries.map(({ subject }) => findName(subject)))
     await this.#store.write(async (tx) => {
+      const accounts = await this.#findAccounts(tx, entries)
       for (const [index, { accountId, entry, subject }] of entries.entries()) {
+        if (!accounts.has(accountId)) continue
         await recordAudit(tx, accountId, { ...entry, subject: { id: subject.id, name: names[index] ?? '' } })
       }
     })
+  }
+
+  /** The accounts of the entries that exist: a key of a deleted account may still be used. */
+  async #findAccounts({ query }: Transaction, entries: readonly PendingEntry[]): Promise<Set<string>> {
+    const ids = [...new Set(entries.map(({ accountId }) => accountId))]
+    const rows = await query.selectFrom('accounts').select('id').where('id', 'in', ids).execute()
+    return new Set(rows.map(({ id }) => id))
   }
 
   async close(): Promise<void> {

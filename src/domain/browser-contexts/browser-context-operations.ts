@@ -8,6 +8,8 @@ import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
 import { readSized } from '../sized.ts'
 import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
 import type { ContextInUse, ContextVersions, Version, VersionChanged } from './context-versions.ts'
+import { signInOperations } from './sign-in-operations.ts'
+import type { SignIns } from './sign-ins.ts'
 
 const nameTaken = {
   status: 409,
@@ -21,11 +23,13 @@ const nameTaken = {
 export interface BrowserContextDependencies {
   browserContexts: BrowserContexts
   contextVersions: ContextVersions
+  signIns: SignIns
 }
 
 export function browserContextOperations({
   browserContexts: contexts,
   contextVersions: versions,
+  signIns,
 }: BrowserContextDependencies): BrowserContextAlphaHandlers<Principal> {
   return {
     async listBrowserContexts({ principal, query, reserve }) {
@@ -81,6 +85,8 @@ export function browserContextOperations({
       if ('currentVersionId' in restored) return versionChanged(restored)
       return versionResponse(restored)
     },
+
+    ...signInOperations(signIns, contexts),
 
     async getStorageState({ principal: { accountId }, path: { browserContextId }, header, reserve }) {
       const known = header['If-None-Match']
@@ -140,5 +146,10 @@ function toVersionResponse(version: Version): components['schemas']['BrowserCont
 
 function toResponse(context: BrowserContext): components['schemas']['BrowserContext'] {
   const [createdAt, updatedAt] = [toTimestamp(context.createdAt), toTimestamp(context.updatedAt)]
-  return { ...context, createdAt, updatedAt, lastUsedAt: toTimestamp(context.lastUsedAt) }
+  const signIn = context.signIn && {
+    ...context.signIn,
+    signedInAt: toTimestamp(context.signIn.signedInAt),
+    needsSignInSince: toTimestamp(context.signIn.needsSignInSince),
+  }
+  return { ...context, createdAt, updatedAt, lastUsedAt: toTimestamp(context.lastUsedAt), signIn }
 }

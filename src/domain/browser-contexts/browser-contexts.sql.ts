@@ -2,18 +2,33 @@
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
-import type { BrowserContextsRow } from '../../storage/tables/tables.ts'
+import type { BrowserContextsRow, SignInStatus } from '../../storage/tables/tables.ts'
 
 /** A context with metadata of its current version. */
-export type ContextRow = BrowserContextsRow & { size_bytes: number | null; cookie_domains: string | null }
+export type ContextRow = BrowserContextsRow & {
+  size_bytes: number | null
+  cookie_domains: string | null
+  sign_in_status: SignInStatus | null
+  sign_in_run_id: string | null
+  signed_in_at: number | null
+  needs_sign_in_since: number | null
+}
 
 export function selectContexts({ query }: Transaction, accountId: string) {
   return query
     .selectFrom('browser_contexts')
     .leftJoin('browser_context_versions', 'browser_context_versions.id', 'browser_contexts.version_id')
+    .leftJoin('context_sign_ins', 'context_sign_ins.browser_context_id', 'browser_contexts.id')
     .selectAll('browser_contexts')
-    .select(['browser_context_versions.size_bytes', 'browser_context_versions.cookie_domains'])
-    .where('account_id', '=', accountId)
+    .select([
+      'browser_context_versions.size_bytes',
+      'browser_context_versions.cookie_domains',
+      'context_sign_ins.status as sign_in_status',
+      'context_sign_ins.run_id as sign_in_run_id',
+      'context_sign_ins.signed_in_at',
+      'context_sign_ins.needs_sign_in_since',
+    ])
+    .where('browser_contexts.account_id', '=', accountId)
     .where('deleted_at', 'is', null)
 }
 

@@ -4,6 +4,7 @@ import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../../storage/cursors.ts'
 import { boundPage, eraseRest } from '../../storage/purge-target.ts'
 import type { Store } from '../../storage/store.ts'
+import type { SignInStatus } from '../../storage/tables/tables.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
 import type { Sized } from '../sized.ts'
@@ -25,6 +26,14 @@ export interface BrowserContext {
   createdAt: number
   updatedAt: number
   lastUsedAt: number | null
+  /** `null` without a sign-in. */
+  signIn: {
+    status: SignInStatus
+    /** The run that signs in or checks now. */
+    runId: string | null
+    signedInAt: number | null
+    needsSignInSince: number | null
+  } | null
 }
 
 const domainBytes = sql<number>`coalesce(octet_length(cookie_domains), 0)`.as('size_bytes')
@@ -134,12 +143,15 @@ export class BrowserContexts {
   async delete(accountId: string, id: string, actor?: Actor): Promise<boolean> {
     const deleted = await this.#store.write(async (tx) => {
       const row = await findContext(tx, accountId, id)
-      if (!row) return false
+      if (!row) return undefined
       if (actor) await recordAudit(tx, accountId, { action: 'browserContext.deleted', by: actor, subject: row })
-      return { id: row.id, hasMore: await eraseBatch(tx, row.id, Date.now()) }
+      const hasSignIn = row.sign_in_status !== null
+      return { id: row.id, hasSignIn, hasMore: await eraseBatch(tx, row.id, Date.now()) }
     })
+    // Its run is cancelled, and those that waited for it go on.
+    if (deleted?.hasSignIn) for (const topic of ['cancellations', 'queue', 'runs'] as const) this.#store.notify(topic)
     if (deleted) await eraseRest(this.#store, deleted.hasMore, (tx) => eraseBatch(tx, deleted.id, Date.now()))
-    return deleted !== false
+    return deleted !== undefined
   }
 }
 
@@ -155,5 +167,11 @@ function toBrowserContext(row: ContextRow): BrowserContext {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     lastUsedAt: row.last_used_at,
+    signIn: row.sign_in_status && {
+      status: row.sign_in_status,
+      runId: row.sign_in_run_id,
+      signedInAt: row.signed_in_at,
+      needsSignInSince: row.needs_sign_in_since,
+    },
   }
 }

@@ -4,6 +4,8 @@
  */
 import { type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import type { Transaction } from '../../storage/store.ts'
+import { lockSignIn } from './sign-ins.sql.ts'
+import { eraseSignIn } from './sign-ins.ts'
 
 const versionsSql = `SELECT id, size_bytes FROM browser_context_versions WHERE browser_context_id = ?
   ORDER BY version DESC LIMIT 100`
@@ -27,6 +29,8 @@ type VersionSize = { id: string; size_bytes: number }
 
 /** Erases the newest versions, and the context with its last version. Returns whether versions remain. */
 export async function eraseBatch(tx: Transaction, contextId: string, at: number): Promise<boolean> {
+  const signIn = await lockSignIn(tx, contextId)
+  if (signIn) await eraseSignIn(tx, signIn, at)
   await deleteVersions(tx, await tx.all<VersionSize>(versionsSql, [contextId]))
   const hasMore = (await tx.all(hasVersionsSql, [contextId])).length > 0
   await tx.all(hasMore ? markSql : deleteSql, hasMore ? [at, `\n${contextId}`, contextId] : [contextId])

@@ -15,6 +15,7 @@ import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import { type ContextRow, findContext, selectContexts, versionAad } from './browser-contexts.sql.ts'
 import type { ContextLease } from './context-lease.ts'
+import { acceptGivenState } from './sign-ins.sql.ts'
 import { emptyState, summarizeState } from './storage-state.ts'
 
 type Writer = { runId: string } | { apiKeyId: string } | { userId: string }
@@ -106,6 +107,8 @@ export class ContextVersions {
     this.#usage?.add(accountId, rowBytes + Buffer.byteLength(state))
     return this.#store.write(async (tx) => {
       const committed = await commitVersion(tx, staged, { mayReplace, versionsKept: this.#versionsKept })
+      if (committed && 'number' in committed && context.has_sign_in === 1)
+        await acceptGivenState(tx, context.id, committed.number, Date.now())
       if (actor && committed && 'number' in committed) await recordVersion(tx, context, committed, actor)
       return committed
     })

@@ -1,5 +1,6 @@
 /** The browser context of a run: read when its browser starts, and stored as a new version when its attempt ends. */
 import type { Transaction } from '../../storage/store.ts'
+import type { SignInKind } from '../../storage/tables/run-tables.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { toRunError } from '../runs/reported-values.ts'
 import type { PersistContext, Report } from '../runs/run.ts'
@@ -21,6 +22,8 @@ export interface RunWithContext {
   browserContextId: string | null
   persistContext: PersistContext
   contextLease: ContextLease | null
+  /** If the run signs the context in, or checks whether it is signed in. */
+  signsIn?: SignInKind | null
 }
 
 /** How saving the browser context changes the end of an attempt. */
@@ -48,13 +51,16 @@ export function stateToSave(
 ): { json: string } | SavedContext {
   const { contextLease, persistContext } = run
   const succeeded = hasSucceeded(outcome)
+  // A browser without a session has nothing to keep.
+  if (outcome.kind === 'signedOut') return unchanged(outcome)
+  if (isSignIn(run) && succeeded && !captured) return unchanged(notSaved(noBrowser))
   if (!contextLease || !captured || (persistContext !== 'always' && !succeeded)) return unchanged(outcome)
   const problem = problemOf(captured)
   const text = problem === undefined ? refusal?.() : redact(problem)
   if (text !== undefined) return succeeded ? unchanged(notSaved(text)) : unchanged(outcome, warning(text))
   const { json } = captured as { json: string }
-  // A run that changed nothing makes no new version, which would push out an old one.
-  return restored !== undefined && isSameState(restored, json) ? unchanged(outcome) : { json }
+  // A run that changed nothing makes no new version, which would push out an old one. Runs wait for that of a sign-in.
+  return !isSignIn(run) && restored !== undefined && isSameState(restored, json) ? unchanged(outcome) : { json }
 }
 
 export class RunContexts {
@@ -100,6 +106,12 @@ export class RunContexts {
 function hasSucceeded({ kind }: Outcome): boolean {
   return kind === 'succeeded' || kind === 'waiting'
 }
+
+function isSignIn({ signsIn }: RunWithContext): boolean {
+  return signsIn === 'signIn' || signsIn === 'byHand'
+}
+
+const noBrowser = 'The workflow returned without opening its browser, so it has not signed in.'
 
 const contextDeleted = 'The browser context was deleted during the run: its changes were not saved.'
 

@@ -139,8 +139,9 @@ async function load(
 
 /** @throws {WorkflowError} */
 function parseAgain({ file, path }: BundledModule, definition: unknown): DeployedWorkflow {
-  const { usesBrowser, ...members } = Object(definition)
-  return { ...parseWorkflow(file, { ...members, browser: usesBrowser, run: () => undefined }), module: path }
+  const { usesBrowser, checksSession, ...members } = Object(definition)
+  const functions = { run: () => undefined, ...(checksSession && { signedOut: () => false }) }
+  return { ...parseWorkflow(file, { ...members, browser: usesBrowser, ...functions }), module: path }
 }
 
 /** Checks the workflows by rules that need libraries, and adds examples, in a process that has not run the author's code. */

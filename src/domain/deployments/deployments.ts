@@ -163,6 +163,8 @@ export class Deployments implements WorkflowRegistry {
       if (account !== accountId) return undefined
       const workflow = this.current(account).get(id)
       if (this.isRemote(account, id)) return workflowIds.has(id) ? workflow : undefined
+      // Signing in needs the store: its seed, its lease and the runs that wait for it.
+      if (workflow?.signsIn || workflow?.checksSession) return undefined
       return deployed && (browser || !workflow?.usesBrowser) ? workflow : undefined
     }
     const { scopeOf, hasLimits } = this.#claimable
@@ -392,6 +394,8 @@ interface DeployOptions {
   unless?: 'current' | 'lastDeployed'
   /** The state of activations that the caller has read. */
   basedOn?: string | undefined
+  /** The name of the environment whose deployment this is the copy of. */
+  promotedFrom?: string | undefined
 }
 
 /** Another deployment has become current since the caller has read what is. */
@@ -413,7 +417,7 @@ interface SnapshotDeployed {
 async function deploySnapshot(
   store: Store,
   snapshot: Snapshot,
-  { accountId, by, directory, unless = 'current', basedOn }: DeployOptions,
+  { accountId, by, directory, unless = 'current', basedOn, promotedFrom }: DeployOptions,
   at: number,
 ): Promise<SnapshotDeployed> {
   const id = snapshotId(snapshot, accountId)
@@ -433,7 +437,7 @@ async function deploySnapshot(
     const compared = await compare(tx)
     if (!compared.activated) return compared
     await insertDeployment(tx, deployment, files)
-    await recordActivation(tx, deployment, { kind: 'deploy', directory, by, at })
+    await recordActivation(tx, deployment, { kind: 'deploy', directory, by, at, promotedFrom })
     return compared
   })
 }
@@ -475,14 +479,20 @@ function activateStored(
   })
 }
 
+interface RecordedActivation extends Pick<DeployOptions, 'by' | 'directory' | 'promotedFrom'> {
+  kind: ActivationKind
+  at: number
+}
+
 async function recordActivation(
   tx: Transaction,
   { id, accountId, workflows }: Deployment,
-  { kind, directory, by, at }: { kind: ActivationKind; directory: string | null; by: Actor | ApiKeyUse; at: number },
+  { kind, directory, by, at, promotedFrom }: RecordedActivation,
 ): Promise<void> {
   await activate(tx, { accountId, deploymentId: id, kind, directory, at })
   const action = kind === 'deploy' ? 'workflows.deployed' : 'workflows.rolledBack'
-  const details = { workflows: workflows.length, for: accountId === null ? 'all accounts' : 'this account' }
+  const scope = accountId === null ? 'all accounts' : 'this account'
+  const details = { workflows: workflows.length, for: scope, ...(promotedFrom !== undefined && { promotedFrom }) }
   const accounts = tx.query.selectFrom('accounts').select('id')
   const affected = await (accountId === null ? accounts : accounts.where('id', '=', accountId)).execute()
   const entry: NewEntry = { action, by: await toActor(tx, by), subject: { id, name: id.slice(0, 12) }, details, at }

@@ -123,6 +123,23 @@ export function describeBreaking(breaking: readonly BreakingVersion[], option = 
   })
 }
 
+/** What a deployment shows of itself, whether it was read from the store or from a response. */
+interface Shown {
+  workflows: readonly { id: string; version: string }[]
+}
+
+/** Lines that name the version of each workflow, before and now. */
+export function* changesSince(previous: Shown | null | undefined, { workflows }: Shown): Generator<string> {
+  const before = new Map(previous?.workflows.map(({ id, version }) => [id, version]))
+  for (const { id, version } of workflows) {
+    const earlier = before.get(id)
+    if (earlier === undefined) yield `  ${id} ${version} is new`
+    else yield earlier === version ? `  ${id} ${version}` : `  ${id} ${earlier} → ${version}`
+    before.delete(id)
+  }
+  for (const [id, version] of before) yield `  ${id} ${version} is removed; its queued runs are still executed`
+}
+
 /** Of the workflows that callers see now, those whose new version or removal breaks them. */
 export async function findBreakingVersions(
   reader: Transaction,

@@ -4,7 +4,7 @@
  * whose first attempt succeeds writes nothing for its history.
  */
 
-import { errorTerm, termRows } from '../../storage/runs/run-statements.ts'
+import { errorTerm, termRows } from '../../storage/runs/run-terms.ts'
 import { inList } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
@@ -50,6 +50,15 @@ export async function addAttemptEnd(tx: Transaction, row: RunsTable, at: number)
   const [last] = await tx.all(tx.statements.lastSequence, [row.id])
   const end: AttemptEnd = [row.attempt_started_at ?? at, last?.sequence ?? 1]
   return JSON.stringify([...parseEnds(row), end].slice(-attemptsReadMax))
+}
+
+/**
+ * For how long an attempt, or a part of it, has executed, by the clock. That of a lost worker ends with its lease: the service
+ * may have been down since.
+ */
+export function executedUntil(row: RunsTable, at: number, isLost = false): number {
+  const end = isLost ? Math.min(at, row.lease_expires_at ?? at) : at
+  return Math.max(0, end - (row.attempt_started_at ?? end))
 }
 
 /** The latest attempts, oldest first. */

@@ -2,19 +2,24 @@
  * Starts and completes attempts, and leases and releases their browser contexts, always in the caller's transaction. A
  * run whose browser context is leased by another run leaves the queue until the context is released, so claims skip it.
  */
+import { type Contents, discardBlob, type StoredContent, useBlob } from '../../storage/blobs/contents.ts'
 import type { ClaimedRun, NewEvent, NewLease } from '../../storage/runs/run-statements.ts'
-import { statement, type Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import { deleteWaits, expireAt } from '../../storage/runs/sign-in-statements.ts'
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
+import type { RunsTable, SignInKind } from '../../storage/tables/run-tables.ts'
 import { describeVersions, findValues, waitReason } from '../account-values/account-values.sql.ts'
 import type { ValueWait } from '../account-values/declared-values.ts'
 import {
   acquireContextLease,
   type ContextLease,
   isContextLeased,
+  type LeasedContext,
   recordContextUse,
   releaseContextLease,
 } from '../browser-contexts/context-lease.ts'
+import { setCheckOutcome } from '../browser-contexts/sign-ins.sql.ts'
 import {
+  ArtifactError,
   type ArtifactKind,
   checkArtifact,
   checkArtifactsOfRun,
@@ -31,22 +36,31 @@ import {
 } from '../runs/run.ts'
 import {
   deploymentUnavailable,
+  type EndedSignIn,
   type FailedAttempt,
   type FinishedRun,
   type NextState,
   nextState,
   type Outcome,
   type RetryPolicy,
+  type SignedOutRun,
   toFinishedRun,
 } from '../runs/run-state.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 import type { DeclaredValues } from '../workflows/workflow.ts'
 import type { Concurrency, Throttle } from '../workflows/workflow-limits.ts'
-import { addAttemptEnd, attemptError, insertErrorWords } from './attempt-history.ts'
+import { addAttemptEnd, attemptError, executedUntil, insertErrorWords } from './attempt-history.ts'
 import type { ClaimCandidate } from './claim.ts'
 import { groupCapacity, permitsStart, recordStart, type ScopeOf, throttleId } from './limits.ts'
 import type { WaitResults } from './run-options.ts'
 import { appendEvents, appendStatus, statusReport, toNewEvent } from './runs.sql.ts'
+import {
+  retryPolicyOf,
+  type SignInDependencies,
+  signInAfterCheck,
+  startMilliseconds,
+  suspendUntilSignedIn,
+} from './sign-in-runs.ts'
 import { reachWaits, suspendRun, type WaitDependencies, type WaitRequest } from './waits.ts'
 
 /** What claiming a workflow's runs depends on. */
@@ -83,6 +97,12 @@ export interface Claim extends Lease {
   persistContext: PersistContext
   /** Allows the run to store a new version of its browser context; `null` when it only reads it or has none. */
   contextLease: ContextLease | null
+  /** The number of the browser context's version, which the attempt has at the earliest. */
+  contextVersion?: number | undefined
+  /** Whether a run signs the browser context in when this one finds that it is signed out. */
+  hasSignIn: boolean
+  /** If the run signs its browser context in, or checks whether it is signed in. */
+  signsIn: SignInKind | null
   /** When the run could first start. */
   availableAt: number
   /** The attempt's number for callers. The parts of an attempt that waited have the same. */
@@ -146,17 +166,14 @@ export async function startSingly(
   return toClaim({ ...row, steps }, workerId, lease)
 }
 
-/** Leases the run's browser context; `null` if the run has none or only reads it, `wait` when another run leases it. */
+/** Leases the run's browser context; `null` if the run has none, `wait` when another run leases it. */
 async function leaseContext(
   tx: Transaction,
   run: Pick<RunsTable, 'id' | 'browser_context_id' | 'persist_context'>,
   at: number,
-): Promise<ContextLease | null | 'wait'> {
+): Promise<LeasedContext | null | 'wait'> {
   if (run.browser_context_id === null) return null
-  if (run.persist_context === 'never') {
-    await recordContextUse(tx, run.browser_context_id, at)
-    return null
-  }
+  if (run.persist_context === 'never') return (await recordContextUse(tx, run.browser_context_id, at)) ?? null
   const lease = await acquireContextLease(tx, run.browser_context_id, run.id, at)
   if (lease) return lease
   // If the context was deleted, do not wait for it: the run fails when it requests its browser.
@@ -165,7 +182,7 @@ async function leaseContext(
   return 'wait'
 }
 
-export function toClaim(row: ClaimedRun, workerId: string, contextLease: ContextLease | null = null): Claim {
+export function toClaim(row: ClaimedRun, workerId: string, context: LeasedContext | null = null): Claim {
   return {
     runId: row.id,
     workerId,
@@ -178,7 +195,10 @@ export function toClaim(row: ClaimedRun, workerId: string, contextLease: Context
     steps: row.steps,
     browserContextId: row.browser_context_id,
     persistContext: (row.persist_context as PersistContext | null) ?? 'never',
-    contextLease,
+    contextLease: context?.lease ?? null,
+    contextVersion: context?.version,
+    hasSignIn: context?.hasSignIn ?? false,
+    signsIn: row.signs_in,
     availableAt: row.available_at ?? row.created_at,
     number: attemptsOf(row),
     hasWaits: row.has_waits === 1,
@@ -220,11 +240,12 @@ function lastProgress(reports: readonly Report[]): string | null {
 }
 
 export function nextStateOfRow(
-  { cancel_requested, failures, losses }: RunsTable,
+  { cancel_requested, failures, losses, signs_in }: RunsTable,
   outcome: Outcome,
   retry: RetryPolicy,
 ): NextState {
-  return nextState(outcome, { cancelRequested: cancel_requested === 1, failures, losses, retry })
+  const policy = retryPolicyOf({ signs_in }, retry)
+  return nextState(outcome, { cancelRequested: cancel_requested === 1, failures, losses, retry: policy })
 }
 
 /** What observers learn when an attempt has ended. */
@@ -233,16 +254,23 @@ export interface EndedAttempt {
   finished: FinishedRun | undefined
   /** If it failed. */
   failed: FailedAttempt | undefined
+  /** If it found no session. */
+  signedOut?: SignedOutRun | undefined
+  /** If it was the end of a run that signs in. */
+  signIn?: EndedSignIn | undefined
 }
 
 /** Ends the attempt of a locked run: the run finishes or is queued again. */
 export async function completeAttempt(
   tx: Transaction,
   row: RunsTable,
-  outcome: Outcome,
+  given: Outcome,
   retry: RetryPolicy,
   at: number,
+  signIns?: SignInDependencies,
 ): Promise<EndedAttempt> {
+  const outcome = await withoutSession(tx, row, toRetried(row, given, retry), at, signIns)
+  if ('sessionSeconds' in outcome) return { finished: undefined, failed: undefined, signedOut: outcome }
   const next = nextStateOfRow(row, outcome, retry)
   if (outcome.kind === 'waiting' && next.status === 'queued') {
     if (await suspendRun(tx, row, outcome, at)) {
@@ -267,6 +295,7 @@ export async function completeAttempt(
     hasOutput ? JSON.stringify(outcome.output) : row.output,
     hasOutput ? null : failure,
     next.status === 'succeeded' ? row.attempt_ends : await addAttemptEnd(tx, row, at),
+    executedUntil(row, at, outcome.kind === 'workerLost'),
     row.id,
   ])
   if (failure !== null && (next.status === 'failed' || next.status === 'timedOut')) {
@@ -274,20 +303,72 @@ export async function completeAttempt(
   }
   // Later attempts read the steps, and runs that repeat this one from a step.
   if (next.status === 'succeeded') await tx.all(tx.statements.deleteSteps, [row.id])
-  await resumeOthers(tx, row)
+  const losesBrowser = outcome.kind === 'failed' || (isRetried && outcome.kind !== 'waiting')
+  if (losesBrowser && row.signs_in !== null) await forgetProgress(tx, row)
+  if (isRetried && row.signs_in !== null)
+    await tx.all(expireAt, [at + Math.round(next.delaySeconds * 1000) + startMilliseconds, row.id])
+  await resumeOthers(tx, row, !isRetried)
+  if (given.kind === 'signedOut' && row.signs_in === 'check' && !isRetried && signIns)
+    await signInAfterCheck(tx, signIns, row, given.contextVersion, at)
   const failed = error && {
     runId: row.id,
     workflowId: row.workflow_id,
     attempt: attemptsOf(row),
     errorName: error.name,
   }
-  return { finished: isRetried ? undefined : toFinishedRun(ended, next, at), failed: failed ?? undefined }
+  const signIn = isRetried || row.signs_in === null ? undefined : { kind: row.signs_in, status: next.status }
+  return { finished: isRetried ? undefined : toFinishedRun(ended, next, at), failed: failed ?? undefined, signIn }
 }
 
-/** Releases the run's browser context, and resumes the next runs that wait for it and for its group. */
-async function resumeOthers(tx: Transaction, row: RunsTable): Promise<void> {
-  if (row.browser_context_id !== null && (await releaseContextLease(tx, row.browser_context_id, row.id))) {
-    await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id])
+/** An attempt that found no session: suspended if one can sign in, and otherwise failed. What a check found is no failure. */
+async function withoutSession(
+  tx: Transaction,
+  row: RunsTable,
+  outcome: Outcome,
+  at: number,
+  signIns: SignInDependencies | undefined,
+): Promise<Exclude<Outcome, { kind: 'signedOut' }> | SignedOutRun> {
+  if (outcome.kind !== 'signedOut') return outcome
+  if (row.cancel_requested === 1) return { kind: 'cancelled' }
+  if (row.signs_in === 'check') {
+    await tx.all(setCheckOutcome, ['signedOut', row.id])
+    return { kind: 'succeeded', output: null }
+  }
+  const suspended = row.signs_in === null ? await suspendUntilSignedIn(tx, signIns, row, outcome, at) : undefined
+  if (suspended) {
+    // Unless a run signs in, another one may use the browser context now.
+    const contextId = row.browser_context_id
+    if (contextId !== null && !(await isContextLeased(tx, contextId)))
+      await tx.all(tx.statements.resumeNextForContext, [contextId])
+    await resumeOthers(tx, row)
+    return suspended
+  }
+  return { kind: 'failed', reason: 'workflowFailed', error: outcome.error }
+}
+
+/** Another attempt to sign in has another browser, and codes count once: it repeats all steps and waits. */
+async function forgetProgress(tx: Transaction, row: RunsTable): Promise<void> {
+  await tx.all(tx.statements.deleteSteps, [row.id])
+  if (row.has_waits === 1) await tx.all(deleteWaits, [row.id])
+}
+
+/** A slow site may be faster the next time, so a sign-in that reaches its time limit is retried. */
+function toRetried(row: RunsTable, outcome: Outcome, retry: RetryPolicy): Outcome {
+  const mayRetry = row.signs_in === 'signIn' && row.failures + 1 < retryPolicyOf(row, retry).maxAttempts
+  const error = outcome.kind === 'timedOut' && mayRetry ? attemptError(outcome) : null
+  return error ? { kind: 'failed', reason: 'workflowFailed', error } : outcome
+}
+
+/**
+ * Releases the run's browser context, and resumes the next runs that wait for it and for its group. A run that signs in
+ * keeps the context until it ends.
+ */
+async function resumeOthers(tx: Transaction, row: RunsTable, hasEnded = false): Promise<void> {
+  const { browser_context_id: contextId } = row
+  if (contextId !== null && (row.signs_in === null || hasEnded)) {
+    const released = await releaseContextLease(tx, contextId, row.id)
+    // The end of a run that signs in has released it.
+    if (released || row.signs_in !== null) await tx.all(tx.statements.resumeNextForContext, [contextId])
   }
   if (row.concurrency_group !== null) await tx.all(tx.statements.resumeNextOfGroup, [row.concurrency_group])
 }
@@ -395,15 +476,16 @@ export async function waitForValue(
 // Stores the files of an attempt.
 
 const upsertArtifact = statement<
-  object,
-  [string, string, ArtifactMediaType, number, number, ArtifactKind, number, Uint8Array]
+  { blob: string | null },
+  [string, string, ArtifactMediaType, number, number, ArtifactKind, number, Uint8Array, string | null]
 >(
   // The time increases with each replacement, even when clocks differ, because it is the ETag.
-  `INSERT INTO artifacts (run_id, name, media_type, size_bytes, created_at, kind, attempt, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+  `INSERT INTO artifacts (run_id, name, media_type, size_bytes, created_at, kind, attempt, content, blob)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (run_id, name) DO UPDATE SET media_type = excluded.media_type, size_bytes = excluded.size_bytes,
     created_at = CASE WHEN excluded.created_at > artifacts.created_at THEN excluded.created_at
-      ELSE artifacts.created_at + 1 END, attempt = excluded.attempt, kind = excluded.kind, content = excluded.content
-    WHERE excluded.kind = 'workflow' OR artifacts.kind = 'evidence'`,
+      ELSE artifacts.created_at + 1 END, attempt = excluded.attempt, kind = excluded.kind, content = excluded.content,
+    blob = excluded.blob WHERE excluded.kind = 'workflow' OR artifacts.kind = 'evidence' RETURNING blob`,
 )
 const sumOthers = statement<{ count: number; bytes: number }, [runId: string, name: string]>(
   `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts
@@ -414,6 +496,38 @@ const deleteOldEvidence = statement<object, [runId: string, sameRunId: string, a
   `DELETE FROM artifacts WHERE run_id = ? AND kind = 'evidence' AND attempt NOT IN (SELECT attempt FROM artifacts
     WHERE run_id = ? AND kind = 'evidence' GROUP BY attempt ORDER BY attempt DESC LIMIT ?)`,
 )
+
+/** An artifact whose content is stored, to be written to its row. */
+export interface PreparedArtifact extends Omit<NewArtifact, 'content'>, StoredContent {
+  sizeBytes: number
+}
+
+/**
+ * Checks the artifact, writes its content, and then stores it. False when the lease was lost.
+ *
+ * @param withLease see `RunQueue.withLease`. It ends repeated attempts while contents cannot be written.
+ * @param put calls `putArtifact` in the transaction of `withLease`.
+ * @throws {ArtifactError}
+ */
+export async function storeArtifact(
+  { contents, store }: { contents: Contents; store: Store },
+  artifact: NewArtifact,
+  withLease: (work: (tx: Transaction) => Promise<void>) => Promise<boolean>,
+  put: (tx: Transaction, prepared: PreparedArtifact) => Promise<void>,
+): Promise<boolean> {
+  checkArtifact(artifact)
+  const stored = await contents.write(artifact.content, withLease)
+  if (!stored) return false
+  const prepared = { ...artifact, sizeBytes: artifact.content.length, ...stored }
+  try {
+    return await withLease((tx) => put(tx, prepared))
+  } catch (error) {
+    if (error instanceof ArtifactError && prepared.blob !== null)
+      await store.write((tx) => discardBlob(tx, prepared), { concurrent: true })
+    throw error
+  }
+}
+
 /**
  * Stores the artifact; replaces one of the same name. Evidence replaces no file of the workflow, and does not count
  * towards the workflow's limits.
@@ -423,19 +537,17 @@ const deleteOldEvidence = statement<object, [runId: string, sameRunId: string, a
 export async function putArtifact(
   tx: Transaction,
   { runId, attempt }: { runId: string; attempt: number },
-  artifact: NewArtifact,
+  artifact: PreparedArtifact,
   at: number,
 ): Promise<void> {
-  checkArtifact(artifact)
-  const { name, mediaType, content, kind = 'workflow' } = artifact
-  const row = [runId, name, mediaType, content.length, at, kind, attempt, content] as const
-  if (kind === 'evidence') {
-    await tx.all(upsertArtifact, [...row])
-    await tx.all(deleteOldEvidence, [runId, runId, evidenceAttemptsMax])
-    return
+  const { name, mediaType, sizeBytes, content, blob, kind = 'workflow' } = artifact
+  if (kind === 'workflow') {
+    const [others] = await tx.all(sumOthers, [runId, name])
+    const { count = 0, bytes = 0 } = others ?? {}
+    checkArtifactsOfRun({ count, bytes: bytes + sizeBytes })
   }
-  const [others] = await tx.all(sumOthers, [runId, name])
-  const { count = 0, bytes = 0 } = others ?? {}
-  checkArtifactsOfRun({ count, bytes: bytes + content.length })
-  await tx.all(upsertArtifact, [...row])
+  const row = [runId, name, mediaType, sizeBytes, at, kind, attempt, content, blob] as const
+  const [stored] = await tx.all(upsertArtifact, [...row])
+  await (stored ? useBlob(tx, artifact) : discardBlob(tx, artifact))
+  if (kind === 'evidence') await tx.all(deleteOldEvidence, [runId, runId, evidenceAttemptsMax])
 }

@@ -123,7 +123,9 @@ const unstarted = {
   continues: 0,
   continuations: 0,
   executed_ms: 0,
+  total_executed_ms: 0,
   has_waits: 0,
+  signs_in: null,
 } as const
 
 /** The stored row of a run that was just inserted, without its secrets. */

@@ -2,9 +2,11 @@
  * The queue as workers use it: claim runs under a lease, extend leases, report on attempts and complete them. Every
  * report names the attempt as its fencing token, so that a worker paused past its lease changes nothing.
  */
+import { Contents } from '../../storage/blobs/contents.ts'
 import type { Store, Transaction, WriteOptions } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import type { ValueWait } from '../account-values/declared-values.ts'
+import { useTotpStep } from '../browser-contexts/sign-ins.sql.ts'
 import type { NewArtifact } from '../runs/artifact.ts'
 import type { Report } from '../runs/run.ts'
 import {
@@ -26,6 +28,7 @@ import {
   putArtifact,
   recordReports,
   type Success,
+  storeArtifact,
   waitForValue,
   waitInAttempt,
 } from './attempts.ts'
@@ -39,6 +42,8 @@ export interface RunQueueOptions {
   accountConcurrency?: number
   now?: () => number
   observer?: RunObserver
+  /** By default, all contents are in rows. */
+  contents?: Contents
   /** For runs that wait; without it, none may. */
   waits?: WaitDependencies
 }
@@ -48,14 +53,19 @@ export class RunQueue {
   readonly #claims: RunClaims
   readonly #now: () => number
   readonly #observer: RunObserver | undefined
+  readonly #contents: Contents
   readonly #waits: WaitDependencies | undefined
   readonly #successes: Batcher<Success, FinishedRun | undefined>
 
-  constructor(store: Store, { accountConcurrency = 0, now = Date.now, observer, waits }: RunQueueOptions = {}) {
+  constructor(
+    store: Store,
+    { accountConcurrency = 0, now = Date.now, observer, contents = new Contents(store), waits }: RunQueueOptions = {},
+  ) {
     this.#store = store
     this.#claims = new RunClaims(store, { accountConcurrency, now })
     this.#now = now
     this.#observer = observer
+    this.#contents = contents
     this.#waits = waits
     this.#successes = new Batcher(store, (tx, successes) => finishSuccesses(tx, successes, this.#now()), {
       oneStatement: true,
@@ -140,10 +150,24 @@ export class RunQueue {
     return results
   }
 
+  /**
+   * Stores that a run which signs in gets the one-time code of a time step. False if its browser context has used the code
+   * of this step or of a later one. `undefined` when the lease was lost.
+   */
+  async useCode(lease: Lease, step: number): Promise<boolean | undefined> {
+    let isNew: boolean | undefined
+    await this.withLease(lease, async (tx, { browser_context_id: contextId, signs_in: kind }) => {
+      isNew = contextId !== null && kind === 'signIn' && (await useTotpStep(tx, contextId, lease.runId, step))
+    })
+    return isNew
+  }
+
   /** Stores an artifact of the run. False when the lease was lost. @throws {ArtifactError} */
   async keepArtifact(lease: Lease, artifact: NewArtifact, reports: readonly Report[]): Promise<boolean> {
-    return this.withLease(lease, async (tx) => {
-      await putArtifact(tx, lease, artifact, this.#now())
+    const stores = { contents: this.#contents, store: this.#store }
+    const withLease = (work: (tx: Transaction) => Promise<void>) => this.withLease(lease, work)
+    return storeArtifact(stores, artifact, withLease, async (tx, prepared) => {
+      await putArtifact(tx, lease, prepared, this.#now())
       await recordReports(tx, lease, reports)
     })
   }
@@ -173,9 +197,11 @@ export class RunQueue {
     const completed = await this.withLease(lease, async (tx, row) => {
       const more = (await within?.(tx, nextStateOfRow(row, outcome, retry).status)) ?? []
       await recordReports(tx, lease, [...reports, ...more])
-      ended = await completeAttempt(tx, row, outcome, retry, this.#now())
+      ended = await completeAttempt(tx, row, outcome, retry, this.#now(), this.#waits)
     })
     if (completed && ended?.failed) this.#observer?.attemptFailed?.(ended.failed)
+    if (completed && ended?.signedOut) this.#observer?.signedOut?.(ended.signedOut)
+    if (completed && ended?.signIn) this.#observer?.signInEnded?.(ended.signIn)
     if (completed && ended?.finished) this.#observer?.finished(ended.finished)
     if (completed) this.#store.notify('queue')
     return completed

@@ -2,6 +2,7 @@
 import { positionMax } from '../../storage/runs/run-statements.ts'
 import { statement, type Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import type { SignInStatus } from '../../storage/tables/tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { hasSameMajor, majorOf } from '../deployments/evolution.ts'
 import type { DescribeLimit, Run } from '../runs/run.ts'
@@ -81,9 +82,25 @@ function describe(per: 'workflow' | 'workflowInAccount' | 'account' | 'key', lim
   }
 }
 
-const findHolder = statement<{ held_by_run_id: string | null }, [contextId: string]>(
-  'SELECT held_by_run_id FROM browser_contexts WHERE id = ?',
+const findHolder = statement<
+  { held_by_run_id: string | null; sign_in_run_id: string | null; status: SignInStatus | null },
+  [contextId: string]
+>(
+  `SELECT held_by_run_id, run_id AS sign_in_run_id, status FROM browser_contexts
+    LEFT JOIN context_sign_ins ON browser_context_id = id WHERE id = ?`,
 )
+
+/** Which run uses the browser context or signs it in, or that a person is needed. */
+async function describeContextWait(read: Transaction, { waitingFor, browserContextId }: Run): Promise<string | null> {
+  const [context] = browserContextId === null ? [] : await read.all(findHolder, [browserContextId])
+  if (!context) return null
+  const { held_by_run_id: holder, sign_in_run_id: signsIn, status } = context
+  if (signsIn !== null && (waitingFor === 'signIn' || holder === signsIn)) {
+    return `Run ${signsIn} ${status === 'signingIn' ? 'signs the browser context in' : 'checks whether the browser context is signed in'}.`
+  }
+  if (waitingFor === 'browserContext') return holder && `Run ${holder} uses the browser context.`
+  return status === 'needsSignIn' ? 'The browser context needs a person to sign in.' : null
+}
 
 const findRemoteDeployment = statement<{ id: string }, [id: string | null]>(
   'SELECT id FROM deployments WHERE id = ? AND is_remote = 1',
@@ -107,11 +124,9 @@ async function describeMissingWorker(read: Transaction, run: Run, now: number): 
 
 /** Adds to a queued run the run or the worker that it waits for, and its place in the queue. */
 export async function addWaitingDetails(read: Transaction, run: Run, now: number = Date.now()): Promise<void> {
-  const { priority, id, waitsForGroup, browserContextId } = run
-  if (run.waitingFor === 'browserContext' && browserContextId !== null) {
-    const [holder] = await read.all(findHolder, [browserContextId])
-    if (holder?.held_by_run_id) run.waitingForDetail = `Run ${holder.held_by_run_id} uses the browser context.`
-  }
+  const { priority, id, waitsForGroup } = run
+  if (run.waitingFor === 'browserContext' || run.waitingFor === 'signIn')
+    run.waitingForDetail = await describeContextWait(read, run)
   if (run.waitingFor === 'worker') run.waitingForDetail = await describeMissingWorker(read, run, now)
   if (!['worker', 'concurrencyLimit', 'throttle'].includes(run.waitingFor ?? '')) return
   const { countAheadInGroup, countAheadOfReady } = read.statements

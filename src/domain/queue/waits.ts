@@ -35,7 +35,7 @@ import { stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { attemptsOf, type Report, stepAad, waitAad } from '../runs/run.ts'
 import { type Suspension, waitingStatus } from '../runs/run-state.ts'
 import { readStepResult } from '../runs/step-results.ts'
-import { addAttemptEnd } from './attempt-history.ts'
+import { addAttemptEnd, executedUntil } from './attempt-history.ts'
 import { insertRuns, type NewRun, waitForContexts } from './enqueue-batcher.ts'
 import { toErrors } from './queue-problems.ts'
 import { createRun } from './queue-request.ts'
@@ -352,7 +352,7 @@ export async function suspendRun(
     addAttemptEnd(tx, row, at),
   ])
   await Promise.all([
-    tx.all(suspend, [waitingFor, executedMilliseconds, ends, row.id]),
+    tx.all(suspend, [waitingFor, executedMilliseconds, ends, executedUntil(row, at), row.id]),
     ended.length > 0 ? tx.all(resume, [at, row.id]) : undefined,
   ])
   return true

@@ -3,6 +3,7 @@
  * of the service does it for its executors.
  */
 import type { ProblemMember } from '../../contract/problem.ts'
+import type { Contents } from '../../storage/blobs/contents.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { readColumns } from '../../storage/runs/run-lookups.ts'
 import { sizeOfSteps } from '../../storage/runs/wait-statements.ts'
@@ -18,7 +19,7 @@ import {
   type SavedContext,
 } from '../browser-contexts/run-contexts.ts'
 import type { CapturedState } from '../browser-contexts/storage-state.ts'
-import { type Lease, putArtifact, recordReports } from '../queue/attempts.ts'
+import { type Lease, putArtifact, recordReports, storeArtifact } from '../queue/attempts.ts'
 import { type Redact, toFailure, toSuccess } from '../queue/outcomes.ts'
 import { describeInvalidOptions, type GivenOptions, type ReachedWait } from '../queue/run-options.ts'
 import type { RunQueue } from '../queue/run-queue.ts'
@@ -93,6 +94,7 @@ export interface Suspended {
 interface Dependencies {
   store: Store
   queue: RunQueue
+  contents: Contents
   leasedAttempts: LeasedAttempts
   encryption: Encryption
   usage: StorageUsage
@@ -203,7 +205,7 @@ export class RemoteAttempts {
   ): Promise<Refused | undefined> {
     const leased = await this.#dependencies.leasedAttempts.find(key, name)
     if ('kind' in leased) return leased
-    const { queue, usage, now } = this.#dependencies
+    const { queue, contents, store, usage, now } = this.#dependencies
     const { lease, redactSecrets: redact } = leased
     const refusal = usage.refusal(key.accountId)
     if (refusal) return invalid('', `${refusal} The artifact was not stored.`)
@@ -215,9 +217,10 @@ export class RemoteAttempts {
     const described = { name: stored.name, mediaType, sizeBytes: content.length }
     const reports = isEvidence ? [] : [toReport(leased, leased.redact, 'artifact', described, now())]
     try {
-      const isLeased = await queue.withLease(lease, async (tx) => {
+      const withLease = (work: (tx: Transaction) => Promise<void>) => queue.withLease(lease, work)
+      const isLeased = await storeArtifact({ contents, store }, stored, withLease, async (tx, prepared) => {
         await countArtifactWrite(tx, lease, kind)
-        await putArtifact(tx, lease, stored, now())
+        await putArtifact(tx, lease, prepared, now())
         await recordReports(tx, lease, reports)
       })
       if (!isLeased) return { kind: 'leaseLost' }
@@ -249,7 +252,8 @@ export class RemoteAttempts {
     if (before && 'kind' in before) return before
     const { executedSeconds } = reported.outcome === 'waiting' ? reported : {}
     const executedMilliseconds = executedBy(row, workflow, executedSeconds, now())
-    const decided = toOutcome(reported, { ...leased, redact, executedMilliseconds })
+    const reportedOutcome = toOutcome(reported, { ...leased, redact, executedMilliseconds })
+    const decided = await this.#explainSignedOut(leased, reportedOutcome)
     const { outcome, reports, within } = await this.#save(leased, decided, state, redact)
     const mask = (list: readonly Report[]) => list.map(({ at, type, data }) => toReport(leased, redact, type, data, at))
     const masked = within && (async (tx: Transaction, next: RunStatus) => mask(await within(tx, next)))
@@ -277,6 +281,16 @@ export class RemoteAttempts {
     const id = leased.row.browser_context_id ?? ''
     await reserve((await contextVersions.findCurrent(key.accountId, id))?.sizeBytes ?? 0)
     return { kind: 'state', state: await contextVersions.read(key.accountId, id) }
+  }
+
+  /** Only a worker of the service suspends a run until its browser context is signed in. */
+  async #explainSignedOut({ row }: Leased, outcome: Outcome): Promise<Outcome> {
+    if (outcome.kind !== 'failed' || outcome.error.name !== 'SignedOut' || row.browser_context_id === null)
+      return outcome
+    const context = await findContext(this.#dependencies.store.read, row.account_id, row.browser_context_id)
+    if (!context?.has_sign_in) return outcome
+    const why = 'The sign-in of the browser context was not started, because a worker over HTTP executed the run.'
+    return { ...outcome, error: { ...outcome.error, message: `${outcome.error.message} ${why}` } }
   }
 
   /** Stores the state of the attempt's browser as a staged version of the run's context, as a worker of the service does. */

@@ -3,6 +3,7 @@ import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { JsonText } from '../../contract/i-json.ts'
 import { invalidRequest, NotPermitted } from '../../contract/problem.ts'
+import { inlineBytesMax } from '../../storage/blobs/contents.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
@@ -108,9 +109,13 @@ export function workerOperations(dependencies: WorkerDependencies): Operations {
       return toDone(await remoteAttempts.report(principal, path, body))
     },
 
-    async putAttemptArtifact({ principal, path, body }) {
-      const { mediaType, content, evidence: isEvidence = false } = body
-      const artifact = { name: path.artifactName, mediaType, content: Buffer.from(content, 'base64'), isEvidence }
+    async putAttemptArtifact(request) {
+      const { principal, path, body } = request
+      const { mediaType, content: base64, evidence: isEvidence = false } = body
+      const content = Buffer.from(base64, 'base64')
+      const artifact = { name: path.artifactName, mediaType, content, isEvidence }
+      // It may be written over a network.
+      if (content.length > inlineBytesMax) request.unlockProcessing()
       return toDone(await remoteAttempts.putArtifact(principal, path, artifact))
     },
 

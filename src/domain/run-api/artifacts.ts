@@ -1,5 +1,6 @@
 /** Artifacts: files that runs produce, such as a PDF or a screenshot, stored until their retention ends. */
 import type { ByteRange } from '../../contract/conditional-requests.ts'
+import { Contents } from '../../storage/blobs/contents.ts'
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import { runsOfAccount } from '../../storage/runs/run-lookups.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
@@ -27,14 +28,18 @@ interface Row {
 
 const columns = 'run_id, name, media_type, size_bytes, created_at, kind, attempt'
 
-const findArtifact = statement<Row, [runId: string, name: string, createdAfter: number, accountId: string]>(
-  `SELECT ${columns} FROM artifacts WHERE run_id = ? AND name = ? AND created_at > ?
+const findArtifact = statement<
+  Row & { blob: string | null },
+  [runId: string, name: string, createdAfter: number, accountId: string]
+>(
+  `SELECT ${columns}, blob FROM artifacts WHERE run_id = ? AND name = ? AND created_at > ?
     AND run_id IN (${runsOfAccount})`,
 )
 const readContent = statement<
-  { content: Uint8Array | null },
+  { content: Uint8Array | null; blob: string | null },
   [firstByte: number, bytes: number, runId: string, name: string, createdAt: number]
->('SELECT substr(content, ?, ?) AS content FROM artifacts WHERE run_id = ? AND name = ? AND created_at = ?')
+>(`SELECT substr(content, ?, ?) AS content, blob FROM artifacts
+  WHERE run_id = ? AND name = ? AND created_at = ?`)
 const findExpired = statement<Pick<Row, 'run_id' | 'name' | 'size_bytes'>, [createdUpTo: number]>(
   `SELECT run_id, name, size_bytes FROM artifacts WHERE created_at <= ? ORDER BY created_at, run_id, name LIMIT 100`,
 )
@@ -46,9 +51,16 @@ export class RunArtifacts {
   readonly #store: Store
   readonly #retentionMilliseconds: number
   readonly #now: () => number
+  readonly #contents: Contents
 
-  constructor(store: Store, retentionDays: number, now: () => number = Date.now) {
+  constructor(
+    store: Store,
+    retentionDays: number,
+    now: () => number = Date.now,
+    contents: Contents = new Contents(store),
+  ) {
     this.#store = store
+    this.#contents = contents
     this.#retentionMilliseconds = retentionDays * dayMilliseconds
     this.#now = now
   }
@@ -93,12 +105,20 @@ export class RunArtifacts {
     const sizeBytes = last - first + 1
     const read = async (): Promise<ReadArtifact | undefined> => {
       const [found] = await this.#store.read.all(readContent, [first + 1, sizeBytes, id, name, row.created_at])
-      // It was replaced or removed between the two statements.
-      if (!found) return (await this.find(accountId, runId, name, select))?.read()
       // SQLite reads an empty file as NULL.
-      return { ...artifact, range, content: found.content ?? new Uint8Array() }
+      const inRow = found?.content ?? new Uint8Array()
+      const content = found?.blob ? await this.#contents.readBlob(found.blob, first, sizeBytes) : found && inRow
+      if (content) return { ...artifact, range, content }
+      // It was replaced or removed between the two statements.
+      if (!found || (await this.#isReplaced(id, name, row.created_at)))
+        return (await this.find(accountId, runId, name, select))?.read()
+      throw new Error(`The content of the artifact ${name} of the run ${runId} is missing: see ARTIFACTS_URL.`)
     }
-    return { sizeBytes, forget, read }
+    return { sizeBytes, forget, isRemote: row.blob !== null, read }
+  }
+
+  async #isReplaced(id: string, name: string, createdAt: number): Promise<boolean> {
+    return (await this.#store.read.all(readContent, [1, 0, id, name, createdAt])).length === 0
   }
 
   get expired(): PurgeTarget {

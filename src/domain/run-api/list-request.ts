@@ -1,6 +1,6 @@
 /** The filters of a list of runs, and which of them can be combined. */
 import type { RunFilter, RunSelector } from '../../storage/runs/run-list.ts'
-import { errorTerm, tagTerm } from '../../storage/runs/run-statements.ts'
+import { errorTerm, tagTerm } from '../../storage/runs/run-terms.ts'
 import { errorWords } from '../queue/attempt-history.ts'
 import { firstIdAt } from '../runs/run.ts'
 import { type RunReason, type RunStatus, transitions, waitingStatus } from '../runs/run-state.ts'

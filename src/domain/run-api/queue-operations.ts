@@ -55,7 +55,7 @@ export function queueOperations({ runs, feed }: QueueDependencies): Operations {
       const wait = preferredWait(header.Prefer, waitSecondsMax)
       if (wait !== undefined) request.unlockProcessing()
       const run = wait === undefined ? queued.run : await waitUntilFinished(feed, runs, queued.run, wait, request)
-      return toQueuedResponse(run, { waited: wait, replayed: queued.replayed })
+      return toQueuedResponse(run, principal, { waited: wait, replayed: queued.replayed })
     },
 
     async queueRemoteRunBatch(request) {
@@ -69,7 +69,7 @@ export function queueOperations({ runs, feed }: QueueDependencies): Operations {
       switch (queued.kind) {
         case 'queued': {
           const headers = queued.replayed ? { 'Idempotent-Replayed': 'true' as const } : {}
-          return { status: 202, headers, body: { data: queued.runs.map(toResponse) } }
+          return { status: 202, headers, body: { data: queued.runs.map((run) => toResponse(run, principal)) } }
         }
         case 'invalid':
           return invalidRequest(
@@ -99,7 +99,7 @@ export function queueOperations({ runs, feed }: QueueDependencies): Operations {
         Location: `/v1/execution/runs/${queued.run.id}`,
         ...(queued.replayed && { 'Idempotent-Replayed': 'true' as const }),
       }
-      return { status: 202, headers, body: toResponse(queued.run) }
+      return { status: 202, headers, body: toResponse(queued.run, principal) }
     },
   }
 }
@@ -128,7 +128,11 @@ function toRepeatedRequest(finished: Run, { query, header, body }: RerunRequest)
 }
 
 /** @param waited the seconds of `Prefer: wait`. A new run that was not waited for has not finished. */
-function toQueuedResponse(run: Run, { waited, replayed }: { waited: number | undefined; replayed: boolean }) {
+function toQueuedResponse(
+  run: Run,
+  principal: Principal,
+  { waited, replayed }: { waited: number | undefined; replayed: boolean },
+) {
   const headers = {
     Location: `/v1/execution/runs/${run.id}`,
     ...(waited !== undefined && { 'Preference-Applied': `wait=${waited}` }),
@@ -136,8 +140,8 @@ function toQueuedResponse(run: Run, { waited, replayed }: { waited: number | und
   }
   const finished = (waited !== undefined || replayed) && isFinal(run.status)
   return finished
-    ? { status: 200 as const, headers, body: toResponse(run) }
-    : { status: 202 as const, headers, body: toResponse(run) }
+    ? { status: 200 as const, headers, body: toResponse(run, principal) }
+    : { status: 202 as const, headers, body: toResponse(run, principal) }
 }
 
 type Refused = Exclude<QueueResult, { kind: 'queued' }>

@@ -6,6 +6,7 @@ import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import { findRun } from '../queue/runs.sql.ts'
 import { isFinal, type RunStatus } from '../runs/run-state.ts'
+import { addBeforeDeletion } from '../statistics/usage-reports.ts'
 import { storeBodies } from '../webhooks/webhook-deliveries.ts'
 import { deleteArtifact } from './artifacts.ts'
 
@@ -43,6 +44,7 @@ export async function deleteRun(
     const subject = { id: row.id, name: row.workflow_id }
     await recordAudit(tx, accountId, { action: 'run.deleted', by: await toActor(tx, by), subject })
     await storeBodies(tx, [row.id])
+    await addBeforeDeletion(tx, row.id)
     await tx.all(hideRun, [row.id])
     await tx.all(deleteTerms, [row.id])
     return { id: row.id, hasMore: await eraseHidden(tx, row.id) }

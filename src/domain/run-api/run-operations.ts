@@ -41,7 +41,7 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
       if (errors.length > 0) return invalidRequest(errors)
       const page = await runs.findPage(principal.accountId, request)
       if (!page) return wrongCursor
-      const data = (await readSized(reserve, page)).map(toResponse)
+      const data = (await readSized(reserve, page)).map((run) => toResponse(run, principal))
       return { status: 200, body: { data, nextCursor: page.nextCursor } }
     },
 
@@ -55,7 +55,7 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
     async getRun({ principal, path, reserve }) {
       const found = await runs.measure(principal.accountId, path.runId)
       const run = found && (await readSized(reserve, found))
-      return run ? { status: 200, body: toResponse(await runs.withWaiting(run)) } : notFound('run')
+      return run ? { status: 200, body: toResponse(await runs.withWaiting(run), principal) } : notFound('run')
     },
 
     async deleteRun({ principal, path }) {
@@ -66,7 +66,7 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
 
     async cancelRun({ principal, path }) {
       const run = await runs.cancel(principal.accountId, path.runId, { apiKeyId: principal.apiKeyId })
-      return run ? { status: 200, body: toResponse(run) } : notFound('run')
+      return run ? { status: 200, body: toResponse(run, principal) } : notFound('run')
     },
 
     async streamRunEvents(request) {
@@ -79,11 +79,14 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
       return { status: 200, events: toServerSentEvents(events, () => request.stillAuthenticated()) }
     },
 
-    async getRunArtifact({ principal, path, header: { Range: range, 'If-Range': ifRange }, reserve }) {
+    async getRunArtifact(request) {
+      const { principal, path, reserve } = request
+      const { Range: range, 'If-Range': ifRange } = request.header
       const select = (artifact: Artifact) =>
         requestedRange({ range, ifRange }, { etag: etagOf(artifact), sizeBytes: artifact.sizeBytes })
       const found = await artifacts.find(principal.accountId, path.runId, path.artifactName, select)
-      const artifact = found && (await readSized(reserve, found))
+      const unlock = () => request.unlockProcessing()
+      const artifact = found && (await readSized(reserve, found, unlock))
       return artifact ? toFileResponse(artifact) : notFound('artifact')
     },
   }

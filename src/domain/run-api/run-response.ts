@@ -2,6 +2,7 @@
 
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { JsonText } from '../../contract/i-json.ts'
+import type { Principal } from '../api-keys/api-key.ts'
 import { toTimestamp } from '../problems.ts'
 import type { Artifact } from '../runs/artifact.ts'
 import type { Run } from '../runs/run.ts'
@@ -16,7 +17,7 @@ const asSent = (json: string): never =>
   (json.length < insertedLengthMin ? JSON.parse(json) : new JsonText(json)) as never
 
 /** Each member is written out: with a rest and a spread, validating and formatting the response took 1.3 times as long. */
-export function toResponse(run: Run): RunResponse {
+export function toResponse(run: Run, { environment }: Pick<Principal, 'environment'>): RunResponse {
   const response: RunResponse = {
     id: run.id,
     workflowId: run.workflowId,
@@ -49,6 +50,7 @@ export function toResponse(run: Run): RunResponse {
     startedAt: toTimestamp(run.startedAt),
     finishedAt: toTimestamp(run.finishedAt),
   }
+  if (environment !== undefined) response.environment = environment
   const evidence = run.artifacts.filter(({ kind }) => kind === 'evidence')
   if (evidence.length > 0) response.evidence = evidence.map((file) => ({ ...toFile(file), attempt: file.attempt }))
   if (run.queuePosition !== undefined) response.queuePosition = run.queuePosition

@@ -4,11 +4,13 @@ import { v7 as uuid } from 'uuid'
 import type { Cursors, PageRequest } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { readColumns } from '../../storage/runs/run-lookups.ts'
-import { tagTerm } from '../../storage/runs/run-statements.ts'
+import { tagTerm } from '../../storage/runs/run-terms.ts'
 import { type CallingRun, calledMax, findCallers, findWaits, ofVisibleRun } from '../../storage/runs/wait-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { RunsTable, RunWaitsTable, WaitKind, WaitLinksTable, WaitStatus } from '../../storage/tables/run-tables.ts'
+import { includesRole, permitsScope, toRole } from '../accounts/roles.ts'
 import { hashToken } from '../accounts/sessions.ts'
+import { findById } from '../api-keys/api-keys.sql.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { canonicalJson } from '../queue/queue-request.ts'
@@ -283,7 +285,8 @@ export class Waits {
     const declared = run && (await this.#workflowsOf(run)).get(run.workflow_id)?.waits?.[link.name]
     if (!declared) return undefined
     const wait = (await this.find(link.account_id, run.id, link.name)) ?? toUnreached(run, link.name, declared)
-    const state = this.#stateOf(link, wait, run.finished_at !== null)
+    const isRevoked = !(await mayCreatorAnswer(read, link))
+    const state = isRevoked ? 'expired' : this.#stateOf(link, wait, run.finished_at !== null)
     return { id: link.id, accountId: link.account_id, expiresAt: link.expires_at, wait, state }
   }
 
@@ -337,6 +340,20 @@ export class Waits {
     const creators = await found.execute()
     return new Map(creators.map(({ id, api_key_id, user_id }) => [id, { apiKeyId: api_key_id, userId: user_id }]))
   }
+}
+
+/** A link works only while its creator could answer: the key is not deleted, and the role permits it. */
+async function mayCreatorAnswer(tx: Transaction, { api_key_id, user_id }: WaitLinksTable): Promise<boolean> {
+  if (api_key_id !== null) {
+    const role = toRole((await findById(tx, api_key_id))?.role ?? null)
+    return role !== undefined && permitsScope(role, 'waits:write')
+  }
+  const user = tx.query
+    .selectFrom('users')
+    .select('role')
+    .where('id', '=', user_id ?? '')
+  const row = await user.where('removed_at', 'is', null).executeTakeFirst()
+  return includesRole(toRole(row?.role ?? null) ?? null, 'operator')
 }
 
 function toCompletedBy(by: Answerer): CompletedBy {

@@ -36,6 +36,7 @@ export type RunReason =
   | 'timeLimit'
   | 'cancelRequested'
   | 'notStartedInTime'
+  | 'needsSignIn'
   | 'waiting'
 
 export function isFinal(status: RunStatus | typeof waitingStatus): boolean {
@@ -54,12 +55,22 @@ export type Outcome =
   | { kind: 'workerLost' }
   /** The run waits, and leaves its worker. */
   | ({ kind: 'waiting' } & Suspension)
+  /** The run has no session: it waits until its browser context is signed in. */
+  | ({ kind: 'signedOut' } & SignedOut)
 
 export interface Suspension {
   /** For how long this part has executed. */
   executedMilliseconds: number
   /** The waits that the run waits for. */
   names: readonly string[]
+}
+
+export interface SignedOut {
+  executedMilliseconds: number
+  /** The number of the browser context's version that the attempt could start with at the earliest. */
+  contextVersion: number | undefined
+  /** How the attempt fails if its browser context has no sign-in. */
+  error: RunError & Partial<AttemptError>
 }
 
 export interface RunError {
@@ -112,6 +123,7 @@ export function nextState(outcome: Outcome, { cancelRequested, failures, losses,
     case 'workerStopped':
       return { status: 'queued', reason: 'workerStopped', delaySeconds: 0 }
     case 'waiting':
+    case 'signedOut':
       return { status: 'queued', reason: 'waiting', delaySeconds: 0 }
     case 'workerLost':
       if (losses + 1 >= lossesMax) return { status: 'failed', reason: 'workerLost' }
@@ -122,6 +134,17 @@ export function nextState(outcome: Outcome, { cancelRequested, failures, losses,
       return { status: 'queued', reason: 'attemptFailed', delaySeconds }
     }
   }
+}
+
+/** A run has found that it is signed out. */
+export interface SignedOutRun {
+  /** How long the session has lasted, if a run signed in before and this one is the first that has found its end. */
+  sessionSeconds: number | undefined
+}
+
+export interface EndedSignIn {
+  kind: 'check' | 'signIn' | 'byHand'
+  status: RunStatus
 }
 
 export interface FinishedRun {
@@ -148,6 +171,8 @@ export interface RunObserver {
   leasesExpired(count: number): void
   /** Called when this process gets or loses the lease on the store's maintenance. */
   maintains?(isOwner: boolean): void
+  signedOut?(run: SignedOutRun): void
+  signInEnded?(signIn: EndedSignIn): void
 }
 
 export function toFinishedRun(

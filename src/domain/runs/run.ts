@@ -114,7 +114,8 @@ export class Run {
     this.parentRunId = row.parent_run_id
     this.artifacts = artifacts
     this.createdAt = row.created_at
-    this.availableAt = row.available_at
+    // Of a run that waits for a session, the time at which it expires.
+    this.availableAt = row.status === waitingStatus ? null : row.available_at
     this.expiresAt = row.expires_at
     this.startedAt = row.started_at
     this.finishedAt = row.finished_at
@@ -140,6 +141,7 @@ export type WaitingFor =
   | 'deployment'
   | 'secret'
   | 'setting'
+  | 'signIn'
   | WaitKind
 
 /** When the browser's cookies and storage become the browser context's new version. */
@@ -191,7 +193,9 @@ export interface DeploymentProblem {
   reason?: string
 }
 
-export function toDeploymentProblem({ deployment_problem: json }: RunsTable): DeploymentProblem {
+export function toDeploymentProblem({
+  deployment_problem: json,
+}: Pick<RunsTable, 'deployment_problem'>): DeploymentProblem {
   return json === null ? { message: '', count: 0 } : JSON.parse(json)
 }
 
@@ -206,7 +210,7 @@ export function sizeOf({ variables, output, error }: RunsTable): number {
 }
 
 function waitingFor(row: RunsTable, limit: LimitWait | undefined): WaitingFor | null {
-  if (row.status === waitingStatus) return row.waiting_for as WaitKind
+  if (row.status === waitingStatus) return row.waiting_for as WaitKind | 'signIn'
   if (row.status !== 'queued') return null
   if (row.reason === deploymentUnavailable) return 'deployment'
   if (row.reason?.startsWith('secret:')) return 'secret'

@@ -84,7 +84,7 @@ export function scheduleOperations({ schedules }: ScheduleDependencies): Operati
       if (!queued) return noSchedule
       if (queued.kind !== 'queued') return toProblem(queued)
       const headers = { Location: `/v1/execution/runs/${queued.run.id}` }
-      return { status: 202, headers, body: toRunResponse(queued.run) }
+      return { status: 202, headers, body: toRunResponse(queued.run, principal) }
     },
   }
 }

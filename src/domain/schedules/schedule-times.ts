@@ -24,7 +24,7 @@ export function nextTimeOf(timing: Timing): NextTime {
   }
   const { cron, timeZone } = timing
   const pattern = parse(cron)
-  return (after) => {
+  const search: NextTime = (after) => {
     let local = toLocal(timeZone, after)
     for (;;) {
       const next = pattern.nextRun(new Date(local))
@@ -35,7 +35,20 @@ export function nextTimeOf(timing: Timing): NextTime {
       if (at > after) return at
     }
   }
+  const key = `${cron} ${timeZone}`
+  return (after) => {
+    // A decision about a schedule asks for the same time more than once.
+    const known = searched.get(key)
+    if (known && after >= known.after && after < known.at) return known.at
+    const at = search(after)
+    if (searched.size >= patternsMax) searched.clear()
+    if (at !== undefined) searched.set(key, { after, at })
+    return at
+  }
 }
+
+/** The latest search by cron expression and time zone: its result is that of each instant from `after` to `at`. */
+const searched = new Map<string, { after: number; at: number }>()
 
 /** The expression in UTC: its times are local times. */
 function parse(cron: string): Cron {

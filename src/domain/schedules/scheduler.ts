@@ -13,6 +13,7 @@ import type { SchedulesTable } from '../../storage/tables/tables.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { type NewNotification, recordNotification } from '../notifications/notifications.sql.ts'
 import { cancelRuns, toFinishedRuns } from '../queue/cancellation.ts'
 import { insertRuns, type NewRun, QueuedRunsLimit, withContextLease } from '../queue/enqueue-batcher.ts'
 import { createRun } from '../queue/queue-request.ts'
@@ -139,6 +140,8 @@ export class Scheduler {
       tx,
       decisions.map(({ row }) => row),
     )
+    for (const { row } of decisions)
+      if (row.paused_reason !== null) await recordNotification(tx, toNotification(row, now))
     return { decisions, cancelled }
   }
 
@@ -165,12 +168,16 @@ export class Scheduler {
     const refusal = this.#findPause(row)
     if (!refusal) return
     const pause = { ...refusal.pause, next_at: null, waits_for_run: 0 } as const
-    const { numUpdatedRows } = await this.#dependencies.store.write(({ query }) => {
-      const update = query.updateTable('schedules').set(pause).where('id', '=', row.id)
+    const { store } = this.#dependencies
+    const isPaused = await store.write(async (tx) => {
+      const update = tx.query.updateTable('schedules').set(pause).where('id', '=', row.id)
       // A caller may have changed it in the meantime.
-      return update.where('updated_at', '=', row.updated_at).where('paused_reason', 'is', null).executeTakeFirst()
+      const same = update.where('updated_at', '=', row.updated_at).where('paused_reason', 'is', null)
+      const { numUpdatedRows } = await same.executeTakeFirst()
+      if (numUpdatedRows > 0n) await recordNotification(tx, toNotification(row, this.#now()))
+      return numUpdatedRows > 0n
     })
-    if (numUpdatedRows > 0n) this.#logDecision({ ...row, ...pause }, refusal.error)
+    if (isPaused) this.#logDecision({ ...row, ...pause }, refusal.error)
   }
 
   /** Never throws: a schedule that cannot be read must not stop the others. */
@@ -182,6 +189,11 @@ export class Scheduler {
       return { pause: unreadable, error }
     }
   }
+}
+
+/** The service has paused the schedule. */
+function toNotification({ id, account_id, workflow_id }: SchedulesTable, at: number): NewNotification {
+  return { event: 'schedule.paused', accountId: account_id, workflowId: workflow_id, subject: id, at }
 }
 
 /** Cancels unfinished runs that have got a successor. */

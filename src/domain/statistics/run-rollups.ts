@@ -1,11 +1,12 @@
 /**
- * Adds up finished runs by account, workflow and time of creation. Maintenance does it a minute after they finished, so
- * that completing a run writes nothing for statistics.
+ * Adds up finished runs by account, workflow and time of creation, and their usage by day. Maintenance does it a minute
+ * after they finished, so that completing a run writes nothing for statistics.
  */
-import { type FinishedRow, findBatchEnd, findFinished } from '../../storage/runs/run-maintenance.ts'
+import { type FinishedRow, findBatchEnd, findUsed } from '../../storage/runs/run-maintenance.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { RunRollupsTable } from '../../storage/tables/run-tables.ts'
-import type { RunStatus } from '../runs/run-state.ts'
+import { addCounts, noRuns, type OutcomeCounts, outcomes } from './outcome-counts.ts'
+import { addUsage, BrowserWorkflows, deleteOldUsage } from './run-usage.ts'
 
 // Counts of durations in exponential buckets, from which percentiles follow with a known error.
 
@@ -39,9 +40,6 @@ export function percentile(histogram: DurationHistogram, fraction: number): numb
   return null
 }
 
-export const outcomes = ['succeeded', 'failed', 'timedOut', 'cancelled', 'expired'] as const satisfies RunStatus[]
-export type OutcomeCounts = Record<(typeof outcomes)[number], number>
-
 export interface RunTally {
   counts: OutcomeCounts
   durations: DurationHistogram
@@ -56,14 +54,13 @@ const rollupPeriods = [
   { seconds: 300, keptMilliseconds: 2 * hourMilliseconds },
   { seconds: 3600, keptMilliseconds: 8 * 24 * hourMilliseconds },
 ] as const
-const longestKept = Math.max(...rollupPeriods.map(({ keptMilliseconds }) => keptMilliseconds))
 export type PeriodSeconds = (typeof rollupPeriods)[number]['seconds']
 
 /**
  * A run may become visible this long after its time of finishing: transactions take a while, and clocks of machines
  * differ. Later ones are missing in statistics.
  */
-const delayMilliseconds = minuteMilliseconds
+export const delayMilliseconds = minuteMilliseconds
 
 /** Between two batches, unless more runs than one batch wait. */
 const intervalMilliseconds = 10_000
@@ -97,10 +94,10 @@ const deleteRollups = statement<object, [periodSeconds: number, before: number]>
   'DELETE FROM run_rollups WHERE period_seconds = ? AND starts_at < ?',
 )
 
-/** The rollups include the runs that finished until this time. The first batch skips runs that no range shows any more. */
-export async function rolledUpUntil(tx: Transaction, now: number): Promise<number> {
+/** The rollups and the usage include the runs that finished until this time. */
+export async function rolledUpUntil(tx: Transaction): Promise<number> {
   const [progress] = await tx.all(findProgress, [])
-  return progress?.finished_until ?? now - longestKept
+  return progress?.finished_until ?? 0
 }
 
 /** Whether a run that is not in the rollups finished by `upTo`. */
@@ -108,16 +105,8 @@ export async function unaddedBefore(tx: Transaction, rolledUpUntil: number, upTo
   return (await tx.all(findBatchEnd, [rolledUpUntil, upTo, 0])).length > 0
 }
 
-export function noRuns(): OutcomeCounts {
-  return { succeeded: 0, failed: 0, timedOut: 0, cancelled: 0, expired: 0 }
-}
-
 export function newTally(): RunTally {
   return { counts: noRuns(), durations: {}, lastFinishedAt: 0 }
-}
-
-export function addCounts(counts: OutcomeCounts, others: OutcomeCounts): void {
-  for (const outcome of outcomes) counts[outcome] += others[outcome]
 }
 
 /** A run that a user has deleted is not counted. */
@@ -144,6 +133,7 @@ export function toTally(row: RunRollupsTable): RunTally {
 export class RunRollups {
   readonly #store: Store
   readonly #now: () => number
+  readonly #browsers = new BrowserWorkflows()
   #nextAt = 0
 
   constructor(store: Store, now: () => number) {
@@ -154,29 +144,34 @@ export class RunRollups {
   /** Adds a batch if one is due. Returns whether more runs wait. */
   async once(): Promise<boolean> {
     const now = this.#now()
-    if (now < this.#nextAt) return false
+    // Also when the clock was set back.
+    if (now < this.#nextAt && now >= this.#nextAt - intervalMilliseconds) return false
     const upTo = now - delayMilliseconds
     const { read } = this.#store
-    const isDue = await unaddedBefore(read, await rolledUpUntil(read, now), upTo)
+    const isDue = await unaddedBefore(read, await rolledUpUntil(read), upTo)
     const options = { concurrent: true, exclusive: 'maintenance' } as const
-    const hasMore = isDue && (await this.#store.write((tx) => addBatch(tx, now, upTo), options))
+    const hasMore = isDue && (await this.#store.write((tx) => addBatch(tx, now, upTo, this.#browsers), options))
     if (!hasMore) this.#nextAt = now + intervalMilliseconds
     return hasMore
   }
 }
 
-async function addBatch(tx: Transaction, now: number, upTo: number): Promise<boolean> {
-  const after = await rolledUpUntil(tx, now)
+async function addBatch(tx: Transaction, now: number, upTo: number, browsers: BrowserWorkflows): Promise<boolean> {
+  const after = await rolledUpUntil(tx)
   const [last] = await tx.all(findBatchEnd, [after, upTo, batchSize - 1])
-  const end = last?.finished_at ?? upTo
-  if (end <= after) return false
-  await addTallies(tx, await tx.all(findFinished, [after, end]), now)
+  const runs = await tx.all(findUsed, [after, last?.finished_at ?? upTo])
+  // Not the time of the clock: runs that finish after a clock was ahead would not be counted.
+  const end = runs.at(-1)?.finished_at
+  if (end === undefined) return false
+  await addTallies(tx, runs, now)
+  await addUsage(tx, runs, browsers)
   await tx.all(saveProgress, [end])
   // Once an hour.
   if (Math.floor(after / hourMilliseconds) !== Math.floor(end / hourMilliseconds)) {
     for (const { seconds, keptMilliseconds } of rollupPeriods) {
       await tx.all(deleteRollups, [seconds, now - keptMilliseconds - seconds * 1000])
     }
+    await deleteOldUsage(tx, now)
   }
   return last !== undefined
 }

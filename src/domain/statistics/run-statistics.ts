@@ -4,14 +4,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type FinishedRow, findFinishedOfAccount } from '../../storage/runs/run-maintenance.ts'
 import { type Store, statement } from '../../storage/store.ts'
 import type { RunRollupsTable } from '../../storage/tables/run-tables.ts'
+import { addCounts, noRuns, type OutcomeCounts, sumCounts } from './outcome-counts.ts'
 import {
-  addCounts,
   addRun,
   addTally,
   newTally,
-  noRuns,
-  type OutcomeCounts,
-  outcomes,
   type PeriodSeconds,
   percentile,
   type RunTally,
@@ -115,7 +112,7 @@ export class RunStatistics {
     const now = this.#now()
     const currentStart = now - (now % bucketMilliseconds)
     const from = currentStart - (buckets - 1) * bucketMilliseconds
-    const until = await rolledUpUntil(read, now)
+    const until = await rolledUpUntil(read)
     const table = new HistoryTable(from, bucketMilliseconds, buckets)
     for (const row of await read.all(findRollups, [accountId, period, from])) {
       table.add(row.workflow_id, row.starts_at, toTally(row))
@@ -184,8 +181,4 @@ class HistoryTable {
         .sort((a, b) => sumCounts(b.counts) - sumCounts(a.counts)),
     }
   }
-}
-
-export function sumCounts(counts: OutcomeCounts): number {
-  return outcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
 }

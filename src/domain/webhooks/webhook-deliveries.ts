@@ -89,18 +89,8 @@ export class WebhookDeliveries {
     const delivery = await this.#store.write(async (tx) => {
       const endpoint = await findEndpoint(tx, accountId, endpointId)
       if (!endpoint) return undefined
-      const row = {
-        id: uuid({ msecs: at }),
-        endpoint_id: endpoint.id,
-        account_id: accountId,
-        event: 'webhook.test',
-        status: 'pending',
-        attempts: 0,
-        created_at: at,
-        next_attempt_at: at,
-        deadline: at + retryMilliseconds,
-      }
-      const inserted = tx.query.insertInto('webhook_deliveries').values({ ...unsent, ...row })
+      const row = newDelivery({ endpointId: endpoint.id, accountId, event: 'webhook.test', at })
+      const inserted = tx.query.insertInto('webhook_deliveries').values(row)
       await recordAction(tx, 'webhookEndpoint.tested', endpoint, by, { deliveryId: row.id })
       return inserted.returningAll().executeTakeFirstOrThrow()
     })
@@ -161,15 +151,43 @@ export class WebhookDeliveries {
   }
 }
 
-const unsent = {
-  run_id: null,
-  last_attempt_at: null,
-  latency_ms: null,
-  request_url: null,
-  request_body: null,
-  response_status: null,
-  response_body: null,
-  error: null,
+interface NewDelivery {
+  /** A webhook endpoint, or where else a dispatcher sends. */
+  endpointId: string
+  accountId: string
+  event: string
+  at: number
+  /** Absent if it follows from the event and the run. */
+  body?: string
+  runId?: string
+  userId?: string
+}
+
+/** A delivery that is due at once. */
+export function newDelivery(given: NewDelivery): WebhookDeliveriesTable {
+  const { endpointId, accountId, event, at, body, runId, userId } = given
+  return {
+    id: uuid({ msecs: at }),
+    endpoint_id: endpointId,
+    account_id: accountId,
+    event,
+    run_id: runId ?? null,
+    wait_name: null,
+    browser_context_id: null,
+    user_id: userId ?? null,
+    status: 'pending',
+    attempts: 0,
+    created_at: at,
+    next_attempt_at: at,
+    deadline: at + retryMilliseconds,
+    last_attempt_at: null,
+    latency_ms: null,
+    request_url: null,
+    request_body: body ?? null,
+    response_status: null,
+    response_body: null,
+    error: null,
+  }
 }
 
 async function recordAction(
@@ -183,29 +201,38 @@ async function recordAction(
   await recordAudit(tx, account_id, { action, by: await toActor(tx, by), subject, details })
 }
 
-type Unsent = Pick<WebhookDeliveriesTable, 'id' | 'event' | 'run_id' | 'wait_name' | 'request_body' | 'created_at'>
+type Unsent = Pick<
+  WebhookDeliveriesTable,
+  'id' | 'event' | 'run_id' | 'wait_name' | 'browser_context_id' | 'request_body' | 'created_at'
+>
 
 /** The bodies of the deliveries by their ids. Has none for a run that was erased since the row was read. */
 export async function readBodies(tx: Transaction, rows: readonly Unsent[]): Promise<Map<string, string>> {
   const ids = new Set(rows.flatMap(({ request_body, run_id }) => (request_body === null && run_id) || []))
-  const runs = await readColumns(tx, [...eventColumns, 'status'], [...ids])
+  const runs = await readColumns(tx, eventColumns, [...ids])
   const byId = new Map(runs.flatMap((run) => (run.status === deletedStatus ? [] : [[run.id, run]])))
   const bodies = new Map<string, string>()
   for (const row of rows) {
     const { wait_name: name, run_id, request_body } = row
     const run = byId.get(run_id ?? '')
     const wait = run && name !== null ? (await findWaits(tx, run.id, [name])).get(name) : undefined
-    const body = request_body ?? (run || run_id === null ? toBody(row, run, wait) : undefined)
+    const context = row.browser_context_id === null ? undefined : await findContextName(tx, row.browser_context_id)
+    const body = request_body ?? (run || run_id === null ? toBody(row, run, { wait, context }) : undefined)
     if (body !== undefined) bodies.set(row.id, body)
   }
   return bodies
+}
+
+async function findContextName({ query }: Transaction, id: string): Promise<{ id: string; name: string } | undefined> {
+  const contexts = query.selectFrom('browser_contexts').select(['id', 'name']).where('id', '=', id)
+  return contexts.where('deleted_at', 'is', null).executeTakeFirst()
 }
 
 /** Stores the bodies that have not been sent yet, since their runs are about to be erased. */
 export async function storeBodies(tx: Transaction, runIds: readonly string[]): Promise<void> {
   const { marks, values } = inList(runIds)
   const rows = await tx.all<Unsent>(
-    `SELECT id, event, run_id, wait_name, request_body, created_at FROM webhook_deliveries
+    `SELECT id, event, run_id, wait_name, browser_context_id, request_body, created_at FROM webhook_deliveries
       WHERE request_body IS NULL AND run_id IN (${marks})`,
     values,
   )

@@ -1,5 +1,5 @@
 /**
- * Delivers webhooks, in any number of processes on one store. An attempt leases its delivery for a minute; if the process
+ * Delivers webhooks and messages of notification rules, in any number of processes on one store. An attempt leases its delivery for a minute; if the process
  * dies, another one repeats the attempt. A slow endpoint occupies only its account's share of the requests.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,6 +7,7 @@ import type { Logger } from 'pino'
 import type { Encryption } from '../../storage/encryption.ts'
 import { type Store, StoreUnavailable } from '../../storage/store.ts'
 import type { WebhookDeliveriesTable, WebhookEndpointsTable } from '../../storage/tables/tables.ts'
+import { recordNotification } from '../notifications/notifications.sql.ts'
 import type { WebhookRequest, WebhookResult } from './send-webhook.ts'
 import { readBodies, retryMilliseconds } from './webhook-deliveries.ts'
 import type { DisabledReason } from './webhook-endpoints.ts'
@@ -18,11 +19,34 @@ export interface WebhookDispatcherDependencies {
   encryption: Encryption
   sender: { send(request: WebhookRequest, signal: AbortSignal): Promise<WebhookResult>; close(): Promise<void> }
   log: Logger
+  /** Where else to send deliveries, with the same leases and repetitions. */
+  others?: readonly DeliverySource[]
   observe?: ObserveWebhook
   now?: () => number
   simulated?: SimulatedDispatch | undefined
   /** How long a stopping process waits for responses. */
   stopMilliseconds?: number
+}
+
+/** What has deliveries: a webhook endpoint, or where else they go. */
+export interface DeliveryTarget {
+  id: string
+  account_id: string
+  send(request: { row: WebhookDeliveriesTable; body: string; at: Date; signal: AbortSignal }): Promise<SentDelivery>
+  /** Called when the receiver wants nothing any more, or deliveries have failed for three days. */
+  disable?(reason: DisabledReason, since: number): Promise<void>
+}
+
+export interface SentDelivery extends WebhookResult {
+  /** For the record. */
+  address: string
+  /** Whether another attempt would be in vain. */
+  isFinal?: boolean
+}
+
+export interface DeliverySource {
+  /** The targets with deliveries that are due. */
+  findDue(now: number): Promise<DeliveryTarget[]>
 }
 
 /** For a simulator: only calls of `once` send what is due. */
@@ -112,9 +136,28 @@ export class WebhookDispatcher {
 
   /** Starts the attempts that are due and for which there is capacity. Returns the number of endpoints that have any. */
   async once(): Promise<number> {
-    const due = await this.#dependencies.store.read.all(findDueEndpoints, [this.#now()])
-    await Promise.all(due.map((endpoint) => this.#claim(endpoint)))
+    const { store, others = [] } = this.#dependencies
+    const now = this.#now()
+    const [endpoints, ...further] = await Promise.all([
+      store.read.all(findDueEndpoints, [now]),
+      ...others.map((source) => source.findDue(now)),
+    ])
+    const due = [...endpoints.map((endpoint) => this.#toTarget(endpoint)), ...further.flat()]
+    await Promise.all(due.map((target) => this.#claim(target)))
     return due.length
+  }
+
+  #toTarget(endpoint: WebhookEndpointsTable): DeliveryTarget {
+    const { id, account_id, url } = endpoint
+    return {
+      id,
+      account_id,
+      send: async ({ row, body, at, signal }) => {
+        const headers = signedHeaders(row.id, at, body, this.#secrets(endpoint))
+        return { ...(await this.#dependencies.sender.send({ url, headers, body }, signal)), address: url }
+      },
+      disable: (reason, since) => this.#disable(endpoint, reason, since),
+    }
   }
 
   /** Resolves when the attempts that have started are recorded, and those for which their end has made room. */
@@ -125,7 +168,7 @@ export class WebhookDispatcher {
     } while (this.#running || this.#attempts.size > 0)
   }
 
-  async #claim(endpoint: WebhookEndpointsTable): Promise<void> {
+  async #claim(endpoint: DeliveryTarget): Promise<void> {
     const countMax = this.#capacity(endpoint)
     if (countMax <= 0) return
     // Counted before the claim, because claims overlap.
@@ -153,14 +196,14 @@ export class WebhookDispatcher {
     }
   }
 
-  #capacity({ id, account_id }: WebhookEndpointsTable): number {
+  #capacity({ id, account_id }: DeliveryTarget): number {
     const of = (key: string) => this.#requests.get(key) ?? 0
     const ofAccount = of(account_id)
     const rest = Math.max(concurrency.process - of(''), concurrency.reserved - ofAccount)
     return Math.min(concurrency.endpoint - of(id), concurrency.account - ofAccount, rest)
   }
 
-  #count({ id, account_id }: WebhookEndpointsTable, change: number): void {
+  #count({ id, account_id }: DeliveryTarget, change: number): void {
     for (const key of [id, account_id, '']) {
       const count = (this.#requests.get(key) ?? 0) + change
       if (count > 0) this.#requests.set(key, count)
@@ -169,18 +212,14 @@ export class WebhookDispatcher {
   }
 
   /** Never rejects. */
-  async #attempt(
-    endpoint: WebhookEndpointsTable,
-    row: WebhookDeliveriesTable,
-    body: string | undefined,
-  ): Promise<void> {
-    const { log, sender, simulated } = this.#dependencies
+  async #attempt(endpoint: DeliveryTarget, row: WebhookDeliveriesTable, body: string | undefined): Promise<void> {
+    const { log, simulated } = this.#dependencies
     try {
       const startedAt = performance.now()
       const at = this.#now()
       if (body === undefined) throw new Error(`Run ${row.run_id} was erased while its event was read.`)
-      const headers = signedHeaders(row.id, new Date(simulated?.signedAt() ?? at), body, this.#secrets(endpoint))
-      const result = await sender.send({ url: endpoint.url, headers, body }, this.#stopping.signal)
+      const signedAt = new Date(simulated?.signedAt() ?? at)
+      const result = await endpoint.send({ row, body, at: signedAt, signal: this.#stopping.signal })
       const milliseconds = performance.now() - startedAt
       await this.#record(endpoint, row, { ...result, responseBody: result.body, at, body, milliseconds })
     } catch (err) {
@@ -195,18 +234,18 @@ export class WebhookDispatcher {
     return values.map((value) => this.#dependencies.encryption.decrypt(value, secretAad(account_id, id)))
   }
 
-  async #record(endpoint: WebhookEndpointsTable, row: WebhookDeliveriesTable, attempt: Attempt): Promise<void> {
+  async #record(endpoint: DeliveryTarget, row: WebhookDeliveriesTable, attempt: Attempt): Promise<void> {
     const { store } = this.#dependencies
     const { milliseconds, error } = attempt
     const now = this.#now()
-    const next = error === null ? undefined : this.#nextAttempt(row, now)
+    const next = error === null || attempt.isFinal ? undefined : this.#nextAttempt(row, now)
     const status = error === null ? 'delivered' : next === undefined ? 'failed' : 'pending'
     const values = [
       status,
       next ?? null,
       attempt.at,
       Math.round(milliseconds),
-      endpoint.url,
+      attempt.address,
       attempt.body,
       attempt.status,
       attempt.responseBody,
@@ -224,8 +263,8 @@ export class WebhookDispatcher {
     const isSoon = next !== undefined && next - now < ownTimersMillisecondsMax
     if (isSoon && !this.#dependencies.simulated) this.#wakeAfter(next - now)
     this.#dependencies.observe?.(status === 'pending' ? 'retried' : status, milliseconds / 1000)
-    if (attempt.status === 410) await this.#disable(endpoint, 'gone', now + 1)
-    else if (status === 'failed') await this.#disable(endpoint, 'deliveriesFailed', row.deadline - retryMilliseconds)
+    if (attempt.status === 410) await endpoint.disable?.('gone', now + 1)
+    else if (status === 'failed') await endpoint.disable?.('deliveriesFailed', row.deadline - retryMilliseconds)
   }
 
   #nextAttempt(row: WebhookDeliveriesTable, now: number): number | undefined {
@@ -236,12 +275,17 @@ export class WebhookDispatcher {
   /** @param since an endpoint that has accepted a delivery since then stays enabled. */
   async #disable({ id, account_id }: WebhookEndpointsTable, reason: DisabledReason, since: number): Promise<void> {
     const { store, log } = this.#dependencies
-    const disabled = await store.write((tx) => tx.all(disableEndpoint, [reason, id, id, since]))
+    const disabled = await store.write(async (tx) => {
+      const rows = await tx.all(disableEndpoint, [reason, id, id, since])
+      const event = { event: 'webhookEndpoint.disabled', accountId: account_id, subject: id, at: this.#now() } as const
+      if (rows.length > 0) await recordNotification(tx, event)
+      return rows
+    })
     if (disabled.length > 0) log.warn({ endpointId: id, accountId: account_id, reason }, 'webhook endpoint disabled')
   }
 }
 
-interface Attempt extends Omit<WebhookResult, 'body'> {
+interface Attempt extends Omit<SentDelivery, 'body'> {
   at: number
   milliseconds: number
   /** The request's body. */

@@ -16,6 +16,7 @@ export const eventTypes = [
   'run.cancelled',
   'run.expired',
   'run.waiting',
+  'browserContext.needsSignIn',
 ] as const
 export type EventType = (typeof eventTypes)[number]
 
@@ -184,7 +185,8 @@ export class WebhookEndpoints {
   }
 }
 
-function createSecret(): string {
+/** A key of signatures by the Standard Webhooks specification. */
+export function createSecret(): string {
   return `whsec_${randomBytes(32).toString('base64')}`
 }
 
@@ -196,7 +198,7 @@ async function makePendingDue({ query }: Transaction, endpointId: string, now: n
 const eraseRowsMax = 500
 
 /** Deletes a batch; returns whether more may remain. */
-async function eraseDeliveries(tx: Transaction, endpointId: string): Promise<boolean> {
+export async function eraseDeliveries(tx: Transaction, endpointId: string): Promise<boolean> {
   const sql = `DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries WHERE endpoint_id = ?
     ORDER BY id LIMIT ${eraseRowsMax}) RETURNING 1`
   return (await tx.all(sql, [endpointId])).length === eraseRowsMax

@@ -5,19 +5,35 @@ import type { WebhookDeliveriesTable } from '../../storage/tables/tables.ts'
 import { attemptsOf } from '../runs/run.ts'
 
 /** The columns of a run that its event needs. */
-export const eventColumns = ['id', 'workflow_id', 'reason', 'attempts', 'continuations', 'tags', 'created_at'] as const
+export const eventColumns = [
+  'id',
+  'workflow_id',
+  'reason',
+  'attempts',
+  'continuations',
+  'tags',
+  'created_at',
+  'status',
+] as const
 
-/** @param run `undefined` for a test. @param wait what the run waits for, of `run.waiting`. */
+interface EventDetails {
+  /** What the run waits for, of `run.waiting`. */
+  wait?: Pick<RunWaitsTable, 'name' | 'title' | 'deadline'> | undefined
+  /** What needs a person, of `browserContext.needsSignIn`. */
+  context?: { id: string; name: string } | undefined
+}
+
+/** @param run `undefined` for a test, and if no run could be queued that signs in. */
 export function toBody(
   { event, created_at }: Pick<WebhookDeliveriesTable, 'event' | 'created_at'>,
   run?: Pick<RunsTable, (typeof eventColumns)[number]>,
-  wait?: Pick<RunWaitsTable, 'name' | 'title' | 'deadline'>,
+  { wait, context }: EventDetails = {},
 ): string {
   const timestamp = new Date(created_at).toISOString()
   const data = run && {
     runId: run.id,
     workflowId: run.workflow_id,
-    status: wait ? 'queued' : event.replace('run.', ''),
+    status: wait ? 'queued' : event.startsWith('run.') ? event.replace('run.', '') : run.status,
     reason: wait ? 'waiting' : run.reason,
     attempts: attemptsOf(run),
     tags: JSON.parse(run.tags ?? '[]'),
@@ -32,7 +48,7 @@ export function toBody(
         }
       : { finishedAt: timestamp }),
   }
-  return JSON.stringify({ type: event, timestamp, data: data ?? {} })
+  return JSON.stringify({ type: event, timestamp, data: { ...data, ...(context && { browserContext: context }) } })
 }
 
 /** @param secrets one signature is added for each. */

@@ -45,7 +45,7 @@ const errorsMax = 20
 
 /** @param known the workflows that the endpoint names already. */
 export function findUnknownWorkflows(
-  { workflowIds = [] }: EndpointChange,
+  { workflowIds = [] }: Pick<EndpointChange, 'workflowIds'>,
   workflows: Pick<Workflows, 'get'>,
   known: readonly string[] = [],
 ): { pointer: string; detail: string }[] {

@@ -1,5 +1,5 @@
 /** The API for authors of workflows, imported as `execution-service/workflow`. */
-import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
+import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import type { Static, TSchema } from 'typebox'
 
 /** How failed attempts are retried. After n attempts the next one waits `backoffSeconds × backoffFactor^(n − 1)`. */
@@ -123,6 +123,26 @@ export class CalledRunFailed extends Error {
   }
 }
 
+/** A deployment has its own copy of the class. */
+const isSignedOutError = Symbol.for('execution-service/SignedOut')
+
+/**
+ * Throw it when the run finds that its browser context is signed out. If the context has a sign-in, the run is suspended,
+ * which costs no attempt, and goes on by executing `run` again when another run has signed in. Otherwise the attempt fails.
+ */
+export class SignedOut extends Error {
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return Object(value)[isSignedOutError] === true
+  }
+
+  override name = 'SignedOut'
+  readonly [isSignedOutError] = true
+
+  constructor(message = 'The browser context is signed out.') {
+    super(message)
+  }
+}
+
 /** The argument of a workflow's `run` function. */
 export interface RunContext<
   Variables,
@@ -238,6 +258,13 @@ export interface BrowserRunContext<
    * @returns whether someone took over.
    */
   takeOver(message: string, options?: { waitMinutes?: number }): Promise<boolean>
+  /**
+   * The present one-time code of the sign-in's TOTP seed (RFC 6238), of a run that signs a browser context in. Each call
+   * resolves with another code: the second one of a period waits for the next. Codes are masked as secrets are.
+   *
+   * @throws {Error} if the run signs no browser context in, or if its sign-in has no seed.
+   */
+  totp(): Promise<string>
 }
 
 /** When the service keeps what an attempt's browser did: if the attempt fails or times out, always, or never. */
@@ -279,6 +306,22 @@ export interface WorkflowDefinition<
    * masked, except in images.
    */
   evidence?: EvidencePolicy
+  /**
+   * Whether the workflow signs browser contexts in, with `browser: true`: `run` signs in and returns, and the state of its
+   * browser becomes the browser context's new version. A sign-in of a browser context gives it its variables, and a seed for
+   * `totp`. False by default.
+   */
+  signsIn?: boolean
+  /**
+   * Whether the browser is signed out, for a workflow with `browser: true`. The service calls it with a page of its own
+   * before `browser` first resolves, and again when `run` throws, for runs whose browser context has a sign-in; it also
+   * calls that of a workflow with `signsIn` to check by the clock. Load one page at most. If it throws or takes more than 30
+   * seconds, the run goes on.
+   */
+  signedOut?(
+    page: Page,
+    run: Pick<RunContext<Static<Variables>, Waits, Secret, Settings>, 'variables' | 'secrets' | 'settings' | 'signal'>,
+  ): Promise<boolean> | boolean
   /** The answers that runs wait for, by name. Callers answer with a value that fits the schema. */
   waits?: Waits
   /**

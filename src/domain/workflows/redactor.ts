@@ -9,7 +9,7 @@ import { mask, type Secrets } from './secrets.ts'
 type Span = [start: number, end: number]
 
 /** Masking shorter strings would mask letters everywhere; a secret this short protects nothing. */
-const maskedLengthMin = 4
+export const maskedLengthMin = 4
 
 /** Shorter lines of a secret may be common text, such as a bracket. */
 const lineLengthMin = 8
@@ -51,7 +51,8 @@ export function createRedactor(secrets: Secrets): <Value>(value: Value) => Value
   return redact as <Value>(value: Value) => Value
 }
 
-function stringsIn(value: unknown): string[] {
+/** The texts and numbers in a value, as text. */
+export function stringsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value]
   if (typeof value === 'number') return [String(value)]
   if (typeof value !== 'object' || value === null) return []

@@ -67,6 +67,7 @@ function toResponse(workflow: Workflow, visible: Workflows): components['schemas
     retry,
     ...limits,
     usesBrowser,
+    signsIn: workflow.signsIn ?? false,
     secrets: [...secrets],
     settings: { ...settings },
     deprecated,

@@ -25,6 +25,10 @@ export interface Workflow {
   throttle?: Throttle | undefined
   usesBrowser: boolean
   evidence: EvidencePolicy
+  /** Whether it signs browser contexts in. Absent if not. */
+  signsIn?: true
+  /** Whether its definition has `signedOut`. Absent if not. */
+  checksSession?: true
   deprecated: boolean
   /** The answers that its runs may wait for, by name. Absent if there are none. */
   waits?: Readonly<Record<string, DeclaredWait>>
@@ -206,6 +210,7 @@ export function parseWorkflow(
     usesBrowser,
     evidence,
     deprecated,
+    ...parseSignIn(definition, check),
     ...parseWaits(definition.waits, check),
     ...parseDeclaredValues(definition, check),
   }
@@ -220,6 +225,8 @@ const optional = [
   'throttle',
   'browser',
   'evidence',
+  'signsIn',
+  'signedOut',
   'waits',
   'secrets',
   'settings',
@@ -231,6 +238,17 @@ const nestedMembers: Record<string, readonly string[]> = {
   retry: ['maxAttempts', 'backoffSeconds', 'backoffFactor'],
   concurrency: ['limit', 'per'],
   throttle: throttleMembers,
+}
+
+function parseSignIn(
+  { browser, signsIn = false, signedOut }: Record<string, unknown>,
+  check: (isValid: boolean, rule: string) => asserts isValid,
+): Pick<Workflow, 'signsIn' | 'checksSession'> {
+  check(typeof signsIn === 'boolean', 'signsIn must be true or false')
+  check(!signsIn || browser === true, 'signsIn requires browser: true')
+  check(signedOut === undefined || typeof signedOut === 'function', 'signedOut must be a function of a page')
+  check(signedOut === undefined || browser === true, 'signedOut requires browser: true')
+  return { ...(signsIn && { signsIn }), ...(signedOut !== undefined && { checksSession: true }) }
 }
 
 /** Answers that a workflow may declare. */

@@ -1,16 +1,21 @@
 /** The schema of version 0.2.0. */
+import { notifications } from './0001-notifications.ts'
 import type { ColumnTypes } from './migrations.ts'
+import { idInPostgres, idInSqlite, isOpenAnswer, isSignInNeeded, postgresFunction } from './trigger-parts.ts'
 
 const accounts = ({ text, blob }: ColumnTypes) => `
 CREATE TABLE accounts (
   id ${text} PRIMARY KEY, name ${text} NOT NULL, scopes_enabled INTEGER NOT NULL, created_at BIGINT NOT NULL,
-  second_factor_required INTEGER NOT NULL DEFAULT 0);
+  second_factor_required INTEGER NOT NULL DEFAULT 0, parent_id ${text}, environment ${text});
+CREATE UNIQUE INDEX accounts_by_environment ON accounts (parent_id, environment) WHERE parent_id IS NOT NULL;
 
 CREATE TABLE users (
   id ${text} PRIMARY KEY, account_id ${text} NOT NULL REFERENCES accounts (id), name ${text} NOT NULL,
-  created_at BIGINT NOT NULL, email ${text}, password_hash ${text}, role ${text} NOT NULL DEFAULT 'member',
+  created_at BIGINT NOT NULL, email ${text}, password_hash ${text}, role ${text} DEFAULT 'viewer',
   last_signed_in_at BIGINT, removed_at BIGINT, credentials_epoch INTEGER NOT NULL DEFAULT 0,
-  totp_secret ${blob}, totp_step BIGINT NOT NULL DEFAULT 0);
+  totp_secret ${blob}, totp_step BIGINT NOT NULL DEFAULT 0,
+  identity_issuer ${text}, identity_subject ${text}, role_from ${text});
+CREATE UNIQUE INDEX users_by_identity ON users (identity_issuer, identity_subject) WHERE identity_issuer IS NOT NULL;
 CREATE UNIQUE INDEX users_by_email ON users (email) WHERE removed_at IS NULL;
 CREATE INDEX users_by_account ON users (account_id);
 
@@ -21,7 +26,7 @@ CREATE TABLE recovery_codes (
 CREATE TABLE sessions (
   id ${text} PRIMARY KEY, hash ${blob} NOT NULL UNIQUE, user_id ${text} NOT NULL REFERENCES users (id),
   credentials_epoch INTEGER NOT NULL, by_link INTEGER NOT NULL, address ${text} NOT NULL, user_agent ${text} NOT NULL,
-  created_at BIGINT NOT NULL, last_used_at BIGINT NOT NULL, expires_at BIGINT NOT NULL);
+  created_at BIGINT NOT NULL, last_used_at BIGINT NOT NULL, expires_at BIGINT NOT NULL, environment_id ${text});
 CREATE INDEX sessions_by_user ON sessions (user_id);
 CREATE INDEX sessions_expiring ON sessions (expires_at);
 
@@ -34,7 +39,7 @@ CREATE INDEX sign_in_links_by_account ON sign_in_links (account_id);
 CREATE TABLE api_keys (
   id ${text} PRIMARY KEY, account_id ${text} NOT NULL REFERENCES accounts (id),
   user_id ${text} NOT NULL REFERENCES users (id), name ${text} NOT NULL, hash ${blob} NOT NULL UNIQUE,
-  prefix ${text} NOT NULL, scopes ${text}, workflow_ids ${text}, created_at BIGINT NOT NULL, last_used_at BIGINT,
+  prefix ${text} NOT NULL, role ${text}, scopes ${text}, workflow_ids ${text}, created_at BIGINT NOT NULL, last_used_at BIGINT,
   last_used_by ${text}, lifetime BIGINT, expires_at BIGINT, expired_at BIGINT, deleted_at BIGINT);
 CREATE INDEX api_keys_by_account ON api_keys (account_id);
 
@@ -54,6 +59,12 @@ CREATE TABLE account_values (
 
 -- How many bytes each account stores, as maintenance last measured it.
 CREATE TABLE storage_usage (account_id ${text} PRIMARY KEY REFERENCES accounts (id), bytes BIGINT NOT NULL);
+
+-- The most that each account stored on a day (UTC), of the measurements that ended on it.
+CREATE TABLE storage_days (
+  account_id ${text} NOT NULL REFERENCES accounts (id), day ${text} NOT NULL, bytes BIGINT NOT NULL,
+  CONSTRAINT storage_days_key PRIMARY KEY (account_id, day));
+CREATE INDEX storage_days_by_day ON storage_days (day);
 
 -- The process that has the lease does the maintenance of the store. Each new owner increases the fence.
 CREATE TABLE leases (
@@ -101,7 +112,8 @@ CREATE TABLE runs (
   worker_id ${text}, lease_expires_at BIGINT, browser_context_id ${text}, persist_context ${text},
   concurrency_group ${text}, schedule_id ${text}, scheduled_for BIGINT, rerun_of ${text}, parent_run_id ${text},
   continues INTEGER NOT NULL DEFAULT 0, continuations INTEGER NOT NULL DEFAULT 0, executed_ms BIGINT NOT NULL DEFAULT 0,
-  has_waits INTEGER NOT NULL DEFAULT 0, trace_context ${text},
+  total_executed_ms BIGINT NOT NULL DEFAULT 0,
+  has_waits INTEGER NOT NULL DEFAULT 0, signs_in ${text}, trace_context ${text},
   deployment_problem ${text}, attempt_ends ${text}, tags ${text}, progress ${text},
   secrets ${blob}, error ${text}, variables ${text} NOT NULL, output ${text});
 
@@ -113,6 +125,8 @@ CREATE INDEX runs_ready ON runs (account_id, workflow_id, priority DESC, id)
   WHERE status = 'queued' AND (delayed = 0 AND waiting_for = '');
 CREATE INDEX runs_continuing ON runs (account_id, workflow_id, priority DESC, id)
   WHERE status = 'queued' AND (delayed = 0 AND waiting_for = '') AND continues = 1;
+CREATE INDEX runs_queued_again ON runs (account_id, id)
+  WHERE status = 'queued' AND (delayed = 0 AND (available_at IS NOT NULL OR attempts > 0));
 CREATE INDEX runs_delayed ON runs (available_at, workflow_id) WHERE status = 'queued' AND delayed = 1;
 CREATE INDEX runs_delayed_by_account ON runs (account_id, id) WHERE status = 'queued' AND delayed = 1;
 CREATE INDEX runs_expiring ON runs (expires_at) WHERE status = 'queued' AND expires_at IS NOT NULL;
@@ -141,6 +155,10 @@ CREATE INDEX runs_finished_by_key ON runs (api_key_id, status, (id || ''))
 CREATE INDEX runs_by_schedule ON runs (schedule_id, status, (id || '')) WHERE schedule_id IS NOT NULL;
 -- For metrics; lists of waiting runs read the indexes of finished ones.
 CREATE INDEX runs_waiting ON runs (account_id, workflow_id, waiting_for) WHERE status = 'waiting';
+-- For runs that wait for a session, and the one run that signs their browser context in.
+CREATE INDEX runs_waiting_for_sign_in ON runs (browser_context_id) WHERE status = 'waiting' AND waiting_for = 'signIn';
+CREATE INDEX runs_waiting_for_sign_in_until ON runs (available_at) WHERE status = 'waiting' AND waiting_for = 'signIn';
+CREATE UNIQUE INDEX runs_signing_in ON runs (browser_context_id) WHERE signs_in IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX runs_by_parent ON runs (parent_run_id, status, (id || '')) WHERE parent_run_id IS NOT NULL;
 -- A time of a schedule has at most one run, whatever the processes do. Runs that a caller started have no time, and
 -- NULLs differ from each other.
@@ -158,7 +176,8 @@ CREATE TABLE run_steps (
 CREATE TABLE artifacts (
   run_id ${text} NOT NULL REFERENCES runs (id), name ${text} NOT NULL, media_type ${text} NOT NULL,
   kind ${text} NOT NULL DEFAULT 'workflow', size_bytes INTEGER NOT NULL, attempt INTEGER NOT NULL,
-  created_at BIGINT NOT NULL, content ${blob} NOT NULL, CONSTRAINT artifacts_key PRIMARY KEY (run_id, name));
+  created_at BIGINT NOT NULL, content ${blob} NOT NULL, blob ${text},
+  CONSTRAINT artifacts_key PRIMARY KEY (run_id, name));
 CREATE INDEX artifacts_by_age ON artifacts (created_at);
 
 CREATE TABLE idempotency_keys (
@@ -196,6 +215,14 @@ CREATE TABLE run_rollups (
   PRIMARY KEY (account_id, period_seconds, starts_at, workflow_id));
 -- Of the rows to delete.
 CREATE INDEX run_rollups_by_time ON run_rollups (period_seconds, starts_at);
+-- What the runs used that finished on a day (UTC). Rows outlive the runs.
+CREATE TABLE run_usage (
+  account_id ${text} NOT NULL, day ${text} NOT NULL, workflow_id ${text} NOT NULL,
+  succeeded INTEGER NOT NULL, failed INTEGER NOT NULL, timed_out INTEGER NOT NULL, cancelled INTEGER NOT NULL,
+  expired INTEGER NOT NULL, attempts BIGINT NOT NULL, executed_ms BIGINT NOT NULL, browser_ms BIGINT NOT NULL,
+  artifact_bytes BIGINT NOT NULL, PRIMARY KEY (account_id, day, workflow_id));
+CREATE INDEX run_usage_by_day ON run_usage (day);
+
 CREATE TABLE run_rollup_progress (id INTEGER PRIMARY KEY, finished_until BIGINT NOT NULL);
 
 -- Workers read all of it while they run browsers: it has a row for each run that someone watches.
@@ -206,6 +233,22 @@ CREATE TABLE live_views (
     inPostgres('ALTER TABLE runs SET (autovacuum_vacuum_scale_factor = 0.02)')
   };
 `
+
+// Blobs to which no row refers: not yet, or no longer. A statement that deletes or replaces the row of a blob cannot forget it.
+const blobs = ({ text, inPostgres, inSqlite }: ColumnTypes) => `
+CREATE TABLE unused_blobs (key ${text} PRIMARY KEY, delete_after BIGINT NOT NULL);
+CREATE INDEX unused_blobs_by_time ON unused_blobs (delete_after)${inSqlite(`;
+CREATE TRIGGER artifacts_blob_deleted AFTER DELETE ON artifacts WHEN OLD.blob IS NOT NULL
+  BEGIN ${insertUnusedBlob} END;
+CREATE TRIGGER artifacts_blob_replaced AFTER UPDATE OF blob ON artifacts
+  WHEN OLD.blob IS NOT NULL AND OLD.blob IS DISTINCT FROM NEW.blob
+  BEGIN ${insertUnusedBlob} END`)}${inPostgres(`CREATE FUNCTION add_unused_blob() RETURNS trigger ${postgresFunction} AS $$
+  BEGIN ${insertUnusedBlob} RETURN NULL; END $$`)}${inPostgres(`CREATE TRIGGER artifacts_blob_deleted AFTER DELETE ON artifacts FOR EACH ROW
+  WHEN (OLD.blob IS NOT NULL) EXECUTE FUNCTION add_unused_blob()`)}${inPostgres(`CREATE TRIGGER artifacts_blob_replaced AFTER UPDATE OF blob ON artifacts FOR EACH ROW
+  WHEN (OLD.blob IS NOT NULL AND OLD.blob IS DISTINCT FROM NEW.blob) EXECUTE FUNCTION add_unused_blob()`)};
+`
+
+const insertUnusedBlob = 'INSERT INTO unused_blobs (key, delete_after) VALUES (OLD.blob, 0);'
 
 // A run has terms only if it was queued with tags, or has failed. Each term has two rows, with `scope` '' and with the
 // workflow as `scope`, so that one index has the order of both lists. The trigger covers each statement that changes a status.
@@ -220,9 +263,6 @@ CREATE TRIGGER run_terms_status AFTER UPDATE OF status ON runs
   BEGIN UPDATE run_terms SET status = NEW.status WHERE run_id || '' = NEW.id; RETURN NULL; END $$`)}${inPostgres(`CREATE TRIGGER run_terms_status AFTER UPDATE OF status ON runs FOR EACH ROW
   WHEN (NEW.tags IS NOT NULL AND NEW.status <> OLD.status) EXECUTE FUNCTION set_run_terms_status()`)};
 `
-
-/** With the schema of the service, for changes by other clients, such as psql. */
-const postgresFunction = 'LANGUAGE plpgsql SET search_path FROM CURRENT'
 
 // What runs wait for. An answer may come before its run has reached the wait. Whoever ends a wait has locked its run before,
 // and triggers let the run go on in the same transaction, so that no end of a wait is missed or counts twice.
@@ -287,7 +327,7 @@ CREATE TABLE browser_contexts (
   id ${text} PRIMARY KEY, account_id ${text} NOT NULL REFERENCES accounts (id), name ${text} NOT NULL,
   created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, version INTEGER NOT NULL DEFAULT 0, version_id ${text},
   held_by_run_id ${text}, fence INTEGER NOT NULL DEFAULT 0, last_used_at BIGINT, deleted_at BIGINT,
-  CONSTRAINT browser_contexts_name UNIQUE (account_id, name));
+  has_sign_in INTEGER NOT NULL DEFAULT 0, CONSTRAINT browser_contexts_name UNIQUE (account_id, name));
 CREATE INDEX browser_contexts_by_account ON browser_contexts (account_id, id);
 -- For erasures that are not finished.
 CREATE INDEX browser_contexts_deleted ON browser_contexts (deleted_at) WHERE deleted_at IS NOT NULL;
@@ -299,6 +339,59 @@ CREATE TABLE browser_context_versions (
   CONSTRAINT browser_context_versions_number UNIQUE (browser_context_id, version));
 CREATE INDEX browser_context_versions_unfinished ON browser_context_versions (created_at) WHERE version IS NULL;
 `
+
+// How browser contexts stay signed in. The run that signs in ends in many ways; a trigger covers all of them: it records the
+// end, and lets the runs that wait for the session go on in the same transaction.
+const signIns = ({ text, blob, inPostgres, inSqlite }: ColumnTypes) => `
+CREATE TABLE context_sign_ins (
+  browser_context_id ${text} PRIMARY KEY REFERENCES browser_contexts (id), account_id ${text} NOT NULL,
+  workflow_id ${text} NOT NULL, status ${text} NOT NULL, run_id ${text}, check_every_seconds INTEGER,
+  next_check_at BIGINT, checked_at BIGINT, signed_in_at BIGINT, signed_in_version INTEGER NOT NULL DEFAULT 0,
+  fruitless INTEGER NOT NULL DEFAULT 0, needs_sign_in_since BIGINT, has_totp INTEGER NOT NULL DEFAULT 0, totp_step BIGINT NOT NULL DEFAULT 0, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL,
+  error ${text}, variables ${text} NOT NULL, secrets ${blob});
+CREATE INDEX context_sign_ins_by_account ON context_sign_ins (account_id, status);
+CREATE INDEX context_sign_ins_due ON context_sign_ins (next_check_at) WHERE next_check_at IS NOT NULL;
+
+CREATE TABLE context_sign_in_entries (
+  id ${text} PRIMARY KEY, browser_context_id ${text} NOT NULL REFERENCES browser_contexts (id),
+  run_id ${text} NOT NULL UNIQUE, kind ${text} NOT NULL, cause ${text} NOT NULL, caused_by_run_id ${text}, actor ${text},
+  outcome ${text}, version INTEGER, started_at BIGINT NOT NULL, ended_at BIGINT, error ${text});
+CREATE INDEX context_sign_in_entries_by_context ON context_sign_in_entries (browser_context_id, id)${inSqlite(`;
+CREATE TRIGGER context_sign_ins_of_run AFTER UPDATE OF status ON runs WHEN ${endOfSignIn}
+  BEGIN ${endSignIn} END`)}${inPostgres(`CREATE FUNCTION end_context_sign_in() RETURNS trigger ${postgresFunction} AS $$
+  BEGIN ${endSignIn} RETURN NULL; END $$`)}${inPostgres(`CREATE TRIGGER context_sign_ins_of_run AFTER UPDATE OF status ON runs FOR EACH ROW
+  WHEN (${endOfSignIn}) EXECUTE FUNCTION end_context_sign_in()`)};
+`
+
+const endOfSignIn = 'NEW.signs_in IS NOT NULL AND NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL'
+const hasSignedIn = "NEW.status = 'succeeded' AND NEW.signs_in <> 'check'"
+const runsWait = `EXISTS (SELECT 1 FROM runs WHERE browser_context_id = NEW.browser_context_id AND status = 'waiting'
+    AND waiting_for = 'signIn')`
+/** A person has ended it: the browser context is as it was, unless runs wait for the workflow to sign in. */
+const isWithdrawn = `needs_sign_in_since IS NULL
+    AND (NEW.signs_in = 'byHand' OR NEW.status = 'cancelled' AND NOT ${runsWait})`
+/** Runs that found that they are signed out go on after a check, too, unless it has found the same: a run then signs in. */
+const mayGoOn = `EXISTS (SELECT 1 FROM context_sign_ins
+    WHERE browser_context_id = NEW.browser_context_id AND status <> 'needsSignIn')
+  AND NOT EXISTS (SELECT 1 FROM context_sign_in_entries WHERE run_id = NEW.id AND outcome = 'signedOut')`
+const needsPerson = `NEW.status <> 'succeeded' AND NEW.signs_in <> 'check' AND NOT (${isWithdrawn})`
+const endSignIn = `UPDATE context_sign_in_entries SET ended_at = NEW.finished_at, error = NEW.error,
+    outcome = COALESCE(outcome, CASE NEW.status WHEN 'succeeded' THEN 'signedIn' WHEN 'cancelled' THEN 'cancelled' ELSE 'failed' END),
+    version = CASE WHEN ${hasSignedIn} THEN (SELECT version FROM browser_contexts WHERE id = NEW.browser_context_id) END
+    WHERE run_id = NEW.id; UPDATE context_sign_ins SET run_id = NULL,
+    status = CASE WHEN NEW.status = 'succeeded' THEN 'signedIn' WHEN ${needsPerson} THEN 'needsSignIn'
+      WHEN NEW.signs_in = 'check' THEN status WHEN signed_in_at IS NULL THEN 'unknown' ELSE 'signedIn' END,
+    checked_at = CASE WHEN NEW.signs_in = 'check' THEN NEW.finished_at ELSE checked_at END,
+    signed_in_at = CASE WHEN ${hasSignedIn} THEN NEW.finished_at ELSE signed_in_at END,
+    signed_in_version = CASE WHEN ${hasSignedIn} THEN (SELECT version FROM browser_contexts
+      WHERE id = NEW.browser_context_id) ELSE signed_in_version END,
+    needs_sign_in_since = CASE WHEN NEW.status = 'succeeded' THEN NULL
+      WHEN ${needsPerson} THEN COALESCE(needs_sign_in_since, NEW.finished_at) ELSE needs_sign_in_since END,
+    next_check_at = CASE WHEN ${needsPerson} THEN NULL
+      ELSE NEW.finished_at + 1000 * CAST(check_every_seconds AS BIGINT) END,
+    error = CASE WHEN ${needsPerson} THEN NEW.error END
+    WHERE run_id = NEW.id; UPDATE browser_contexts SET held_by_run_id = NULL WHERE id = NEW.browser_context_id AND held_by_run_id = NEW.id; UPDATE runs SET status = 'queued', waiting_for = '', available_at = NEW.finished_at
+    WHERE browser_context_id = NEW.browser_context_id AND status = 'waiting' AND waiting_for = 'signIn' AND ${mayGoOn};`
 
 const schedules = ({ text, blob }: ColumnTypes) => `
 CREATE TABLE schedules (
@@ -334,8 +427,9 @@ CREATE INDEX webhook_endpoints_by_account ON webhook_endpoints (account_id, id);
 
 CREATE TABLE webhook_deliveries (
   id ${text} PRIMARY KEY, endpoint_id ${text} NOT NULL, account_id ${text} NOT NULL, event ${text} NOT NULL,
-  run_id ${text}, wait_name ${text}, status ${text} NOT NULL, attempts INTEGER NOT NULL, created_at BIGINT NOT NULL,
-  next_attempt_at BIGINT, deadline BIGINT NOT NULL, last_attempt_at BIGINT, latency_ms INTEGER,
+  run_id ${text}, wait_name ${text}, browser_context_id ${text}, user_id ${text}, status ${text} NOT NULL,
+  attempts INTEGER NOT NULL, created_at BIGINT NOT NULL, next_attempt_at BIGINT, deadline BIGINT NOT NULL,
+  last_attempt_at BIGINT, latency_ms INTEGER,
   response_status INTEGER, error ${text}, request_url ${text}, request_body ${text}, response_body ${text});
 CREATE INDEX webhook_deliveries_by_endpoint ON webhook_deliveries (endpoint_id, id);
 CREATE INDEX webhook_deliveries_by_status ON webhook_deliveries (endpoint_id, status, id);
@@ -344,7 +438,8 @@ CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (endpoint_id, next
 CREATE INDEX webhook_deliveries_unsent ON webhook_deliveries (run_id) WHERE request_body IS NULL${inSqlite(`;
 ${sqliteDeliveries}`)}${inPostgres(insertInPostgres('add_webhook_deliveries', endOfRun))}${inPostgres(`CREATE TRIGGER webhook_deliveries_of_run AFTER UPDATE OF status ON runs FOR EACH ROW
   WHEN (NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL) EXECUTE FUNCTION add_webhook_deliveries()`)}${inPostgres(insertInPostgres('add_webhook_deliveries_of_wait', reachedWait))}${inPostgres(`CREATE TRIGGER webhook_deliveries_of_wait AFTER INSERT ON run_waits FOR EACH ROW
-  WHEN (${isOpenAnswer}) EXECUTE FUNCTION add_webhook_deliveries_of_wait()`)}
+  WHEN (${isOpenAnswer}) EXECUTE FUNCTION add_webhook_deliveries_of_wait()`)}${inPostgres(insertInPostgres('add_webhook_deliveries_of_sign_in', neededSignIn))}${inPostgres(`CREATE TRIGGER webhook_deliveries_of_sign_in AFTER UPDATE OF needs_sign_in_since ON context_sign_ins FOR EACH ROW
+  WHEN (${isSignInNeeded}) EXECUTE FUNCTION add_webhook_deliveries_of_sign_in()`)};
 `
 
 // The first trigger covers every statement that ends a run, in the same transaction. Without an enabled endpoint in the
@@ -355,6 +450,7 @@ interface EventSource {
   event: string
   runId: string
   waitName: string
+  browserContextId?: string
   at: string
   tags: string
 }
@@ -373,12 +469,24 @@ const reachedWait: EventSource = {
   at: 'NEW.reached_at',
   tags: "COALESCE((SELECT tags FROM runs WHERE runs.id = NEW.run_id), '[]')",
 }
-const isOpenAnswer = "NEW.kind = 'answer' AND NEW.status = 'open'"
+/** The run that could not sign in, if there was one, is the last of the history. */
+const neededSignIn: EventSource = {
+  event: "'browserContext.needsSignIn'",
+  runId: 'OLD.run_id',
+  waitName: 'NULL',
+  browserContextId: 'NEW.browser_context_id',
+  at: 'NEW.needs_sign_in_since',
+  tags: "'[]'",
+}
 
-const insertDelivery = ({ event, runId, waitName, at }: EventSource, id: string, matches: string) => `INSERT INTO
-    webhook_deliveries
-    (id, endpoint_id, account_id, event, run_id, wait_name, status, attempts, created_at, next_attempt_at, deadline)
-    SELECT ${id}, e.id, e.account_id, ${event}, ${runId}, ${waitName}, 'pending', 0, ${at}, ${at}, ${at} + 259200000
+const insertDelivery = (
+  { event, runId, waitName, browserContextId = 'NULL', at }: EventSource,
+  id: string,
+  matches: string,
+) => `INSERT INTO
+    webhook_deliveries (id, endpoint_id, account_id, event, run_id, wait_name, browser_context_id, status, attempts,
+      created_at, next_attempt_at, deadline)
+    SELECT ${id}, e.id, e.account_id, ${event}, ${runId}, ${waitName}, ${browserContextId}, 'pending', 0, ${at}, ${at}, ${at} + 259200000
     FROM webhook_endpoints AS e WHERE e.account_id = NEW.account_id AND e.disabled_reason IS NULL AND ${matches};`
 
 const hasEndpoint =
@@ -387,8 +495,7 @@ const hasEndpoint =
 const insertInSqlite = (source: EventSource) =>
   insertDelivery(
     source,
-    `substr(printf('%012x', ${source.at}), 1, 8) || '-' || substr(printf('%012x', ${source.at}), 9) || '-7' ||
-      lower(substr(hex(randomblob(2)), 1, 3) || '-8' || substr(hex(randomblob(2)), 1, 3) || '-' || hex(randomblob(6)))`,
+    idInSqlite(source.at),
     `instr(e.events, '"' || ${source.event} || '"') > 0
       AND (e.workflow_ids = '[]' OR EXISTS (SELECT 1 FROM json_each(e.workflow_ids) WHERE value = NEW.workflow_id))
       AND (e.tags = '[]' OR EXISTS (SELECT 1 FROM json_each(e.tags) AS wanted
@@ -399,7 +506,9 @@ const sqliteDeliveries = `CREATE TRIGGER webhook_deliveries_of_run AFTER UPDATE 
   WHEN NEW.finished_at IS NOT NULL AND OLD.finished_at IS NULL AND ${hasEndpoint}
   BEGIN ${insertInSqlite(endOfRun)} END;
 CREATE TRIGGER webhook_deliveries_of_wait AFTER INSERT ON run_waits WHEN ${isOpenAnswer} AND ${hasEndpoint}
-  BEGIN ${insertInSqlite(reachedWait)} END`
+  BEGIN ${insertInSqlite(reachedWait)} END;
+CREATE TRIGGER webhook_deliveries_of_sign_in AFTER UPDATE OF needs_sign_in_since ON context_sign_ins
+  WHEN ${isSignInNeeded} AND ${hasEndpoint} BEGIN ${insertInSqlite(neededSignIn)} END`
 
 const insertInPostgres = (
   name: string,
@@ -407,8 +516,7 @@ const insertInPostgres = (
 ) => `CREATE FUNCTION ${name}() RETURNS trigger ${postgresFunction} AS $$
   BEGIN IF ${hasEndpoint} THEN ${insertDelivery(
     source,
-    `substr(lpad(to_hex(${source.at}), 12, '0'), 1, 8) || '-' || substr(lpad(to_hex(${source.at}), 12, '0'), 9)
-      || '-7' || substr(gen_random_uuid()::text, 16)`,
+    idInPostgres(source.at),
     `position('"' || ${source.event} || '"' IN e.events) > 0
       AND (e.workflow_ids = '[]'
         OR EXISTS (SELECT 1 FROM json_array_elements_text(e.workflow_ids::json) AS w (id) WHERE w.id = NEW.workflow_id))
@@ -417,6 +525,19 @@ const insertInPostgres = (
   )} END IF; RETURN NULL; END $$`
 
 export const script = (types: ColumnTypes) =>
-  [accounts, deployments, runs, terms, waits, browserContexts, schedules, bulkActions, webhooks]
+  [
+    accounts,
+    deployments,
+    runs,
+    blobs,
+    terms,
+    waits,
+    browserContexts,
+    signIns,
+    schedules,
+    bulkActions,
+    webhooks,
+    notifications,
+  ]
     .map((part) => part(types).trim())
     .join('\n\n')

@@ -24,7 +24,7 @@ interface Table {
 export interface Target {
   /** Whether an earlier copy was interrupted. */
   resumed: boolean
-  /** Inserts the rows, or changes those that exist, and commits them, without firing triggers. */
+  /** Inserts the rows, or changes those that exist, and commits them. No change of the copy fires triggers. */
   put(table: Table, rows: Value[][]): Promise<void>
   /** Reads the rows whose keys are after one and up to another. */
   readRange(table: Table, after: Value[] | undefined, last: Value[]): Promise<Value[][]>
@@ -129,6 +129,13 @@ function rejectOtherColumns(table: Table, types: ColumnTypeNames): void {
 function createTarget(client: Client, resumed: boolean, types: ColumnTypeNames): Target {
   const list = (names: readonly string[]) => names.map((name) => `"${name}"`).join(', ')
   const mark = (table: string, column: string, index: number) => `$${index + 1}::${types.get(table)?.get(column)}`
+  // The triggers of the copy must not act on what has happened at the source.
+  const withoutTriggers = (table: string, query: { text: string; values: unknown[] }) =>
+    inTransaction(client, async () => {
+      await client.query(`ALTER TABLE "${table}" DISABLE TRIGGER USER`)
+      await client.query(query)
+      await client.query(`ALTER TABLE "${table}" ENABLE TRIGGER USER`)
+    })
   return {
     resumed,
     async put({ name, columns, key }, rows) {
@@ -138,12 +145,7 @@ function createTarget(client: Client, resumed: boolean, types: ColumnTypeNames):
         SELECT * FROM unnest(${columns.map((column, index) => `${mark(name, column, index)}[]`).join(', ')})
         ON CONFLICT (${list(key)}) DO ${change ? `UPDATE SET ${change}` : 'NOTHING'}`
       const values = columns.map((_, index) => rows.map((row) => toParameter(row[index] ?? null)))
-      // The triggers of the copy must not act on what has happened at the source.
-      await inTransaction(client, async () => {
-        await client.query(`ALTER TABLE "${name}" DISABLE TRIGGER USER`)
-        await client.query({ text, values })
-        await client.query(`ALTER TABLE "${name}" ENABLE TRIGGER USER`)
-      })
+      await withoutTriggers(name, { text, values })
     },
     async readRange({ name, columns, key }, after, last) {
       const bound = (from: number) => key.map((column, index) => mark(name, column, from + index)).join(', ')
@@ -157,12 +159,12 @@ function createTarget(client: Client, resumed: boolean, types: ColumnTypeNames):
       const arrays = key.map((column, index) => `${mark(name, column, index)}[]`).join(', ')
       const values = key.map((_, index) => keys.map((each) => toParameter(each[index] ?? null)))
       const text = `DELETE FROM "${name}" WHERE (${list(key)}) IN (SELECT * FROM unnest(${arrays}))`
-      await client.query({ text, values })
+      await withoutTriggers(name, { text, values })
     },
     async deleteAfter({ name, key }, after) {
       const bound = key.map((column, index) => mark(name, column, index)).join(', ')
       const isAfter = after ? `WHERE (${list(key)}) > (${bound})` : ''
-      await client.query({ text: `DELETE FROM "${name}" ${isAfter}`, values: (after ?? []).map(toParameter) })
+      await withoutTriggers(name, { text: `DELETE FROM "${name}" ${isAfter}`, values: (after ?? []).map(toParameter) })
     },
     async *read({ name, columns }) {
       await client.query(`BEGIN; DECLARE rows NO SCROLL CURSOR FOR SELECT ${list(columns)} FROM "${name}"`)

@@ -5,14 +5,13 @@
 
 import { type Statement, statement, type Value } from '../store.ts'
 import type { RunsTable } from '../tables/run-tables.ts'
-import { isVisible } from './run-lookups.ts'
+import { addExecuted, isVisible } from './run-lookups.ts'
 import {
   type ClaimedRun,
   countedStart,
   endedParts,
   findRunSql,
   insertedRunColumns,
-  insertTermsSql,
   type NewEvent,
   type RunStatements,
   ready,
@@ -20,8 +19,8 @@ import {
   sharedRunStatements,
   startedAttempt,
   tagRows,
-  termColumns,
 } from './run-statements.ts'
+import { insertTermsSql, termColumns } from './run-terms.ts'
 import { findCalledSql } from './wait-statements.ts'
 
 /** CASE hides conditions, so that the planner cannot pick a partial index of ready or running runs instead of the id's. */
@@ -96,7 +95,7 @@ const attemptColumns = {
 const finishRunsSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>>(
   `WITH finished AS (UPDATE runs SET status = 'succeeded', reason = NULL, worker_id = NULL, lease_expires_at = NULL,
     finished_at = attempt.at, output = attempt.output, error = NULL, progress = COALESCE(attempt.progress, runs.progress),
-    ${endedParts}
+    ${addExecuted('GREATEST(0, attempt.at - attempt_started_at)')}, ${endedParts}
     FROM ${table('attempt', attemptColumns)}
     WHERE runs.id = attempt.run_id AND runs.id = ANY (CAST(? AS text[])) AND ${isRunning} AND attempts = attempt.number
       AND runs.worker_id = attempt.worker_id AND cancel_requested = 0 AND browser_context_id IS NULL

@@ -102,3 +102,7 @@ export async function findUnfinished(
 export const findRunTimes = statement<{ scheduled_for: number }, [scheduleId: string, from: number]>(
   'SELECT scheduled_for FROM runs WHERE schedule_id = ? AND scheduled_for >= ?',
 )
+
+/** Adds what an attempt or a part of it has executed, for usage. */
+export const addExecuted = (milliseconds = 'CAST(? AS BIGINT)') =>
+  `total_executed_ms = total_executed_ms + ${milliseconds}`

@@ -18,6 +18,10 @@ export interface DueTimes {
   idempotencyKey: number | null
   worker: number | null
   schedule: number | null
+  /** A check whether a browser context is signed in. */
+  sessionCheck: number | null
+  /** A run has waited for a session for too long. */
+  sessionWait: number | null
   bulkAction: number | null
   delivery: number | null
   /** Whether runs are ready, or wait for a concurrency group or a browser context, or schedules for a run. */
@@ -25,41 +29,69 @@ export interface DueTimes {
   waitsForGroup: 1 | null
   waitsForContext: 1 | null
   scheduleWaits: 1 | null
+  /** Whether rules have events of which no message was made. */
+  hasNotifications: 1 | null
 }
+
+/** The endpoint of emails to users who follow a run. */
+export const followersEndpoint = 'run-followers'
+
+/** Runs that sign in expire between their attempts, too: other runs wait for them. */
+const mayExpire = '(attempts = continuations OR signs_in IS NOT NULL)'
+
+/** The members that are times. The others say that something waits for an event. */
+export type DueTimeName = { [Name in keyof DueTimes]: number extends DueTimes[Name] ? Name : never }[keyof DueTimes]
 
 /** An index look-up for each, except that of leases, which reads an entry for each running run. */
 export const findDueTimes = statement<DueTimes, []>(`SELECT
   (SELECT MIN(available_at) FROM runs WHERE status = 'queued' AND delayed = 1) AS delay,
   (SELECT MIN(deadline) FROM run_waits WHERE status = 'open' AND deadline IS NOT NULL) AS wait,
   (SELECT MIN(permits_at) FROM throttles) AS permit,
-  (SELECT MIN(expires_at) FROM runs WHERE status = 'queued' AND expires_at IS NOT NULL AND attempts = continuations) AS expiry,
+  (SELECT MIN(expires_at) FROM runs WHERE status = 'queued' AND expires_at IS NOT NULL AND ${mayExpire}) AS expiry,
   (SELECT MIN(lease_expires_at) FROM runs WHERE status = 'running') AS lease,
   (SELECT MIN(expires_at) FROM idempotency_keys) AS "idempotencyKey",
   (SELECT MIN(alive_until) FROM workers) AS worker,
   (SELECT MIN(next_at) FROM schedules WHERE paused_reason IS NULL AND waits_for_run = 0) AS schedule,
+  (SELECT MIN(next_check_at) FROM context_sign_ins WHERE next_check_at IS NOT NULL) AS "sessionCheck",
+  (SELECT MIN(available_at) FROM runs WHERE status = 'waiting' AND waiting_for = 'signIn') AS "sessionWait",
   (SELECT MIN(next_at) FROM bulk_actions WHERE finished_at IS NULL) AS "bulkAction",
   (SELECT MIN(due) FROM (SELECT (SELECT MIN(next_attempt_at) FROM webhook_deliveries
       WHERE endpoint_id = e.id AND status = 'pending') AS due
-    FROM webhook_endpoints AS e WHERE disabled_reason IS NULL) AS of_endpoints) AS delivery,
+    FROM webhook_endpoints AS e WHERE disabled_reason IS NULL
+    UNION ALL SELECT (SELECT MIN(next_attempt_at) FROM webhook_deliveries
+      WHERE endpoint_id = r.id AND status = 'pending') FROM notification_rules AS r
+    UNION ALL SELECT MIN(next_attempt_at) FROM webhook_deliveries
+      WHERE endpoint_id = '${followersEndpoint}' AND status = 'pending') AS of_endpoints) AS delivery,
   (SELECT 1 FROM runs WHERE ${isReady} LIMIT 1) AS "hasReady",
   (SELECT 1 FROM runs WHERE status = 'queued' AND waiting_for = 'concurrencyGroup' LIMIT 1) AS "waitsForGroup",
   (SELECT 1 FROM runs WHERE status = 'queued' AND waiting_for = 'browserContext' LIMIT 1) AS "waitsForContext",
-  (SELECT 1 FROM schedules WHERE waits_for_run = 1 LIMIT 1) AS "scheduleWaits"`)
+  (SELECT 1 FROM schedules WHERE waits_for_run = 1 LIMIT 1) AS "scheduleWaits",
+  (SELECT 1 FROM notification_events LIMIT 1) AS "hasNotifications"`)
 
 export const endDelays = statement<object, [now: number]>(`UPDATE runs SET delayed = 0 WHERE id IN (SELECT id FROM runs
   WHERE status = 'queued' AND delayed = 1 AND available_at <= ? ORDER BY available_at LIMIT 500)
   AND status = 'queued'`)
 
 export const findExpiringRuns = statement<{ id: string }, [now: number]>(`SELECT id FROM runs
-  WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND attempts = continuations LIMIT 500`)
+  WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND ${mayExpire} LIMIT 500`)
 
 /** Returns no row when the run has started or was cancelled. */
 export const expireRun = statement<
-  { workflow_id: string; concurrency_group: string | null },
+  Pick<
+    RunsTable,
+    | 'workflow_id'
+    | 'concurrency_group'
+    | 'attempts'
+    | 'continuations'
+    | 'signs_in'
+    | 'browser_context_id'
+    | 'deployment_problem'
+  >,
   [finishedAt: number, id: string]
 >(
   `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
-    WHERE id = ? AND status = 'queued' AND attempts = continuations RETURNING workflow_id, concurrency_group`,
+    WHERE id = ? AND status = 'queued' AND ${mayExpire} RETURNING workflow_id, concurrency_group, attempts,
+      continuations, signs_in, browser_context_id, deployment_problem`,
 )
 
 /**
@@ -84,13 +116,66 @@ export const findBatchEnd = statement<{ finished_at: number }, [after: number, u
   'SELECT finished_at FROM runs WHERE finished_at > ? AND finished_at <= ? ORDER BY finished_at LIMIT 1 OFFSET ?',
 )
 
-export const findFinished = statement<FinishedRow, [after: number, upTo: number]>(
-  `SELECT ${finishedColumns} FROM runs WHERE finished_at > ? AND finished_at <= ? ORDER BY finished_at`,
+/** A finished run, with what it used. */
+export type UsedRow = FinishedRow &
+  Pick<RunsTable, 'deployment_id' | 'browser_context_id' | 'total_executed_ms'> & {
+    /** Without continuations. */
+    attempts: number
+    artifact_bytes: number
+  }
+
+const usedColumns = `${finishedColumns}, deployment_id, browser_context_id, total_executed_ms,
+  attempts - continuations AS attempts,
+  (SELECT CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM artifacts WHERE run_id = runs.id) AS artifact_bytes`
+
+export const findUsed = statement<UsedRow, [after: number, upTo: number]>(
+  `SELECT ${usedColumns} FROM runs WHERE finished_at > ? AND finished_at <= ? ORDER BY finished_at`,
 )
+
+export const findUsedById = statement<UsedRow, [id: string]>(`SELECT ${usedColumns} FROM runs WHERE id = ?`)
 
 /** Concatenation hides the account, so that PostgreSQL cannot pick an index of all of its runs. */
 export const findFinishedOfAccount = statement<FinishedRow, [after: number, upTo: number, accountId: string]>(
   `SELECT ${finishedColumns} FROM runs WHERE finished_at > ? AND finished_at <= ? AND account_id || '' = ?`,
+)
+
+// Notifications
+
+/** Queued runs of an account that were never delayed or claimed, by a range of ids, which have the times of their creation. */
+export const findQueued = statement<
+  { id: string; workflow_id: string },
+  [accountId: string, from: string, before: string, limit: number]
+>(
+  `SELECT id, workflow_id FROM runs WHERE account_id = ? AND status = 'queued' AND id >= ? AND id < ?
+    AND delayed = 0 AND available_at IS NULL AND attempts = 0 ORDER BY id LIMIT ?`,
+)
+
+/** The others that may start, from an index of their own, with the time of their last status. */
+export const findQueuedAgain = statement<
+  { id: string; workflow_id: string; available_at: number; queued_at: number | null },
+  [accountId: string, afterId: string, limit: number]
+>(
+  `SELECT id, workflow_id, COALESCE(available_at, created_at) AS available_at,
+      (SELECT at FROM run_events WHERE run_id = runs.id AND type = 'status' ORDER BY sequence DESC LIMIT 1) AS queued_at
+    FROM runs WHERE account_id = ? AND id > ? AND status = 'queued'
+      AND (delayed = 0 AND (available_at IS NOT NULL OR attempts > 0)) ORDER BY id LIMIT ?`,
+)
+
+export interface FollowedEnd {
+  run_id: string
+  user_id: string
+  account_id: string
+  /** `null` when the run has been erased. */
+  workflow_id: string | null
+  status: string | null
+  finished_at: number | null
+}
+
+/** Reads the run of each follower until it has found enough. */
+export const findFollowedEnds = statement<FollowedEnd, [limit: number]>(
+  `SELECT f.run_id, f.user_id, f.account_id, r.workflow_id, r.status, r.finished_at
+    FROM run_followers AS f LEFT JOIN runs AS r ON r.id = f.run_id
+    WHERE r.id IS NULL OR r.finished_at IS NOT NULL LIMIT ?`,
 )
 
 // Storage usage
@@ -169,3 +254,30 @@ export async function deleteRuns({ all }: Transaction, ids: readonly string[]): 
   await all(`DELETE FROM run_terms WHERE run_id || '' IN (${marks})`, values)
   await all(`DELETE FROM runs WHERE id IN (${marks})`, values)
 }
+
+// Deletion of an account
+
+/** Of the account, in the order of ids. Reads past the runs of other accounts, so it is no part of a transaction. */
+export const findRunsToHide = statement<{ id: string }, [accountId: string, afterId: string]>(
+  `SELECT id FROM runs WHERE account_id = ? AND status <> 'deleted' AND id > ? ORDER BY id LIMIT 500`,
+)
+
+/** Hides those that no worker executes, so that none starts any more, and lets the workers of the others stop them. */
+export async function hideOrStopRuns({ all }: Transaction, ids: readonly string[], now: number): Promise<void> {
+  const { marks, values } = inList(ids)
+  await all(
+    `UPDATE runs SET status = 'deleted', finished_at = 0, variables = '{}', secrets = NULL, output = NULL,
+        error = NULL, progress = NULL, tags = NULL, concurrency_group = NULL, worker_id = NULL, lease_expires_at = NULL
+      WHERE id IN (${marks}) AND status <> 'deleted' AND (status <> 'running' OR lease_expires_at <= ?)`,
+    [...values, now],
+  )
+  await all(
+    `UPDATE runs SET cancel_requested = 1 WHERE id IN (${marks}) AND status = 'running' AND cancel_requested = 0`,
+    values,
+  )
+}
+
+/** From the index of runs that are no longer queued or running. */
+export const findHiddenOfAccount = statement<ErasableRun, [accountId: string, limit: number]>(
+  `${selectErasable} WHERE account_id = ? AND status = 'deleted' ORDER BY id LIMIT ?`,
+)

@@ -5,6 +5,8 @@
 import { inList } from '../statement-values.ts'
 import { type Statement, statement, type Transaction, type Value } from '../store.ts'
 import type { RunEventsTable, RunsTable, WaitKind } from '../tables/run-tables.ts'
+import { addExecuted } from './run-lookups.ts'
+import { tagTerm, termRows } from './run-terms.ts'
 import { throttleStatements } from './throttle-statements.ts'
 import type { CallingRun } from './wait-statements.ts'
 
@@ -427,10 +429,11 @@ export const sharedRunStatements = {
       output: string | null,
       error: string | null,
       attemptEnds: string | null,
+      executedMilliseconds: number,
       id: string,
     ]
   >(`UPDATE runs SET status = ?, reason = ?, worker_id = NULL, lease_expires_at = NULL, failures = ?, losses = ?,
-    delayed = ?, finished_at = ?, available_at = ?, output = ?, error = ?, attempt_ends = ?, ${endedParts},
+    delayed = ?, finished_at = ?, available_at = ?, output = ?, error = ?, attempt_ends = ?, ${addExecuted()}, ${endedParts},
     continues = 0 WHERE id = ? RETURNING workflow_id, ${countedStart} AS started_at`),
 
   /** The sequence number of the run's last event. */
@@ -572,15 +575,6 @@ export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   >
 }
 
-// Terms by which runs are found, as rows of `run_terms`: tags, and words of errors.
-
-export const termColumns = { account_id: 'text', term: 'text', scope: 'text', status: 'text', run_id: 'text' }
-export const insertTermsSql = `INSERT INTO run_terms (${Object.keys(termColumns)})`
-export const insertTerm = statement(`${insertTermsSql} VALUES (?, ?, ?, ?, ?)`)
-
-export const tagTerm = (tag: string) => `tag:${tag}`
-export const errorTerm = (word: string) => `error:${word}`
-
 /** Values of `insertTerm`: two rows for each tag of each run. */
 export function tagRows(runs: readonly InsertedRun[]): Value[][] {
   return runs.flatMap((run) => {
@@ -589,9 +583,5 @@ export function tagRows(runs: readonly InsertedRun[]): Value[][] {
   })
 }
 
-type OfTerm = Pick<InsertedRun, 'id' | 'account_id' | 'workflow_id' | 'status'>
-
-/** Two rows: for lists of the account, and of the workflow. */
-export function termRows({ id, account_id, workflow_id, status }: OfTerm, term: string): Value[][] {
-  return ['', workflow_id].map((scope) => [account_id, term, scope, status, id])
-}
+/** Of a run that was just queued: it goes before the runs that need its session. */
+export const setSignsIn = statement('UPDATE runs SET signs_in = ?, priority = 10 WHERE id = ?')

@@ -3,13 +3,12 @@
 import { inList } from '../statement-values.ts'
 import { type Statement, statement, type Transaction, type Value } from '../store.ts'
 import type { RunsTable } from '../tables/run-tables.ts'
-import { isVisible } from './run-lookups.ts'
+import { addExecuted, isVisible } from './run-lookups.ts'
 import {
   countedStart,
   endedParts,
   findRunSql,
   insertedRunColumns,
-  insertTerm,
   type RunStatements,
   ready,
   runBytes,
@@ -17,6 +16,7 @@ import {
   startedAttempt,
   tagRows,
 } from './run-statements.ts'
+import { insertTerm } from './run-terms.ts'
 import { calledMax, findCalledSql } from './wait-statements.ts'
 
 /** Statements by number of rows, largest first: a few prepared statements insert any number. */
@@ -37,7 +37,8 @@ const claimSomeSql = claimRunsSql('AND workflow_version NOT IN (SELECT value FRO
 
 const finishRunSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>>(
   `UPDATE runs SET status = 'succeeded', reason = NULL, worker_id = NULL, lease_expires_at = NULL, finished_at = ?,
-    output = ?, error = NULL, progress = COALESCE(?, progress), ${endedParts} WHERE id = ? AND status = 'running' AND attempts = ? AND worker_id = ?
+    output = ?, error = NULL, progress = COALESCE(?, progress), ${addExecuted('COALESCE(MAX(0, ? - attempt_started_at), 0)')},
+    ${endedParts} WHERE id = ? AND status = 'running' AND attempts = ? AND worker_id = ?
     AND cancel_requested = 0 AND browser_context_id IS NULL AND concurrency_group IS NULL RETURNING id, workflow_id, ${countedStart} AS started_at`,
 )
 
@@ -84,7 +85,7 @@ export const sqliteRunStatements = {
     const byRun = Map.groupBy(events, ({ run_id }) => run_id)
     const finished: Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>[] = []
     for (const { id, attempt, workerId, finishedAt, output, progress } of attempts) {
-      const [run] = await tx.all(finishRunSql, [finishedAt, output, progress, id, attempt, workerId])
+      const [run] = await tx.all(finishRunSql, [finishedAt, output, progress, finishedAt, id, attempt, workerId])
       if (!run) continue
       finished.push(run)
       await appendEvents(tx, byRun.get(id) ?? [])

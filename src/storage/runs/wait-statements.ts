@@ -3,7 +3,7 @@ import { sql } from 'kysely'
 import { inList } from '../statement-values.ts'
 import { type Statement, statement, type Transaction } from '../store.ts'
 import type { RunsTable, RunWaitsTable, WaitKind } from '../tables/run-tables.ts'
-import { isVisible } from './run-lookups.ts'
+import { addExecuted, isVisible } from './run-lookups.ts'
 
 /** Leaves out waits of runs that are being erased. No join, so that the planner reads the waits in the order of their index. */
 export const ofVisibleRun = sql<boolean>`(SELECT ${sql.raw(isVisible)} FROM runs WHERE id = run_waits.run_id)`
@@ -44,12 +44,18 @@ export const countWaits = statement<{ count: number }, [runId: string]>(
 
 export const suspend = statement<
   object,
-  [waitingFor: WaitKind, executedMilliseconds: number, attemptEnds: string, id: string]
+  [
+    waitingFor: WaitKind,
+    executedMilliseconds: number,
+    attemptEnds: string,
+    totalExecutedMilliseconds: number,
+    id: string,
+  ]
 >(
   `UPDATE runs SET status = 'waiting', reason = 'waiting', waiting_for = ?, worker_id = NULL,
       lease_expires_at = NULL, has_waits = 1, continues = 1, losses = 0, available_at = NULL, delayed = 0,
-      executed_ms = CASE continues WHEN 1 THEN executed_ms ELSE 0 END + CAST(? AS BIGINT), attempt_ends = ?
-    WHERE id = ?`,
+      executed_ms = CASE continues WHEN 1 THEN executed_ms ELSE 0 END + CAST(? AS BIGINT), attempt_ends = ?,
+      ${addExecuted()} WHERE id = ?`,
 )
 
 export const countWaiting = statement<{ count: number }, [accountId: string, limit: number]>(

@@ -1,6 +1,6 @@
 /**
  * Backups of the embedded store: an SQLite file with all tables at one moment, and a table `backup` with the time and,
- * optionally, the text of the key file. It ends with a digest of all bytes before, and a signature of the digest. SQLite
+ * optionally, the text of the key file, and the blobs if they are in a directory. It ends with a digest of all bytes before, and a signature of the digest. SQLite
  * ignores what follows its last page.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
@@ -22,6 +22,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { pipeline } from 'node:stream/promises'
 import { syncDirectory } from '../directories.ts'
 import type { Encryption } from '../encryption.ts'
+import { addBlobs, dropBlobs } from './backup-blobs.ts'
 import { resultCode } from './sqlite-connection.ts'
 import { type Inspection, readHeader } from './sqlite-inspection.ts'
 
@@ -44,6 +45,8 @@ export interface Backup extends BackupMetadata {
 
 export interface BackupOptions {
   overwrite: boolean
+  /** The directory of blobs; `undefined` if they are not in the backup. */
+  blobDirectory: string | undefined
   /** Reads the key file. Called after the copy, so that it has every key that the copy is encrypted with. */
   keyFile(): string | null
   /** Returns what signs the backup, given its key file. Throws when the copy cannot be used. */
@@ -60,6 +63,7 @@ export async function writeBackup(from: Inspection, file: string, options: Backu
     copy(from, draft)
     const keyFile = options.keyFile()
     addMetadata(draft, { madeAt: Date.now(), keyFile })
+    if (options.blobDirectory !== undefined) addBlobs(draft, options.blobDirectory)
     checkCopy(from, draft)
     await sign(draft, await options.findSigner(draft, keyFile))
     syncFile(draft)
@@ -194,7 +198,9 @@ export function removeBackupMetadata(file: string): void {
   truncateSync(file, statSync(file).size - sealBytes)
   const database = new DatabaseSync(file)
   try {
-    database.exec('PRAGMA secure_delete = ON; DROP TABLE backup; PRAGMA journal_mode = WAL')
+    database.exec('PRAGMA secure_delete = ON; DROP TABLE backup')
+    dropBlobs(database)
+    database.exec('PRAGMA journal_mode = WAL')
   } finally {
     database.close()
   }

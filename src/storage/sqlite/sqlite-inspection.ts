@@ -134,10 +134,10 @@ function isSameObject(expected: SchemaObject, { type, name, sql }: SchemaObject)
   return expected.type === type && expected.name === name && (expected.sql === sql || name.startsWith('kysely_'))
 }
 
-/** Without what SQLite makes itself, whose names are reserved, and the table that marks a backup. */
+/** Without what SQLite makes itself, whose names are reserved, and the tables that only backups have. */
 function readSchema(database: DatabaseSync): SchemaObject[] {
   const sql = `SELECT type, name, sql FROM sqlite_schema
-    WHERE NOT (type = 'table' AND name IN ('sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4', 'backup'))
+    WHERE NOT (type = 'table' AND name IN ('sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4', 'backup', 'backup_blobs'))
       AND NOT (type = 'index' AND sql IS NULL)`
   return database.prepare(sql).all() as unknown as SchemaObject[]
 }

@@ -10,6 +10,10 @@ export interface AccountsTable {
   created_at: Milliseconds
   /** Whether every user of the account needs a second factor. */
   second_factor_required: Generated<Flag>
+  /** Of an environment: the account that it belongs to, which has the users. Its name and flags are copies of that account's. */
+  parent_id: string | null
+  /** The name of the environment; `null` for an account with one environment. */
+  environment: string | null
 }
 
 export interface UsersTable {
@@ -21,7 +25,8 @@ export interface UsersTable {
   email: string | null
   /** In the PHC string format, which includes the algorithm and its parameters. */
   password_hash: string | null
-  role: Generated<string>
+  /** `null` for a member of an identity provider whose groups have no role. */
+  role: Generated<string | null>
   last_signed_in_at: Milliseconds | null
   removed_at: Milliseconds | null
   /** Increases with each change of the password or second factor. A session of an earlier epoch is invalid. */
@@ -30,6 +35,11 @@ export interface UsersTable {
   totp_secret: Uint8Array | null
   /** Time step of the last accepted code. Codes of this step and of earlier ones are refused. */
   totp_step: Generated<number>
+  /** Of a member who signs in by an identity provider: who the provider is, and its name for the person. */
+  identity_issuer: string | null
+  identity_subject: string | null
+  /** The provider's group that gave the role. */
+  role_from: string | null
 }
 
 export interface ApiKeysTable {
@@ -41,6 +51,8 @@ export interface ApiKeysTable {
   hash: Uint8Array
   /** The value's first 8 characters, which identify the key to people. */
   prefix: string
+  /** The creator's role, which limits the scopes; changed together with it. `null` when the creator has no role. */
+  role: string | null
   /** A JSON array, or `null` for a key with full access. */
   scopes: Json | null
   /** The workflows to which the key is restricted, as a JSON array; `null` for a key of all workflows. */
@@ -74,6 +86,8 @@ export interface SessionsTable {
   created_at: Milliseconds
   last_used_at: Milliseconds
   expires_at: Milliseconds
+  /** The account of the environment that its pages show; `null` for that of the user. */
+  environment_id: string | null
 }
 
 export interface RecoveryCodesTable {
@@ -132,5 +146,13 @@ export interface AccountValuesTable {
 export interface StorageUsageTable {
   account_id: string
   /** As last measured. */
+  bytes: number
+}
+
+export interface StorageDaysTable {
+  account_id: string
+  /** A date in UTC, such as `2026-11-27`. */
+  day: string
+  /** The most that a measurement of the day found. */
   bytes: number
 }

@@ -52,7 +52,7 @@ export interface RunsTable {
    * concurrency group is at its limit. Empty otherwise: SQLite counts from the index only with an equality. For what a
    * run with the status `waiting` waits.
    */
-  waiting_for: 'browserContext' | 'concurrencyGroup' | WaitKind | ''
+  waiting_for: 'browserContext' | 'concurrencyGroup' | 'signIn' | WaitKind | ''
   /** Account, workflow and concurrency key; `null` for a run of a workflow without a limit per key. */
   concurrency_group: string | null
   /** The caller's `traceparent` (W3C Trace Context); `null` without tracing. */
@@ -76,9 +76,16 @@ export interface RunsTable {
   continuations: number
   /** For how long the earlier parts of the attempt have executed. */
   executed_ms: Milliseconds
+  /** For how long all attempts together have executed, for usage. Not those that were handed back. */
+  total_executed_ms: Milliseconds
   /** 1 if the run has reached a wait. */
   has_waits: Flag
+  /** If the run signs its browser context in, or checks whether it is signed in; `null` for all others. */
+  signs_in: SignInKind | null
 }
+
+/** By the clock, by the workflow, or by a person in the dashboard. */
+export type SignInKind = 'check' | 'signIn' | 'byHand'
 
 /** An end of a period, an answer from outside, or the end of a called run. */
 export type WaitKind = 'sleep' | 'answer' | 'run'
@@ -128,6 +135,16 @@ export interface WaitLinksTable {
   user_id: string | null
 }
 
+/** Its columns of JSON text. */
+export const jsonOfRuns: readonly (keyof RunsTable)[] = [
+  'attempt_ends',
+  'tags',
+  'progress',
+  'error',
+  'variables',
+  'output',
+]
+
 export interface RunEventsTable {
   /** Increases across all runs in the order of writing, which may differ from the order of commits. */
   id: Generated<number>
@@ -174,6 +191,23 @@ export interface RunRollupsTable {
   /** The histogram of durations, as an object of counts by bucket. */
   durations: Json
   last_finished_at: Milliseconds
+}
+
+/** What the runs of a workflow used that finished on a day. */
+export interface RunUsageTable {
+  account_id: string
+  /** A date in UTC, such as `2026-11-27`. */
+  day: string
+  workflow_id: string
+  succeeded: number
+  failed: number
+  timed_out: number
+  cancelled: number
+  expired: number
+  attempts: number
+  executed_ms: Milliseconds
+  browser_ms: Milliseconds
+  artifact_bytes: number
 }
 
 export interface RunRollupProgressTable {
@@ -223,7 +257,16 @@ export interface ArtifactsTable {
   attempt: number
   created_at: Milliseconds
   kind: Generated<string>
+  /** Empty if there is a blob. */
   content: Uint8Array
+  /** The key of the blob with the content. */
+  blob: string | null
+}
+
+/** Blobs to which no row refers. */
+export interface UnusedBlobsTable {
+  key: string
+  delete_after: Milliseconds
 }
 
 /** A dashboard process that wants the screencast of a run. */

@@ -9,9 +9,16 @@ import type {
   RecoveryCodesTable,
   SessionsTable,
   SignInLinksTable,
+  StorageDaysTable,
   StorageUsageTable,
   UsersTable,
 } from './account-tables.ts'
+import type {
+  NotificationEventsTable,
+  NotificationGroupsTable,
+  NotificationRulesTable,
+  RunFollowersTable,
+} from './notification-tables.ts'
 import type {
   ArtifactsTable,
   IdempotencyKeysTable,
@@ -22,9 +29,12 @@ import type {
   RunStepsTable,
   RunsTable,
   RunTermsTable,
+  RunUsageTable,
   RunWaitsTable,
+  SignInKind,
   ThrottleStartsTable,
   ThrottlesTable,
+  UnusedBlobsTable,
   WaitLinksTable,
 } from './run-tables.ts'
 
@@ -51,14 +61,18 @@ export interface Tables {
   run_waits: RunWaitsTable
   wait_links: WaitLinksTable
   run_rollups: RunRollupsTable
+  run_usage: RunUsageTable
   run_rollup_progress: RunRollupProgressTable
   throttles: ThrottlesTable
   throttle_starts: ThrottleStartsTable
   idempotency_keys: IdempotencyKeysTable
   artifacts: ArtifactsTable
+  unused_blobs: UnusedBlobsTable
   live_views: LiveViewsTable
   browser_contexts: BrowserContextsTable
   browser_context_versions: BrowserContextVersionsTable
+  context_sign_ins: ContextSignInsTable
+  context_sign_in_entries: ContextSignInEntriesTable
   sessions: SessionsTable
   recovery_codes: RecoveryCodesTable
   sign_in_links: SignInLinksTable
@@ -66,12 +80,17 @@ export interface Tables {
   workers: WorkersTable
   attempt_reports: AttemptReportsTable
   storage_usage: StorageUsageTable
+  storage_days: StorageDaysTable
   leases: LeasesTable
   deployments: DeploymentsTable
   deployment_activations: DeploymentActivationsTable
   remote_workflows: RemoteWorkflowsTable
   webhook_endpoints: WebhookEndpointsTable
   webhook_deliveries: WebhookDeliveriesTable
+  notification_rules: NotificationRulesTable
+  notification_events: NotificationEventsTable
+  notification_groups: NotificationGroupsTable
+  run_followers: RunFollowersTable
   schedules: SchedulesTable
   bulk_actions: BulkActionsTable
   encryption_check: EncryptionCheckTable
@@ -275,6 +294,8 @@ interface BrowserContextsTable {
   last_used_at: Milliseconds | null
   /** Set while its versions are being erased. The context is already invisible. */
   deleted_at: Milliseconds | null
+  /** 1 if a row of `context_sign_ins` says how it stays signed in. */
+  has_sign_in: Generated<Flag>
 }
 
 export type BrowserContextsRow = Selectable<BrowserContextsTable>
@@ -298,6 +319,63 @@ export interface BrowserContextVersionsTable {
   state: Uint8Array
 }
 
+// Row types of how browser contexts stay signed in.
+
+/** `unknown`: no run has signed in or checked yet. `needsSignIn`: a person is needed. */
+export type SignInStatus = 'unknown' | 'signedIn' | 'signingIn' | 'needsSignIn'
+
+export interface ContextSignInsTable {
+  browser_context_id: string
+  account_id: string
+  workflow_id: string
+  status: SignInStatus
+  /** The run that signs in or checks now. */
+  run_id: string | null
+  check_every_seconds: number | null
+  /** `null` without checks, while a run signs in or checks, and while a person is needed. */
+  next_check_at: Milliseconds | null
+  checked_at: Milliseconds | null
+  signed_in_at: Milliseconds | null
+  /** The version of the browser context that a sign-in has stored last: runs that started with an older one may go on. */
+  signed_in_version: number
+  /** How many sign-ins in a row have succeeded although a run has then found no session in the version of each. */
+  fruitless: number
+  /** Set once for each time that a person is needed; the trigger of webhooks reads it. */
+  needs_sign_in_since: Milliseconds | null
+  has_totp: Flag
+  /** The time step of the last one-time code that a run has got (RFC 6238, section 5.2); 0 before. */
+  totp_step: number
+  created_at: Milliseconds
+  updated_at: Milliseconds
+  /** Why the last sign-in failed, with secrets masked. */
+  error: Json | null
+  /** The variables, with every secret masked. */
+  variables: Json
+  /** The secrets of the variables by JSON Pointer, and the TOTP seed, encrypted. */
+  secrets: Uint8Array | null
+}
+
+/** What led to a check or a sign-in. */
+export type SignInCause = 'signedOut' | 'checkDue' | 'requested' | 'changed'
+
+export interface ContextSignInEntriesTable {
+  id: string
+  browser_context_id: string
+  run_id: string
+  kind: SignInKind
+  cause: SignInCause
+  /** The run that found that it was signed out. */
+  caused_by_run_id: string | null
+  /** The key or user that asked for it or signed in by hand: `{"kind", "id", "name"}`. */
+  actor: Json | null
+  /** `null` while it is queued or running. */
+  outcome: 'signedIn' | 'signedOut' | 'failed' | 'cancelled' | null
+  version: number | null
+  started_at: Milliseconds
+  ended_at: Milliseconds | null
+  error: Json | null
+}
+
 // Row types of webhook endpoints and deliveries.
 
 export interface WebhookEndpointsTable {
@@ -319,9 +397,13 @@ export interface WebhookEndpointsTable {
   created_at: Milliseconds
 }
 
+/** Its columns of JSON text. */
+export const jsonOfEndpoints: readonly (keyof WebhookEndpointsTable)[] = ['events', 'workflow_ids', 'tags']
+
 export interface WebhookDeliveriesTable {
   /** A UUIDv7, which is also the id of the message. */
   id: string
+  /** A webhook endpoint, a notification rule, or `run-followers`. */
   endpoint_id: string
   account_id: string
   event: string
@@ -329,6 +411,10 @@ export interface WebhookDeliveriesTable {
   run_id: string | null
   /** The wait that the run has reached; `null` for other events. */
   wait_name: string | null
+  /** The browser context that needs a person; `null` for other events. */
+  browser_context_id: string | null
+  /** Who follows the run; `null` for other deliveries. */
+  user_id: string | null
   status: string
   /** Number of started attempts, which is the fencing token of the last one. */
   attempts: number
@@ -340,7 +426,7 @@ export interface WebhookDeliveriesTable {
   last_attempt_at: Milliseconds | null
   latency_ms: number | null
   request_url: string | null
-  /** Every attempt sends this body. `null` until the first one, or until the run is erased. */
+  /** Every attempt sends this body. `null` until the first one, or until the run is erased. Messages are stored with it. */
   request_body: string | null
   response_status: number | null
   response_body: string | null

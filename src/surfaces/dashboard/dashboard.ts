@@ -1,40 +1,46 @@
-/** The dashboard: every page and action, with what guards it. */
+/** The dashboard: every page and action, with what guards it besides the roles of `pageRoles`. */
 import express, { type Express } from 'express'
 import { stateBytesMax } from '../../domain/browser-contexts/storage-state.ts'
 import * as apiKeys from './api-keys/api-key-pages.ts'
 import { assetRouter } from './assets.ts'
 import * as contexts from './browser-contexts/context-pages.ts'
 import { fileField } from './browser-contexts/context-pages.ts'
+import * as signIns from './browser-contexts/sign-in-pages.ts'
 import type { Dependencies } from './dependencies.ts'
 import { errorPages, showDestinations, unknownPage } from './error-pages.ts'
 import * as control from './live-view/live-view-handlers.ts'
 import { streamLiveView, workerConnections } from './live-view/live-view-handlers.ts'
+import * as notifications from './notifications/rule-pages.ts'
 import { showOverview } from './overview/overview-page.ts'
-import { ownersOnly } from './page-handler.ts'
 import { assignRequestId, protectPages, publicPages, setUpPath, userPages } from './page-routes.ts'
 import * as bulkActions from './runs/bulk-action-pages.ts'
 import { streamAccountChanges, streamBulkActionChanges, streamRunChanges } from './runs/change-streams.ts'
 import { downloadArtifact } from './runs/run-artifacts.ts'
+import { followRun } from './runs/run-following.ts'
 import * as runs from './runs/run-handlers.ts'
 import { sendNextTimes } from './schedules/next-times.ts'
 import * as schedules from './schedules/schedule-pages.ts'
 import * as account from './settings/account-settings-page.ts'
 import * as auditLog from './settings/audit-log-page.ts'
+import * as environments from './settings/environments-page.ts'
 import * as members from './settings/member-pages.ts'
 import * as profile from './settings/profile-page.ts'
 import * as sessions from './settings/session-list.ts'
 import * as twoFactor from './settings/two-factor-pages.ts'
+import * as usage from './settings/usage-page.ts'
 import * as values from './settings/values-page.ts'
 import * as workers from './settings/workers-page.ts'
-import { linkLimit, passwordLimit } from './sign-in/attempt-limits.ts'
+import { linkLimit, passwordLimit, providerLimit } from './sign-in/attempt-limits.ts'
 import * as code from './sign-in/code-page.ts'
 import * as links from './sign-in/link-pages.ts'
+import * as provider from './sign-in/provider-pages.ts'
 import * as signIn from './sign-in/sign-in-page.ts'
 import { sendTrace, traceViewer } from './trace-viewer/trace-viewer.ts'
 import * as answers from './waits/answer-link.ts'
 import * as waits from './waits/wait-pages.ts'
 import * as webhookActions from './webhooks/webhook-action-handlers.ts'
 import * as webhooks from './webhooks/webhook-pages.ts'
+import * as promotion from './workflows/promotion-page.ts'
 import * as workflows from './workflows/workflow-pages.ts'
 
 type PublicPages = ReturnType<typeof publicPages>
@@ -63,6 +69,7 @@ export function dashboardApp(deps: Dependencies): Express {
   routeSchedules(pages)
   routeApiKeys(pages)
   routeSettings(pages)
+  routeNotifications(pages)
   routeProfile(pages, deps)
 
   app.use(unknownPage())
@@ -74,6 +81,10 @@ function routeSignIn(pages: PublicPages, deps: Dependencies): void {
   pages.get('/sign-in', signIn.showSignIn)
   pages.post('/sign-in', signIn.signIn, ...signIn.limitSignIn(deps))
   pages.post('/sign-in/code', code.signInWithCode, ...code.limitCodes(deps))
+  const limitProvider = providerLimit(deps)
+  pages.get('/sign-in/provider', provider.beginProviderSignIn, limitProvider)
+  pages.get('/sign-in/provider/callback', provider.completeProviderSignIn, limitProvider)
+  pages.get('/sign-out/provider', provider.signOutOfProvider, limitProvider)
   pages.post('/sign-out', signIn.signOut)
   pages.get('/links/:token', links.showLink)
   pages.post('/links/:token', links.useLink, linkLimit(deps))
@@ -98,6 +109,7 @@ function routeRuns(pages: UserPages): void {
   pages.command('/runs/:id/live/input', control.sendInput)
   pages.stream('/runs/:id/artifacts/:name', downloadArtifact)
   pages.stream('/trace-viewer/runs/:id/:trace', sendTrace)
+  pages.post('/runs/:id/follow', followRun)
   pages.get('/runs/:id/cancel', runs.confirmCancellation)
   pages.post('/runs/:id/cancel', runs.cancelRun)
   pages.get('/waits', waits.listWaits)
@@ -109,6 +121,8 @@ function routeRuns(pages: UserPages): void {
 
 function routeWorkflows(pages: UserPages): void {
   pages.get('/workflows', workflows.listWorkflows)
+  pages.get('/promote', promotion.showPromotion)
+  pages.post('/promote', promotion.promoteWorkflows)
   pages.get('/workflows/:id', workflows.showWorkflow)
   pages.post('/workflows/:id', workflows.queueRun)
   for (const path of [
@@ -117,7 +131,7 @@ function routeWorkflows(pages: UserPages): void {
     '/docs/workflows.js',
     '/docs/workflows/',
     '/docs/workflows/:id',
-  ])
+  ] as const)
     pages.stream(path, workflows.showWorkflowDocs)
 }
 
@@ -131,6 +145,14 @@ function routeBrowserContexts(pages: UserPages): void {
   pages.post('/browser-contexts/:id/rename', contexts.renameContext)
   pages.get('/browser-contexts/:id/delete', contexts.confirmContextDeletion)
   pages.post('/browser-contexts/:id/delete', contexts.deleteContext)
+  pages.get('/browser-contexts/:id/sign-in', signIns.showSignInForm)
+  pages.post('/browser-contexts/:id/sign-in', signIns.setSignIn)
+  pages.post('/browser-contexts/:id/sign-in/now', signIns.signInNow)
+  pages.get('/browser-contexts/:id/sign-in/by-hand', signIns.showByHand)
+  pages.post('/browser-contexts/:id/sign-in/by-hand', signIns.startByHand)
+  pages.post('/browser-contexts/:id/sign-in/by-hand/cancel', signIns.cancelByHand)
+  pages.get('/browser-contexts/:id/sign-in/delete', signIns.confirmSignInDeletion)
+  pages.post('/browser-contexts/:id/sign-in/delete', signIns.deleteSignIn)
   pages.get('/browser-contexts/:id/versions/:version/restore', contexts.confirmRestore)
   pages.post('/browser-contexts/:id/versions/:version/restore', contexts.restoreVersion)
 }
@@ -181,22 +203,43 @@ function routeApiKeys(pages: UserPages): void {
 }
 
 function routeSettings(pages: UserPages): void {
+  pages.post('/environment', environments.enterEnvironment)
+  pages.get('/settings/environments', environments.listEnvironments)
+  pages.post('/settings/environments', environments.addEnvironment)
+  pages.get('/settings/environments/:id/remove', environments.confirmEnvironmentRemoval)
+  pages.post('/settings/environments/:id/remove', environments.removeEnvironment)
   pages.get('/settings', account.showAccount)
-  pages.post('/settings', ownersOnly(account.changeAccount))
+  pages.post('/settings', account.changeAccount)
   pages.get('/settings/members', members.listMembers)
-  pages.get('/settings/members/invite', ownersOnly(members.showInvite))
-  pages.post('/settings/members/invite', ownersOnly(members.inviteMember))
-  pages.post('/settings/members/invitations/:id/withdraw', ownersOnly(members.revokeInvitation))
-  pages.post('/settings/members/:id/role', ownersOnly(members.changeRole))
-  pages.post('/settings/members/:id/sign-in-link', ownersOnly(members.createSignInLink))
-  pages.get('/settings/members/:id/remove', ownersOnly(members.confirmRemoval))
-  pages.post('/settings/members/:id/remove', ownersOnly(members.removeMember))
+  pages.get('/settings/members/invite', members.showInvite)
+  pages.post('/settings/members/invite', members.inviteMember)
+  pages.post('/settings/members/invitations/:id/withdraw', members.revokeInvitation)
+  pages.post('/settings/members/:id/role', members.changeRole)
+  pages.post('/settings/members/:id/sign-in-link', members.createSignInLink)
+  pages.post('/settings/members/:id/allow', members.allowAgain)
+  pages.get('/settings/members/:id/remove', members.confirmRemoval)
+  pages.post('/settings/members/:id/remove', members.removeMember)
   pages.get('/settings/secrets', values.listValues)
   pages.post('/settings/secrets', values.storeValue)
   pages.post('/settings/secrets/delete', values.deleteValue)
   pages.get('/settings/workers', workers.listWorkers)
-  pages.get('/settings/audit-log', ownersOnly(auditLog.showAuditLog))
-  pages.stream('/settings/audit-log.jsonl', ownersOnly(auditLog.downloadAuditLog))
+  pages.get('/settings/usage', usage.showUsage)
+  pages.stream('/settings/usage.csv', usage.downloadUsage)
+  pages.get('/settings/audit-log', auditLog.showAuditLog)
+  pages.stream('/settings/audit-log.jsonl', auditLog.downloadAuditLog)
+}
+
+function routeNotifications(pages: UserPages): void {
+  pages.get('/settings/notifications', notifications.listRules)
+  pages.get('/settings/notifications/new', notifications.showNewRule)
+  pages.post('/settings/notifications/new', notifications.createRule)
+  pages.get('/settings/notifications/:id', notifications.showRule)
+  pages.get('/settings/notifications/:id/edit', notifications.showRuleChange)
+  pages.post('/settings/notifications/:id/edit', notifications.changeRule)
+  pages.post('/settings/notifications/:id/state', notifications.setRuleEnabled)
+  pages.post('/settings/notifications/:id/test', notifications.testRule)
+  pages.get('/settings/notifications/:id/delete', notifications.confirmRuleDeletion)
+  pages.post('/settings/notifications/:id/delete', notifications.deleteRule)
 }
 
 function routeProfile(pages: UserPages, deps: Dependencies): void {

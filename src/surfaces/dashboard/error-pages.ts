@@ -1,13 +1,14 @@
 /** Turns errors into pages that do not reveal internals. */
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express'
 import { Problem, problemType } from '../../contract/problem.ts'
-import { NotOwnerError } from '../../domain/accounts/accounts.sql.ts'
+import { NotAdminError } from '../../domain/accounts/accounts.sql.ts'
 import { CredentialsChangedError } from '../../domain/accounts/sessions.ts'
 import { problemTypes } from '../../domain/problems.ts'
 import type { Dependencies } from './dependencies.ts'
 import { emptyState, type Html, heading, html, nothing, notice } from './html.ts'
 import { renderPlainPage, tabPath, tabs } from './layout.ts'
-import { PageForbidden, type PageHandler, PageNotFound, type PageRequest } from './page-handler.ts'
+import { PageForbidden, type PageHandler, PageNotFound, type PageRequest, RoleRequired } from './page-handler.ts'
+import { may } from './page-roles.ts'
 import { authenticate, sendHtml, sendPage } from './page-routes.ts'
 import { describeStatus, shortId } from './runs/run-labels.ts'
 
@@ -46,7 +47,7 @@ function toFailure(deps: Dependencies, error: unknown): Failure {
     const { status, title } = problemType(problemTypes, error.problem.kind)
     return { status, title, message: error.message }
   }
-  if (error instanceof NotOwnerError) return toFailure(deps, new PageForbidden())
+  if (error instanceof NotAdminError) return toFailure(deps, new RoleRequired('admin'))
   if (deps.isUnavailable(error)) {
     const message = 'The service is temporarily unavailable. Check whether your change was saved, then try again.'
     return { status: 503, title: 'Try again in a moment', message }
@@ -87,6 +88,7 @@ interface Destination {
 const pages: Destination[] = [
   ...tabs.map(([tab, title]) => ({ title, path: tabPath(tab) })),
   { title: 'Members', path: '/settings/members' },
+  { title: 'Notifications', path: '/settings/notifications' },
   { title: 'Profile', path: '/profile' },
   { title: 'Two-factor authentication', path: '/profile/two-factor' },
   { title: 'Sessions', path: '/profile#sessions' },
@@ -94,18 +96,18 @@ const pages: Destination[] = [
   { title: 'Docs', path: '/docs/' },
 ].map((page) => ({ group: 'Page', ...page }))
 
-const actions: Destination[] = [
+const actions = [
   { title: 'Create API key', path: '/api-keys/new' },
   { title: 'Create browser context', path: '/browser-contexts/new' },
   { title: 'Create schedule', path: '/schedules/new' },
   { title: 'Create webhook endpoint', path: '/webhooks/new' },
   { title: 'Change password', path: '/profile' },
-].map((action) => ({ group: 'Action', ...action }))
-
-const ownersActions: Destination[] = [
   { title: 'Invite a member', path: '/settings/members/invite' },
   { title: 'View the audit log', path: '/settings/audit-log' },
-].map((action) => ({ group: 'Action', ...action }))
+] as const
+
+/** Only for accounts that have several. */
+const environments = { group: 'Page', title: 'Environments', path: '/settings/environments' } as const
 
 const lastRuns = 5
 
@@ -114,8 +116,10 @@ export const showDestinations: PageHandler = async (request, deps) => {
   const words = search.toLowerCase().split(/\s+/)
   const known = [
     ...pages,
-    ...actions,
-    ...(request.user.role === 'owner' ? ownersActions : []),
+    ...(request.environments.length > 1 && may(request.user, `GET ${environments.path}`) ? [environments] : []),
+    ...actions
+      .filter(({ path }) => may(request.user, `GET ${path}`))
+      .map((action) => ({ group: 'Action', ...action }) as const),
     ...workflows(request, deps),
   ]
   const matching = known.filter(({ title, path, group }) =>

@@ -101,7 +101,7 @@ export interface Field {
 
 interface InputField extends Field {
   value?: string
-  type?: 'text' | 'email' | 'password'
+  type?: 'text' | 'email' | 'password' | 'date'
   required?: boolean
   /** HTML's `autocomplete`; off by default. */
   autocomplete?: string

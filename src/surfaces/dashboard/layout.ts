@@ -1,7 +1,8 @@
 /** The document around every page: head, navigation and the signed-in user. */
 import { assetPath } from './assets.ts'
-import { type Html, heading, html, nothing, type Tone } from './html.ts'
+import { attribute, type Html, heading, html, nothing, type Tone } from './html.ts'
 import type { Page, PageRequest, Tab } from './page-handler.ts'
+import { may } from './page-roles.ts'
 
 /** The path of each tab is its name, except for the overview. Icons are SVG paths. */
 export const tabs: [tab: Tab, title: string, icon: string][] = [
@@ -32,19 +33,21 @@ function currentPage(isCurrent: boolean): Html | '' {
   return isCurrent ? html`aria-current="page"` : nothing
 }
 
-export function renderPage({ user, account }: PageRequest, { title, icon: tone, tab, body }: Page): Html {
+export function renderPage(request: PageRequest, { title, icon: tone, tab, body }: Page): Html {
   const links = tabs.map(([name, label, path]) => {
     return html`<li><a href="${tabPath(name)}" ${currentPage(name === tab)}>${icon(path)}${label}</a></li>`
   })
+  const { user, account, environments } = request
+  const hasSeveral = environments.length > 1
   return renderDocument(
-    title,
+    hasSeveral ? `${title} · ${account.environment}` : title,
     html`<div class="layout">
       <header class="sidebar">
         <a class="brand" href="/">${logo()}<span>execution-service</span></a>
         <div class="tools">
           <a class="go-to" href="/go-to" data-command-menu ${currentPage(tab === 'go-to')}>${icon(searchIcon)}<span>Go to…</span><kbd hidden>Ctrl K</kbd></a>
           <button type="button" class="theme" aria-label="Dark colours" aria-pressed="false" hidden>${icon(themeIcon)}</button>
-        </div>
+        </div>${hasSeveral ? renderSwitch(request, tab) : nothing}
         <nav class="tabs" aria-label="Tabs"><ul>${links}<li><a href="/docs/">${icon(docsIcon)}Docs</a></li></ul></nav>
         <div class="user">
           <a href="/profile" ${currentPage(tab === 'profile')}>
@@ -57,7 +60,23 @@ export function renderPage({ user, account }: PageRequest, { title, icon: tone, 
       <main id="main">${body}</main>
     </div>`,
     tone,
+    hasSeveral ? html` data-environment="${account.id}"` : nothing,
   )
+}
+
+/** Leads to the same tab of another environment: what this page shows may not exist there. */
+function renderSwitch({ environments, account }: PageRequest, tab: Tab): Html {
+  const options = environments.map(
+    ({ id, environment }) =>
+      html`<option value="${id}" ${attribute('selected', id === account.id)}>${environment}</option>`,
+  )
+  return html`
+        <form method="post" action="/environment" class="environment">
+          <input type="hidden" name="next" value="${tab === 'go-to' ? '/' : tabPath(tab)}" />
+          <label class="unseen" for="environment">Environment</label>
+          <select id="environment" name="environmentId" autocomplete="off">${options}</select>
+          <button class="secondary">Switch</button>
+        </form>`
 }
 
 /** A page without navigation: for users who are not signed in, and for errors. */
@@ -75,7 +94,7 @@ function logo(): Html {
   return html`<img src="${assetPath('icon.svg')}" alt="" width="24" height="24" />`
 }
 
-function renderDocument(title: string, body: Html, tone?: Tone): Html {
+function renderDocument(title: string, body: Html, tone?: Tone, bodyAttributes: Html | '' = nothing): Html {
   return html`<!doctype html>
 <html lang="en">
   <head>
@@ -89,7 +108,7 @@ function renderDocument(title: string, body: Html, tone?: Tone): Html {
     <script src="${assetPath('theme.js')}"></script>
     <script type="module" src="${assetPath('dashboard.js')}"></script>
   </head>
-  <body>
+  <body${bodyAttributes}>
     <a class="skip" href="#main">Skip to content</a>
     ${body}
   </body>
@@ -97,16 +116,21 @@ function renderDocument(title: string, body: Html, tone?: Tone): Html {
 }
 
 const settingsTabs = [
-  { path: '/settings', title: 'General', isForOwners: false },
-  { path: '/settings/members', title: 'Members', isForOwners: false },
-  { path: '/settings/secrets', title: 'Secrets', isForOwners: false },
-  { path: '/settings/workers', title: 'Workers', isForOwners: false },
-  { path: '/settings/audit-log', title: 'Audit log', isForOwners: true },
-]
+  { path: '/settings', title: 'General' },
+  { path: '/settings/members', title: 'Members' },
+  { path: '/settings/environments', title: 'Environments' },
+  { path: '/settings/secrets', title: 'Secrets' },
+  { path: '/settings/notifications', title: 'Notifications' },
+  { path: '/settings/workers', title: 'Workers' },
+  { path: '/settings/usage', title: 'Usage' },
+  { path: '/settings/audit-log', title: 'Audit log' },
+] as const
 
 /** A page below Settings, with their common navigation. */
-export function settingsPage({ user }: PageRequest, path: string, content: Html, status = 200): Page {
-  const visible = settingsTabs.filter((tab) => !tab.isForOwners || user.role === 'owner')
+export function settingsPage({ user, environments }: PageRequest, path: string, content: Html, status = 200): Page {
+  const visible = settingsTabs.filter(
+    (tab) => may(user, `GET ${tab.path}`) && (tab.title !== 'Environments' || environments.length > 1),
+  )
   const links = visible.map(
     (tab) => html`<li><a href="${tab.path}" ${currentPage(tab.path === path)}>${tab.title}</a></li>`,
   )

@@ -3,8 +3,9 @@ import type { Request, Response } from 'express'
 import { v7 as uuid, validate } from 'uuid'
 import type { Reserve, TenantRequest } from '../../contract/tenant-limits.ts'
 import type { Account } from '../../domain/accounts/accounts.ts'
+import type { Role } from '../../domain/accounts/roles.ts'
 import type { Session } from '../../domain/accounts/sessions.ts'
-import type { User } from '../../domain/accounts/user.ts'
+import type { Member, User } from '../../domain/accounts/user.ts'
 import type { Actor } from '../../domain/audit-log/audit-log.ts'
 import type { Dependencies } from './dependencies.ts'
 import type { UploadedFile } from './form-body.ts'
@@ -25,13 +26,16 @@ export type Tab =
 
 /** A request of a signed-in user. Handlers read and change only what belongs to `account`. */
 export interface PageRequest {
-  user: User
+  user: Member
+  /** The account of the environment that the session shows. `ownerId` is that of the user. */
   account: Account
+  /** All environments of the user's account, the first one first. */
+  environments: readonly Account[]
   /** The user as the audit log records them. */
   actor: Actor
   session: Session
   address: string
-  /** Starts another session after a change of the user's credentials, which has ended this one. */
+  /** Goes on with another session after a change of the user's credentials, which has ended this one. */
   renewSession(user: User, byLink: boolean): Promise<void>
   params: Record<string, string>
   query: URLSearchParams
@@ -72,26 +76,21 @@ export class PageNotFound extends Error {
   }
 }
 
+/** The request is not allowed. */
+export class PageForbidden extends Error {}
+
 /** The user's role does not allow the request. */
-export class PageForbidden extends Error {
-  constructor(message = 'Only owners can view this page or make this change.') {
-    super(message)
+export class RoleRequired extends PageForbidden {
+  /** @param role the user's; `undefined` when it has just changed. */
+  constructor(needed: Role, role?: Role) {
+    const yours = role ? ` Your role is ${role}.` : ''
+    super(`This needs the role ${needed}.${yours} An admin of the account can change it under Settings, Members.`)
   }
 }
 
 export function orNotFound<Value>(value: Value | undefined | false): Value {
   if (value === undefined || value === false) throw new PageNotFound()
   return value
-}
-
-/** @throws {PageForbidden} from the returned handler, when the user is not an owner. */
-export function ownersOnly<Rest extends unknown[], Result>(
-  handler: (page: PageRequest, ...rest: Rest) => Promise<Result>,
-): (page: PageRequest, ...rest: Rest) => Promise<Result> {
-  return async (page, ...rest) => {
-    if (page.user.role !== 'owner') throw new PageForbidden()
-    return handler(page, ...rest)
-  }
 }
 
 /** The id of what the form creates, so that submitting it twice creates one; a new id for a new form. */

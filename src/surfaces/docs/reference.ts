@@ -3,8 +3,9 @@
  * published package has the result in a file, with placeholders for the addresses, and not Redocly.
  */
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { hash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -39,14 +40,19 @@ const placeholders: Record<string, string> = {
 
 /** The content of the file that the published package has. */
 export async function buildReferenceFile(): Promise<Buffer> {
-  const reference = await renderReference(readContracts(placeholders))
-  return promisify(gzip)(JSON.stringify(reference), { level: 9 })
+  return renderOnce(readContracts(placeholders))
 }
 
-/** `undefined` in the repository, in which the documents change. */
-export async function readBuiltReference(contracts: readonly Contract[]): Promise<Reference | undefined> {
-  if (!existsSync(builtFile)) return undefined
-  const { redoc, pages }: Reference = JSON.parse(String(await promisify(gunzip)(await readFile(builtFile))))
+export async function readReference(contracts: readonly Contract[]): Promise<Reference> {
+  if (existsSync(builtFile)) return readFor(contracts, await readFile(builtFile))
+  // As it is documented.
+  if (contracts.every(({ documentedUrl, shownUrl }) => documentedUrl === shownUrl))
+    return readFor([], await renderOnce(contracts))
+  return readFor(contracts, await buildReferenceFile())
+}
+
+async function readFor(contracts: readonly Contract[], file: Buffer): Promise<Reference> {
+  const { redoc, pages }: Reference = JSON.parse(String(await promisify(gunzip)(file)))
   const withUrls = (text: string) =>
     contracts.reduce((shown, { page, shownUrl }) => shown.replaceAll(placeholders[page] ?? shownUrl, shownUrl), text)
   const parts = Object.entries(pages).map(([name, { head, body, rest }]) => [
@@ -56,8 +62,32 @@ export async function readBuiltReference(contracts: readonly Contract[]): Promis
   return { redoc, pages: Object.fromEntries(parts) }
 }
 
+const cache = new URL('../../../node_modules/.cache/reference/', import.meta.url)
+
+/** Renders the reference unless a file in the cache has it: the pages take 10 seconds of CPU. */
+async function renderOnce(contracts: readonly Contract[]): Promise<Buffer> {
+  const file = new URL(`${hash('sha256', JSON.stringify(renderingInputs(contracts)))}.json.gz`, cache)
+  if (existsSync(file)) return readFile(file)
+  const content = await promisify(gzip)(JSON.stringify(await renderReference(contracts)), { level: 9 })
+  const temporary = new URL(`${file.href}.${process.pid}`)
+  await mkdir(cache, { recursive: true })
+  await writeFile(temporary, content)
+  await rename(temporary, file)
+  return content
+}
+
+/** Everything that the rendered reference depends on. */
+function renderingInputs(contracts: readonly Contract[]): unknown[] {
+  const sources = [
+    import.meta.url,
+    ...['@redocly/cli', 'rolldown'].map((name) => import.meta.resolve(`${name}/package.json`)),
+  ]
+  const documents = contracts.map((contract) => contract.tags.map((tag) => documentForReaders(contract, tag)))
+  return [...sources.map((url) => readFileSync(new URL(url), 'utf8')), documents]
+}
+
 /** Redocly runs in child processes: one at a time for each document, because each takes 150 MB. */
-export async function renderReference(contracts: readonly Contract[]): Promise<Reference> {
+async function renderReference(contracts: readonly Contract[]): Promise<Reference> {
   const rendered = (await Promise.all(contracts.map(renderPages))).flat()
   const redoc = await globalScript(rendered[0]?.redoc ?? '')
   return { redoc, pages: Object.fromEntries(rendered.map(({ name, part }) => [name, part])) }

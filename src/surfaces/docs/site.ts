@@ -9,7 +9,7 @@ import { stringify } from 'yaml'
 import { type Addresses, type Contract, readContracts } from './contracts.ts'
 import { type Guide, readGuides, readOverviews } from './guides.ts'
 import { guidePage, notFoundPage, referenceTemplate, workflowPageTemplate } from './page-layout.ts'
-import { readBuiltReference, referencePage, renderReference } from './reference.ts'
+import { readReference, referencePage } from './reference.ts'
 import { searchScript } from './search-index.ts'
 import { readExamples } from './workflow-pages.ts'
 
@@ -64,7 +64,7 @@ export async function buildDocs(addresses: Addresses = {}): Promise<Docs> {
 /** The pages of the reference, and their script. */
 export async function buildReferences(addresses: Addresses = {}): Promise<Site> {
   const layout = createLayout(new Map(), addresses)
-  const { redoc, pages } = (await readBuiltReference(layout.contracts)) ?? (await renderReference(layout.contracts))
+  const { redoc, pages } = await readReference(layout.contracts)
   const site: Site = new Map()
   const script = addImmutable(site, 'redoc.js', redoc)
   for (const contract of layout.contracts) {

@@ -13,6 +13,7 @@ import {
 } from 'prom-client'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { LimitRate } from '../../contract/stages.ts'
+import { countSignIns } from '../../domain/browser-contexts/sign-ins.sql.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import type { LiveWorker, Workers } from '../../domain/queue/workers.ts'
 import type { WaitingFor } from '../../domain/runs/run.ts'
@@ -182,11 +183,12 @@ interface Snapshot {
   /** When the next schedule is due, or has been due for longest; `null` if none is. */
   nextSchedule: number | null
   webhooks: { dueSince: number | null; disabledEndpoints: number }
+  signIns: { needed: number; oldest: number | null }
   at: number
 }
 
 const waitingHelp =
-  'Queued runs, by what they wait for: also a time (`sleep`), an answer (`answer`) or a called run (`run`). Runs that wait for a key with both a limit and a rate count as `concurrencyLimit`.'
+  'Queued runs, by what they wait for: also a time (`sleep`), an answer (`answer`), a called run (`run`) or a session (`signIn`). Runs that wait for a key with both a limit and a rate count as `concurrencyLimit`.'
 
 const waitingReasons: WaitingFor[] = ['worker', 'delay', 'concurrencyLimit', 'throttle', 'browserContext']
 
@@ -249,6 +251,15 @@ export function queueMetrics(registry: Registry, dependencies: QueueMetricsDepen
     [],
     (it, found) => it.set(found.webhooks.disabledEndpoints),
   )
+  gauge('contexts_needing_sign_in', 'Browser contexts that need a person to sign in.', [], (it, { signIns }) =>
+    it.set(signIns.needed),
+  )
+  gauge(
+    'oldest_session_seconds',
+    'How long ago the browser context was signed in whose session is the oldest; 0 without one.',
+    [],
+    (it, { signIns, at }) => it.set(Math.max(0, at - (signIns.oldest ?? at)) / 1000),
+  )
 }
 
 async function readSnapshot(dependencies: QueueMetricsDependencies): Promise<Snapshot> {
@@ -265,8 +276,9 @@ async function readSnapshot(dependencies: QueueMetricsDependencies): Promise<Sna
   const depth = await queueDepth(tx, limits)
   const [schedule] = await tx.all(findNextDue, [])
   const [webhooks = { dueSince: null, disabledEndpoints: 0 }] = await tx.all(webhookBacklog, [])
+  const [signIns = { needed: 0, oldest: null }] = await tx.all(countSignIns, [])
   const nextSchedule = schedule?.at ?? null
-  return { depth, workers: await workers.alive(), nextSchedule, webhooks, at: Date.now() }
+  return { depth, workers: await workers.alive(), nextSchedule, webhooks, signIns, at: Date.now() }
 }
 
 /** Shares a snapshot among the gauges and with scrapes soon after; `undefined` if the store is unavailable. */
@@ -316,6 +328,7 @@ const statusByReason: Partial<Record<RunReason | '', RunStatus>> = {
   timeLimit: 'timedOut',
   cancelRequested: 'cancelled',
   notStartedInTime: 'expired',
+  needsSignIn: 'expired',
 }
 
 interface RunMetrics extends RunObserver {
@@ -342,7 +355,29 @@ function runMetrics(registry: Registry): RunMetrics {
       if (seconds !== undefined) durations.observe({ workflow, status }, seconds)
     },
     leasesExpired: (count) => expiredLeases.inc(count),
+    ...sessionMetrics(registry),
     maintains: (isOwner) => maintenance.set(isOwner ? 1 : 0),
+  }
+}
+
+const sessionBuckets = [60, 300, 900, 3600, 14_400, 43_200, 86_400, 259_200, 604_800, 2_592_000]
+const signInStatuses = ['succeeded', 'failed', 'timedOut', 'cancelled'] as const
+
+function sessionMetrics(registry: Registry): Pick<RunObserver, 'signedOut' | 'signInEnded'> {
+  const { counter, histogram } = define(registry)
+  const signedOut = counter('signed_out_total', 'Attempts that found that their browser context is signed out.')
+  const help = 'Ended checks and sign-ins of browser contexts: by the clock, by a workflow, or by a person.'
+  const signIns = counter('sign_ins_total', help, ['kind', 'status'])
+  for (const kind of ['check', 'signIn', 'byHand'])
+    for (const status of signInStatuses) signIns.inc({ kind, status }, 0)
+  const age = 'Age of sessions of browser contexts when a run found that they had ended.'
+  const ages = histogram('session_age_seconds', age, sessionBuckets)
+  return {
+    signedOut({ sessionSeconds }) {
+      signedOut.inc()
+      if (sessionSeconds !== undefined) ages.observe(sessionSeconds)
+    },
+    signInEnded: ({ kind, status }) => signIns.inc({ kind, status }),
   }
 }
 

@@ -372,13 +372,13 @@ interface McpDependencies extends ToolDependencies, CallerDependencies {
 }
 
 /** The scopes of the operations that the message stands for. */
-const scopesByMethod: Record<string, readonly string[]> = {
-  'tools/list': ['workflows:read'],
-  'tools/call': ['runs:write', 'runs:read'],
-  'tasks/get': ['runs:read'],
-  'tasks/result': ['runs:read'],
-  'tasks/cancel': ['runs:write', 'runs:read'],
-}
+const scopesByMethod = new Map<unknown, readonly string[]>([
+  ['tools/list', ['workflows:read']],
+  ['tools/call', ['runs:write', 'runs:read']],
+  ['tasks/get', ['runs:read']],
+  ['tasks/result', ['runs:read']],
+  ['tasks/cancel', ['runs:write', 'runs:read']],
+])
 
 const message: Pick<Operation, 'body'> = {
   body: { required: true, mediaTypes: ['application/json'], schemas: [], bytesMax: bodyBytesMax },
@@ -405,8 +405,7 @@ async function serve(dependencies: McpDependencies, request: Request, response: 
   exchange.tenant?.unlockProcessing()
   if (Array.isArray(body?.value)) throw invalidBody('', 'must be one message')
   const { method } = Object(body?.value) as { method?: unknown }
-  const needed = typeof method === 'string' ? (scopesByMethod[method] ?? []) : []
-  if (!caller.hasScopes(needed)) return refuse(response, 403)
+  if (!caller.hasScopes(scopesByMethod.get(method) ?? [])) return refuse(response, 403)
   const stillAuthenticated = async () => (await dependencies.apiKeys.authenticate(credential)) !== undefined
   const logError = (err: unknown) => exchange.logError('tool call failed', { err })
   if (isJSONRPCRequest(body?.value)) {

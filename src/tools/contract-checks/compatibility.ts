@@ -41,6 +41,12 @@ const accepted: Record<string, string> = {
       '`RunReasonCode` can also be `waiting`.',
     ].map((text) => [text, 'Only for workflows that wait, which the last release does not know.']),
   ),
+  ...Object.fromEntries(
+    ['`Run.waitingFor` can also be `signIn`.', '`RunReasonCode` can also be `needsSignIn`.'].map((text) => [
+      text,
+      'Only for browser contexts with a sign-in, which the last release does not know.',
+    ]),
+  ),
   '`Workflow` no longer has the member `concurrencyLimit`.':
     '`concurrency` has every kind of limit, and 0.1.0 is not installed anywhere.',
 }

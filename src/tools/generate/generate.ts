@@ -177,14 +177,14 @@ function retryRule({ method, operation, parameters }: DocumentOperation): RetryR
   return isIdempotent ? 'always' : 'ifRefused'
 }
 
-/** Event streams are left unread, files become a Blob; all other successful responses are JSON or empty. */
+/** Event streams are left unread, files become a Blob; others are JSON or empty. What is also CSV is JSON by default. */
 function parseAsFor(document: Document, { responses }: OperationObject): NonNullable<OperationDescription['parseAs']> {
   const successes = Object.entries(responses).filter(([status]) => status.startsWith('2'))
   const mediaTypes = successes.flatMap(([, response]) =>
     Object.keys(resolve<ResponseObject>(document, response).content ?? {}),
   )
   if (mediaTypes.includes('text/event-stream')) return 'stream'
-  return mediaTypes.every((mediaType) => mediaType === 'application/json') ? 'json' : 'blob'
+  return mediaTypes.every((each) => each === 'application/json' || each === 'text/csv') ? 'json' : 'blob'
 }
 
 function literal(members: object): string {

@@ -2,9 +2,12 @@
  * `npm run build:package` builds the published package `execution-service` in dist/execution-service: the service as
  * JavaScript, the types and test kit for authors, and the docs, with the folders of the repository. Packs it as well.
  */
+import { execFile } from 'node:child_process'
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { gunzipSync } from 'node:zlib'
 import { compilePackage, root } from '../../commands/project/compile-package.ts'
 import { projectPackagesFile } from '../../commands/project/lock-file.ts'
@@ -131,6 +134,7 @@ function quote(text: string): string {
 async function projectPackages(): Promise<object> {
   const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8'))
   const { optionalDependencies = {} } = await readManifest()
+  const registry = await publicRegistry()
   const found: Record<string, object> = {}
   const visit = (name: string) => {
     const path = `node_modules/${name}`
@@ -138,11 +142,22 @@ async function projectPackages(): Promise<object> {
     const { version, dev, ...entry } = packages[path]
     // The address at the public registry. npm replaces its host by that of the registry in use.
     const file = `${name.replace(/^.*\//, '')}-${version}.tgz`
-    found[path] = { version, resolved: `https://registry.npmjs.org/${name}/-/${file}`, ...entry }
+    found[path] = { version, resolved: `${registry}${name}/-/${file}`, ...entry }
     for (const each of Object.keys(entry.dependencies ?? {})) visit(each)
   }
   for (const name of [...ofProjects, ...Object.keys(optionalDependencies)]) visit(name)
   return found
+}
+
+/** The registry of npm without any configuration, with a slash at the end. */
+async function publicRegistry(): Promise<string> {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_config_/i.test(name)))
+  const configured = ['--userconfig', 'none-of-user', '--globalconfig', 'none-of-all']
+  const { stdout } = await promisify(execFile)('npm', ['config', 'get', 'registry', ...configured], {
+    env,
+    cwd: tmpdir(),
+  })
+  return stdout.trim()
 }
 
 async function manifest() {

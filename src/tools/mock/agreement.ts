@@ -17,6 +17,7 @@ const ofResource = ['cancelRun', 'rotateWebhookSecret', 'activateDeployment']
 const storing = [
   ...['createBrowserContext', 'updateBrowserContext', 'createSchedule', 'updateSchedule'],
   ...['createWebhookEndpoint', 'updateWebhookEndpoint', 'putSetting'],
+  ...['createNotificationRule', 'updateNotificationRule'],
 ]
 
 /** @param now milliseconds since 1970. */
@@ -33,8 +34,10 @@ export function agree(operation: Operation, request: AnsweredRequest, body: unkn
     ...resource,
     // An example that the caller has chosen stays as it is.
     ...(storing.includes(operation.id) &&
-      !isChosen(request.headers.prefer as string) &&
-      repeated(request.body, resource)),
+      !isChosen(request.headers.prefer as string) && {
+        ...repeated(request.body, resource),
+        ...targetOf(operation, request.body),
+      }),
     ...namedIn(request.path as Members, resource),
     ...identified(operation, request.path as Members, resource),
     ...expiry(request.body, resource, now),
@@ -71,6 +74,17 @@ function repeated(body: unknown, resource: Members): Members {
     ([name, value]) => Object.hasOwn(resource, name) && (name === 'value' || isSimple(value)),
   )
   return Object.fromEntries(same)
+}
+
+/** The secret of the examples. */
+const exampleSecret = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD7d3C3hC1X2Y='
+
+/** The parts of a notification rule that follow from its channel. */
+function targetOf({ id }: Operation, body: unknown): Members {
+  if (id !== 'createNotificationRule') return {}
+  const { channel, recipients = [], url } = Object(body) as { channel?: string; recipients?: string[]; url?: string }
+  const secret = channel === 'webhook' ? exampleSecret : null
+  return { recipients, host: url === undefined ? null : (URL.parse(url)?.host ?? null), secret }
 }
 
 function expiry(body: unknown, { expiresAt }: Members, now: number): Members {

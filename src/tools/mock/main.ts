@@ -15,19 +15,13 @@ import { type DocumentName, documentNames } from '../../openapi/document.ts'
 import { openLog } from '../../telemetry/log.ts'
 import type { Mock } from './mock.ts'
 import { defaultPorts, mockKeys, validKey } from './mock-keys.ts'
-import { mockSecret } from './mock-webhooks.ts'
 import { exampleWorkflows, loadWorkflows } from './mock-workflows.ts'
 
 function readPort(name: string, fallback: string): number {
   return settings.EXECUTION_PORT.read(process.env[name] || fallback, name)
 }
 
-function banner({ executionUrl, browserContextUrl }: Mock, workflows: Workflows, webhook: string | undefined): string {
-  const webhookLines = [
-    `Sends the events of queued runs and sendTestWebhook to ${webhook}, signed with`,
-    `  ${mockSecret}`,
-    '',
-  ]
+function banner({ executionUrl, browserContextUrl }: Mock, workflows: Workflows): string {
   return [
     `Mock of the Execution API        ${executionUrl}`,
     `Mock of the Browser Context API  ${browserContextUrl}`,
@@ -37,15 +31,14 @@ function banner({ executionUrl, browserContextUrl }: Mock, workflows: Workflows,
       .map(({ id }) => id)
       .join(', ')}`,
     '',
-    'The mock validates requests as the service does, and remembers only the latest runs that were queued.',
-    `To keep state, start the service: ${shellCommand('start')}`,
+    'The mock validates requests as the service does, and remembers nothing.',
+    `To keep state and set the clock, start the simulator: ${shellCommand('mock --simulate')}`,
     '',
     'API keys and the status of responses to them (401 for any other key):',
     ...mockKeys.map(({ value, status, meaning }) => `  ${value}  ${status}  ${meaning}`),
     '',
     `  curl ${executionUrl}/v1/execution/runs -H 'Authorization: Bearer ${validKey.value}'`,
     '',
-    ...(webhook === undefined ? [] : webhookLines),
     'To get any documented response, send `Prefer: code=404`, `Prefer: example=NAME` or `Prefer: dynamic=true`.',
     '',
   ].join('\n')
@@ -56,7 +49,6 @@ interface Options {
   /** Set for the simulator. */
   simulated?: SimulateOptions
   workflows: string
-  webhook: string | undefined
 }
 
 const boolean = { type: 'boolean' } as const
@@ -64,7 +56,6 @@ const text = { type: 'string' } as const
 const parameters = {
   bare: boolean,
   workflows: text,
-  webhook: text,
   simulate: boolean,
   scenarios: text,
   speed: text,
@@ -75,29 +66,23 @@ const parameters = {
 function readOptions(): Options {
   try {
     const { values } = parseArgs({ options: parameters })
-    const { bare = false, simulate = false, workflows = exampleWorkflows, webhook, ...ofSimulator } = values
+    const { bare = false, simulate = false, workflows = exampleWorkflows, ...ofSimulator } = values
     if (simulate && bare) throw new Error('--simulate and --bare exclude each other.')
-    if (simulate) return { bare, workflows, webhook, simulated: { ...ofSimulator, workflows: values.workflows } }
+    if (simulate) return { bare, workflows, simulated: { ...ofSimulator, workflows: values.workflows } }
     const [useless] = Object.keys(ofSimulator)
     if (useless) throw new Error(`--${useless} needs --simulate.`)
-    if (webhook !== undefined && !/^https?:$/.test(URL.parse(webhook)?.protocol ?? '')) {
-      throw new Error(`--webhook has "${webhook}": it must be an http or https URL.`)
-    }
-    if (bare && (values.workflows ?? webhook) !== undefined) {
-      throw new Error('--bare runs Prism alone: it takes neither --workflows nor --webhook.')
-    }
-    return { bare, workflows, webhook }
+    if (bare && values.workflows !== undefined) throw new Error('--bare runs Prism alone: it takes no --workflows.')
+    return { bare, workflows }
   } catch (error) {
     throw new CommandError(
-      `${(error as Error).message}\nUsage: ${shellCommand('mock')} [--workflows DIR] [--webhook URL], or --simulate [--workflows DIR] [--scenarios FILE] [--speed NUMBER] [--now TIME] [--seed TEXT]; in a checkout also npm run mock -- --bare`,
+      `${(error as Error).message}\nUsage: ${shellCommand('mock')} [--workflows DIR], or --simulate [--workflows DIR] [--scenarios FILE] [--speed NUMBER] [--now TIME] [--seed TEXT]; in a checkout also npm run mock -- --bare`,
     )
   }
 }
 
 async function mock(): Promise<void> {
   const options = readOptions()
-  const { simulated, webhook } = options
-  if (simulated) return simulateInstead({ ...simulated, ...(webhook !== undefined && { webhook }) })
+  if (options.simulated) return simulateInstead(options.simulated)
   const host = process.env.HOST || settings.HOST.default
   const executionPort = readPort('MOCK_EXECUTION_PORT', defaultPorts.execution)
   const browserContextPort = readPort('MOCK_BROWSER_CONTEXT_PORT', defaultPorts.browserContext)
@@ -114,12 +99,12 @@ async function mock(): Promise<void> {
   // A simulator needs nothing of it.
   const { startMock } = await import('./mock.ts')
   const workflows = await loadWorkflows(options.workflows)
-  const starting = startMock({ host, executionPort, browserContextPort, log, workflows, webhook: options.webhook })
+  const starting = startMock({ host, executionPort, browserContextPort, log, workflows })
   onStopSignal(async () => {
     await (await starting).stop()
     log.flush()
   })
-  process.stderr.write(`${banner(await starting, workflows, options.webhook)}\n`)
+  process.stderr.write(`${banner(await starting, workflows)}\n`)
 }
 
 // Runs the `prism` command, without the stages of the service in front.

@@ -1,6 +1,7 @@
 /** Turns Prism's choice into a response of `src/contract/`, which validates and sends it like the service's. */
 
 import { readFile } from 'node:fs/promises'
+import { setTimeout } from 'node:timers/promises'
 import { credentialReader } from '../../contract/credential.ts'
 import type { HandlerRequest, HandlerResponse } from '../../contract/exchange.ts'
 import type { ServerSentEvent } from '../../contract/handler.ts'
@@ -11,9 +12,20 @@ import { apiKeyRealm } from '../../domain/api-keys/api-key.ts'
 import { waitSecondsMax } from '../../domain/run-api/queue-operations.ts'
 import type { Operation } from '../../openapi/served-operations.ts'
 import { agree } from './agreement.ts'
-import type { Clock } from './mock-runs.ts'
 import { chooseResponse } from './preferences.ts'
 import type { ChosenResponse, Prism } from './prism.ts'
+
+export interface Clock {
+  now(): number
+  /** Resolves early if the signal is aborted. */
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>
+}
+
+export const systemClock: Clock = {
+  now: Date.now,
+  // An aborted wait ends the stream.
+  sleep: (milliseconds, signal) => setTimeout(milliseconds, undefined, { signal }).catch(() => {}),
+}
 
 // The mock's artifacts: a small valid file of each documented media type.
 
@@ -121,7 +133,7 @@ async function withBody(
     const kind = type.slice(type.indexOf('#') + 1)
     return { ...response, problem: { kind, detail, ...(errors && { errors }) } }
   }
-  if (mediaType === 'text/plain') return { ...response, text: body as string }
+  if (mediaType === 'text/plain' || mediaType === 'text/csv') return { ...response, text: body as string, mediaType }
   // Every list has one page.
   const isPage = body !== null && typeof body === 'object' && 'data' in body && 'nextCursor' in body
   return { ...response, body: isPage ? { ...body, nextCursor: null } : body }
@@ -155,7 +167,7 @@ function fileName({ path }: MockRequest): string {
 type SentEvent = NonNullable<ServerSentEvent>
 
 /** Parses an event stream (HTML Standard, section 9.2) in the form of the document's example. */
-export function parseEvents(text: string): SentEvent[] {
+function parseEvents(text: string): SentEvent[] {
   const blocks = text.split('\n\n').filter((block) => block !== '')
   return blocks.map((block) => {
     const fields = Object.fromEntries(block.split('\n').map((line) => line.split(/: (.*)/s).slice(0, 2)))

@@ -7,7 +7,7 @@ import { snapshotId } from '../../domain/deployments/snapshot.ts'
 import { notFound, wrongCursor } from '../../domain/problems.ts'
 import { toMemberErrors, toParameterErrors } from '../../domain/queue/queue-problems.ts'
 import { checkRequest } from '../../domain/queue/queue-request.ts'
-import { fromMembers, fromParameters, type GivenOptions } from '../../domain/queue/run-options.ts'
+import { fromMembers, fromParameters, type GivenOptions, withDefaults } from '../../domain/queue/run-options.ts'
 import { findListErrors, type ListRequest } from '../../domain/run-api/list-request.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import { type VariableError, Workflows } from '../../domain/workflows/workflows.ts'
@@ -23,6 +23,7 @@ export async function loadWorkflows(directory: string): Promise<Workflows> {
 export interface QueueRequest {
   path: { workflowId: string }
   query: Readonly<Record<string, unknown>>
+  headers?: HandlerRequest['headers']
   body: { variableData: Record<string, unknown> }
 }
 
@@ -33,22 +34,33 @@ export interface AcceptedRequest {
   variableData: Record<string, unknown>
 }
 
-/**
- * Checks what the service checks beyond the document, in the same order and with the same problems.
- *
- * @param isChecked whether the variables are those of a run that was queued here.
- */
+/** Checks what the service checks beyond the document, in the same order and with the same problems. */
 export function checkQueueRequest(
   workflows: Workflows,
   { path, query, body }: QueueRequest,
-  isChecked = false,
 ): AcceptedRequest | HandlerResponse {
   const request = { workflowId: path.workflowId, variables: body.variableData, ...fromParameters(query) }
   const checked = checkRequest(workflows, request)
   if (checked.kind === 'valid') return { workflow: checked.workflow, variableData: checked.masked }
-  if (checked.kind === 'noSuchWorkflow') return notFound('workflow')
-  if (checked.kind !== 'variablesInvalid' || !isChecked) return invalidRequest(toParameterErrors(checked))
-  return { workflow: workflows.get(path.workflowId) as Workflow, variableData: body.variableData }
+  return checked.kind === 'noSuchWorkflow' ? notFound('workflow') : invalidRequest(toParameterErrors(checked))
+}
+
+/** The documented run as one of the request: with its workflow, variables and options. */
+export function toQueuedRun(
+  run: Record<string, unknown>,
+  { workflow, variableData }: AcceptedRequest,
+  query: QueueRequest['query'],
+): Record<string, unknown> {
+  const { delaySeconds, expiresInSeconds, ...options } = withDefaults(fromParameters(query))
+  const after = (seconds: number) => new Date(Date.parse(String(run.createdAt)) + seconds * 1000).toISOString()
+  return {
+    ...run,
+    ...{ workflowId: workflow.id, workflowVersion: workflow.version, variableData, ...options },
+    persistContext: options.browserContextId === null ? null : options.persistContext,
+    availableAt: delaySeconds === 0 ? null : after(delaySeconds),
+    expiresAt: expiresInSeconds === null ? null : after(expiresInSeconds),
+    ...(run.status === 'queued' && { waitingFor: delaySeconds === 0 ? 'worker' : 'delay' }),
+  }
 }
 
 export interface BatchEntry extends GivenOptions {
@@ -70,28 +82,23 @@ export function refuseBatch(workflows: Workflows, { body }: HandlerRequest): Han
 const errorsMax = 20
 
 /**
- * The members of a wait with this answer, or its refusal; `undefined` if no workflow declares a wait of the name.
- *
- * @param run the run, if it was queued here: the mock knows no waits of others, so their answers need to fit one of the
- * workflows that declare the name.
+ * The members of a wait with this answer, or its refusal if none of the workflows that declare the name accepts it;
+ * `undefined` if no workflow declares it.
  */
 export function checkAnswer(
   workflows: Workflows,
-  run: Record<string, unknown> | undefined,
   { path, body }: HandlerRequest,
 ): { wait: Record<string, unknown> } | HandlerResponse | undefined {
   const [{ runId, name }, { value }] = [path as { runId: string; name: string }, body as { value: unknown }]
-  const candidates = workflows.list().filter(({ id }) => run === undefined || id === run.workflowId)
   const errors: VariableError[] = []
-  for (const { id: workflowId, waits = {} } of candidates) {
+  for (const { id: workflowId, waits = {} } of workflows.list()) {
     const checked = workflows.checkAnswer(workflowId, name, structuredClone(value))
     if (checked && !('errors' in checked))
       return { wait: { runId, workflowId, name, ...waits[name], value: checked.masked } }
     if (errors.length === 0) errors.push(...(checked?.errors ?? []))
   }
-  if (errors.length > 0)
-    return invalidRequest(errors.map(({ pointer, detail }) => ({ pointer: `/value${pointer}`, detail })))
-  return run && notFound('wait')
+  if (errors.length === 0) return undefined
+  return invalidRequest(errors.map(({ pointer, detail }) => ({ pointer: `/value${pointer}`, detail })))
 }
 
 /** Refuses filters of runs that cannot be combined, and cursors: lists of the mock have one page. */

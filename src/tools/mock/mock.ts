@@ -14,11 +14,10 @@ import type { Document } from '../../openapi/document.ts'
 import { browserContextContract, executionContract } from '../../openapi/served-documents.ts'
 import { type Operation, readOperations } from '../../openapi/served-operations.ts'
 import { BuiltDocs, docsHandler, isDocsPath } from '../../surfaces/docs/docs-handler.ts'
-import { executionHandlers, systemClock, withWorkflows } from './mock-execution-api.ts'
+import { executionHandlers, withWorkflows } from './mock-execution-api.ts'
 import { type MockKey, mockKeys, validKey } from './mock-keys.ts'
-import { mockResponse } from './mock-response.ts'
-import type { Clock } from './mock-runs.ts'
-import { MockWebhooks } from './mock-webhooks.ts'
+import { refuseMcp } from './mock-mcp.ts'
+import { type Clock, mockResponse, systemClock } from './mock-response.ts'
 import { refuseList } from './mock-workflows.ts'
 import { type Prism, startPrism } from './prism.ts'
 
@@ -35,8 +34,6 @@ export interface MockOptions {
   browserContextPort: number
   log: Logger
   workflows: Workflows
-  /** Where events of runs are sent; default nowhere. */
-  webhook?: string | undefined
   /** Default: the time of the system. */
   clock?: Clock
   /** Default: those of this version. */
@@ -54,8 +51,7 @@ const currentContracts = { execution: executionContract, browserContext: browser
 /** @throws {ListenError} if a port is not available. */
 export async function startMock(options: MockOptions): Promise<Mock> {
   const { host, executionPort, browserContextPort, log, contracts = currentContracts, clock = systemClock } = options
-  const { workflows, webhook } = options
-  const webhooks = webhook === undefined ? undefined : new MockWebhooks(webhook, clock, log)
+  const { workflows } = options
   const listeners: Listener[] = []
   // The `type` of a problem is a link into the docs.
   const docs = docsHandler(
@@ -63,17 +59,10 @@ export async function startMock(options: MockOptions): Promise<Mock> {
   )
   const apps = await Promise.all([
     createApp({
-      ...{ name: 'the Execution API', contract: contracts.execution, docs, log },
+      ...{ name: 'the Execution API', contract: contracts.execution, docs, mcp: refuseMcp, log },
       prismDocument: withWorkflows(contracts.execution.document, workflows),
       createHandlers: (prism, operations) =>
-        executionHandlers({
-          prism,
-          operations,
-          workflows,
-          clock,
-          webhooks,
-          executionUrl: () => listeners[0]?.url ?? '',
-        }),
+        executionHandlers({ prism, operations, workflows, clock, executionUrl: () => listeners[0]?.url ?? '' }),
     }),
     createApp({
       ...{ name: 'the Browser Context API', contract: contracts.browserContext, docs, log },
@@ -89,10 +78,7 @@ export async function startMock(options: MockOptions): Promise<Mock> {
     throw error
   }
   const [executionUrl = '', browserContextUrl = ''] = listeners.map(({ url }) => url)
-  const stop = async () => {
-    webhooks?.stop()
-    await Promise.all(listeners.map((listener) => listener.stop(1)))
-  }
+  const stop = async () => void (await Promise.all(listeners.map((listener) => listener.stop(1))))
   return { executionUrl, browserContextUrl, stop }
 }
 
@@ -100,6 +86,7 @@ interface MockedApi {
   name: string
   contract: Contract
   docs: RequestHandler
+  mcp?: RequestHandler
   log: Logger
   /** The document from which Prism responds. */
   prismDocument: Document
@@ -116,9 +103,9 @@ function prismHandlers(prism: Prism, operations: Operation[], clock: Clock): Rec
 }
 
 async function createApp(api: MockedApi): Promise<Express> {
-  const { name, contract, docs, log, prismDocument } = api
+  const { name, contract, docs, mcp, log, prismDocument } = api
   const { document } = contract
-  const fallback = (path: string) => (isDocsPath(path) ? docs : undefined)
+  const fallback = (path: string) => (isDocsPath(path) ? docs : path === '/mcp' ? mcp : undefined)
   // Prism makes up members for open schemas.
   const prism = await startPrism({ ...prismDocument, components: closeComponents(prismDocument.components) })
   const operations = readOperations(document)

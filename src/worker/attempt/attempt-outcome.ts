@@ -5,7 +5,7 @@ import type { Workflows } from '../../domain/workflows/workflows.ts'
 import type { AttemptMessage } from '../executors/messages.ts'
 
 export type LastEvent =
-  | Extract<AttemptMessage, { type: 'returned' | 'threw' | 'suspended' }>
+  | Extract<AttemptMessage, { type: 'returned' | 'threw' | 'suspended' | 'signedOut' }>
   | { type: 'exited'; name: string; message: string; stack: string | null }
 
 /**
@@ -13,7 +13,7 @@ export type LastEvent =
  * @param runningStep the step that the process was executing when it ended.
  */
 export function toOutcome(
-  event: Exclude<LastEvent, { type: 'suspended' }>,
+  event: Exclude<LastEvent, { type: 'suspended' | 'signedOut' }>,
   workflows: Workflows,
   workflowId: string,
   redact: { output: Redact; error: Redact },

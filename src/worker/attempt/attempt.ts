@@ -9,16 +9,19 @@ import {
   type NewArtifact,
   tooManyArtifactWrites,
 } from '../../domain/runs/artifact.ts'
-import { stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
+import { stepBytesOfRunMax, stepsMax, toAttemptError } from '../../domain/runs/reported-values.ts'
 import { type Report, secretsAad, stepAad } from '../../domain/runs/run.ts'
 import type { Outcome, RetryPolicy, RunStatus, Suspension } from '../../domain/runs/run-state.ts'
 import { readStepResult, secretsOfResults, writeStepResult } from '../../domain/runs/step-results.ts'
 import { insertSecrets, type Secrets } from '../../domain/workflows/secrets.ts'
+import { type TotpSeed, totpSecret } from '../../domain/workflows/totp.ts'
 import type { DeclaredValues, Workflow } from '../../domain/workflows/workflow.ts'
+import { inlineBytesMax } from '../../storage/blobs/contents.ts'
 import type { ValueEncryption } from '../../storage/encryption.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { AttemptChannel, ExecutorEvent } from '../executors/executor-process.ts'
 import type { Execution } from '../executors/executors.ts'
+import type { SessionStart } from '../executors/messages.ts'
 import { isLiveViewEvent } from '../live-view/attempt-live-view.ts'
 import { AttemptBrowser, type AttemptBrowserDependencies, AttemptEvidence } from './attempt-browser.ts'
 import type { AttemptEnd, AttemptObserver, ObservedStep } from './attempt-observer.ts'
@@ -32,7 +35,7 @@ type Ended = Outcome | 'leaseLost' | 'suspended'
 type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type: Type }>
 
 /** Where an attempt reports: the queue, or the service over HTTP. */
-export type AttemptQueue = Pick<RunQueue, 'report' | 'finishStep' | 'wait' | 'keepArtifact' | 'complete'>
+export type AttemptQueue = Pick<RunQueue, 'report' | 'finishStep' | 'wait' | 'useCode' | 'keepArtifact' | 'complete'>
 
 export interface AttemptDependencies {
   queue: AttemptQueue
@@ -180,9 +183,11 @@ export class Attempt {
         recorded: this.#claim.hasWaits ? this.#claim.steps.map(({ name }) => name) : undefined,
         captureState: contextLease ? persistContext : ('never' as const),
         usesBrowser,
-        evidence: usesBrowser ? evidence : ('off' as const),
+        // Nothing keeps a picture or a trace of a person who enters a password.
+        evidence: usesBrowser && this.#claim.signsIn !== 'byHand' ? evidence : ('off' as const),
         declared: this.#declared,
         // Executors mask evidence of browsers.
+        session: this.#sessionStart(),
         secrets: usesBrowser ? [...Object.values(this.#secrets), ...accountSecrets, ...secretAnswers] : [],
       }
       this.#channel = this.#execution.executor.start(start, (event) => this.#onEvent(event))
@@ -191,6 +196,12 @@ export class Attempt {
       const leftSeconds = Math.max(0, timeLeftSeconds)
       this.#timeLimit.start(leftSeconds, () => this.interrupt('timeLimit'))
     })
+  }
+
+  #sessionStart(): SessionStart | undefined {
+    const { hasSignIn, signsIn } = this.#claim
+    if (!hasSignIn && signsIn === null) return undefined
+    return { kind: signsIn, totp: (this.#secrets[totpSecret] as TotpSeed | undefined) ?? null }
   }
 
   #onEvent(event: ExecutorEvent): void {
@@ -207,6 +218,8 @@ export class Attempt {
           state: event.state,
           ...(event.wait && { wait: event.wait }),
         })
+      case 'code':
+        return void this.#useCode(event).catch(() => this.interrupt('leaseLost'))
       case 'waits':
         return void this.#wait(event).catch(() => this.interrupt('leaseLost'))
       case 'stepFinished': {
@@ -231,7 +244,7 @@ export class Attempt {
       default:
         if (this.#isEnding) return this.#evidence.finish()
         if (event.type === 'exited') this.#evidence.finish()
-        else this.#browser.capture(event.state)
+        else if (event.type !== 'signedOut') this.#browser.capture(event.state)
         this.#endAfterEvidence(
           this.#interruption ? this.#interruptedOutcome(this.#interruption, event) : this.#outcome(event),
         )
@@ -245,9 +258,18 @@ export class Attempt {
 
   /** The outcome of an attempt that was not interrupted. */
   #outcome(event: LastEvent): Outcome {
-    if (event.type === 'returned' || event.type === 'suspended') this.reusable = event.reusable
+    if ('reusable' in event) this.reusable = event.reusable
     if (event.type === 'suspended') return { kind: 'waiting', ...this.#suspension() }
     const { redactSecrets: output, redact: error } = this.#redactor
+    const { contextVersion, signsIn } = this.#claim
+    if (event.type === 'signedOut') {
+      const { message, stack, step } = event
+      const described = toAttemptError(error({ name: 'SignedOut', message, stack, step }))
+      return { kind: 'signedOut', ...this.#suspension(), contextVersion, error: described }
+    }
+    // The workflow has not been called.
+    if (event.type === 'returned' && (signsIn === 'check' || signsIn === 'byHand'))
+      return { kind: 'succeeded', output: null }
     return toOutcome(event, this.#execution.workflows, this.#claim.workflowId, { output, error }, this.#steps.running)
   }
 
@@ -270,6 +292,14 @@ export class Attempt {
     this.#observeStep(name, 'finished', at)
     if (saved) this.#channel?.reply({ type: 'stepSaved', name })
     else this.interrupt('leaseLost')
+  }
+
+  /** The code is masked before the workflow gets it. */
+  async #useCode({ code, step }: EventOf<'code'>): Promise<void> {
+    this.#redactor.addAnswers([code])
+    const isNew = await retryUntilAvailable(() => this.#dependencies.queue.useCode(this.#claim, step))
+    if (isNew === undefined) this.interrupt('leaseLost')
+    else this.#channel?.reply({ type: 'codeUsed', isNew })
   }
 
   async #wait(event: EventOf<'waits'>): Promise<void> {
@@ -443,8 +473,14 @@ class AttemptArtifacts {
     const bytes = Buffer.from(content, 'base64')
     const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }
     const report = this.#reporter.report('artifact', { name: artifact.name, mediaType, sizeBytes: bytes.length })
-    const before = await this.#reporter.take()
+    let before = await this.#reporter.take()
     try {
+      if (bytes.length > inlineBytesMax && before.length > 0) {
+        // Its content may take long: an attempt that ends meanwhile has reported what was before.
+        const reported = before
+        if (!(await retryUntilAvailable(() => queue.report(this.#claim, reported)))) return 'leaseLost'
+        before = []
+      }
       const saved = await retryUntilAvailable(() => queue.keepArtifact(this.#claim, artifact, [...before, report]))
       if (saved) usage.add(accountId, bytes.length)
       return saved ? {} : 'leaseLost'

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { BrowserContext, Locator, Page, Request, Response } from 'playwright-core'
 import { traceBytesMax } from '../../domain/runs/artifact.ts'
 import type { EvidencePolicy } from '../../domain/workflows/define-workflow.ts'
+import { maskedLengthMin, stringsIn } from '../../domain/workflows/redactor.ts'
 import { type Json, passwordFields } from './trace-secrets.ts'
 
 interface PageEvidence {
@@ -35,9 +36,10 @@ export interface RawEvidence {
 export type RecordingLevel = 'calls' | 'dom' | 'pictures'
 
 /** The first attempt records what costs a run almost nothing; an attempt that follows a failed one records the DOM. */
-export function recordingLevel(policy: EvidencePolicy, attempt: number): RecordingLevel | undefined {
+export function recordingLevel(policy: EvidencePolicy, attempt: number, signsIn: boolean): RecordingLevel | undefined {
   if (policy === 'off') return undefined
-  if (policy === 'always') return 'pictures'
+  // Nothing is covered in the pictures of a trace, which would show codes while they are typed.
+  if (policy === 'always') return signsIn ? 'dom' : 'pictures'
   return attempt > 1 ? 'dom' : 'calls'
 }
 
@@ -86,9 +88,9 @@ export class EvidenceRecorder {
     return recorder
   }
 
-  /** Collects once; later calls return the same. Takes at most about 9 s. */
-  collect(): Promise<RawEvidence> {
-    this.#collected ??= this.#collect()
+  /** Collects once; later calls return the same. Takes at most about 9 s. @param secrets are covered in screenshots. */
+  collect(secrets: readonly unknown[] = []): Promise<RawEvidence> {
+    this.#collected ??= this.#collect(toShown(secrets))
     return this.#collected
   }
 
@@ -107,7 +109,7 @@ export class EvidenceRecorder {
     for (const { file } of this.#parts.splice(0)) await file.close()
   }
 
-  async #collect(): Promise<RawEvidence> {
+  async #collect(secrets: readonly string[]): Promise<RawEvidence> {
     clearInterval(this.#timer)
     const collectedAt = Date.now()
     this.#requests?.stop()
@@ -119,7 +121,7 @@ export class EvidenceRecorder {
       )
     const open = this.#context.pages().slice(-pagesMax)
     // The trace records the screenshot as an action, with the DOM of the page.
-    const pages = await Promise.all(open.map(describePage))
+    const pages = await Promise.all(open.map((page) => describePage(page, secrets)))
     const ending = this.#enqueue(() => this.#endPart())
     const [stored] = await Promise.all([
       within(storageMillisecondsMax, readStored(this.#context), undefined),
@@ -184,21 +186,53 @@ export class EvidenceRecorder {
   }
 }
 
-async function describePage(page: Page): Promise<PageEvidence> {
+/** Each makes a screenshot slower. */
+const coveredMax = 50
+
+/** The secrets that a page can show. */
+function toShown(secrets: readonly unknown[]): string[] {
+  const texts = secrets.flatMap(stringsIn).filter(({ length }) => length >= maskedLengthMin)
+  return [...new Set(texts)].slice(-coveredMax)
+}
+
+async function describePage(page: Page, secrets: readonly string[]): Promise<PageEvidence> {
   const [title, screenshot] = await Promise.all([
     within(pageMillisecondsMax, page.title(), ''),
     within(
       pageMillisecondsMax,
-      page.screenshot({ type: 'jpeg', quality: 80, timeout: pageMillisecondsMax, mask: maskedFields(page) }),
+      findCovered(page, secrets).then((mask) =>
+        page.screenshot({ type: 'jpeg', quality: 80, timeout: pageMillisecondsMax, mask }),
+      ),
       undefined,
     ),
   ])
   return { url: page.url(), title, screenshot }
 }
 
-/** Sites can show the text of password fields. */
-function maskedFields(page: Page): Locator[] {
-  return page.frames().map((frame) => frame.locator(passwordFields))
+/** Password fields, whose text sites can show, and elements that have a secret as their text or value. */
+async function findCovered(page: Page, secrets: readonly string[]): Promise<Locator[]> {
+  const covered = page.frames().map(async (frame) => {
+    const fields = frame.locator('input, textarea')
+    const read = () =>
+      fields.evaluateAll(valuesOf).catch((error: unknown) => {
+        // It is in no picture any more. Otherwise, there is no picture.
+        if (frame.isDetached()) return []
+        throw error
+      })
+    const values = secrets.length === 0 ? [] : await read()
+    const shown = [...values.entries()].filter(([, value]) => secrets.some((secret) => value.includes(secret)))
+    return [
+      frame.locator(passwordFields),
+      ...shown.map(([index]) => fields.nth(index)),
+      ...secrets.map((secret) => frame.getByText(secret)),
+    ]
+  })
+  return (await Promise.all(covered)).flat()
+}
+
+/** Runs in the page. */
+function valuesOf(fields: readonly unknown[]): string[] {
+  return fields.map((field) => String((field as { value: string }).value))
 }
 
 /** Cookies, local storage and IndexedDB of all origins, and session storage of the open pages. */

@@ -161,11 +161,12 @@ const targetAttribute = '__playwright_target__'
 
 /** Matches the elements that `isPasswordField` describes. */
 export const passwordFields =
-  'input:is([type="password" i], [autocomplete*="password" i], [autocomplete*="one-time-code" i])'
+  'input:is([type="password" i], [autocomplete*="password" i], [autocomplete*="one-time-code" i], [maxlength="1"])'
 
-function isPasswordField(name: string, { type, autocomplete }: Json): boolean {
+/** Sites have one field for each digit of a code. */
+function isPasswordField(name: string, { type, autocomplete, maxlength }: Json): boolean {
   if (name.toUpperCase() !== 'INPUT') return false
-  return /^password$/i.test(String(type)) || /password|one-time-code/i.test(String(autocomplete))
+  return /^password$/i.test(String(type)) || /password|one-time-code/i.test(String(autocomplete)) || maxlength === '1'
 }
 
 function maskNode(node: unknown): void {

@@ -3,7 +3,7 @@ import type { AttemptMessage } from './messages.ts'
 import type { RunningAttempt } from './run-context.ts'
 import { describeError, formatSafely, toJson, toText } from './workflow-values.ts'
 
-type Ended = Extract<AttemptMessage, { type: 'returned' | 'threw' }>
+type Ended = Extract<AttemptMessage, { type: 'returned' | 'threw' | 'signedOut' }>
 
 /**
  * @param run calls the workflow's function with the context of `running`.
@@ -17,10 +17,18 @@ export async function executeWorkflow(
   root: string,
 ): Promise<Ended> {
   try {
-    const output = toOutput(await run().finally(() => running.stopWaiting()))
+    const { session } = running
+    const execute = session ? session.execute(run) : run()
+    const output = toOutput(await execute.finally(() => running.stopWaiting()))
     const state = await running.browser?.end(true)
     return { type: 'returned', output, reusable: await checkReusable(), state }
   } catch (error) {
+    if (running.session?.isSuspendedBy(error)) {
+      const { message, stack } = describeError(error, root)
+      // A browser without a session is no evidence of a failure.
+      await running.browser?.end(true)
+      return { type: 'signedOut', message, stack, step: running.failedStep(error), reusable: await checkReusable() }
+    }
     const state = await running.browser?.end(false)
     const reason = error instanceof OutputInvalid ? 'outputInvalid' : 'workflowFailed'
     const described = describeError(error, root)

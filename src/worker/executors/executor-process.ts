@@ -242,9 +242,9 @@ export class ExecutorProcess {
       const { name, message: text, stack } = message
       return this.#fail({ name, message: `Uncaught: ${text}`, stack })
     }
-    const isLast = message.type === 'returned' || message.type === 'threw' || message.type === 'suspended'
-    if (isLast) clearInterval(this.#memoryTimer)
-    if (message.type === 'returned' || message.type === 'suspended') this.#mayHaveDescendants = !message.reusable
+    const mayBeReusable = message.type === 'returned' || message.type === 'suspended' || message.type === 'signedOut'
+    if (mayBeReusable || message.type === 'threw') clearInterval(this.#memoryTimer)
+    if (mayBeReusable) this.#mayHaveDescendants = !message.reusable
     this.#onEvent?.(message)
   }
 

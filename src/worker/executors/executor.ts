@@ -13,7 +13,7 @@ import type { WorkflowDefinition } from '../../domain/workflows/define-workflow.
 import { captureConsole, executeWorkflow } from './execute-workflow.ts'
 import { type AttemptMessage, channelDescriptor, type FromExecutor, type ToExecutor } from './messages.ts'
 import { hasStartedProcesses, ownMemoryBytes } from './process-memory.ts'
-import { RunningAttempt, type Start } from './run-context.ts'
+import { RunningAttempt, type SignedOutOf, type Start } from './run-context.ts'
 import { describeError } from './workflow-values.ts'
 
 const [, , directory = '', browser] = process.argv
@@ -49,7 +49,7 @@ async function execute(workflow: LoadedModule, start: Start): Promise<void> {
     return isReusable(resourcesBefore)
   }
   const declaredWaits = 'error' in workflow ? [] : workflow.waits
-  const options = { declaredWaits, checkReusable }
+  const options = { declaredWaits, checkReusable, signedOut: 'error' in workflow ? undefined : workflow.signedOut }
   const running = new RunningAttempt(start, (message) => sendFrom(attempt, message), BrowserOfAttempt, options)
   current = running
   const run = () =>
@@ -145,7 +145,7 @@ await main()
 type Run = WorkflowDefinition<object, object, true>['run']
 
 /** The function of a workflow, or what its module threw. */
-type LoadedModule = { run: Run; waits: readonly string[] } | { error: unknown }
+type LoadedModule = { run: Run; waits: readonly string[]; signedOut: SignedOutOf | undefined } | { error: unknown }
 
 /** @param modules paths in the directory, by workflow. */
 async function loadModules(directory: string, modules: Record<string, string>): Promise<Map<string, LoadedModule>> {
@@ -160,7 +160,11 @@ async function load(path: string): Promise<LoadedModule> {
     // Deployment has checked this. A module may export something else on another machine.
     if (typeof definition?.run !== 'function')
       throw new TypeError('The default export of its module has no function run.')
-    return { run: (context) => definition.run(context), waits: Object.keys(definition.waits ?? {}) }
+    return {
+      run: (context) => definition.run(context),
+      waits: Object.keys(definition.waits ?? {}),
+      signedOut: definition.signedOut && ((page, run) => definition.signedOut(page, run)),
+    }
   } catch (error) {
     return { error }
   }

@@ -12,8 +12,9 @@ import {
   stepsMax,
 } from '../../domain/runs/reported-values.ts'
 import type { EvidencePolicy } from '../../domain/workflows/define-workflow.ts'
+import type { TotpSeed } from '../../domain/workflows/totp.ts'
 import type { DeclaredValues } from '../../domain/workflows/workflow.ts'
-import type { WaitKind } from '../../storage/tables/run-tables.ts'
+import type { SignInKind, WaitKind } from '../../storage/tables/run-tables.ts'
 import type { BrowserEndpoint } from '../browser/browser-host.ts'
 
 /** `attempt` counts the attempts of one process, so that late messages of an earlier attempt are ignored. */
@@ -36,6 +37,8 @@ export type ToExecutor =
       captureState: CaptureState
       /** Whether the workflow's definition asks for a browser. */
       usesBrowser: boolean
+      /** If the attempt's browser context has a sign-in. */
+      session?: SessionStart | undefined
       /** When to send evidence of what the browser did. Secrets are the values to mask in it. */
       evidence: EvidencePolicy
       secrets: unknown[]
@@ -47,6 +50,8 @@ export type ToExecutor =
   | ({ type: 'waitsEnded'; attempt: number; secrets: readonly unknown[] } & Omit<WaitResults, 'isSuspended'>)
   /** The attempt is to close its browser and end, since its run waits. */
   | { type: 'suspend'; attempt: number }
+  /** `isNew` is false if the browser context has used a code of this time step or of a later one. */
+  | { type: 'codeUsed'; attempt: number; isNew: boolean }
   /** `error` is set when the artifact was refused. */
   | { type: 'artifactSaved'; attempt: number; id: number; error?: string }
   | { type: 'browser'; attempt: number; endpoint: BrowserEndpoint; storageState: string | undefined }
@@ -106,8 +111,25 @@ export type AttemptMessage =
       step: string | null
       state: CapturedState
     }
+  /** The last message of an attempt that needs a session, or checks for one, and has found none. */
+  | {
+      type: 'signedOut'
+      message: string
+      stack: string | null
+      step: string | null
+      reusable: boolean
+    }
+  /** A one-time code to mask, and its time step. The workflow gets the code after `codeUsed`. */
+  | { type: 'code'; code: string; step: number }
   /** Code that the workflow left behind threw an error that nothing handles, which ends the process. */
   | { type: 'crashed'; name: string; message: string; stack: string | null }
+
+/** What the attempt knows of the sign-in of its browser context. */
+export interface SessionStart {
+  /** If the run signs in or checks; `null` for one that needs the session. */
+  kind: SignInKind | null
+  totp: TotpSeed | null
+}
 
 export interface ShownTab {
   url: string
@@ -192,6 +214,8 @@ const shapes: Shapes = {
   crashed: { attempt, name: isText, message: isText, stack: isTextOrNull },
   waits: { attempt, reached: isWaits, names: isNames, canSuspend: isFlag, hasOpenBrowser: isFlag, reusable: isFlag },
   suspended: { attempt, reusable: isFlag, state: isState },
+  signedOut: { attempt, message: isText, stack: isTextOrNull, step: isTextOrNull, reusable: isFlag },
+  code: { attempt, code: isText, step: Number.isSafeInteger },
   returned: { attempt, output: isJson, reusable: isFlag, state: isState },
   threw: {
     attempt,

@@ -33,8 +33,9 @@ export class BrowserOfAttempt {
 
   constructor(start: Start, send: (message: AttemptMessage) => void, signal: AbortSignal) {
     const request = () => send({ type: 'browserRequested' })
-    const recording = recordingLevel(start.evidence, start.runAttempt)
+    const recording = recordingLevel(start.evidence, start.runAttempt, start.session?.kind === 'signIn')
     this.#browser = new RunBrowser(request, signal, start.captureState, recording)
+    this.#browser.secrets = start.secrets
     this.#evidence = new RunEvidence(this.#browser, start, send)
     this.#policy = start.evidence
     this.#signal = signal
@@ -151,6 +152,8 @@ export class RunBrowser {
   onClosing: () => void = () => {}
   /** The storage state that the browser was opened with. */
   restored: string | undefined
+  /** Values to cover in screenshots. More may be added while the attempt runs. */
+  secrets: readonly unknown[] = []
 
   /**
    * @param request asks the worker for a browser; `provide` or `fail` follows.
@@ -209,7 +212,7 @@ export class RunBrowser {
 
   /** Collects what the browser did, if it is recorded. The browser stays open until then. */
   collectEvidence(): Promise<RawEvidence> | undefined {
-    return this.#closing ? undefined : this.#recorder?.collect()
+    return this.#closing ? undefined : this.#recorder?.collect(this.secrets)
   }
 
   /** Closes the browser if the workflow has opened it, and returns its storage state if that is to be captured. */

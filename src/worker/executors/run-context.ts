@@ -1,5 +1,6 @@
 /** The `RunContext` that a workflow's `run` function gets, in the executor: each call becomes a message to the worker. */
 
+import type { Page } from 'playwright-core'
 import { describeInvalidOptions, type ReachedWait } from '../../domain/queue/run-options.ts'
 import { checkArtifact, mediaTypeFor } from '../../domain/runs/artifact.ts'
 import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
@@ -15,6 +16,7 @@ import {
 import { withCauses } from './error-stack.ts'
 import { type AttemptMessage, isName, type ToExecutor } from './messages.ts'
 import type { BrowserOfAttempt } from './run-browser.ts'
+import { RunSession, type SessionBrowser } from './run-session.ts'
 import { RunWaits } from './run-waits.ts'
 import { toJson, toText } from './workflow-values.ts'
 
@@ -23,12 +25,22 @@ export type Start = Extract<ToExecutor, { type: 'start' }>
 interface AttemptOptions {
   /** The names of answers that the workflow waits for. */
   declaredWaits?: readonly string[]
+  /** Whether the browser is signed out, by the workflow's definition. */
+  signedOut?: SignedOutOf | undefined
+  /** In place of the attempt's browser, in tests. */
+  sessionBrowser?: SessionBrowser | undefined
   /** Whether the process may execute another attempt now. */
   checkReusable?: () => Promise<boolean>
   now?: () => number
   /** A sleep that ends within this time does not leave the process. */
   stayMilliseconds?: number
 }
+
+/** The `signedOut` of a definition. */
+export type SignedOutOf = (
+  page: Page,
+  run: Pick<RunContext<object>, 'variables' | 'secrets' | 'settings' | 'signal'>,
+) => Promise<boolean> | boolean
 
 type BrowserConstructor = typeof import('./run-browser.ts').BrowserOfAttempt
 
@@ -37,6 +49,8 @@ export class RunningAttempt {
   readonly abort = new AbortController()
   /** `undefined` if the workflow's definition asks for none. */
   readonly browser: BrowserOfAttempt | undefined
+  /** `undefined` if the browser context has no sign-in. */
+  readonly session: RunSession | undefined
   readonly #start: Start
   readonly #send: (message: AttemptMessage) => void
   readonly #steps = new Set<string>()
@@ -46,6 +60,8 @@ export class RunningAttempt {
   readonly #pending = new Map<string | number, PromiseWithResolvers<void>>()
   #artifacts = 0
   #lastArtifact: Promise<void> = Promise.resolve()
+  /** A one-time code that the worker has not answered yet: the session asks for one at a time. */
+  #code: PromiseWithResolvers<boolean> | undefined
   /** Bytes of the results of all steps as JSON, those of earlier attempts included. */
   #stepBytes: number
   readonly #waits: RunWaits
@@ -61,6 +77,8 @@ export class RunningAttempt {
     Browser: BrowserConstructor | undefined,
     {
       declaredWaits = [],
+      signedOut,
+      sessionBrowser,
       checkReusable = async () => false,
       now = Date.now,
       stayMilliseconds = 2000,
@@ -77,12 +95,36 @@ export class RunningAttempt {
       send,
       isBusy: () => this.#executing > 0 || this.#pending.size > 0 || (this.browser?.isAwaited ?? false),
       hasOpenBrowser: () => this.browser?.isOpen ?? false,
+      staysForAnswers: () => this.session?.staysForAnswers ?? false,
       checkReusable,
       now,
       stayMilliseconds,
     })
     this.#now = now
     this.browser = start.usesBrowser && Browser ? new Browser(start, send, this.abort.signal) : undefined
+    this.session = this.#createSession(signedOut, sessionBrowser ?? this.browser)
+  }
+
+  #createSession(signedOut: SignedOutOf | undefined, browser: SessionBrowser | undefined): RunSession | undefined {
+    const { session, variables, declared } = this.#start
+    if (!session || !browser) return undefined
+    const { signal } = this.abort
+    return new RunSession(session, {
+      browser,
+      signedOut: signedOut && ((page) => signedOut(page, { variables, ...declared, signal })),
+      signal,
+      warn: (message) => this.#send({ type: 'log', level: 'warn', message }),
+      useCode: (code, step) => this.#useCode(code, step),
+      now: this.#now,
+    })
+  }
+
+  /** The workflow gets the code when the worker masks it, and has stored that it is used. */
+  #useCode(code: string, step: number): Promise<boolean> {
+    this.#start.secrets.push(code)
+    this.#code = Promise.withResolvers()
+    this.#send({ type: 'code', code, step })
+    return this.#code.promise
   }
 
   onMessage(message: Exclude<ToExecutor, Start | { type: 'load' }>): void {
@@ -91,9 +133,12 @@ export class RunningAttempt {
         // Before the signal closes the browser. Sent even if the workflow ignores the signal.
         if (message.timedOut) this.browser?.sendEvidenceOfTimeout()
         this.abort.abort(new Error(message.reason))
+        this.#code?.reject(new Error(message.reason))
         return this.#waits.abort(new Error(message.reason))
       case 'stepSaved':
         return this.#take(message.name)?.resolve()
+      case 'codeUsed':
+        return this.#code?.resolve(message.isNew)
       case 'waitsEnded':
         this.#start.secrets.push(...message.secrets)
         return this.#waits.onReply(message)
@@ -132,11 +177,15 @@ export class RunningAttempt {
       call: ((name: string, workflowId: string, variables?: object, options?: CallOptions) =>
         this.#call(name, workflowId, variables, options)) as RunContext<object>['call'],
     }
-    const { browser } = this
-    if (!browser) return { ...context, browser: noBrowser, takeOver: noBrowser }
+    const { browser, session } = this
+    if (!browser) return { ...context, browser: noBrowser, takeOver: noBrowser, totp: noBrowser }
     return {
       ...context,
-      browser: (options) => browser.open(options),
+      browser: (options) => (session ?? browser).open(options),
+      totp: async () => {
+        if (!session) throw new Error('totp() is for runs that sign a browser context in.')
+        return session.code()
+      },
       takeOver: (message, options) => browser.takeOver(message, options?.waitMinutes),
     }
   }

@@ -12,6 +12,7 @@ const orderMilliseconds = 1000
 /** Bound a message and a transaction. */
 const sentMax = 500
 const sentBytesMax = 4 * 1024 * 1024
+const askMilliseconds = 1000
 const timerMax = 2 ** 31 - 1
 
 interface Open {
@@ -31,6 +32,8 @@ interface Options {
   /** Whether a step executes, or something is being stored. */
   isBusy(): boolean
   hasOpenBrowser(): boolean
+  /** Whether the process waits for answers, instead of leaving its browser. */
+  staysForAnswers?(): boolean
   checkReusable(): Promise<boolean>
   now(): number
   /** A sleep that ends within this time does not leave the process. */
@@ -48,6 +51,9 @@ export class RunWaits {
   /** The last message asked to suspend the run. */
   #mayBeSuspended = false
   #ended: Error | undefined
+  /** When the store was last asked for answers, while the process stays. */
+  #askedAt = 0
+  #isPaused = false
   #orderTimer: NodeJS.Timeout | undefined
   #sleepTimer: NodeJS.Timeout | undefined
 
@@ -128,6 +134,7 @@ export class RunWaits {
   }
 
   #look(): void {
+    if (this.#open.size === 0) this.#pause(false)
     if (this.#handOver() || this.#isSending || this.#open.size === 0) return
     const open = [...this.#open.values()]
     const allUnsent = open.filter(({ isSent }) => !isSent)
@@ -135,12 +142,26 @@ export class RunWaits {
     const now = this.#options.now()
     const soonest = Math.min(...open.map(({ deadline }) => deadline))
     const isDue = soonest <= now
-    const isBusy = this.#options.isBusy() || this.#asked.size > 0
+    const staysForAnswers = this.#options.staysForAnswers?.() ?? false
+    this.#pause(staysForAnswers)
+    const isBusy = this.#options.isBusy() || this.#asked.size > 0 || staysForAnswers
     const stays = isBusy || soonest - now <= this.#options.stayMilliseconds
     const isComplete = unsent.length === allUnsent.length
-    if (stays && unsent.length === 0 && !isDue) return this.#wakeAt(soonest, now)
+    if (stays && unsent.length === 0 && !isDue) {
+      if (!staysForAnswers) return this.#wakeAt(soonest, now)
+      // Nothing notifies this process of an answer.
+      if (now < this.#askedAt + askMilliseconds) return this.#wakeAt(this.#askedAt + askMilliseconds, now)
+    }
+    this.#askedAt = now
     void this.#send(unsent, open, !stays && isComplete)
     if (stays) this.#wakeAt(soonest, now)
+  }
+
+  /** The time for which the process waits for an answer does not count. */
+  #pause(pauses: boolean): void {
+    if (pauses === this.#isPaused) return
+    this.#isPaused = pauses
+    this.#options.send({ type: pauses ? 'paused' : 'resumed' })
   }
 
   #wakeAt(time: number, now: number): void {

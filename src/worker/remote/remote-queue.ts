@@ -147,6 +147,7 @@ export class RemoteQueue implements WorkerQueue {
         return { name, value: plainValues.encrypt(formatStepResult({ json: JSON.stringify(value), secrets })) }
       }),
       ...toContext(runId, browserContext),
+      ...{ hasSignIn: false, signsIn: null },
       ...{ availableAt: Date.now(), executedMilliseconds: 0, timeLeftSeconds: run.timeLimitSeconds },
       ...{ parentRunId: run.parentRunId, traceContext: run.traceparent },
       declared: { secrets: accountSecrets, settings },
@@ -264,6 +265,9 @@ export class RemoteQueue implements WorkerQueue {
       isSuspended: suspended,
     }
   }
+
+  /** Runs that sign in are for workers of the service: no attempt gets here. */
+  async useCode(): Promise<undefined> {}
 
   async keepArtifact(lease: Lease, artifact: NewArtifact, reports: readonly Report[]): Promise<boolean> {
     if (!(await this.report(lease, reports))) return false
@@ -408,7 +412,10 @@ function toBody(outcome: Outcome): Schemas['AttemptOutcome'] {
   if (outcome.kind === 'succeeded') return { outcome: 'succeeded', output: outcome.output }
   if (outcome.kind === 'waiting')
     return { outcome: 'waiting', names: [...outcome.names], executedSeconds: outcome.executedMilliseconds / 1000 }
-  if (outcome.kind !== 'failed') return { outcome: outcome.kind === 'cancelled' ? 'cancelled' : 'timedOut' }
+  // Such workflows are executed by workers of the service: this one signs nothing in.
+  if (outcome.kind !== 'failed' && outcome.kind !== 'signedOut')
+    return { outcome: outcome.kind === 'cancelled' ? 'cancelled' : 'timedOut' }
   const { name, message, stack = null, step = null } = outcome.error
-  return { outcome: 'failed', reason: outcome.reason, error: { name, message, stack, step } }
+  const reason = outcome.kind === 'failed' ? outcome.reason : 'workflowFailed'
+  return { outcome: 'failed', reason, error: { name, message, stack, step } }
 }

@@ -16,8 +16,10 @@ import type {
   WorkflowDefinition,
 } from '../../domain/workflows/define-workflow.ts'
 import { createRedactor } from '../../domain/workflows/redactor.ts'
+import { parseTotpSeed } from '../../domain/workflows/totp.ts'
 import { type DeclaredValues, parseWorkflow, type Workflow } from '../../domain/workflows/workflow.ts'
 import { Workflows } from '../../domain/workflows/workflows.ts'
+import type { SessionStart } from '../executors/messages.ts'
 import { createRealClock, Delayed, FakeClock, type RunClock } from './fake-clock.ts'
 import { loadBundle } from './load-bundle.ts'
 import { type AttemptResult, executeAttempt, type TestRun } from './test-attempt.ts'
@@ -84,6 +86,11 @@ export interface RunOptions<
   /** What a person does when the workflow calls `takeOver`. Without it, no person takes over: `takeOver` returns false. */
   takeOver?: () => unknown
   /**
+   * Says that the run's browser context has a sign-in, so that the workflow's `signedOut` is asked and a `SignedOut` ends the
+   * run as `signedOut`. For a workflow with `signsIn`, the run signs in anyway.
+   */
+  signIn?: SignInOptions
+  /**
    * `'fake'`: time jumps to the next timer when the run waits for nothing else, so that a run which waits for an hour
    * ends at once. It replaces `Date`, timers, and `AbortSignal.timeout` of the process until the run has ended.
    */
@@ -98,6 +105,15 @@ export interface RunOptions<
    * the run executes the bundle: a package that works in the source alone fails.
    */
   bundle?: string | URL
+}
+
+export interface SignInOptions {
+  /** For `totp()`: in Base32, or an `otpauth:` URI. */
+  totpSeed?: string
+  /** Whether the run of a workflow with `signsIn` only checks, by `signedOut`, as the service does by the clock. */
+  check?: boolean
+  /** Signs in when the run is signed out. The run then goes on in the same attempt, by executing `run` again. */
+  run?: () => unknown
 }
 
 export interface RunLog {
@@ -139,7 +155,8 @@ export interface RunArtifact {
 /** What callers would see of the run, with secrets masked, and what `run` threw. */
 export type RunResult<Output> = (
   | { status: 'succeeded'; output: Output }
-  | { status: 'failed' | 'timedOut' | 'cancelled'; output: null }
+  /** `signedOut`: the run waits for a sign-in, and the test has none; a check has found no session. */
+  | { status: 'failed' | 'timedOut' | 'cancelled' | 'signedOut'; output: null }
 ) & {
   reason: 'workflowFailed' | 'outputInvalid' | 'timeLimit' | 'cancelRequested' | null
   error: { name: string; message: string } | null
@@ -198,6 +215,7 @@ export async function runWorkflow<
   const definition = options.bundle === undefined ? source : await findInBundle(options.bundle, source)
   const runClock = clock === 'fake' ? new FakeClock(now) : createRealClock()
   const test = prepare(definition, options as RunOptions<unknown>, runClock)
+  test.session = await toSession(test.workflow, options.signIn)
   const { cancelAfterSeconds } = options
   const result = await runClock.run(async () => {
     if (cancelAfterSeconds !== undefined) test.cancelAt = runClock.now() + cancelAfterSeconds * 1000
@@ -221,6 +239,17 @@ async function findInBundle(module: string | URL, { id }: WorkflowDefinition<obj
   const definition = await loadBundle(module)
   if (definition?.id === id) return definition
   throw new Error(`The option \`bundle\` names ${module}, whose default export is not the workflow "${id}".`)
+}
+
+async function toSession({ signsIn }: Workflow, options: SignInOptions | undefined): Promise<SessionStart | undefined> {
+  if (!signsIn && !options) return undefined
+  const { totpSeed, check = false } = options ?? {}
+  const totp = totpSeed === undefined ? null : await parseTotpSeed(totpSeed)
+  if (totp === undefined)
+    throw new TypeError(
+      'signIn.totpSeed is neither a seed in Base32 nor an otpauth: URI for TOTP with usual digits and period.',
+    )
+  return { kind: signsIn ? (check ? 'check' : 'signIn') : null, totp }
 }
 
 /** Validators by definition: compiling the schemas takes some milliseconds. */
@@ -253,6 +282,9 @@ function prepare(
     fakeSteps: steps,
     browser: options.browser,
     takeOver: options.takeOver,
+    signedOut: definition.signedOut && ((page, run) => definition.signedOut?.(page, run as never) ?? false),
+    session: undefined,
+    signIn: options.signIn?.run,
     finishedSteps: new Map(Object.entries(finishedSteps).map(([name, value]) => [name, JSON.stringify(value ?? null)])),
     artifacts: new Map(),
     events: [],
@@ -332,6 +364,8 @@ function toStatus(outcome: AttemptResult['outcome']) {
     }
     case 'timedOut':
       return { status: 'timedOut', output: null, reason: 'timeLimit', error: null } as const
+    case 'signedOut':
+      return { status: 'signedOut', output: null, reason: null, error: toRunError(outcome.error) } as const
     default:
       return { status: 'cancelled', output: null, reason: 'cancelRequested', error: null } as const
   }

@@ -23,9 +23,10 @@ import { abortMessages, toOutcome } from '../attempt/attempt-outcome.ts'
 import { loadChromium, type OpenBrowser, openBrowser } from '../browser/connection.ts'
 import { type FoundBrowser, findBrowser } from '../browser/find-browser.ts'
 import { captureConsole, executeWorkflow } from '../executors/execute-workflow.ts'
-import type { AttemptMessage } from '../executors/messages.ts'
+import type { AttemptMessage, SessionStart } from '../executors/messages.ts'
 import { BrowserOfAttempt } from '../executors/run-browser.ts'
-import { RunningAttempt } from '../executors/run-context.ts'
+import { RunningAttempt, type SignedOutOf } from '../executors/run-context.ts'
+import type { SessionBrowser } from '../executors/run-session.ts'
 import type { RunClock } from './fake-clock.ts'
 import type { FakeBrowser } from './run-workflow.ts'
 import type { TestWaits } from './test-waits.ts'
@@ -44,6 +45,14 @@ export interface TestRun {
   fakeSteps: Record<string, unknown>
   browser: 'chromium' | FakeBrowser | undefined
   takeOver: (() => unknown) | undefined
+  /** Whether the browser is signed out, by the definition. */
+  signedOut: SignedOutOf | undefined
+  /** If the browser context has a sign-in. */
+  session: SessionStart | undefined
+  /** The time step of the last one-time code, which attempts set. */
+  lastCodeStep?: number
+  /** Signs in when the run finds that it is signed out. */
+  signIn: (() => unknown) | undefined
   /** Results as JSON; attempts add theirs. */
   finishedSteps: Map<string, string>
   artifacts: Map<string, NewArtifact>
@@ -74,6 +83,10 @@ export async function executeAttempt(test: TestRun, attempt: number): Promise<At
     const part = new TestAttempt(test, attempt)
     const ended = await part.execute(executedSeconds)
     executedSeconds += (clock.now() - startedAt) / 1000
+    if (ended.outcome.kind === 'signedOut' && test.signIn) {
+      await test.signIn()
+      continue
+    }
     if (ended.outcome.kind !== 'waiting') return ended
     const next = Math.min(cancelAt, await waits.nextEnd())
     await clock.skip(Math.max(0, next - clock.now()) / 1000)
@@ -93,6 +106,9 @@ class TestAttempt {
   readonly #running: RunningAttempt
   #cause: unknown
   #artifactWrites = 0
+  /** One-time codes that the workflow has got. */
+  readonly #codes: string[] = []
+  #openGiven: BrowserRunContext<object>['browser'] | undefined
   #hasEnded = false
   readonly #suspended = Promise.withResolvers<Outcome>()
 
@@ -114,9 +130,12 @@ class TestAttempt {
       evidence: 'off',
       secrets: [] as unknown[],
       usesBrowser: test.workflow.usesBrowser,
+      session: test.session,
     } as const
     this.#running = new RunningAttempt(start, (message) => this.#onMessage(message), BrowserOfAttempt, {
       declaredWaits: Object.keys(test.workflow.waits ?? {}),
+      signedOut: test.signedOut,
+      sessionBrowser: this.#givenBrowser(),
       now: () => test.clock.now(),
       // Each wait executes the code before it again, as a long one does.
       stayMilliseconds: 0,
@@ -125,8 +144,29 @@ class TestAttempt {
 
   /** Masks secret variables, secrets of the account, and secrets in the answers that have come. */
   #createRedactor() {
-    const { secrets, declared, waits } = this.#test
-    return createRedactor({ ...secrets, declared: Object.values(declared.secrets), answers: waits.secrets })
+    const { secrets, declared, waits, session } = this.#test
+    const known = { ...secrets, declared: Object.values(declared.secrets), answers: waits.secrets }
+    return createRedactor({ ...known, session: [session?.totp?.seed, ...this.#codes] })
+  }
+
+  /** The test's replacement of a browser, if it gives one. */
+  #givenBrowser(): SessionBrowser | undefined {
+    const { workflow, browser } = this.#test
+    if (!workflow.usesBrowser || browser === undefined || browser === 'chromium') return undefined
+    let opened: ReturnType<typeof openFake> | undefined
+    this.#openGiven = async (options = {}) => {
+      this.#running.abort.signal.throwIfAborted()
+      opened ??= openFake(browser, options)
+      return opened
+    }
+    return {
+      open: this.#openGiven,
+      takeOver: (message) => this.#takeOver(message),
+      crashed: false,
+      get isOpen() {
+        return opened !== undefined
+      },
+    }
   }
 
   /** @param executedSeconds by earlier parts of the attempt. */
@@ -159,7 +199,9 @@ class TestAttempt {
     )
     const ended = executed.then((event) => {
       const redact = { output: this.#redact, error: this.#redact }
-      return interrupted ?? toOutcome(event, workflows, workflow.id, redact, null)
+      if (event.type !== 'signedOut') return interrupted ?? toOutcome(event, workflows, workflow.id, redact, null)
+      const error = this.#redact({ name: 'SignedOut', message: event.message })
+      return interrupted ?? { kind: 'signedOut' as const, executedMilliseconds: 0, contextVersion: undefined, error }
     })
     try {
       const outcome = await Promise.race([ended, interruption.promise, this.#suspended.promise])
@@ -172,24 +214,18 @@ class TestAttempt {
   }
 
   async #run(): Promise<unknown> {
-    const { workflow, run, fakeSteps, browser } = this.#test
+    const { workflow, run, fakeSteps } = this.#test
     const context = this.#running.context()
     const step = <Value>(name: string, fn: () => Value | Promise<Value>) => {
       this.#test.reachedSteps.add(String(name))
       const isFake = Object.hasOwn(fakeSteps, name)
       return context.step(name, isFake ? () => resultOf(fakeSteps[name]) as Value : fn)
     }
-    let opened: ReturnType<typeof openFake> | undefined
-    const openGiven: typeof context.browser = async (options = {}) => {
-      context.signal.throwIfAborted()
-      opened ??= openFake(browser as FakeBrowser, options)
-      return opened
-    }
-    const isGiven = workflow.usesBrowser && browser !== undefined && browser !== 'chromium'
+    const browser = this.#running.session ? context.browser : this.#openGiven
     try {
       const takeOver = (message: string) => this.#takeOver(message)
       const person = workflow.usesBrowser ? { takeOver } : {}
-      return await run({ ...context, step, ...person, ...(isGiven && { browser: openGiven }) })
+      return await run({ ...context, step, ...person, ...(browser && { browser }) })
     } catch (error) {
       this.#cause = error
       throw error
@@ -213,6 +249,13 @@ class TestAttempt {
         this.#test.finishedSteps.set(message.name, message.value)
         this.#report('step', { name: message.name, state: 'finished' })
         return this.#running.onMessage({ type: 'stepSaved', attempt: this.#attempt, name: message.name })
+      case 'code': {
+        this.#codes.push(message.code)
+        this.#redact = this.#createRedactor()
+        const isNew = message.step > (this.#test.lastCodeStep ?? 0)
+        if (isNew) this.#test.lastCodeStep = message.step
+        return this.#running.onMessage({ type: 'codeUsed', attempt: this.#attempt, isNew })
+      }
       case 'waits':
         return queueMicrotask(() => this.#onWaits(message))
       case 'suspended':

@@ -81,7 +81,7 @@ describe.each(stores)('second factors ($name)', (kind) => {
     await expect(isSignedIn(opened, user)).rejects.toThrow()
     expect(await isSignedIn(opened, changed)).toBe(true)
     expect(await factors.setUpUri(changed, secret)).toMatch(
-      /^otpauth:\/\/totp\/execution-service:Owner\?.*secret=[A-Z2-7]{32}&/,
+      /^otpauth:\/\/totp\/execution-service:Admin\?.*secret=[A-Z2-7]{32}&/,
     )
   })
 
@@ -212,8 +212,12 @@ describe.each(stores)('second factors ($name)', (kind) => {
     const opened = await openFactors(test, kind)
     const { user } = await newUserWithFactor(opened)
     await opened.store.write(({ query }) => {
-      const another = { id: crypto.randomUUID(), account_id: user.accountId, name: 'Bo', role: 'owner', created_at: 1 }
-      return query.insertInto('users').values(another).execute()
+      const another = { id: crypto.randomUUID(), account_id: user.accountId, name: 'Bo', role: 'admin', created_at: 1 }
+      const identity = { identity_issuer: 'https://login.example.com', identity_subject: another.id }
+      return query
+        .insertInto('users')
+        .values({ ...another, ...identity })
+        .execute()
     })
     expect(await opened.users.remove(user.accountId, user.id, operator)).toBe(true)
     const { query } = opened.store.read

@@ -33,7 +33,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
     const used = (await links.createWelcomeLink(id)) ?? ''
     const user = await links.accept(used, ada)
     const open = [
-      await links.invite(id, { label: 'Bo', role: 'member' }, operator),
+      await links.invite(id, { label: 'Bo', role: 'developer' }, operator),
       await links.createSignInLink(user, operator),
     ]
     const contents = await kind.contents(location)
@@ -50,11 +50,11 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
     test('a welcome link sets up the first user as owner, once', async (test) => {
       const { accounts, links, users } = await openLinks(test, kind)
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
-      const userId = await accounts.findOwnerId(id)
+      const userId = await accounts.findAdminId(id)
       const token = (await links.createWelcomeLink(id)) ?? ''
       expect(await links.find(token)).toMatchObject({ kind: 'welcome', accountId: id, userId })
-      expect(await links.accept(token, ada)).toMatchObject({ id: userId, role: 'owner', email: ada.email })
-      expect(await users.list(id)).toMatchObject([{ id: userId, name: 'Ada', email: ada.email, role: 'owner' }])
+      expect(await links.accept(token, ada)).toMatchObject({ id: userId, role: 'admin', email: ada.email })
+      expect(await users.list(id)).toMatchObject([{ id: userId, name: 'Ada', email: ada.email, role: 'admin' }])
       expect(await users.authenticate(' ADA@example.com ', ada.password)).toMatchObject({ id: userId })
       await expect(links.accept(token, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkExpiredError)
       expect(await links.find(token)).toBeUndefined()
@@ -105,7 +105,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const one = await openLinks(test, kind)
       const two = await openLinks(test, kind, { location: one.location })
       const { id } = await one.accounts.create({ name: 'Test', scopesEnabled: false })
-      for (const role of ['owner', 'member'] as const) {
+      for (const role of ['admin', 'developer'] as const) {
         const token = await one.links.invite(id, { label: 'Somebody', role }, operator)
         const attempts = Array.from({ length: 6 }, (_, index) =>
           (index % 2 ? one : two).links.accept(token, { ...ada, name: role, email: `${role}${index}@example.com` }),
@@ -121,7 +121,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const { accounts, links, users } = await openLinks(test, kind)
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
       await links.accept((await links.createWelcomeLink(id)) ?? '', ada)
-      const token = await links.invite(id, { label: 'Bo', role: 'member' }, operator)
+      const token = await links.invite(id, { label: 'Bo', role: 'developer' }, operator)
       const expectRejected = async (changes: Partial<typeof ada>, member: string) => {
         const attempt = links.accept(token, { ...ada, email: 'bo@example.com', ...changes })
         await expect(attempt).rejects.toBeInstanceOf(UserError)
@@ -132,7 +132,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       await expectRejected({ name: ' ' }, 'name')
       await expectRejected({ password: 'too short' }, 'password')
       expect(await users.list(id)).toHaveLength(1)
-      expect(await links.accept(token, { ...ada, email: 'bo@example.com' })).toMatchObject({ role: 'member' })
+      expect(await links.accept(token, { ...ada, email: 'bo@example.com' })).toMatchObject({ role: 'developer' })
     })
 
     test('an invitation ends when it expires or when its own account withdraws it', async (test) => {
@@ -140,7 +140,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const { accounts, links } = await openLinks(test, kind, { now: () => time })
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
       const other = await accounts.create({ name: 'Other', scopesEnabled: false })
-      const invite = (label: string) => links.invite(id, { label, role: 'member' }, operator)
+      const invite = (label: string) => links.invite(id, { label, role: 'developer' }, operator)
       const [expiring, withdrawn] = [await invite('late'), await invite('withdrawn')]
       const linkId = (await links.find(withdrawn))?.id ?? ''
       expect((await links.listInvitations(id)).map(({ label }) => label)).toEqual(['withdrawn', 'late'])
@@ -164,7 +164,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const { accounts, links, users } = await openLinks(test, kind, { now: () => time })
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
       await links.accept((await links.createWelcomeLink(id)) ?? '', ada)
-      const invitation = await links.invite(id, { label: 'Bo', role: 'member' }, operator)
+      const invitation = await links.invite(id, { label: 'Bo', role: 'developer' }, operator)
       const bo = await links.accept(invitation, { ...ada, name: 'Bo', email: 'bo@example.com' })
       const [replaced, latest] = [
         await links.createSignInLink(bo, operator),
@@ -188,7 +188,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
       const user = await links.accept((await links.createWelcomeLink(id)) ?? '', ada)
       const signIn = await links.createSignInLink(user, operator)
-      const invitation = await links.invite(id, { label: 'Bo', role: 'owner' }, operator)
+      const invitation = await links.invite(id, { label: 'Bo', role: 'admin' }, operator)
       await expect(links.accept(signIn, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkExpiredError)
       await expect(links.useSignInLink(invitation)).rejects.toBeInstanceOf(LinkExpiredError)
       const unclaimed = await accounts.create({ name: 'Unclaimed', scopesEnabled: false })
@@ -206,7 +206,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
     let time = Date.now()
     const { store, accounts, links } = await openLinks(test, kind, { now: () => time })
     const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
-    const invite = (label: string) => links.invite(id, { label, role: 'member' }, operator)
+    const invite = (label: string) => links.invite(id, { label, role: 'developer' }, operator)
     const countStored = async () =>
       (await store.read.query.selectFrom('sign_in_links').select('label').execute()).length
     await invite('Ada')

@@ -1,11 +1,12 @@
-/** Users: passwords, e-mail addresses, the last owner, and removal. */
+/** Users: passwords, e-mail addresses, the last admin, and removal. */
 import { randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { NotOwnerError } from '../../../src/domain/accounts/accounts.sql.ts'
+import { NotAdminError } from '../../../src/domain/accounts/accounts.sql.ts'
+import type { Role } from '../../../src/domain/accounts/roles.ts'
 import { Sessions } from '../../../src/domain/accounts/sessions.ts'
 import { SignInLinks } from '../../../src/domain/accounts/sign-in-links.ts'
-import { type Role, toActor, type User, UserError } from '../../../src/domain/accounts/user.ts'
+import { toActor, type User, UserError } from '../../../src/domain/accounts/user.ts'
 import { Users } from '../../../src/domain/accounts/users.ts'
 import { ApiKeyError } from '../../../src/domain/api-keys/api-key.ts'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
@@ -35,7 +36,7 @@ async function newAccount({ accounts, links }: Opened): Promise<User> {
   return links.accept((await links.createWelcomeLink(id)) ?? '', { name: 'Ada', email, password })
 }
 
-async function newUser({ links }: Opened, accountId: string, role: Role = 'member', name = 'Bo'): Promise<User> {
+async function newUser({ links }: Opened, accountId: string, role: Role = 'developer', name = 'Bo'): Promise<User> {
   const token = await links.invite(accountId, { label: name, role }, operator)
   return links.accept(token, { name, email: `${crypto.randomUUID()}@example.com`, password })
 }
@@ -46,18 +47,47 @@ async function newSession({ sessions }: Opened, user: User): Promise<string> {
   return token
 }
 
-const onlyOwner = 'This user is the only owner. Make another user an owner first.'
+const onlyAdmin = 'This user is the only admin. Make another user an admin first.'
 
 describe.each(stores)('users ($name)', (kind) => {
-  test('are listed for their own account, and changed by its owners alone', async (test) => {
+  test('are listed for their own account, and changed by its admins alone', async (test) => {
     const opened = await openUsers(test, kind)
     const { users } = opened
     const [mine, theirs] = [await newAccount(opened), await newAccount(opened)]
     const member = await newUser(opened, mine.accountId)
     expect((await users.list(mine.accountId)).map(({ id }) => id)).toEqual([mine.id, member.id].sort())
-    const change = users.changeRole(mine.accountId, member.id, 'owner', toActor(theirs))
-    await expect(change).rejects.toThrow(NotOwnerError)
-    expect((await users.get(member.id))?.role).toBe('member')
+    const change = users.changeRole(mine.accountId, member.id, 'admin', toActor(theirs))
+    await expect(change).rejects.toThrow(NotAdminError)
+    expect((await users.get(member.id))?.role).toBe('developer')
+  })
+
+  test('a lowered role limits API keys in every process at once, and a higher one gives the scopes back', async (test) => {
+    const one = await openUsers(test, kind)
+    const two = await openUsers(test, kind, one.location)
+    const { accountId } = await newAccount(one)
+    const bo = await newUser(one, accountId)
+    const draft = { accountId, userId: bo.id, name: 'Key', scopes: null, expiresAt: null }
+    const { value, id } = await one.apiKeys.create(draft, operator)
+    const scopes = async () => (await two.apiKeys.authenticate(value))?.scopes
+    expect(await scopes()).toBeNull()
+    await one.users.changeRole(accountId, bo.id, 'operator', operator)
+    expect(await scopes()).toEqual(expect.arrayContaining(['runs:write', 'runs:read', 'waits:write']))
+    expect(await scopes()).not.toEqual(expect.arrayContaining(['schedules:write']))
+    await one.users.changeRole(accountId, bo.id, 'viewer', operator)
+    expect((await scopes())?.filter((scope) => !scope.endsWith(':read'))).toEqual([])
+    expect((await two.apiKeys.authenticateToken(id))?.scopes).toEqual(await scopes())
+    await one.users.changeRole(accountId, bo.id, 'developer', operator)
+    expect(await scopes()).toBeNull()
+  })
+
+  test('a key has no scope that the role of its creator does not permit', async (test) => {
+    const one = await openUsers(test, kind)
+    const { id: accountId } = await one.accounts.create({ name: 'Test', scopesEnabled: true })
+    const bo = await newUser(one, accountId, 'operator')
+    const draft = { accountId, userId: bo.id, name: 'Key', expiresAt: null }
+    const refused = one.apiKeys.create({ ...draft, scopes: ['runs:write', 'schedules:write'] }, operator)
+    await expect(refused).rejects.toThrow('The role operator does not permit the scope schedules:write.')
+    await one.apiKeys.create({ ...draft, scopes: ['runs:write'] }, operator)
   })
 
   test('a password that is changed while it is checked permits no change', async (test) => {
@@ -140,18 +170,18 @@ describe.each(stores)('users ($name)', (kind) => {
     expect(await one.users.get(ada.id)).toMatchObject({ name: 'Ada Lovelace', email: ada.email })
   })
 
-  describe('the only owner', () => {
+  describe('the only admin', () => {
     test('cannot be removed or made a member', async (test) => {
       const opened = await openUsers(test, kind)
       const { users } = opened
       const { id, accountId } = await newAccount(opened)
       const bo = await newUser(opened, accountId)
-      await expect(users.remove(accountId, id, operator)).rejects.toThrow(new UserError(onlyOwner))
-      await expect(users.changeRole(accountId, id, 'member', operator)).rejects.toThrow(onlyOwner)
-      expect(await users.changeRole(accountId, id, 'owner', operator)).toBe(true)
-      expect(await users.changeRole(accountId, bo.id, 'owner', operator)).toBe(true)
-      expect(await users.changeRole(accountId, id, 'member', operator)).toBe(true)
-      await expect(users.remove(accountId, bo.id, operator)).rejects.toThrow(onlyOwner)
+      await expect(users.remove(accountId, id, operator)).rejects.toThrow(new UserError(onlyAdmin))
+      await expect(users.changeRole(accountId, id, 'developer', operator)).rejects.toThrow(onlyAdmin)
+      expect(await users.changeRole(accountId, id, 'admin', operator)).toBe(true)
+      expect(await users.changeRole(accountId, bo.id, 'admin', operator)).toBe(true)
+      expect(await users.changeRole(accountId, id, 'developer', operator)).toBe(true)
+      await expect(users.remove(accountId, bo.id, operator)).rejects.toThrow(onlyAdmin)
       expect(await users.remove(accountId, id, operator)).toBe(true)
     })
 
@@ -160,24 +190,24 @@ describe.each(stores)('users ($name)', (kind) => {
       const { users, links, accounts } = opened
       const ada = await newAccount(opened)
       const { accountId } = ada
-      const bo = await newUser(opened, accountId, 'owner')
+      const bo = await newUser(opened, accountId, 'admin')
       const by = toActor(bo)
-      const token = await links.invite(accountId, { label: 'Cy', role: 'owner' }, by)
+      const token = await links.invite(accountId, { label: 'Cy', role: 'admin' }, by)
       expect(await links.find(token)).toBeDefined()
-      await users.changeRole(accountId, bo.id, 'member', toActor(ada))
-      const invitation = { id: crypto.randomUUID(), label: 'Di', role: 'owner' } as const
+      await users.changeRole(accountId, bo.id, 'developer', toActor(ada))
+      const invitation = { id: crypto.randomUUID(), label: 'Di', role: 'admin' } as const
       const settings = { name: 'His', scopesEnabled: true, secondFactorRequired: false }
       const late = [
         () => links.invite(accountId, invitation, by),
         () => links.createSignInLink(ada, by),
         () => links.withdrawInvitation(accountId, invitation.id, by),
-        () => users.changeRole(accountId, bo.id, 'owner', by),
+        () => users.changeRole(accountId, bo.id, 'admin', by),
         () => users.remove(accountId, ada.id, by),
         () => accounts.update(accountId, settings, by),
       ]
-      for (const act of late) await expect(act()).rejects.toThrow(NotOwnerError)
+      for (const act of late) await expect(act()).rejects.toThrow(NotAdminError)
       expect(await links.find(token)).toBeUndefined()
-      expect(await users.list(accountId)).toMatchObject([{ role: 'owner' }, { role: 'member' }])
+      expect(await users.list(accountId)).toMatchObject([{ role: 'admin' }, { role: 'developer' }])
     })
 
     test.for([1, 2, 3, 4])('remains when two owners remove each other concurrently (round %i)', async (round, test) => {
@@ -185,13 +215,13 @@ describe.each(stores)('users ($name)', (kind) => {
       const two = await openUsers(test, kind, one.location)
       const ada = await newAccount(one)
       const { accountId } = ada
-      const bo = await newUser(one, accountId, 'owner')
+      const bo = await newUser(one, accountId, 'admin')
       const demote = ({ users }: Opened, id: string, isRemoval: boolean) =>
-        isRemoval ? users.remove(accountId, id, operator) : users.changeRole(accountId, id, 'member', operator)
+        isRemoval ? users.remove(accountId, id, operator) : users.changeRole(accountId, id, 'developer', operator)
       const other = round > 2 ? one : two
       const results = await Promise.allSettled([demote(one, ada.id, round % 2 === 0), demote(other, bo.id, true)])
       expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
-      expect((await one.users.list(accountId)).filter(({ role }) => role === 'owner')).toHaveLength(1)
+      expect((await one.users.list(accountId)).filter(({ role }) => role === 'admin')).toHaveLength(1)
     })
   })
 
@@ -201,7 +231,7 @@ describe.each(stores)('users ($name)', (kind) => {
       const two = await openUsers(test, kind, one.location)
       const ada = await newAccount(one)
       const { accountId } = ada
-      const bo = await newUser(one, accountId, 'owner')
+      const bo = await newUser(one, accountId, 'admin')
       const draft = { accountId, name: 'Key', scopes: null, expiresAt: null }
       const [keyOfAda, keyOfBo] = [
         await one.apiKeys.create({ ...draft, userId: ada.id }, operator),
@@ -222,22 +252,22 @@ describe.each(stores)('users ($name)', (kind) => {
       }
       expect((await one.users.names(accountId)).get(bo.id)).toBe('Bo')
       expect(await one.users.remove(accountId, bo.id, operator)).toBe(false)
-      expect(await one.users.changeRole(accountId, bo.id, 'owner', operator)).toBe(false)
+      expect(await one.users.changeRole(accountId, bo.id, 'admin', operator)).toBe(false)
     })
 
-    test.each(['removed', 'made a member'])('ends the links they created (when %s)', async (how) => {
+    test.each(['removed', 'made a developer'])('ends the links they created (when %s)', async (how) => {
       const opened = await openUsers({ onTestFinished }, kind)
       const { users, links } = opened
       const ada = await newAccount(opened)
-      const mallory = await newUser(opened, ada.accountId, 'owner')
+      const mallory = await newUser(opened, ada.accountId, 'admin')
       const actor = toActor(mallory)
       const tokens = [
         await links.createSignInLink(ada, actor),
-        await links.invite(ada.accountId, { label: 'Another', role: 'owner' }, actor),
+        await links.invite(ada.accountId, { label: 'Another', role: 'admin' }, actor),
       ]
-      const kept = await links.invite(ada.accountId, { label: 'Bo', role: 'member' }, toActor(ada))
+      const kept = await links.invite(ada.accountId, { label: 'Bo', role: 'developer' }, toActor(ada))
       if (how === 'removed') await users.remove(ada.accountId, mallory.id, operator)
-      else await users.changeRole(ada.accountId, mallory.id, 'member', operator)
+      else await users.changeRole(ada.accountId, mallory.id, 'developer', operator)
       for (const token of tokens) expect(await links.find(token)).toBeUndefined()
       expect(await links.find(kept)).toBeDefined()
     })
@@ -263,7 +293,7 @@ describe.each(stores)('users ($name)', (kind) => {
       const { accountId } = await newAccount(opened)
       const bo = await newUser(opened, accountId)
       await users.remove(accountId, bo.id, operator)
-      const token = await links.invite(accountId, { label: 'Bo', role: 'member' }, operator)
+      const token = await links.invite(accountId, { label: 'Bo', role: 'developer' }, operator)
       const again = await links.accept(token, { name: 'Bo', email: bo.email ?? '', password })
       expect(again.id).not.toBe(bo.id)
       expect(await users.authenticate(bo.email ?? '', password)).toMatchObject({ id: again.id })
@@ -288,9 +318,9 @@ describe.each(stores)('users ($name)', (kind) => {
       const [ada, eve] = [await newAccount(opened), await newAccount(opened)]
       const bo = await newUser(opened, ada.accountId)
       expect(await users.remove(eve.accountId, bo.id, operator)).toBe(false)
-      expect(await users.changeRole(eve.accountId, bo.id, 'owner', operator)).toBe(false)
+      expect(await users.changeRole(eve.accountId, bo.id, 'admin', operator)).toBe(false)
       expect(await users.remove(eve.accountId, 'nobody', operator)).toBe(false)
-      expect(await users.get(bo.id)).toMatchObject({ role: 'member' })
+      expect(await users.get(bo.id)).toMatchObject({ role: 'developer' })
     })
   })
 })

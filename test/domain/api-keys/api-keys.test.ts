@@ -12,7 +12,7 @@ import { type StoreKind, stores } from '../../support/store-kinds.ts'
 async function openAccount(test: Test, kind: StoreKind, { scopesEnabled = false, now = Date.now } = {}) {
   const domain = await openDomain(test, { kind, now })
   const { id: accountId } = await domain.accounts.create({ name: 'Test', scopesEnabled })
-  const userId = await domain.accounts.findOwnerId(accountId)
+  const userId = await domain.accounts.findAdminId(accountId)
   const key: NewApiKey = { accountId, userId, name: 'Key', scopes: null, expiresAt: null }
   return { domain, accountId, userId, key }
 }

@@ -70,14 +70,14 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     const opened = await openLog(test, kind)
     const { accounts, apiKeys, links, users } = opened
     const { ada, by, accountId } = await newOwner(opened)
-    const token = await links.invite(accountId, { label: 'Bo the Builder', role: 'member' }, by)
+    const token = await links.invite(accountId, { label: 'Bo the Builder', role: 'developer' }, by)
     const bo = await links.accept(token, { name: 'Bo', email: `${crypto.randomUUID()}@example.com`, password })
     const subject = { id: bo.id, name: 'Bo' }
     const byBo = { kind: 'user', ...subject } as const
-    await links.invite(accountId, { label: 'Cy', role: 'owner' }, by)
+    await links.invite(accountId, { label: 'Cy', role: 'admin' }, by)
     const invitation = (await links.listInvitations(accountId))[0]?.id ?? ''
     await links.withdrawInvitation(accountId, invitation, by)
-    await users.changeRole(accountId, bo.id, 'owner', by)
+    await users.changeRole(accountId, bo.id, 'admin', by)
     await links.createSignInLink(bo, by)
     await signIn(opened, bo, 'link')
     await users.changePassword(bo, undefined, 'another engine')
@@ -91,12 +91,12 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     await accounts.update(accountId, { ...settings, secondFactorRequired: true }, by)
     await accounts.update(accountId, settings, by)
     expect(await list(opened, accountId)).toMatchObject([
-      { action: 'user.joined', by: { id: ada.id }, details: { how: 'welcome', role: 'owner' } },
-      { action: 'user.invited', by, subject: { name: 'Bo the Builder' }, details: { role: 'member' } },
-      { action: 'user.joined', by: byBo, details: { how: 'invitation', role: 'member' } },
-      { action: 'user.invited', by, subject: { id: invitation, name: 'Cy' }, details: { role: 'owner' } },
+      { action: 'user.joined', by: { id: ada.id }, details: { how: 'welcome', role: 'admin' } },
+      { action: 'user.invited', by, subject: { name: 'Bo the Builder' }, details: { role: 'developer' } },
+      { action: 'user.joined', by: byBo, details: { how: 'invitation', role: 'developer' } },
+      { action: 'user.invited', by, subject: { id: invitation, name: 'Cy' }, details: { role: 'admin' } },
       { action: 'user.invitationWithdrawn', by, subject: { id: invitation, name: 'Cy' } },
-      { action: 'user.roleChanged', by, subject, details: { from: 'member', to: 'owner' } },
+      { action: 'user.roleChanged', by, subject, details: { from: 'developer', to: 'admin' } },
       { action: 'user.signInLinkMade', by, subject },
       { action: 'user.signedIn', by: byBo, details: { how: 'link', address: '10.0.0.7' } },
       { action: 'user.passwordChanged', by: byBo },
@@ -124,7 +124,7 @@ describe.each(stores)('the audit log ($name)', (kind) => {
       apiKeys.rotate(accountId, crypto.randomUUID(), crypto.randomUUID(), by),
       apiKeys.delete(accountId, crypto.randomUUID(), by),
       users.remove(accountId, ada.id, by),
-      users.changeRole(accountId, ada.id, 'member', by),
+      users.changeRole(accountId, ada.id, 'developer', by),
       users.changePassword(ada, 'wrong', 'another engine'),
       links.withdrawInvitation(accountId, crypto.randomUUID(), by),
       links.useSignInLink('none'),

@@ -45,7 +45,7 @@ describe.each(stores)('running a run again ($name)', (kind) => {
 
   test('reuses secrets with changed variables only for the caller who queued the earlier run', async (test) => {
     const { domain, earlier, accountId } = await openWithSecrets(test, kind)
-    const ownerId = await domain.accounts.findOwnerId(accountId)
+    const ownerId = await domain.accounts.findAdminId(accountId)
     const otherUser = { accountId, apiKeyId: null, userId: uuid() }
     const same = { ...request, variables: { ...earlier.variables }, secretsFrom: earlier.id }
     const other = { ...same, variables: { ...earlier.variables, user: 'Mallory' } }

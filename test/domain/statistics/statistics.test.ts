@@ -1,8 +1,9 @@
 /** Statistics of an account's runs: counted on request, and added up by maintenance. */
 import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
+import { sumCounts } from '../../../src/domain/statistics/outcome-counts.ts'
 import { RunRollups } from '../../../src/domain/statistics/run-rollups.ts'
-import { type RangeName, RunStatistics, sumCounts } from '../../../src/domain/statistics/run-statistics.ts'
+import { type RangeName, RunStatistics } from '../../../src/domain/statistics/run-statistics.ts'
 import type { RunsTable } from '../../../src/storage/tables/run-tables.ts'
 import { claimableOf } from '../../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../../support/domain.ts'
@@ -47,6 +48,7 @@ async function insertFinished({ store }: Domain, accountId: string, runs: Finish
     continues: 0 as const,
     continuations: 0,
     executed_ms: 0,
+    total_executed_ms: 0,
     has_waits: 0 as const,
     cancel_requested: 0 as const,
     secrets: null,

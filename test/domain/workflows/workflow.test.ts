@@ -117,7 +117,7 @@ test.each<[string, object]>([
   ['waits.approval.description must be a string', { waits: { approval: { schema: {}, description: 5 } } }],
   ['retry must be an object', { retry: 3 }],
   [
-    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrency, throttle, browser, evidence, waits, secrets, settings, deprecated',
+    'browsers is not an option of defineWorkflow: the options are id, version, title, variables, output, run, description, retry, timeLimitSeconds, concurrency, throttle, browser, evidence, signsIn, signedOut, waits, secrets, settings, deprecated',
     { browsers: true },
   ],
   [

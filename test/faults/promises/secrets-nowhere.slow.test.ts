@@ -1,7 +1,8 @@
 /**
- * P11: a key's value, a secret variable or answer, and a context's cookies appear in no file, log, row or error, even with the most
- * verbose logs of the service and of the database server, which logs every statement with its parameters.
+ * P11: a key's value, a secret variable or answer, a context's cookies, and the password and the TOTP seed of its sign-in appear in no
+ * file, log, row or error, even with the most verbose logs of the service and of the database server, which logs every statement with its parameters.
  */
+import { Secret } from 'otpauth'
 import { describe, expect, test } from 'vitest'
 import { createState } from '../../support/browser-contexts.ts'
 import { findCanaries, readFiles } from '../../support/canaries.ts'
@@ -80,6 +81,20 @@ async function useCookies(call: Call, { browserContextUrl }: ApiMember, value: s
   expect((await call(browserContextUrl, 'PUT', path, broken)).status).toBe(400)
 }
 
+/** Sets a sign-in, queues its run, and sends some that are refused. */
+async function useSignIn(call: Call, { browserContextUrl }: ApiMember, password: string, totpSeed: string) {
+  const created = await call(browserContextUrl, 'POST', '/alpha/browser-contexts', { name: 'With a sign-in' })
+  const path = `/alpha/browser-contexts/${JSON.parse(created.text).id}/sign-in`
+  const signIn = { workflowId: 'sign-in', variableData: { user: 'ada', password }, totpSeed }
+  const put = async (body: unknown) => (await call(browserContextUrl, 'PUT', path, body)).status
+  expect(await put({ ...signIn, totpSeed: `${totpSeed}-0189` })).toBe(400)
+  expect(await put({ ...signIn, variableData: { user: 7, password: [password] } })).toBe(400)
+  expect(await put(JSON.stringify(signIn).slice(0, -1))).toBe(400)
+  expect(await put(signIn)).toBe(200)
+  expect((await call(browserContextUrl, 'GET', path)).status).toBe(200)
+  expect((await call(browserContextUrl, 'POST', `${path}/now`)).status).toBe(202)
+}
+
 async function useKey(call: Call, { executionUrl, browserContextUrl }: ApiMember, value: string): Promise<void> {
   expect((await call(executionUrl, 'GET', `/v1/execution/runs/${value}`)).status).toBe(404)
   expect((await call(browserContextUrl, 'GET', `/alpha/browser-contexts/${value}`)).status).toBe(404)
@@ -106,7 +121,7 @@ async function rowsIn(fleet: Fleet): Promise<Buffer> {
 const text = (value: unknown) => Buffer.from(typeof value === 'object' ? JSON.stringify(value) : String(value))
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
-  test('keys, secret variables and answers, and cookies appear nowhere', async (test) => {
+  test('keys, secret variables and answers, cookies, passwords and seeds of sign-ins appear nowhere', async (test) => {
     const fleet = await newFleet(test, kind, { settings: { LOG_LEVEL: 'trace' }, server: verboseLogging })
     const { key } = await fleet.createAccount()
     const api = await fleet.api()
@@ -114,10 +129,13 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const token = `canary-${crypto.randomUUID()} "quoted"`
     const answer = `canary-${crypto.randomUUID()} 'quoted'`
     const cookie = `canary-${crypto.randomUUID()}`
+    const password = `canary-${crypto.randomUUID()} <quoted>`
+    const seed = new Secret({ size: 20 }).base32
     const responses: string[] = []
     const call = caller(key, responses)
     const ids = [...(await useSecrets(call, api, token)), await useAnswer(call, api, answer)]
     await useCookies(call, api, cookie)
+    await useSignIn(call, api, password, seed)
     await useKey(call, api, key)
     await fleet.withStore((store) => waitForOutcome(store, ids))
     for (const id of ids) {
@@ -133,7 +151,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       ['the log of the worker', worker.output()],
       ["the server's log", fleet.storage.server?.log() ?? ''],
     ]
-    const canaries = { key, token, answer, cookie }
+    const canaries = { key, token, answer, cookie, password, seed }
     const findIn = (searched: [string, Buffer | string][]) =>
       Object.entries(canaries).flatMap(([name, value]) =>
         findCanaries(searched, [value]).map((location) => `${name}: ${location}`),

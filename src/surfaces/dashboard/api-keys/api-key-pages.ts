@@ -1,6 +1,7 @@
 /** The tab "API Keys": list, create, rename, rotate and delete keys (interface, sections 1 and 5). */
 import { v7 as uuid } from 'uuid'
-import type { User } from '../../../domain/accounts/user.ts'
+import { effectiveScopes, permitsScope } from '../../../domain/accounts/roles.ts'
+import type { Member } from '../../../domain/accounts/user.ts'
 import {
   type ApiKey,
   ApiKeyError,
@@ -40,6 +41,7 @@ import {
   type PageRequest,
   type PageResult,
 } from '../page-handler.ts'
+import { may } from '../page-roles.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
 
 export const listApiKeys: PageHandler = async ({ account, user, query }, { apiKeys, users }) => {
@@ -53,9 +55,9 @@ export const listApiKeys: PageHandler = async ({ account, user, query }, { apiKe
   const lead = `API keys authenticate your programs. ${active} of ${activeKeysPerAccountMax} keys in use. You have created ${created} of ${keysPerUserMax}.`
   const isEmpty = keys.length === 0
   const message = doneMessages.get(query.get('done') ?? '')
-  const body = html`${heading('API Keys', { lead, ...(!limit && !isEmpty && { actions: createButton }) })}
+  const body = html`${heading('API Keys', { lead, ...(!limit && !isEmpty && { actions: createButton(user) }) })}
     ${message ? notice('good', message) : nothing} ${limit ? renderLimit(limit) : nothing}
-    ${isEmpty ? noApiKeys : renderKeyTable(user, keys, names)}`
+    ${isEmpty ? noApiKeys(user) : renderKeyTable(user, keys, names, apiKeys.knownScopes)}`
   return apiKeyPage('API Keys', body)
 }
 
@@ -87,6 +89,8 @@ async function newApiKeyPage(request: PageRequest, { apiKeys }: Dependencies, id
   const { form, account, user } = request
   const isLimit = error?.about === 'userLimit' || error?.about === 'accountLimit'
   const limit = isLimit ? error : await apiKeys.findLimitError(account.id, user.id)
+  const permitted = apiKeys.knownScopes.filter((scope) => permitsScope(user.role, scope))
+  const isLimitedByRole = permitted.length < apiKeys.knownScopes.length
   const options = Object.entries(lifetimes).map(([value, title]) => ({ value, title }))
   const errorFor = (about: ApiKeyError['about']) => (error?.about === about ? error.message : undefined)
   const errors = { scopes: errorFor('scopes'), workflows: errorFor('workflows') }
@@ -95,10 +99,11 @@ async function newApiKeyPage(request: PageRequest, { apiKeys }: Dependencies, id
     ${limit ? renderLimit(limit) : nothing}
     ${/* Scopes were disabled after the form was opened. */ disabled ? notice('bad', disabled) : nothing}
     <form method="post" action="/api-keys/new" class="card">
+      ${isLimitedByRole ? html`<p>The key can do what your role permits: ${permitted.map((scope) => html`<code>${scope}</code> `)}</p>` : nothing}
       <input type="hidden" name="id" value="${id}" />
       ${inputField({ name: 'name', label: 'Name', value: form.get('name') ?? '', error: errorFor('name'), required: true, maxlength: 100, autofocus: true, hint: 'Describe where the key is used, such as “nightly import”.' })}
       ${selectField({ name: 'lifetime', label: 'Expiration', value: form.get('lifetime') ?? '', error: errorFor('lifetime'), options })}
-      ${account.scopesEnabled ? renderScopeFields(form, apiKeys.knownScopes, errors) : nothing}
+      ${account.scopesEnabled ? renderScopeFields(form, permitted, errors) : nothing}
       <div class="buttons"><button>Create API key</button><a href="/api-keys">Cancel</a></div>
     </form>`
   return apiKeyPage('Create API key', body, error ? (isLimit ? 409 : 400) : 200)
@@ -199,11 +204,11 @@ function requireCreator({ user }: PageRequest, key: ApiKey): void {
   if (key.userId !== user.id) throw new PageForbidden('Only the user who created an API key can rename or rotate it.')
 }
 
-/** Owners can delete every key of the account. */
+/** Admins can delete every key of the account. */
 async function findDeletableKey(request: PageRequest, deps: Dependencies): Promise<ApiKey> {
   const key = await findKey(request, deps)
-  if (key.userId !== request.user.id && request.user.role !== 'owner') {
-    throw new PageForbidden('Only the user who created an API key and owners can delete it.')
+  if (key.userId !== request.user.id && request.user.role !== 'admin') {
+    throw new PageForbidden('Only the user who created an API key and admins can delete it.')
   }
   return key
 }
@@ -247,36 +252,42 @@ const doneMessages = new Map([
   ['repeated', 'This key was already created. Its value is shown only once: if you did not save it, rotate the key.'],
 ])
 
-const createButton = html`<a class="button" href="/api-keys/new">Create API key</a>`
+const createButton = (user: Member) =>
+  may(user, 'GET /api-keys/new') ? html`<a class="button" href="/api-keys/new">Create API key</a>` : html``
 
-const noApiKeys = emptyState(
-  'No API keys',
-  html`<p>Create an API key so that your programs can queue runs.</p><p>${createButton}</p>`,
-)
+const noApiKeys = (user: Member) =>
+  emptyState(
+    'No API keys',
+    html`<p>Create an API key so that your programs can queue runs.</p><p>${createButton(user)}</p>`,
+  )
 
-function renderKeyTable(user: User, keys: ApiKey[], names: Map<string, string>): Html {
+function renderKeyTable(user: Member, keys: ApiKey[], names: Map<string, string>, known: readonly string[]): Html {
   const columns = ['Name', 'Key', 'Scopes', 'Created by', 'Created', 'Last used', 'Expires', 'Status', '']
   const rows = keys.map((key) => {
     const isOwn = key.userId === user.id
+    const rotate = html`<a href="/api-keys/${key.id}/rotate" aria-label="Rotate ${key.name}">Rotate</a>`
     const change = html`<a href="/api-keys/${key.id}/rename" aria-label="Rename ${key.name}">Rename</a>
-      <a href="/api-keys/${key.id}/rotate" aria-label="Rotate ${key.name}">Rotate</a>`
+      ${may(user, 'GET /api-keys/:id/rotate') ? rotate : nothing}`
     const remove = html`<a class="danger" href="/api-keys/${key.id}/delete" aria-label="Delete ${key.name}">Delete</a>`
     return [
       html`<strong>${key.name}</strong>`,
       html`<code>${key.prefix}…</code>`,
-      renderPermissions(key),
+      renderPermissions(key, known),
       isOwn ? 'You' : (names.get(key.userId) ?? ''),
       time(key.createdAt),
       time(key.lastUsedAt),
       time(key.expiresAt),
       key.expired ? badge('quiet', 'Expired') : badge('good', 'Active'),
-      html`<span class="row-actions">${isOwn ? change : nothing}${isOwn || user.role === 'owner' ? remove : nothing}</span>`,
+      html`<span class="row-actions">${isOwn ? change : nothing}${isOwn || user.role === 'admin' ? remove : nothing}</span>`,
     ]
   })
   return table(columns, rows, 'API keys')
 }
 
-function renderPermissions({ scopes, workflowIds }: ApiKey): Html {
+/** What the key can do now: its creator's role may permit less than it was created with. */
+function renderPermissions({ scopes: given, role, workflowIds }: ApiKey, known: readonly string[]): Html {
+  const scopes = effectiveScopes(given, role ?? undefined, known)
+  if (scopes?.length === 0) return html`<span class="muted">none: its creator has no role that permits them</span>`
   if (scopes === null) return html`<span class="muted">all</span>`
   const codes = (texts: readonly string[]) => texts.map((text) => html`<code>${text}</code> `)
   if (workflowIds === null) return html`${codes(scopes)}`
@@ -289,7 +300,7 @@ function renderLimit(limit: ApiKeyError): Html {
       ? html`<strong>You have reached your limit of ${keysPerUserMax} API keys</strong>, including expired ones. Delete a
           key that you no longer need, or rotate a key to replace its value.`
       : html`<strong>This account has reached its limit of ${activeKeysPerAccountMax} active API keys.</strong> Delete a key,
-          or ask its creator or an owner to delete one.`
+          or ask its creator or an admin to delete one.`
   return notice('warning', advice)
 }
 

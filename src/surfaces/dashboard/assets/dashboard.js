@@ -138,6 +138,8 @@ class LiveElement {
     const page = new DOMParser().parseFromString(await response.text(), 'text/html')
     const updated = page.getElementById(this.#element.id)
     if (!updated) return
+    // The user has switched in another tab: what is shown below stays that of the header.
+    if (page.body.dataset.environment !== document.body.dataset.environment) return
     document.title = page.title
     const icon = document.querySelector('link[rel=icon]')
     const { href } = page.querySelector('link[rel=icon]')
@@ -165,8 +167,18 @@ function showCurrentTab() {
   tabs.scrollLeft += inner.left + inner.width / 2 - outer.left - outer.width / 2
 }
 
+/** The service refuses a form when the user has switched to another environment in another tab since. */
+function nameEnvironment() {
+  const { environment } = document.body.dataset
+  if (environment === undefined) return
+  document.addEventListener('formdata', ({ target, formData }) => {
+    if (target.method === 'post' && !target.matches('.environment')) formData.set('shownEnvironment', environment)
+  })
+}
+
 showCopyButtons()
 showCurrentTab()
+nameEnvironment()
 for (const button of document.querySelectorAll('button.theme')) enableThemeButton(button)
 for (const form of document.querySelectorAll('[data-submit-on-change]')) submitOnChange(form)
 for (const input of document.querySelectorAll('[data-zone]')) setZone(input)

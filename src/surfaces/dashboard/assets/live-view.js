@@ -15,8 +15,9 @@ class LiveView {
       this.#post('input', { inputs: JSON.stringify(inputs) }),
     )
     this.#find('watch').addEventListener('click', () => this.#toggle())
-    this.#find('take-over').addEventListener('click', () => this.#takeOver())
-    this.#find('return-control').addEventListener('click', () => this.#returnControl())
+    // Missing for users whose role does not allow it.
+    this.#find('take-over')?.addEventListener('click', () => this.#takeOver())
+    this.#find('return-control')?.addEventListener('click', () => this.#returnControl())
     // A hidden page must not keep the browser busy.
     document.addEventListener('visibilitychange', () => this.#connect())
     // The run has ended, and the page was updated without this section.
@@ -24,6 +25,7 @@ class LiveView {
       childList: true,
       subtree: true,
     })
+    if ('isOn' in section.dataset) this.#toggle()
   }
 
   #find(name) {
@@ -98,12 +100,13 @@ class LiveView {
   /** @param control who controls the browser; undefined if no user can take over. */
   #showControl(control) {
     const isOwn = control?.by?.id === this.#section.dataset.user
-    const had = !this.#find('return-control').hidden
-    this.#find('take-over').hidden = !control || control.by !== null
-    this.#find('return-control').hidden = !isOwn
+    const [takeOver, returnControl] = [this.#find('take-over'), this.#find('return-control')]
+    const had = returnControl?.hidden === false
+    if (takeOver) takeOver.hidden = !control || control.by !== null
+    if (returnControl) returnControl.hidden = !isOwn
     this.#find('control').textContent = describe(control, isOwn)
     this.#input.isEnabled = isOwn && control.phase === 'paused'
-    if (isOwn && !had) this.#find('return-control').focus()
+    if (isOwn && !had) returnControl?.focus()
   }
 
   #showTabs(tabs) {

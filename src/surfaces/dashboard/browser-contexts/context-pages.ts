@@ -6,6 +6,7 @@
 import { parseJson } from '../../../contract/i-json.ts'
 import { Problem } from '../../../contract/problem.ts'
 import { type Check, compileCheck } from '../../../contract/response-checks.ts'
+import type { User } from '../../../domain/accounts/user.ts'
 import type { BrowserContext, BrowserContextStatus } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { ContextInUse, Version } from '../../../domain/browser-contexts/context-versions.ts'
 import { stateBytesMax } from '../../../domain/browser-contexts/storage-state.ts'
@@ -35,14 +36,16 @@ import {
   table,
 } from '../html.ts'
 import { orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
+import { may } from '../page-roles.ts'
 import { type QueuerLabel, readQueuerLabels, runLink } from '../runs/run-labels.ts'
 import { queueCommand, uploadCommand } from '../workflows/curl-commands.ts'
+import { renderNeeding, renderSignIn, type ShownSignIn, signInBadge } from './sign-in-state.ts'
 
 const contextsPerPage = 50
 
 const nameTaken = 'Another browser context has this name. Enter a different name.'
 
-export const listContexts: PageHandler = async ({ account, query }, { browserContexts }) => {
+export const listContexts: PageHandler = async ({ account, user, query }, { browserContexts, signIns }) => {
   const cursor = query.get('cursor') ?? undefined
   const list = await browserContexts.list(account.id, { limit: contextsPerPage, cursor })
   // The cursor is invalid, for example because someone edited the address.
@@ -50,14 +53,15 @@ export const listContexts: PageHandler = async ({ account, query }, { browserCon
   const { contexts, nextCursor } = list
   const isFirstPage = cursor === undefined
   const isEmpty = contexts.length === 0 && isFirstPage
+  const needing = isFirstPage ? await signIns.needed(account.id) : []
   const lead = 'Saved browser state for your workflows: cookies and site storage. Encrypted at rest.'
   const newest = html`<a href="/browser-contexts">← Newest</a>`
   const older =
     nextCursor && html`<a href="/browser-contexts?${new URLSearchParams({ cursor: nextCursor })}">Older →</a>`
-  const body = html`${heading('Browser Contexts', { lead, ...(!isEmpty && { actions: createButton }) })}
+  const body = html`${heading('Browser Contexts', { lead, ...(!isEmpty && { actions: createButton(user) }) })}
     ${query.get('done') === 'deleted' ? notice('good', 'Browser context deleted. Its contents were erased.') : nothing}
     <div id="browser-contexts" data-live="/runs/changes">
-      ${isEmpty ? noContexts : renderContextTable(contexts)}
+      ${renderNeeding(needing)} ${isEmpty ? noContexts(user) : renderContextTable(contexts)}
       <p class="pages">${isFirstPage ? nothing : newest} ${older ?? nothing}</p>
     </div>`
   return contextTab('Browser Contexts', body)
@@ -109,9 +113,11 @@ async function contextPage(
     deps.contextVersions.list(account.id, params.id ?? ''),
     readQueuerLabels(deps, account.id),
   ])
+  const signIn = await deps.signIns.get(account.id, context.id)
   const body = renderContext({
     context,
     versions: orNotFound(versions),
+    signIn: signIn && { ...signIn, history: await deps.signIns.history(account.id, context.id) },
     queuerLabel,
     workflows: deps.workflows
       .current(account.id)
@@ -120,6 +126,7 @@ async function contextPage(
     addresses: deps.addresses(),
     done: query.get('done') ?? '',
     uploadError: upload?.error,
+    user: request.user,
   })
   return contextTab(context.name, body, upload?.status)
 }
@@ -263,22 +270,26 @@ function toSentence(error: string): string {
 
 // Templates of the list of browser contexts and of one context's page. They never show a stored value.
 
-const createButton = html`<a class="button" href="/browser-contexts/new">Create browser context</a>`
+const createButton = (user: User) =>
+  may(user, 'GET /browser-contexts/new')
+    ? html`<a class="button" href="/browser-contexts/new">Create browser context</a>`
+    : html``
 
-const noContexts = emptyState(
-  'No browser contexts',
-  html`<p>A browser context stores what a browser remembers between runs, such as a signed-in session.</p>
+const noContexts = (user: User) =>
+  emptyState(
+    'No browser contexts',
+    html`<p>A browser context stores what a browser remembers between runs, such as a signed-in session.</p>
     <p>Queue a run with a browser context to start its browser from that state, and to save the state at the end for the
       next run.</p>
-    <p>${createButton}</p>`,
-)
+    <p>${createButton(user)}</p>`,
+  )
 
 const columns = ['Name', 'Status', { number: 'Version' }, 'Sites', { number: 'Size' }, 'Updated', 'Last used']
 
 function renderContextTable(contexts: BrowserContext[]): Html {
   const rows = contexts.map((context) => [
     html`<strong>${contextLink(context)}</strong>`,
-    html`<div class="stack">${contextBadge(context)} ${context.heldByRunId === null ? nothing : html`<small>${runLink(context.heldByRunId)}</small>`}</div>`,
+    html`<div class="stack">${contextBadge(context)} ${context.signIn ? signInBadge(context.signIn) : nothing} ${context.heldByRunId === null ? nothing : html`<small>${runLink(context.heldByRunId)}</small>`}</div>`,
     context.version === 0 ? html`<span class="muted">none</span>` : `${context.version}`,
     renderSites(context, 3),
     context.version === 0 ? html`<span class="muted">–</span>` : formatBytes(context.sizeBytes),
@@ -292,11 +303,13 @@ interface ContextPage {
   context: BrowserContext
   /** Newest first. */
   versions: Version[]
+  signIn: ShownSignIn | undefined
   queuerLabel: QueuerLabel
   workflows: Workflow[]
   addresses: ReturnType<Dependencies['addresses']>
   done: string
   uploadError: Html | string | undefined
+  user: User
 }
 
 const doneMessages = new Map([
@@ -304,20 +317,31 @@ const doneMessages = new Map([
   ['renamed', 'Browser context renamed.'],
   ['uploaded', 'Storage state uploaded. The next run with this browser context starts with it.'],
   ['restored', 'Restored as a new version. The next run with this browser context starts with it.'],
+  ['signInSet', 'Sign-in saved. A run signs in when it is needed.'],
+  ['signInDeleted', 'Sign-in deleted. Its secrets and history were erased.'],
+  ['signingIn', 'A run signs in.'],
+  ['alreadySigningIn', 'A run signs in now. Wait until it has ended, or cancel it.'],
+  ['byHandCancelled', 'Cancelled. Nothing was stored.'],
 ])
+
+const signInRefused =
+  'No run was queued: the workflow of the sign-in is no longer deployed, or no longer accepts its variables. Edit the sign-in.'
 
 const sitesMax = 60
 
 function renderContext(page: ContextPage): Html {
-  const { context, done, uploadError } = page
+  const { context, done, uploadError, user } = page
   const { id, name, heldByRunId, version, sizeBytes, createdAt, updatedAt, lastUsedAt } = context
   const message = doneMessages.get(done)
   const lead = copyableId('context-id', id, 'Copy browser context ID')
-  const actions = html`<a class="button secondary" href="/browser-contexts/${id}/rename">Rename</a>
-    <a class="button secondary danger" href="/browser-contexts/${id}/delete">Delete</a>`
+  const rename = html`<a class="button secondary" href="/browser-contexts/${id}/rename">Rename</a>`
+  const remove = html`<a class="button secondary danger" href="/browser-contexts/${id}/delete">Delete</a>`
+  const actions = html`${may(user, 'GET /browser-contexts/:id/rename') ? rename : nothing}
+    ${may(user, 'GET /browser-contexts/:id/delete') ? remove : nothing}`
   return html`${backLink('/browser-contexts', 'Browser Contexts')}
     ${uploadError ? notice('bad', 'The file was not saved. See the error below.') : nothing}
     ${message ? notice('good', message) : nothing}
+    ${done === 'signInRefused' ? notice('bad', signInRefused) : nothing}
     <div id="browser-context" data-live="/runs/changes">
       ${contextBadge(context)} ${heading(name, { lead, actions })}
       <section class="card">
@@ -331,15 +355,16 @@ function renderContext(page: ContextPage): Html {
         ])}
         ${facts([['Sites with cookies', renderSites(context, sitesMax)]])}
       </section>
+      ${renderSignIn(context, page.signIn, page.workflows, user)}
       ${renderVersions(page)}
     </div>
     <div class="columns">
-      <div>${renderUpload(page)}</div>
+      ${may(user, 'POST /browser-contexts/:id') ? html`<div>${renderUpload(page)}</div>` : nothing}
       <div>${renderUsage(page)}</div>
     </div>`
 }
 
-function renderVersions({ context, versions, queuerLabel }: ContextPage): Html {
+function renderVersions({ context, versions, queuerLabel, user }: ContextPage): Html {
   if (versions.length === 0) return html`<h2>Versions</h2><p class="muted">No state has been saved yet.</p>`
   const rows = versions.map((version) => {
     const { number, isCurrent, createdAt, sizeBytes } = version
@@ -351,7 +376,7 @@ function renderVersions({ context, versions, queuerLabel }: ContextPage): Html {
       renderWriter(version, queuerLabel),
       renderSites(version, 3),
       formatBytes(sizeBytes),
-      isCurrent ? nothing : restore,
+      isCurrent || !may(user, 'GET /browser-contexts/:id/versions/:version/restore') ? nothing : restore,
     ]
   })
   return html`<h2>Versions</h2>
@@ -394,7 +419,7 @@ function renderUpload({ context, uploadError, addresses }: ContextPage): Html {
 
 const workflowsMax = 5
 
-function renderUsage({ context, workflows, addresses }: ContextPage): Html {
+function renderUsage({ context, workflows, addresses, user }: ContextPage): Html {
   const [first] = workflows
   const options = { browserContextId: context.id, persistContext: 'onSuccess' } as const
   const variables = first ? exampleVariables(first.variables) : {}
@@ -403,8 +428,9 @@ function renderUsage({ context, workflows, addresses }: ContextPage): Html {
     const query = new URLSearchParams({ browserContextId: context.id })
     return html`<li><a href="/workflows/${id}?${query}#queue">${title}</a></li>`
   })
+  const offer = may(user, 'POST /workflows/:id') ? 'Run a workflow with it:' : 'Workflows that can use it:'
   const intro = first
-    ? html`<p>Run a workflow with it:</p><ul>${links}</ul><p>Or queue a run from a program:</p>`
+    ? html`<p>${offer}</p><ul>${links}</ul><p>Queue a run from a program:</p>`
     : html`<p>No deployed workflow uses a browser. A workflow does if its definition has <code>browser: true</code>.
         Queue a run of it from a program:</p>`
   return html`<section class="card">

@@ -2,48 +2,53 @@
 
 import { hostname } from 'node:os'
 import { shellCommand } from '../../../config/command-line.ts'
+import type { NeededSignIn } from '../../../domain/browser-contexts/sign-ins.ts'
 import type { LiveWorker } from '../../../domain/queue/workers.ts'
 import type { Run } from '../../../domain/runs/run.ts'
-import { type OutcomeCounts, outcomes } from '../../../domain/statistics/run-rollups.ts'
+import { type OutcomeCounts, outcomes, sumCounts } from '../../../domain/statistics/outcome-counts.ts'
 import {
   type CurrentRuns,
   type RangeName,
   type RunHistory,
   ranges,
-  sumCounts,
   type TimeBucket,
   type WorkflowStatistics,
 } from '../../../domain/statistics/run-statistics.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
+import { renderNeeding } from '../browser-contexts/sign-in-state.ts'
 import { formatBytes, formatDuration, formatLocalTime, recentTime, time } from '../format.ts'
 import { emptyState, type Html, heading, html, nothing, notice, table } from '../html.ts'
 import type { PageHandler } from '../page-handler.ts'
+import { may } from '../page-roles.ts'
 import { type RunFilter, toRunQuery } from '../runs/run-filter.ts'
 import { type QueuerLabel, readQueuerLabels } from '../runs/run-labels.ts'
 import { renderRunTable } from '../runs/run-table.ts'
+import { barWidth, height, pitch, renderLine, renderPlot, roundUp } from './bar-chart.ts'
 
 const runsShown = 5
 
 export const showOverview: PageHandler = async (request, deps) => {
-  const { account, query } = request
-  const { statistics, workers, runs, apiKeys, workflows, usage } = deps
+  const { account, query, user } = request
+  const { statistics, workers, runs, apiKeys, workflows, usage, signIns } = deps
   const name = query.get('range') ?? ''
   const range = Object.hasOwn(ranges, name) ? (name as RangeName) : '24h'
-  const [current, history, alive, last, keys] = await Promise.all([
+  const [current, history, alive, last, keys, needing] = await Promise.all([
     statistics.current(account.id),
     statistics.history(account.id, range),
     workers.alive(account.id),
     runs.list(account.id, { limit: runsShown }),
     apiKeys.list(account.id),
+    signIns.needed(account.id),
   ])
   const body = renderOverview({
     current,
     range,
     history,
     workers: alive,
+    needing,
     lastRuns: last?.runs ?? [],
     queuerLabel: await readQueuerLabels(deps, account.id),
-    hasKey: keys.length > 0,
+    offersKey: keys.length === 0 && may(user, 'GET /api-keys/new'),
     workflows: workflows.current(account.id).list(),
     storage: { bytes: usage.bytesOf(account.id), quotaMegabytes: usage.quotaMegabytes },
   })
@@ -55,9 +60,11 @@ interface Overview {
   range: RangeName
   history: RunHistory
   workers: LiveWorker[]
+  /** Browser contexts that need a person to sign in. */
+  needing: NeededSignIn[]
   lastRuns: Run[]
   queuerLabel: QueuerLabel
-  hasKey: boolean
+  offersKey: boolean
   workflows: Workflow[]
   storage: { bytes: number; quotaMegabytes: number }
 }
@@ -74,7 +81,7 @@ function renderOverview(overview: Overview): Html {
   })
   return html`${heading('Overview', { actions: renderRanges(overview.range) })}
     <div id="overview" data-live="/runs/changes">
-      ${workers.length === 0 ? noWorkers : nothing} ${history.isIncomplete ? incomplete : nothing}
+      ${workers.length === 0 ? noWorkers : nothing} ${renderNeeding(overview.needing)} ${history.isIncomplete ? incomplete : nothing}
       ${renderTiles(overview, period)} ${renderHistory(overview)}
       ${history.workflows.length > 0 ? html`<h2>Workflows</h2>${renderWorkflowTable(history.workflows, workflows, period)}` : nothing}
       ${renderLastRuns(overview)}
@@ -143,12 +150,12 @@ function describeHosts(workers: LiveWorker[]): string {
     : `on ${hosts.slice(0, 3).join(', ')}${hosts.length > 3 ? ' and others' : ''}`
 }
 
-function renderHistory({ history, range, hasKey, workflows }: Overview): Html {
+function renderHistory({ history, range, offersKey, workflows }: Overview): Html {
   const title = rangeTitles[range]
   if (history.buckets.some(({ counts }) => sumCounts(counts) > 0)) return renderRunChart(history.buckets, title)
-  const advice = hasKey
-    ? html`Queue a run from your program with an API key, or from a workflow’s page.`
-    : html`Create an <a href="/api-keys/new">API key</a> for your program, or queue a run from a workflow’s page.`
+  const advice = offersKey
+    ? html`Create an <a href="/api-keys/new">API key</a> for your program, or queue a run from a workflow’s page.`
+    : html`Queue a run from your program with an API key, or from a workflow’s page.`
   const installed = workflows.length === 1 ? '1 workflow is' : `${workflows.length} workflows are`
   return emptyState(
     `No finished runs in the ${title.toLowerCase()}`,
@@ -206,9 +213,6 @@ function renderWorkflowTable(
 
 // Bar charts of finished runs: a large one whose bars lead to the list, also as a table, and small ones for tables.
 
-const height = 140
-const pitch = 30
-const barWidth = 22
 const axisLabels = 4
 const barsPerTwoDays = 8
 
@@ -251,23 +255,16 @@ function renderRunChart(buckets: TimeBucket[], title: string): Html {
       <h2>${title}</h2>
       <ul class="legend">${kinds.map((kind) => html`<li class="${kind}">${labels[kind]}</li>`)}</ul>
     </figcaption>
-    <div class="plot" aria-hidden="true">
-      <p class="scale"><span>${top.toLocaleString('en')}</span><span>${(top / 2).toLocaleString('en')}</span><span>0</span></p>
-      <svg viewBox="0 0 ${pitch * bars.length} ${height + 4}" preserveAspectRatio="none">
-        ${[0, 0.5, 1].map((share) => renderLine(share, pitch * bars.length))}
-        ${bars.map((bar, index) => renderBar(bar, index, top))}
-      </svg>
-      <p class="axis">${cells}</p>
-    </div>
+    ${renderPlot(
+      top,
+      bars.map((bar, index) => renderBar(bar, index, top)),
+      cells,
+    )}
     <details>
       <summary>Show as table</summary>
       ${table(['Queued from', ...['Succeeded', 'Failed', 'Cancelled or expired'].map((number) => ({ number }))], rows, summary)}
     </details>
   </figure>`
-}
-
-function renderLine(share: number, width: number): Html {
-  return html`<rect class="base" x="0" y="${height + 2 - share * (height - 6)}" width="${width}" height="1" />`
 }
 
 /** The table has the same links for keyboards and screen readers. */
@@ -297,13 +294,6 @@ function renderSparkline(history: OutcomeCounts[]): Html {
   )
   return html`<svg class="sparkline" viewBox="0 0 ${pitch * history.length} ${height + 4}" preserveAspectRatio="none"
     aria-hidden="true">${renderLine(0, pitch * history.length)}${bars}</svg>`
-}
-
-/** To a round number at most a third higher, and even, since half of it is on the axis. */
-function roundUp(count: number): number {
-  const power = 10 ** Math.floor(Math.log10(count))
-  const round = [1, 1.2, 1.6, 2, 3, 4, 6, 8, 10, 20].map((each) => Math.round(each * power))
-  return round.find((each) => each >= count && each % 2 === 0) ?? count
 }
 
 function describe(counted: Outcomes): string {

@@ -1,6 +1,7 @@
 /** Templates of bulk actions: links from the list of runs, the preview, and the progress. */
 
 import { v7 as uuid } from 'uuid'
+import type { User } from '../../../domain/accounts/user.ts'
 import {
   type BulkAction,
   type BulkActionKind,
@@ -15,6 +16,7 @@ import type { Dependencies } from '../dependencies.ts'
 import { time } from '../format.ts'
 import { backLink, badge, emptyState, type Fact, facts, type Html, heading, html, nothing, notice } from '../html.ts'
 import { formId, orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
+import { may } from '../page-roles.ts'
 import { parseRunFilter, type RunFilter, toListRequest, toRunQuery } from './run-filter.ts'
 import { runLink, statusOptions } from './run-labels.ts'
 
@@ -30,12 +32,12 @@ const formatProgress = (matched: number, total: number | null) =>
 
 const bulkPath = (kind: BulkActionKind, filter: RunFilter) => `/runs/bulk-${kind}?${toRunQuery(filter)}`
 
-export function renderBulkLinks(filter: RunFilter): Html[] {
+export function renderBulkLinks(user: User, filter: RunFilter): Html[] {
   const kinds = Object.keys(titles) as BulkActionKind[]
   const fits = (kind: BulkActionKind) =>
     filter.statuses.length === 0 || filter.statuses.some((status) => changeableStatuses(kind).includes(status))
   return kinds
-    .filter(fits)
+    .filter((kind) => fits(kind) && may(user, `POST /runs/bulk-${kind}`))
     .map((kind) => html`<a class="button secondary" href="${bulkPath(kind, filter)}">${titles[kind]}…</a>`)
 }
 

@@ -6,12 +6,14 @@ import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { copyable, emptyState, type Html, heading, html, labelledField, nothing, notice, selectField } from '../html.ts'
 import { orNotFound, type PageHandler } from '../page-handler.ts'
+import { may } from '../page-roles.ts'
 import { renderCallTree, shownWaitsMax } from '../waits/wait-pages.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
 import { renderBulkLinks, renderBulkSummary } from './bulk-action-pages.ts'
 import { parseAttempts } from './run-attempts.ts'
 import { readBrowserReport } from './run-evidence.ts'
 import { isEmptyFilter, parseRunFilter, type RunFilter, toListRequest, toRunQuery } from './run-filter.ts'
+import { renderFollowing, renderFollowNotice } from './run-following.ts'
 import { describeStatus, readQueuerLabels, runLink, shortId, statusOptions } from './run-labels.ts'
 import { renderRunTable } from './run-table.ts'
 import { renderCancellation, renderRun, renderRunDeletion } from './run-template.ts'
@@ -19,7 +21,7 @@ import { renderCancellation, renderRun, renderRunDeletion } from './run-template
 const runsPerPage = 50
 const logLinesMax = 200
 
-export const listRuns: PageHandler = async ({ account, query }, deps) => {
+export const listRuns: PageHandler = async ({ account, user, query }, deps) => {
   const filter = parseRunFilter(query)
   const { search, parent } = filter
   const byId = search === '' ? undefined : await deps.runs.find(account.id, search)
@@ -39,8 +41,9 @@ export const listRuns: PageHandler = async ({ account, query }, deps) => {
   const queuerLabel = await readQueuerLabels(deps, account.id)
   const isEmpty = runs.length === 0 && isFirstPage && isEmptyFilter(filter)
   // Bulk actions have no such filter.
-  const bulkLinks = parent === '' && (runs.length > 0 || !isFirstPage) ? renderBulkLinks(filter) : nothing
-  const actions = html`${bulkLinks}<a class="button" href="/workflows">Run a workflow</a>`
+  const bulkLinks = parent === '' && (runs.length > 0 || !isFirstPage) ? renderBulkLinks(user, filter) : nothing
+  const run = may(user, 'POST /workflows/:id') ? html`<a class="button" href="/workflows">Run a workflow</a>` : nothing
+  const actions = html`${bulkLinks}${run}`
   const newest = html`<a href="/runs?${toRunQuery(filter)}">← Newest runs</a>`
   const older = nextCursor && html`<a href="/runs?${toRunQuery(filter, nextCursor)}">Older runs →</a>`
   const found = runs.length === 0 ? noResults : renderRunTable({ runs, workflows, queuerLabel })
@@ -100,9 +103,11 @@ export const showRun: PageHandler = async (request, deps) => {
     queuerLabel,
     canceller: isCancellerKnown ? queuerLabel(run.cancelledBy) : undefined,
     workers: workers.length,
-    userId: user.id,
+    user,
     executionUrl: deps.addresses().executionUrl,
     done: query.get('done') ?? '',
+    following: await renderFollowing(run, request, deps),
+    followNotice: renderFollowNotice(query.get('done') ?? '', request),
   })
   const { tone, label } = describeStatus(run)
   return { title: `${label} · ${workflow?.title ?? run.workflowId} ${shortId(run.id)}`, icon: tone, tab: 'runs', body }

@@ -36,7 +36,7 @@ export function waitKindOf({ waitingFor }: Partial<Pick<Run, 'waitingFor'>>): Wa
 export function describeStatus(run: RunState): { tone: Tone; label: string } {
   const { status, cancelRequested } = run
   const { tone, label } = statusBadges[status]
-  if (waitKindOf(run)) return { tone, label: 'Waiting' }
+  if (waitKindOf(run) || run.waitingFor === 'signIn') return { tone, label: 'Waiting' }
   return { tone, label: status === 'running' && cancelRequested ? 'Cancelling' : label }
 }
 
@@ -63,6 +63,7 @@ export async function readQueuerLabels({ apiKeys, users }: Dependencies, account
   return ({ apiKeyId, userId, scheduleId = null }) => {
     if (userId !== null) return html`${userNames.get(userId) ?? html`<span class="muted">removed user</span>`}`
     if (apiKeyId === null && scheduleId !== null) return html`<a href="/schedules/${scheduleId}">schedule</a>`
+    if (apiKeyId === null) return html`<span class="muted">sign-in</span>`
     const name = keyNames.get(apiKeyId ?? '')
     return name === undefined
       ? html`<span class="muted">deleted key</span>`
@@ -79,6 +80,7 @@ export function describeWaitBriefly({ waitingFor, availableAt, reason }: Run): H
   if (waitingFor === 'answer') return html`waiting for an answer`
   if (waitingFor === 'run') return html`waiting for a run that it has called`
   if (waitingFor === 'browserContext') return html`waiting for its browser context`
+  if (waitingFor === 'signIn') return html`waiting for its browser context to be signed in`
   if (waitingFor === 'secret' || waitingFor === 'setting') return html`waiting for a ${waitingFor}`
   return html`${reason === 'attemptFailed' ? 'retries' : 'starts'} ${time(availableAt)}`
 }
@@ -144,6 +146,7 @@ export function describeWait(run: Run, { workflow, workers, context, waits }: Wa
   }
   if (waitingFor === 'throttle') return html`${previous}Waiting for the rate of the workflow. ${waitingForDetail ?? ''}`
   if (waitingFor === 'browserContext') return html`${previous}${describeContextWait(context)}`
+  if (waitingFor === 'signIn') return describeSignInWait(context)
   // Runs of deployed workflows are executed although their workflow was removed.
   if (!workflow && deploymentId === null) {
     return html`${previous}This workflow is no longer deployed, so no worker can run it.`
@@ -160,6 +163,15 @@ function describeContextWait(context: BrowserContext | undefined): Html {
   return html`Waiting for its browser context, ${link}, which ${runLink(heldByRunId)} is using.`
 }
 
+function describeSignInWait(context: BrowserContext | undefined): Html {
+  if (!context?.signIn) return html`Its browser context has no sign-in any more. The run goes on shortly.`
+  const { id, name, signIn } = context
+  const wait = html`Waiting for the sign-in of <a href="/browser-contexts/${id}">${name}</a>`
+  if (signIn.status === 'needsSignIn')
+    return html`${wait}, which needs a person since ${time(signIn.needsSignInSince, 'short')}.`
+  return signIn.runId === null ? html`${wait}.` : html`${wait}, which ${runLink(signIn.runId)} does.`
+}
+
 export const reasonLabels: Record<RunReason, string> = {
   attemptFailed: 'The workflow failed. The run is retried.',
   workerStopped: 'The worker shut down and returned the run to the queue.',
@@ -172,6 +184,7 @@ export const reasonLabels: Record<RunReason, string> = {
   cancelRequested: 'Cancelled by a user or an API key.',
   waiting: 'The run waits.',
   notStartedInTime: 'The run expired before it started.',
+  needsSignIn: 'The run expired while its browser context needed a person to sign in.',
 }
 
 /** Why a finished run ended as it did; `undefined` when the status says it all. */

@@ -1,4 +1,5 @@
 /** Templates of the page of a run, its cancellation and its deletion. */
+import type { User } from '../../../domain/accounts/user.ts'
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { History } from '../../../domain/run-api/runs.ts'
 import type { Wait } from '../../../domain/run-api/waits.ts'
@@ -22,6 +23,8 @@ import {
   notice,
   type Tone,
 } from '../html.ts'
+import { renderLiveView } from '../live-view/live-view-template.ts'
+import { may } from '../page-roles.ts'
 import { renderRunWaits } from '../waits/wait-pages.ts'
 import { eventsCommand, readCommand } from '../workflows/curl-commands.ts'
 import { optionFacts } from '../workflows/queue-options.ts'
@@ -56,13 +59,16 @@ interface RunPage {
   context: BrowserContext | undefined
   workers: number
   /** The user of the page. */
-  userId: string
+  user: User
   executionUrl: string
   done: string
+  /** The button that follows the run. */
+  following: Html | ''
+  followNotice: Html | ''
 }
 
 export function renderRun(page: RunPage): Html {
-  const { run, history, attempts, workflow, executionUrl, done } = page
+  const { run, history, attempts, workflow, executionUrl, done, user } = page
   const { id, workflowId, status } = run
   const last = history.events.at(-1)?.sequence ?? 0
   const live = isFinal(status) ? nothing : html`data-live="/runs/${id}/changes?after=${last}"`
@@ -71,17 +77,20 @@ export function renderRun(page: RunPage): Html {
   const again = html`<a class="button secondary" href="/workflows/${workflowId}?from=${id}">Run again</a>`
   const cancel = html`<a class="button secondary danger" href="/runs/${id}/cancel">Cancel run</a>`
   const remove = html`<a class="button secondary danger" href="/runs/${id}/delete">Delete run</a>`
-  const end = isFinal(status) ? remove : run.cancelRequested ? nothing : cancel
-  const actions = html`${workflow ? again : nothing} ${end}`
+  const removeIfMay = may(user, 'POST /runs/:id/delete') ? remove : nothing
+  const cancelIfMay = may(user, 'POST /runs/:id/cancel') && !run.cancelRequested ? cancel : nothing
+  const againIfMay = workflow && may(user, 'POST /workflows/:id') ? again : nothing
+  const actions = html`${page.following} ${againIfMay} ${isFinal(status) ? removeIfMay : cancelIfMay}`
   // Of a failed run, what it shows comes before its facts, so that both are on the first screen of a phone, too.
   const hasFailed = status === 'failed' || status === 'timedOut'
   const evidence = renderEvidence(run, page.report)
   return html`${backLink('/runs', 'Runs')}
     ${wasFinished ? notice('warning', 'This run had already finished, so it was not cancelled.') : nothing}
+    ${page.followNotice}
     ${isUnfinished ? notice('warning', 'This run has not finished. Cancel it before you delete it.') : nothing}
     <div id="run" ${live}>
       <div id="run-status" role="status" aria-live="polite">${runBadge(run)}</div> ${heading(workflow?.title ?? workflowId, { lead: copyableId('run-id', id, 'Copy run ID'), actions })}
-      ${renderState(page)} ${renderProgress(run)} ${renderLiveView(run, workflow?.usesBrowser ?? false, page.userId)}
+      ${renderState(page)} ${renderProgress(run)} ${workflow?.usesBrowser && !isFinal(status) ? renderLiveView(id, user) : nothing}
       <div class="with-rail">
         ${hasFailed ? nothing : renderRail(page)}
         <div>
@@ -232,31 +241,6 @@ export function renderRunDeletion(run: Run, workflow: Workflow | undefined): Htm
       ])}
       <div class="buttons"><button class="danger">Delete run</button><a href="/runs/${id}">Keep run</a></div>
     </form>`
-}
-
-// The part of a run's page in which a script shows the browser.
-
-/** Hidden without JavaScript, which shows the frames. `userId` is the user of the page. */
-function renderLiveView({ id, status }: Run, usesBrowser: boolean, userId: string): Html | '' {
-  if (!usesBrowser || isFinal(status)) return nothing
-  return html`<section id="live-view" class="card live-view" data-live-view="/runs/${id}/live" data-user="${userId}" aria-labelledby="live-view-title" hidden>
-    <div class="live-view-head">
-      <h2 id="live-view-title">Browser</h2>
-      <div class="buttons">
-        <button type="button" data-take-over hidden>Take over</button>
-        <button type="button" data-return-control hidden>Return control</button>
-        <button type="button" class="secondary" data-watch>Watch live</button>
-      </div>
-    </div>
-    <p class="muted" data-about>Shows the pages as they are, secrets included. The audit log says who watched and who took over.</p>
-    <p role="status" class="muted" data-status></p>
-    <p role="status" data-control></p>
-    <div data-stage hidden>
-      <ul class="live-view-tabs" aria-label="Tabs of the browser" data-tabs></ul>
-      <p class="live-view-address"><code data-address></code></p>
-      <div class="live-view-screen" data-screen><img data-frame alt="What the browser shows now" draggable="false" hidden /></div>
-    </div>
-  </section>`
 }
 
 // Template of a run's log. Each line shows the seconds since the run started.

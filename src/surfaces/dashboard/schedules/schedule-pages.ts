@@ -1,5 +1,7 @@
 /** The tab "Schedules". Every user of the account can do all of this. */
+
 import { v7 as uuid } from 'uuid'
+import type { User } from '../../../domain/accounts/user.ts'
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import { toMemberErrors, tooManyQueuedRuns } from '../../../domain/queue/queue-problems.ts'
 import type { QueueResult } from '../../../domain/run-api/runs.ts'
@@ -35,6 +37,7 @@ import {
   table,
 } from '../html.ts'
 import { formId, orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
+import { may } from '../page-roles.ts'
 import { type QueuerLabel, readQueuerLabels, runLink } from '../runs/run-labels.ts'
 import { renderRunTable } from '../runs/run-table.ts'
 import { formatErrors } from '../workflows/form-values.ts'
@@ -73,13 +76,13 @@ import {
 const schedulesPerPage = 50
 const runsShown = 20
 
-export const listSchedules: PageHandler = async ({ account, query }, { schedules }) => {
+export const listSchedules: PageHandler = async ({ account, user, query }, { schedules }) => {
   const cursor = query.get('cursor') ?? undefined
   const page = await schedules.list(account.id, { limit: schedulesPerPage, cursor })
   // The cursor is invalid, for example because someone edited the address.
   if (!page) return { location: '/schedules' }
   const message = query.get('done') === 'deleted' ? 'Schedule deleted. Its runs stay.' : undefined
-  return scheduleTab('Schedules', renderScheduleList({ ...page, isFirstPage: cursor === undefined, message }))
+  return scheduleTab('Schedules', renderScheduleList({ ...page, isFirstPage: cursor === undefined, message, user }))
 }
 
 export const showNewSchedule: PageHandler = async (request, deps) => {
@@ -223,7 +226,7 @@ export const showSchedule: PageHandler = async (request, deps) =>
   schedulePage(request, deps, await findSchedule(request, deps))
 
 async function schedulePage(
-  { account, query }: PageRequest,
+  { account, user, query }: PageRequest,
   deps: Dependencies,
   schedule: Schedule,
   error?: string,
@@ -236,7 +239,7 @@ async function schedulePage(
   const done = messages.get(query.get('done') ?? '')
   const message = error ? ({ tone: 'bad', text: error } as const) : done && ({ tone: 'good', text: done } as const)
   const workflows = deps.workflows.current(account.id).list()
-  const shown = { schedule, runs: page?.runs ?? [], workflows, queuerLabel, message: message || undefined }
+  const shown = { schedule, runs: page?.runs ?? [], workflows, queuerLabel, message: message || undefined, user }
   return scheduleTab(scheduleTitle(schedule), renderSchedule(shown), status)
 }
 
@@ -278,26 +281,29 @@ interface ScheduleList {
   nextCursor: string | null
   isFirstPage: boolean
   message: string | undefined
+  user: User
 }
 
-const createButton = html`<a class="button" href="/schedules/new">Create schedule</a>`
+const createButton = (user: User) =>
+  may(user, 'GET /schedules/new') ? html`<a class="button" href="/schedules/new">Create schedule</a>` : html``
 
-function renderScheduleList({ schedules, nextCursor, isFirstPage, message }: ScheduleList): Html {
+function renderScheduleList({ schedules, nextCursor, isFirstPage, message, user }: ScheduleList): Html {
   const isEmpty = schedules.length === 0 && isFirstPage
   const lead = 'Queue runs by a cron expression or an interval. Each time makes exactly one run.'
-  return html`${heading('Schedules', { lead, ...(!isEmpty && { actions: createButton }) })}
+  return html`${heading('Schedules', { lead, ...(!isEmpty && { actions: createButton(user) }) })}
     ${message ? notice('good', message) : nothing}
-    <div id="schedules" data-live="/runs/changes">${isEmpty ? noSchedules : renderTable(schedules)}</div>
+    <div id="schedules" data-live="/runs/changes">${isEmpty ? noSchedules(user) : renderTable(schedules)}</div>
     <p class="pages">
       ${isFirstPage ? nothing : html`<a href="/schedules">← Newest</a>`}
       ${nextCursor === null ? nothing : html`<a href="/schedules?cursor=${nextCursor}">Older →</a>`}
     </p>`
 }
 
-const noSchedules = emptyState(
-  'No schedules',
-  html`<p>A schedule queues a run of a workflow every night, every hour, or whenever you say.</p><p>${createButton}</p>`,
-)
+const noSchedules = (user: User) =>
+  emptyState(
+    'No schedules',
+    html`<p>A schedule queues a run of a workflow every night, every hour, or whenever you say.</p><p>${createButton(user)}</p>`,
+  )
 
 function renderTable(schedules: Schedule[]): Html {
   const rows = schedules.map((schedule) => [
@@ -324,15 +330,16 @@ interface SchedulePage {
   workflows: Workflow[]
   queuerLabel: QueuerLabel
   message: { tone: 'good' | 'bad'; text: string } | undefined
+  user: User
 }
 
-function renderSchedule({ schedule, runs, workflows, queuerLabel, message }: SchedulePage): Html {
+function renderSchedule({ schedule, runs, workflows, queuerLabel, message, user }: SchedulePage): Html {
   const { pausedReason, pausedDetail, lastSkipped } = schedule
   const detail = pausedDetail === null ? '' : ` ${pausedDetail}`
   return html`${backLink('/schedules', 'Schedules')}
     ${message ? notice(message.tone, message.text) : nothing}
     <div id="schedule" data-live="/runs/changes">
-      ${scheduleBadge(schedule)} ${heading(scheduleTitle(schedule), { actions: renderActions(schedule) })}
+      ${scheduleBadge(schedule)} ${heading(scheduleTitle(schedule), { actions: renderActions(schedule, user) })}
       ${pausedReason === null ? nothing : notice(pausedReason === 'request' ? 'quiet' : 'warning', `${pausedMessages[pausedReason]}${detail}`)}
       <section class="card">
         ${facts([
@@ -372,7 +379,8 @@ function renderTimesOf({ nextTimes }: Schedule): Html {
   return html`<div class="stack">${nextTimes.map((at) => html`<span>${time(at, 'exact')}</span>`)}</div>`
 }
 
-function renderActions(schedule: Schedule): Html {
+function renderActions(schedule: Schedule, user: User): Html {
+  if (!may(user, 'POST /schedules/:id/edit')) return html``
   const path = schedulePath(schedule)
   const isActive = schedule.pausedReason === null
   return html`<form method="post" action="${path}/trigger"><button>Run now</button></form>

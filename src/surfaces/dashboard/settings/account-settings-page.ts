@@ -7,10 +7,11 @@ import { time } from '../format.ts'
 import { attribute, type Fact, facts, type Html, html, inputField, nothing, notice } from '../html.ts'
 import { settingsPage } from '../layout.ts'
 import type { Page, PageHandler, PageRequest } from '../page-handler.ts'
+import { may } from '../page-roles.ts'
 
 export const showAccount: PageHandler = async (request, deps) => {
   const { account, user } = request
-  if (user.role === 'owner') return accountForm(request, deps, account)
+  if (may(user, 'POST /settings')) return accountForm(request, deps, account)
   const content = facts([
     ['Account', account.name],
     ['Scopes', account.scopesEnabled ? 'API keys can be limited to scopes' : 'off'],
@@ -26,7 +27,7 @@ export const changeAccount: PageHandler = async (request, deps) => {
   const switches = { scopesEnabled: isOn('scopesEnabled'), secondFactorRequired: isOn('secondFactorRequired') }
   const changes = { name: form.get('name') ?? '', ...switches }
   try {
-    await deps.accounts.update(account.id, { ...changes, name: parseName(changes.name) }, actor)
+    await deps.accounts.update(account.ownerId, { ...changes, name: parseName(changes.name) }, actor)
     return { location: '/settings?done=saved' }
   } catch (error) {
     if (!(error instanceof UserError)) throw error
@@ -47,9 +48,11 @@ function accountForm(
       ${renderSwitch('secondFactorRequired', 'Two-factor authentication', values.secondFactorRequired, 'Require it for every member', 'Members without it must set it up before they can continue.')}
       <div class="buttons"><button>Save changes</button></div>
     </form>
-    ${facts(readOnlyFacts(request, retention))}`
+    ${facts(readOnlyFacts(request, retention))}${request.environments.length > 1 ? nothing : addEnvironmentLink}`
   return settingsPage(request, '/settings', content, error === undefined ? 200 : 400)
 }
+
+const addEnvironmentLink = html`<p><a href="/settings/environments">Add an environment, such as staging</a></p>`
 
 function renderSwitch(name: string, title: string, isOn: boolean, label: string, hint: string): Html {
   return html`<fieldset>
@@ -62,8 +65,9 @@ function renderSwitch(name: string, title: string, isOn: boolean, label: string,
   </fieldset>`
 }
 
-function readOnlyFacts({ account }: PageRequest, { runs, artifacts, auditLog }: Retention): Fact[] {
+function readOnlyFacts({ account, environments }: PageRequest, { runs, artifacts, auditLog }: Retention): Fact[] {
   return [
+    ...(environments.length > 1 ? [['Environment', account.environment ?? ''] satisfies Fact] : []),
     ['Account ID', html`<code>${account.id}</code>`],
     ['Created', time(account.createdAt, 'exact')],
     ['Finished runs', `kept for ${days(runs)}, artifacts for ${days(artifacts)}`],

@@ -1,14 +1,19 @@
 /** The members of the account: invitations, roles, sign-in links and removal. */
 
+import { everyGroup } from '../../../config/sign-in-settings.ts'
+import { type Role, roleDescriptions, roles, roleTitles, toRole } from '../../../domain/accounts/roles.ts'
 import type { SignInLink } from '../../../domain/accounts/sign-in-links.ts'
-import { parseName, type Role, roles, type User, UserError } from '../../../domain/accounts/user.ts'
+import { parseName, type User, UserError } from '../../../domain/accounts/user.ts'
 import type { ApiKey } from '../../../domain/api-keys/api-key.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { time } from '../format.ts'
 import {
+  attribute,
   backLink,
   badge,
   copyable,
+  type Fact,
+  facts,
   type Html,
   heading,
   html,
@@ -19,26 +24,44 @@ import {
   table,
 } from '../html.ts'
 import { settingsPage } from '../layout.ts'
-import { formId, orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
+import { formId, orNotFound, type Page, PageForbidden, type PageHandler, type PageRequest } from '../page-handler.ts'
+import { may } from '../page-roles.ts'
 
 const path = '/settings/members'
 
 export const listMembers: PageHandler = (request, deps) => membersPage(request, deps)
 
-async function membersPage(request: PageRequest, { users, links }: Dependencies, error?: UserError): Promise<Page> {
+async function membersPage(request: PageRequest, deps: Dependencies, error?: UserError): Promise<Page> {
+  const { users, links, providerMembers, identityProvider: provider, passwords } = deps
   const { account, user, query } = request
-  const [members, invitations] = await Promise.all([users.list(account.id), links.listInvitations(account.id)])
-  const isOwner = user.role === 'owner'
+  const [members, invitations, removed] = await Promise.all([
+    users.list(account.ownerId),
+    links.listInvitations(account.ownerId),
+    provider ? providerMembers.listRemoved(account.ownerId, provider.issuer) : [],
+  ])
+  const isAdmin = may(user, 'POST /settings/members/:id/role')
   const message = doneMessages.get(query.get('done') ?? '')
   const content = html`${message ? notice('good', message) : nothing} ${error ? notice('bad', error.message) : nothing}
-    ${isOwner ? html`<p class="actions"><a class="button" href="${path}/invite">Invite member</a></p>` : nothing}
-    ${renderMemberTable(user, members)} ${isOwner && invitations.length > 0 ? renderInvitations(invitations) : nothing}`
+    ${isAdmin && passwords ? html`<p class="actions"><a class="button" href="${path}/invite">Invite member</a></p>` : nothing}
+    ${provider?.accountId === account.ownerId ? html`<p class="muted">People join by signing in with ${provider.name}, which also gives them their roles.</p>` : nothing}
+    ${renderMemberTable(user, members, provider)} ${isAdmin && invitations.length > 0 ? renderInvitations(invitations) : nothing}
+    ${isAdmin && removed.length > 0 ? renderRemoved(removed) : nothing}
+    ${renderRoles()}`
   // An error about no field is a conflict with the account's state.
   const status = error ? (error.member ? 400 : 409) : 200
   return settingsPage(request, path, content, status)
 }
 
-export const showInvite: PageHandler = async ({ form }) => invitePage(form)
+export const showInvite: PageHandler = async ({ form }, deps) => {
+  requirePasswords(deps)
+  return invitePage(form)
+}
+
+/** An invitation creates a user with a password. @throws {PageForbidden} */
+function requirePasswords({ passwords, identityProvider }: Dependencies): void {
+  if (passwords) return
+  throw new PageForbidden(`Invitations are switched off. People join by signing in with ${identityProvider?.name}.`)
+}
 
 function invitePage(form: URLSearchParams, error?: UserError): Page {
   const errorFor = (member: 'name' | 'role') => (error?.member === member ? error.message : undefined)
@@ -47,16 +70,18 @@ function invitePage(form: URLSearchParams, error?: UserError): Page {
     <form method="post" action="${path}/invite" class="card">
       <input type="hidden" name="id" value="${formId(form)}" />
       ${inputField({ name: 'label', label: 'For', value: form.get('label') ?? '', error: errorFor('name'), required: true, maxlength: 100, autofocus: true, hint: 'Name or email, to recognize the invitation. No email is sent: you share the link yourself.' })}
-      ${selectField({ name: 'role', label: 'Role', value: form.get('role') ?? 'member', error: errorFor('role'), options, hint: 'Owners also manage settings and members.' })}
+      ${selectField({ name: 'role', label: 'Role', value: form.get('role') ?? 'viewer', error: errorFor('role'), options, hint: 'It can be changed later.' })}
+      ${renderRoles()}
       <div class="buttons"><button>Create invitation</button><a href="${path}">Cancel</a></div>
     </form>`
   return { title: 'Invite member', tab: 'settings', body, status: error ? 400 : 200 }
 }
 
 export const inviteMember: PageHandler = async ({ account, actor, form }, deps) => {
+  requirePasswords(deps)
   try {
     const label = parseName(form.get('label') ?? '')
-    const token = await deps.links.invite(account.id, { id: formId(form), label, role: parseRole(form) }, actor)
+    const token = await deps.links.invite(account.ownerId, { id: formId(form), label, role: parseRole(form) }, actor)
     const lead = `This link lets ${label} join ${account.name}. It works once and expires in 7 days.`
     return linkPage(deps, `Invitation for ${label}`, lead, token)
   } catch (error) {
@@ -67,15 +92,18 @@ export const inviteMember: PageHandler = async ({ account, actor, form }, deps) 
 }
 
 export const revokeInvitation: PageHandler = async ({ account, actor, params }, { links }) => {
-  orNotFound(await links.withdrawInvitation(account.id, params.id ?? '', actor))
+  orNotFound(await links.withdrawInvitation(account.ownerId, params.id ?? '', actor))
   return { location: `${path}?done=revoked` }
 }
 
 export const changeRole: PageHandler = async (request, deps) => {
   const { account, actor, form } = request
-  const { id } = await findMember(request, deps)
+  const member = await findMember(request, deps)
+  const { id } = member
   try {
-    orNotFound(await deps.users.changeRole(account.id, id, parseRole(form), actor))
+    if (hasProviderRole(member, deps.identityProvider))
+      throw new UserError(`The role of this user comes from ${deps.identityProvider?.name}: change their groups there.`)
+    orNotFound(await deps.users.changeRole(account.ownerId, id, parseRole(form), actor))
     return { location: `${path}?done=role` }
   } catch (error) {
     if (!(error instanceof UserError)) throw error
@@ -85,9 +113,18 @@ export const changeRole: PageHandler = async (request, deps) => {
 
 export const createSignInLink: PageHandler = async (request, deps) => {
   const member = await findMember(request, deps)
-  const token = await deps.links.createSignInLink(member, request.actor)
-  const lead = `This link signs ${member.name} in and lets them set a new password. It works once and expires in 1 day.`
-  return linkPage(deps, `Sign-in link for ${member.name}`, lead, token)
+  const may = member.identityIssuer === null && deps.passwords ? ' and lets them set a new password' : ''
+  const lead = `This link signs ${member.name} in${may}. It works once and expires in 1 day.`
+  try {
+    // Two admins whose groups were taken away could otherwise stay signed in by links for each other.
+    if (hasProviderRole(member, deps.identityProvider))
+      throw new UserError(`This user signs in by ${deps.identityProvider?.name}, which decides whether they still may.`)
+    const token = await deps.links.createSignInLink(member, request.actor)
+    return linkPage(deps, `Sign-in link for ${member.name}`, lead, token)
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return membersPage(request, deps, error)
+  }
 }
 
 function linkPage({ addresses }: Dependencies, title: string, lead: string, token: string): Page {
@@ -103,7 +140,8 @@ export const confirmRemoval: PageHandler = (request, deps) => removalPage(reques
 
 async function removalPage(request: PageRequest, deps: Dependencies, error?: UserError): Promise<Page> {
   const member = await findMember(request, deps)
-  const keys = (await deps.apiKeys.list(request.account.id)).filter(({ userId }) => userId === member.id)
+  const listed = await Promise.all(request.environments.map(({ id }) => deps.apiKeys.list(id)))
+  const keys = listed.flat().filter(({ userId }) => userId === member.id)
   const { name } = member
   const body = html`${backLink(path, 'Members')} ${heading(`Remove ${name}?`)}
     ${error ? notice('bad', error.message) : nothing}
@@ -121,7 +159,7 @@ async function removalPage(request: PageRequest, deps: Dependencies, error?: Use
 export const removeMember: PageHandler = async (request, deps) => {
   const { account, params, actor } = request
   try {
-    orNotFound(await deps.users.remove(account.id, params.id ?? '', actor))
+    orNotFound(await deps.users.remove(account.ownerId, params.id ?? '', actor))
     return { location: `${path}?done=removed` }
   } catch (error) {
     if (!(error instanceof UserError)) throw error
@@ -131,63 +169,114 @@ export const removeMember: PageHandler = async (request, deps) => {
 
 async function findMember({ account, params }: PageRequest, { users }: Dependencies): Promise<User> {
   const user = await users.get(params.id ?? '')
-  return orNotFound(user?.accountId === account.id && user)
+  return orNotFound(user?.accountId === account.ownerId && user)
 }
 
 /** @throws {UserError} */
 function parseRole(form: URLSearchParams): Role {
-  const role = roles.find((each) => each === form.get('role'))
+  const role = toRole(form.get('role'))
   if (role === undefined) throw new UserError('Choose a role.', 'role')
   return role
 }
 
+export const allowAgain: PageHandler = async ({ account, actor, params }, { providerMembers }) => {
+  orNotFound(await providerMembers.allowAgain(account.ownerId, params.id ?? '', actor))
+  return { location: `${path}?done=allowed` }
+}
+
+/** Whether the provider decides the role at each sign-in. */
+function hasProviderRole({ identityIssuer }: User, provider: Dependencies['identityProvider']): boolean {
+  return identityIssuer !== null && identityIssuer === provider?.issuer
+}
+
 // Templates of the pages of members.
+
+export function describeGroup(group: string): string {
+  return group === everyGroup ? 'as everyone there' : `from the group ${group}`
+}
+
+function renderRemoved(removed: User[]): Html {
+  const rows = removed.map(({ id, name, email }) => [
+    html`<strong>${name}</strong>`,
+    email ?? html`<span class="muted">not set</span>`,
+    html`<form method="post" action="${path}/${id}/allow">
+      <button class="link" aria-label="Allow ${name} to join again">Allow to join again</button>
+    </form>`,
+  ])
+  return html`<h2>Removed members</h2>
+    <p class="muted">They are refused when they sign in, also while their groups have a role.</p>
+    ${table(['Name', 'Email', ''], rows, 'Removed members')}`
+}
 
 const doneMessages = new Map([
   ['role', 'Role changed.'],
   ['removed', 'Member removed. Their sessions and API keys no longer work.'],
   ['invited', 'This invitation was already created. If you lost its link, revoke it and create another one.'],
   ['revoked', 'Invitation revoked.'],
+  ['allowed', 'They can join again the next time they sign in.'],
 ])
 
-const roleTitles: Record<Role, string> = { owner: 'Owner', member: 'Member' }
+/** What each role may do. */
+function renderRoles(): Html {
+  const rows = roles.map((role): Fact => [roleTitles[role], roleDescriptions[role]])
+  return html`<details><summary>What the roles may do</summary>${facts(rows)}</details>`
+}
 
-function renderMemberTable(user: User, members: User[]): Html {
-  const isOwner = user.role === 'owner'
-  const hasOneOwner = members.filter(({ role }) => role === 'owner').length === 1
+function renderMemberTable(user: User, members: User[], provider: Dependencies['identityProvider']): Html {
+  const isAdmin = may(user, 'POST /settings/members/:id/role')
+  const hasOneAdmin = members.filter(({ role, canSignIn }) => role === 'admin' && canSignIn).length === 1
   const columns = [
     'Name',
     'Email',
     'Role',
-    ...(isOwner ? ['Two-factor'] : []),
+    ...(isAdmin ? ['Two-factor'] : []),
     'Last sign-in',
-    ...(isOwner ? [''] : []),
+    ...(isAdmin ? [''] : []),
   ]
   const rows = members.map((member) => {
     const isSelf = member.id === user.id
     return [
       html`<strong>${member.name}</strong>${isSelf ? html` <span class="muted">(you)</span>` : nothing}`,
       member.email ?? html`<span class="muted">not set</span>`,
-      badge(member.role === 'owner' ? 'busy' : 'quiet', roleTitles[member.role]),
-      ...(isOwner ? [member.hasSecondFactor ? badge('good', 'On') : badge('quiet', 'Off')] : []),
+      renderRole(member, isAdmin && !(member.role === 'admin' && member.canSignIn && hasOneAdmin), provider),
+      ...(isAdmin ? [member.hasSecondFactor ? badge('good', 'On') : badge('quiet', 'Off')] : []),
       time(member.lastSignedInAt),
-      ...(isOwner ? [renderMemberActions(member, isSelf, member.role === 'owner' && hasOneOwner)] : []),
+      ...(isAdmin ? [isSelf ? nothing : renderMemberActions(member, provider)] : []),
     ]
   })
   return table(columns, rows, 'Members')
 }
 
-function renderMemberActions({ id, name, role }: User, isSelf: boolean, isOnlyOwner: boolean): Html {
-  const other: Role = role === 'owner' ? 'member' : 'owner'
-  const forOthers = html`<form method="post" action="${path}/${id}/sign-in-link">
-      <button class="link" aria-label="Create sign-in link for ${name}">Create sign-in link</button>
-    </form>
-    <a class="danger" href="${path}/${id}/remove" aria-label="Remove ${name}">Remove</a>`
-  const roleForm = html`<form method="post" action="${path}/${id}/role">
-      <button class="link" name="role" value="${other}" aria-label="Make ${other}: ${name}">Make ${other}</button>
-    </form>`
+function roleBadge(role: Role | null): Html {
+  if (role === null) return badge('quiet', 'No role')
+  return badge(role === 'admin' ? 'busy' : 'quiet', roleTitles[role])
+}
+
+/** With where it comes from, if not from an admin. */
+function renderRole(member: User, isChangeable: boolean, provider: Dependencies['identityProvider']): Html {
+  if (!hasProviderRole(member, provider)) return isChangeable ? renderRoleForm(member) : roleBadge(member.role)
+  const group = member.roleFrom === null ? '' : `, ${describeGroup(member.roleFrom)}`
+  return html`<div class="stack">${roleBadge(member.role)} <small>${provider?.name}${group}</small></div>`
+}
+
+function renderRoleForm({ id, name, role }: User): Html {
+  const options = roles.map(
+    (each) => html`<option value="${each}" ${attribute('selected', each === role)}>${roleTitles[each]}</option>`,
+  )
+  return html`<form method="post" action="${path}/${id}/role" class="role">
+    <select name="role" aria-label="Role of ${name}">${options}</select>
+    <button class="link" aria-label="Change the role of ${name}">Change</button>
+  </form>`
+}
+
+function renderMemberActions(member: User, provider: Dependencies['identityProvider']): Html {
+  const { id, name, role } = member
+  const signInLink = html`<form method="post" action="${path}/${id}/sign-in-link">
+    <button class="link" aria-label="Create sign-in link for ${name}">Create sign-in link</button>
+  </form>`
   return html`<span class="row-actions">
-    ${isOnlyOwner ? nothing : roleForm} ${isSelf ? nothing : forOthers}
+    ${role === null || hasProviderRole(member, provider) ? nothing : signInLink}
+    <a class="danger" href="${path}/${id}/remove" aria-label="Remove ${name}">Remove</a>
   </span>`
 }
 

@@ -1,10 +1,12 @@
 /** The user's own name, email address and password. Also shows their second factor and their sessions. */
 import { passwordLengthMin } from '../../../domain/accounts/passwords.ts'
+import { roleTitles } from '../../../domain/accounts/roles.ts'
 import { UserError } from '../../../domain/accounts/user.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { type Html, heading, html, inputField, nothing, notice } from '../html.ts'
-import type { Page, PageHandler, PageRequest } from '../page-handler.ts'
+import { type Page, PageForbidden, type PageHandler, type PageRequest } from '../page-handler.ts'
 import { recordRefusal } from '../sign-in/attempt-limits.ts'
+import { describeGroup } from './member-pages.ts'
 import { renderSessions } from './session-list.ts'
 import { renderTwoFactorCard } from './two-factor-pages.ts'
 
@@ -23,8 +25,9 @@ export const changeProfile: PageHandler = (request, deps) =>
     await deps.users.updateProfile(user, to, currentPassword(request, 'passwordNow'))
   })
 
-export const changePassword: PageHandler = (request, deps) =>
-  change(request, deps, 'password', async ({ form, user }) => {
+export const changePassword: PageHandler = async (request, deps) => {
+  if (!deps.passwords) throw new PageForbidden('Passwords are switched off for this service.')
+  return change(request, deps, 'password', async ({ form, user }) => {
     const changed = await deps.users.changePassword(
       user,
       isFreshLink(request) ? undefined : currentPassword(request),
@@ -32,6 +35,7 @@ export const changePassword: PageHandler = (request, deps) =>
     )
     await request.renewSession(changed, false)
   })
+}
 
 async function change(
   request: PageRequest,
@@ -50,12 +54,12 @@ async function change(
 async function profilePage(request: PageRequest, deps: Dependencies, error?: UserError): Promise<Page> {
   const { user, account, query } = request
   const message = doneMessages.get(query.get('done') ?? '')
-  const lead = html`${user.role === 'owner' ? 'Owner' : 'Member'} of <strong>${account.name}</strong>`
+  const lead = html`${roleTitles[user.role]} of <strong>${account.name}</strong>`
   const body = html`${heading('Profile', { lead })}
     ${message ? notice('good', message) : nothing}
     ${error && !error.member ? notice('bad', error.message) : nothing}
-    ${user.email === null ? notice('warning', 'Set an email address and a password so that you can sign in without a link.') : nothing}
-    ${renderDetailsForm(request, error)} ${renderPasswordForm(request, error)}
+    ${user.email === null && user.identityIssuer === null ? notice('warning', 'Set an email address and a password so that you can sign in without a link.') : nothing}
+    ${renderDetailsForm(request, error)} ${renderCredentials(request, deps, error)}
     ${await renderTwoFactorCard(request, deps)} ${await renderSessions(request, deps)}`
   return { title: 'Profile', tab: 'profile', body, status: error ? 400 : 200 }
 }
@@ -65,13 +69,29 @@ function renderDetailsForm({ user, form }: PageRequest, error?: UserError): Html
   const errorFor = (name: string) => (error?.member === name ? error.message : undefined)
   // Both forms report a wrong current password; only this one has an email address.
   const passwordError = form.has('email') ? errorFor('currentPassword') : undefined
+  const hasPassword = user.identityIssuer === null
   return html`<form method="post" action="/profile" class="card">
     <h2>Personal details</h2>
     ${inputField({ name: 'name', label: 'Name', value: value('name'), error: errorFor('name'), required: true, autocomplete: 'name', maxlength: 100 })}
-    ${inputField({ name: 'email', label: 'Email', type: 'email', value: value('email'), error: errorFor('email'), required: true, autocomplete: 'username' })}
-    ${inputField({ name: 'passwordNow', label: 'Current password', type: 'password', error: passwordError, autocomplete: 'current-password', hint: 'Required to change your email address.' })}
+    ${inputField({ name: 'email', label: 'Email', type: 'email', value: value('email'), error: errorFor('email'), required: hasPassword, autocomplete: 'username' })}
+    ${hasPassword ? inputField({ name: 'passwordNow', label: 'Current password', type: 'password', error: passwordError, autocomplete: 'current-password', hint: 'Required to change your email address.' }) : nothing}
     <div class="buttons"><button>Save changes</button></div>
   </form>`
+}
+
+/** Members who sign in by the provider have no password. */
+function renderCredentials(
+  request: PageRequest,
+  { identityProvider, passwords }: Dependencies,
+  error?: UserError,
+): Html | '' {
+  const { user } = request
+  if (user.identityIssuer === null) return passwords ? renderPasswordForm(request, error) : nothing
+  const isConfigured = user.identityIssuer === identityProvider?.issuer
+  return html`<section class="card"><h2>Sign-in</h2>
+    <p>You sign in with ${isConfigured ? identityProvider.name : user.identityIssuer}, which also gives you the role
+      ${user.role}${user.roleFrom === null ? nothing : `, ${describeGroup(user.roleFrom)}`}.</p>
+  </section>`
 }
 
 export function renderPasswordForm(request: PageRequest, error?: UserError): Html {

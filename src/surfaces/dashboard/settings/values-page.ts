@@ -4,6 +4,7 @@ import type { ValueKind } from '../../../domain/account-values/account-values.sq
 import { type AccountValue, settingLengthMax, valuesMax } from '../../../domain/account-values/account-values.ts'
 import { findDeclaring } from '../../../domain/account-values/declared-values.ts'
 import { secretLength } from '../../../domain/account-values/secret-store.ts'
+import type { User } from '../../../domain/accounts/user.ts'
 import { declaredNamePattern } from '../../../domain/workflows/workflow.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { time } from '../format.ts'
@@ -22,6 +23,7 @@ import {
 } from '../html.ts'
 import { settingsPage } from '../layout.ts'
 import { orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
+import { may } from '../page-roles.ts'
 import { auditLogOf } from './audit-log-page.ts'
 
 const path = '/settings/secrets'
@@ -61,7 +63,7 @@ async function renderSection(
   kind: ValueKind,
   refused: Refused | undefined,
 ): Promise<Html> {
-  const { account, form, query } = request
+  const { account, user, form, query } = request
   const values = await accountValues.listAll(account.id, kind)
   const declaring = findDeclaring(workflows.current(account.id), kind)
   const lacking = [...declaring.keys()].filter((name) => !values.some((value) => value.name === name)).sort()
@@ -75,18 +77,19 @@ async function renderSection(
     secret: `${secretLength.min} to ${secretLength.max} characters. It is encrypted, and no page shows it again.`,
     setting: 'JSON, such as 10 or ["a", "b"]. Any other text is stored as a string.',
   }
+  const storeForm = html`<form method="post" action="${path}" class="card">
+    <h3>Store a ${kind}</h3>
+    <input type="hidden" name="kind" value="${kind}" />
+    ${inputField({ name: `${kind}Name`, label: 'Name', value: name, error: errorOf('name'), required: true, maxlength: 64, hint: 'Capital letters, digits and underscores. An existing name gets a new version.' })}
+    ${labelledField({ name: `${kind}Value`, label: 'Value', hint: hints[kind], error: errorOf('value') }, (common) => textArea(html`${common} required`, kind === 'setting' && error ? (form.get('settingValue') ?? '') : '', 2))}
+    <div class="buttons"><button>Store ${kind}</button></div>
+  </form>`
   return html`<section>
     <h2>${titles[kind]}</h2>
-    ${missing.length > 0 ? renderMissing(kind, missing, declaring, external.problem) : nothing}
+    ${missing.length > 0 ? renderMissing(user, kind, missing, declaring, external.problem) : nothing}
     ${external.names.size > 0 ? renderExternal([...external.names], declaring) : nothing}
-    ${values.length > 0 ? renderTable(kind, values, declaring) : emptyState(`No ${kind}s`, `This account has no ${kind}s.`)}
-    <form method="post" action="${path}" class="card">
-      <h3>Store a ${kind}</h3>
-      <input type="hidden" name="kind" value="${kind}" />
-      ${inputField({ name: `${kind}Name`, label: 'Name', value: name, error: errorOf('name'), required: true, maxlength: 64, hint: 'Capital letters, digits and underscores. An existing name gets a new version.' })}
-      ${labelledField({ name: `${kind}Value`, label: 'Value', hint: hints[kind], error: errorOf('value') }, (common) => textArea(html`${common} required`, kind === 'setting' && error ? (form.get('settingValue') ?? '') : '', 2))}
-      <div class="buttons"><button>Store ${kind}</button></div>
-    </form>
+    ${values.length > 0 ? renderTable(user, kind, values, declaring) : emptyState(`No ${kind}s`, `This account has no ${kind}s.`)}
+    ${may(user, 'POST /settings/secrets') ? storeForm : nothing}
   </section>`
 }
 
@@ -98,6 +101,7 @@ function renderExternal(names: readonly string[], declaring: ReadonlyMap<string,
 }
 
 function renderMissing(
+  user: User,
   kind: ValueKind,
   names: readonly string[],
   declaring: ReadonlyMap<string, string[]>,
@@ -106,27 +110,43 @@ function renderMissing(
   const items = names.map(
     (name) =>
       html`<li>
-        <code>${name}</code>, declared by ${links(declaring.get(name) ?? [])}:
-        <a href="${path}?kind=${kind}&amp;name=${name}#field-${kind}Value" aria-label="Store ${name}">store it</a>
+        <code>${name}</code>, declared by
+        ${links(declaring.get(name) ?? [])}${may(user, 'POST /settings/secrets') ? html`: <a href="${path}?kind=${kind}&amp;name=${name}#field-${kind}Value" aria-label="Store ${name}">store it</a>` : nothing}
       </li>`,
   )
   return notice('warning', html`Missing, so that runs wait: <ul>${items}</ul> ${problem}`)
 }
 
-function renderTable(kind: ValueKind, values: readonly AccountValue[], declaring: ReadonlyMap<string, string[]>): Html {
+function renderTable(
+  user: User,
+  kind: ValueKind,
+  values: readonly AccountValue[],
+  declaring: ReadonlyMap<string, string[]>,
+): Html {
+  const mayDelete = may(user, 'POST /settings/secrets/delete')
   const rows = values.map(({ name, version, updatedAt, updatedBy, value }) => [
     html`<code>${name}</code>`,
     ...(kind === 'setting' ? [html`<code>${shorten(JSON.stringify(value))}</code>`] : []),
     links(declaring.get(name) ?? []),
-    html`<a href="${auditLogOf(`${kind}.stored`, name)}" aria-label="Versions of ${name}: ${version}">${version}</a>`,
+    may(user, 'GET /settings/audit-log')
+      ? html`<a href="${auditLogOf(`${kind}.stored`, name)}" aria-label="Versions of ${name}: ${version}">${version}</a>`
+      : `${version}`,
     html`<div class="stack">${time(updatedAt)}<small>${updatedBy.name}</small></div>`,
-    html`<form method="post" action="${path}/delete">
-      <input type="hidden" name="kind" value="${kind}" /><input type="hidden" name="name" value="${name}" />
-      <button class="quiet" aria-label="Delete ${name}">Delete</button>
-    </form>`,
+    ...(mayDelete ? [renderDeleteButton(kind, name)] : []),
   ])
   const shown = kind === 'setting' ? ['Value'] : []
-  return table(['Name', ...shown, 'Workflows', { number: 'Version' }, 'Changed', ''], rows, titles[kind])
+  return table(
+    ['Name', ...shown, 'Workflows', { number: 'Version' }, 'Changed', ...(mayDelete ? [''] : [])],
+    rows,
+    titles[kind],
+  )
+}
+
+function renderDeleteButton(kind: ValueKind, name: string): Html {
+  return html`<form method="post" action="${path}/delete">
+    <input type="hidden" name="kind" value="${kind}" /><input type="hidden" name="name" value="${name}" />
+    <button class="quiet" aria-label="Delete ${name}">Delete</button>
+  </form>`
 }
 
 /** A table has one line for each; the API returns the whole value. */

@@ -20,8 +20,17 @@ import { sendHtml } from '../page-routes.ts'
 
 const windowMinutes = 15
 
-/** Failed attempts per window: by address, by user and address, and by user; links; codes; current passwords. */
-const attemptsMax = { address: 30, userFromAddress: 5, user: 50, linkFromAddress: 30, secondFactor: 5, signedIn: 10 }
+/** Failed attempts per window. */
+const attemptsMax = {
+  address: 30,
+  userFromAddress: 5,
+  user: 50,
+  linkFromAddress: 30,
+  providerFromAddress: 30,
+  secondFactor: 5,
+  /** Guesses of a signed-in user at the current password. */
+  signedIn: 10,
+}
 
 /** Longer input is truncated: no user has a longer email address. */
 const emailLengthMax = 254
@@ -56,6 +65,11 @@ export function codeLimits(deps: Dependencies, findUser: (response: Response) =>
     limit(deps, 'address', addressKey, findUser),
     limit(deps, 'secondFactor', (_request, response) => findUser(response).id, findUser),
   ]
+}
+
+/** Limits sign-ins by the identity provider that fail: for each, the service may wait for the provider. */
+export function providerLimit(deps: Dependencies): RequestHandler {
+  return limit(deps, 'providerFromAddress', addressKey, () => undefined)
 }
 
 export function linkLimit(deps: Dependencies): RequestHandler {

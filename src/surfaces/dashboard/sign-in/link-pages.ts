@@ -10,6 +10,7 @@ import { submittedForm } from '../form-body.ts'
 import { time } from '../format.ts'
 import { type Html, html, inputField, notice } from '../html.ts'
 import { renderPlainPage } from '../layout.ts'
+import { PageForbidden } from '../page-handler.ts'
 import { type PublicHandler, sendHtml } from '../page-routes.ts'
 import { recordRefusal } from './attempt-limits.ts'
 import { passFirstFactor } from './code-page.ts'
@@ -18,6 +19,7 @@ import { passFirstFactor } from './code-page.ts'
 export const showLink: PublicHandler = async (request, response, deps) => {
   const link = await deps.links.find(linkToken(request))
   if (!link) return sendInvalidLink(request, response, deps)
+  requirePasswords(deps, link)
   await sendLinkPage(deps, response, link, { status: 200 })
 }
 
@@ -25,6 +27,7 @@ export const useLink: PublicHandler = async (request, response, deps) => {
   const token = linkToken(request)
   const link = await deps.links.find(token)
   if (!link) return sendInvalidLink(request, response, deps)
+  requirePasswords(deps, link)
   const form = submittedForm(response)
   const field = (name: string) => form.get(name) ?? ''
   try {
@@ -39,6 +42,14 @@ export const useLink: PublicHandler = async (request, response, deps) => {
   }
 }
 
+/** An invitation or welcome link creates a user with a password. @throws {PageForbidden} */
+function requirePasswords({ passwords, identityProvider }: Dependencies, { kind }: SignInLink): void {
+  if (passwords || kind === 'signIn') return
+  throw new PageForbidden(
+    `Passwords are switched off for this service. Join by signing in with ${identityProvider?.name}.`,
+  )
+}
+
 function linkToken({ params }: Request): string {
   return String(params.token)
 }
@@ -49,9 +60,9 @@ async function sendInvalidLink(request: Request, response: Response, deps: Depen
   const body = html`<h1>${title}</h1>
     ${notice('warning', 'It has expired, was revoked, or was already used. Each link works once.')}
     <p>
-      Ask an owner of the account for a new link, or run <code>${shellCommand('users sign-in-link')}</code> on the server.
+      Ask an admin of the account for a new link, or run <code>${shellCommand('users sign-in-link')}</code> on the server.
     </p>
-    <p><a href="/sign-in">Sign in with your password</a></p>`
+    <p><a href="/sign-in">Sign in</a></p>`
   await sendHtml(response, 410, renderPlainPage(title, body))
 }
 
@@ -89,8 +100,8 @@ function renderNewUserForm(title: string, accountName: string, link: SignInLink,
   const autofocus = (name: string) => (error?.member ?? 'name') === name
   const isWelcome = link.kind === 'welcome'
   const lead = isWelcome
-    ? html`Create the first user. You will be the owner of the account <strong>${accountName}</strong>.`
-    : html`Create your user to join <strong>${accountName}</strong> as ${link.role === 'owner' ? 'an owner' : 'a member'}.`
+    ? html`Create the first user. You will be the admin of the account <strong>${accountName}</strong>.`
+    : html`Create your user to join <strong>${accountName}</strong> with the role <strong>${link.role ?? 'admin'}</strong>.`
   return html`<h1>${title}</h1>
     <p>${lead}</p>
     <form method="post">

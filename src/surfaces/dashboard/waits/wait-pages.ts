@@ -1,4 +1,4 @@
-/** The tab "Waiting": what runs wait for, and the pages on which users answer. Every user of the account may answer. */
+/** The tab "Waiting": what runs wait for, and the pages on which users answer. */
 import type { Answered, CallTree, CallTreeRun, Wait, WaitFilter } from '../../../domain/run-api/waits.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import type { Workflows } from '../../../domain/workflows/workflows.ts'
@@ -22,6 +22,7 @@ import {
   table,
 } from '../html.ts'
 import { orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
+import { may } from '../page-roles.ts'
 import {
   type QueuerLabel,
   readQueuerLabels,
@@ -188,8 +189,13 @@ export const showWait: PageHandler = async (request, deps) => {
   const isOpen = wait.declared !== undefined && wait.status === 'open'
   const isDone = request.query.get('done') === 'answered'
   const content = html`${isDone ? notice('good', 'Your answer is stored. The run goes on with it.') : nothing}
-    ${isOpen ? renderForm(newAnswerForm(wait.declared?.schema ?? {})) : nothing}`
+    ${isOpen ? renderAnswering(request, wait) : nothing}`
   return waitPage(request, deps, { wait, content })
+}
+
+function renderAnswering({ user }: PageRequest, { declared }: Wait): Html {
+  if (may(user, 'POST /runs/:id/waits/:wait')) return renderForm(newAnswerForm(declared?.schema ?? {}))
+  return notice('quiet', `The role operator can answer. Your role is ${user.role}.`)
 }
 
 export const answerWait: PageHandler = async (request, deps) => {

@@ -125,6 +125,7 @@ const eventLabels: Record<(typeof eventTypes)[number], string> = {
   'run.cancelled': 'Run cancelled',
   'run.expired': 'Run expired',
   'run.waiting': 'Run waits for an answer',
+  'browserContext.needsSignIn': 'Browser context needs a person to sign in',
 }
 
 interface EndpointFormPage {

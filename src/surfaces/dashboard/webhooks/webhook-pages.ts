@@ -1,5 +1,6 @@
-/** The tab "Webhooks": endpoints and their deliveries. Every user of the account can do all of this. */
+/** The tab "Webhooks": endpoints and their deliveries. */
 import { v7 as uuid } from 'uuid'
+import type { User } from '../../../domain/accounts/user.ts'
 import type { DeliveryStatus, DeliverySummary } from '../../../domain/webhooks/webhook-deliveries.ts'
 import { endpointsMax, type WebhookEndpoint } from '../../../domain/webhooks/webhook-endpoints.ts'
 import { parseId } from '../../../storage/statement-values.ts'
@@ -20,6 +21,7 @@ import {
   table,
 } from '../html.ts'
 import { formId, orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
+import { may } from '../page-roles.ts'
 import { runLink } from '../runs/run-labels.ts'
 import {
   type EndpointErrors,
@@ -44,7 +46,7 @@ import {
 
 const deliveriesPerPage = 50
 
-export const listEndpoints: PageHandler = async ({ account, query }, { webhookEndpoints, webhookDeliveries }) => {
+export const listEndpoints: PageHandler = async ({ account, user, query }, { webhookEndpoints, webhookDeliveries }) => {
   const [page, summaries] = await Promise.all([
     webhookEndpoints.list(account.id, { limit: endpointsMax }),
     webhookDeliveries.summaries(account.id),
@@ -54,10 +56,10 @@ export const listEndpoints: PageHandler = async ({ account, query }, { webhookEn
   const lead = `Addresses of yours that get a signed request for each run that ends. ${endpoints.length} of ${endpointsMax} in use.`
   const isFull = endpoints.length >= endpointsMax
   const message = listMessages.get(query.get('done') ?? '')
-  const body = html`${heading('Webhooks', { lead, ...(!isEmpty && !isFull && { actions: createButton }) })}
+  const body = html`${heading('Webhooks', { lead, ...(!isEmpty && !isFull && { actions: createButton(user) }) })}
     ${message ? notice('good', message) : nothing}
     <div id="webhooks" data-live="/runs/changes">
-      ${isEmpty ? noEndpoints : renderEndpointTable(endpoints, summaries)}
+      ${isEmpty ? noEndpoints(user) : renderEndpointTable(endpoints, summaries)}
     </div>`
   return webhookTab('Webhooks', body)
 }
@@ -130,6 +132,7 @@ export const showEndpoint: PageHandler = async (request, deps) => {
     status,
     isFirstPage: cursor === undefined,
     message: endpointMessage(endpoint, query),
+    user: request.user,
   })
   return webhookTab(shortUrl(endpoint), body)
 }
@@ -161,7 +164,7 @@ export const showDelivery: PageHandler = async (request, deps) => {
   ])
   const delivery = orNotFound(found)
   const isSent = query.has('sent') && delivery.status === 'pending'
-  return webhookTab(delivery.event, renderDelivery(endpoint, delivery, isSent))
+  return webhookTab(delivery.event, renderDelivery(endpoint, delivery, isSent, request.user))
 }
 
 export async function findEndpoint({ account, params }: PageRequest, { webhookEndpoints }: Dependencies) {
@@ -178,20 +181,22 @@ export function webhookTab(title: string, body: Html, status = 200): Page {
 
 // Templates of the list of webhook endpoints and of one endpoint's page.
 
-const createButton = html`<a class="button" href="/webhooks/new">Create webhook endpoint</a>`
+const createButton = (user: User) =>
+  may(user, 'GET /webhooks/new') ? html`<a class="button" href="/webhooks/new">Create webhook endpoint</a>` : html``
 
 const listMessages = new Map([
   ['deleted', 'Webhook endpoint deleted, with its deliveries.'],
   ['repeated', 'This endpoint was already created. Its secret is shown only once: if you did not save it, rotate it.'],
 ])
 
-const noEndpoints = emptyState(
-  'No webhook endpoints',
-  html`<p>A webhook endpoint is your URL to which the service sends a request when a run ends, so that your programs need
+const noEndpoints = (user: User) =>
+  emptyState(
+    'No webhook endpoints',
+    html`<p>A webhook endpoint is your URL to which the service sends a request when a run ends, so that your programs need
       not ask for its status.</p>
     <p>Requests are signed, and repeated for three days until your receiver accepts them.</p>
-    <p>${createButton}</p>`,
-)
+    <p>${createButton(user)}</p>`,
+  )
 
 function renderEndpointTable(endpoints: WebhookEndpoint[], summaries: Map<string, DeliverySummary>): Html {
   const rows = endpoints.map((endpoint) => {
@@ -219,6 +224,7 @@ interface EndpointPage {
   status: DeliveryStatus | undefined
   isFirstPage: boolean
   message: Html | string | undefined
+  user: User
 }
 
 function renderEndpoint(page: EndpointPage): Html {
@@ -231,7 +237,7 @@ function renderEndpoint(page: EndpointPage): Html {
   return html`${backLink('/webhooks', 'Webhooks')}
     ${message ? notice('good', message) : nothing}
     <div id="webhook" data-live="/runs/changes">
-      ${endpointBadge(endpoint)} ${heading(shortUrl(endpoint), { lead, actions: renderActions(endpoint) })}
+      ${endpointBadge(endpoint)} ${heading(shortUrl(endpoint), { lead, actions: renderActions(endpoint, page.user) })}
       ${disabledReason === null ? nothing : notice(disabledReason === 'request' ? 'quiet' : 'warning', disabledMessages[disabledReason])}
       <section class="card">
         ${facts([
@@ -249,7 +255,8 @@ function renderEndpoint(page: EndpointPage): Html {
     </div>`
 }
 
-function renderActions(endpoint: WebhookEndpoint): Html {
+function renderActions(endpoint: WebhookEndpoint, user: User): Html {
+  if (!may(user, 'POST /webhooks/:id/edit')) return html``
   const path = endpointPath(endpoint)
   const isEnabled = endpoint.disabledReason === null
   return html`<form method="post" action="${path}/test"><button ${isEnabled ? nothing : html`disabled`}>Send test event</button></form>
@@ -269,7 +276,7 @@ const statusChips: [status: DeliveryStatus | undefined, title: string][] = [
   ['failed', 'Failed'],
 ]
 
-function renderDeliveries({ endpoint, deliveries, nextCursor, status, isFirstPage }: EndpointPage): Html {
+function renderDeliveries({ endpoint, deliveries, nextCursor, status, isFirstPage, user }: EndpointPage): Html {
   const path = endpointPath(endpoint)
   const link = (query: Record<string, string>) => {
     const text = new URLSearchParams({ ...(status && { status }), ...query }).toString()
@@ -282,7 +289,7 @@ function renderDeliveries({ endpoint, deliveries, nextCursor, status, isFirstPag
   const none =
     status === undefined ? 'No run that matches has ended yet. Send a test event to try the receiver.' : 'None.'
   return html`<h2>Deliveries</h2>
-    <p class="muted">Did your receiver miss events? <a href="${path}/redeliver">Redeliver events since a time</a>.</p>
+    ${may(user, 'GET /webhooks/:id/redeliver') ? html`<p class="muted">Did your receiver miss events? <a href="${path}/redeliver">Redeliver events since a time</a>.</p>` : nothing}
     <nav class="chips" aria-label="Status of deliveries"><ul>${chips}</ul></nav>
     ${deliveries.length === 0 ? html`<p class="muted">${none}</p>` : renderDeliveryTable(endpoint, deliveries)}
     <p class="pages">
@@ -312,13 +319,14 @@ function describeResponse({ response_status, error }: WebhookDeliveriesTable): H
 
 // Template of the page of a delivery: its last request and response, as they are kept.
 
-function renderDelivery(endpoint: WebhookEndpoint, row: WebhookDeliveriesTable, isSent: boolean): Html {
+function renderDelivery(endpoint: WebhookEndpoint, row: WebhookDeliveriesTable, isSent: boolean, user: User): Html {
+  const isAllowed = may(user, 'POST /webhooks/:id/deliveries/:delivery/redeliver')
   const lead = copyableId('delivery-id', row.id, 'Copy webhook-id')
   const none = html`<span class="muted">–</span>`
   return html`${backLink(endpointPath(endpoint), shortUrl(endpoint))}
     ${isSent ? notice('good', 'The event was queued to be sent.') : nothing}
     <div id="delivery">
-      ${deliveryBadge(row)} ${heading(row.event, { lead, actions: renderRedeliver(endpoint, row) })}
+      ${deliveryBadge(row)} ${heading(row.event, { lead, ...(isAllowed && { actions: renderRedeliver(endpoint, row) }) })}
       ${row.error === null ? nothing : notice('warning', row.error)}
       <section class="card">
         ${facts([

@@ -72,11 +72,13 @@ function renderFields({ fields, values, earlier }: VariablesForm, words: typeof 
 const keptHints = {
   run: 'Leave empty to use the value of the earlier run.',
   schedule: 'Leave empty to keep it. With other variables, enter it again.',
+  signIn: 'Leave empty to keep it.',
 }
 
 const maskHints = {
   run: `${mask} stands for the secret of the earlier run.`,
   schedule: `${mask} stands for a secret of the schedule. If you change anything here, enter its secrets again.`,
+  signIn: `${mask} stands for a secret that is stored, and keeps it.`,
 }
 
 function renderJson({ json, jsonOnly, earlier }: VariablesForm, words: typeof variableWords): Html {

@@ -39,7 +39,7 @@ export type FormMode = 'fields' | 'json'
 export interface Earlier {
   /** With every secret masked. */
   variables: Members
-  owner: 'run' | 'schedule'
+  owner: 'run' | 'schedule' | 'signIn'
 }
 
 export interface VariablesForm {
@@ -170,6 +170,7 @@ function parseObject(text: string): { value: Members } | { error: string } {
 const lostSecret = {
   run: 'is a secret that must be entered again, because only its own user can reuse it with other variables',
   schedule: 'is a secret that must be entered again, because other variables have changed',
+  signIn: 'is a secret that must be entered again',
 }
 
 export function withErrors<Form extends VariablesForm>(form: Form, refused: readonly VariableError[]): Form {

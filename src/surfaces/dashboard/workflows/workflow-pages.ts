@@ -1,5 +1,6 @@
 /** The tab "Workflows": the deployed workflows, and queueing a run of one. */
 import { shellCommand } from '../../../config/command-line.ts'
+import type { User } from '../../../domain/accounts/user.ts'
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
@@ -8,7 +9,19 @@ import type { Throttle } from '../../../domain/workflows/workflow-limits.ts'
 import { sendWorkflowDocs } from '../../docs/workflow-pages.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { formatDuration } from '../format.ts'
-import { backLink, copyable, emptyState, type Fact, facts, type Html, heading, html, nothing, table } from '../html.ts'
+import {
+  backLink,
+  copyable,
+  emptyState,
+  type Fact,
+  facts,
+  type Html,
+  heading,
+  html,
+  nothing,
+  notice,
+  table,
+} from '../html.ts'
 import {
   orNotFound,
   type Page,
@@ -17,6 +30,7 @@ import {
   type PageRequest,
   type StreamHandler,
 } from '../page-handler.ts'
+import { may } from '../page-roles.ts'
 import { queueCommand } from './curl-commands.ts'
 import {
   newQueueForm,
@@ -29,11 +43,15 @@ import {
 import { renderQueueForm } from './queue-form-template.ts'
 import { contextOptions, initialStart, readStart, withRefusal } from './queue-options.ts'
 
-export const listWorkflows: PageHandler = async ({ account }, deps) => {
+export const listWorkflows: PageHandler = async ({ account, user, environments, query }, deps) => {
   const workflows = deps.workflows.current(account.id).list()
   const lead = html`The workflows that this account can run, as they were deployed.`
-  const list = workflows.length === 0 ? noWorkflows : renderWorkflowTable(workflows)
-  return { title: 'Workflows', tab: 'workflows', body: html`${heading('Workflows', { lead })} ${list}` }
+  const list = workflows.length === 0 ? noWorkflows : renderWorkflowTable(user, workflows)
+  const mayPromote = environments.length > 1 && may(user, 'POST /promote')
+  const actions = html`<a class="button" href="/promote">Promote</a>`
+  const promoted = environments.find(({ environment }) => environment === query.get('promotedTo'))
+  const body = html`${heading('Workflows', { lead, ...(mayPromote && { actions }) })}${promoted?.environment ? html` ${notice('good', `${promoted.environment} serves the workflows of ${account.environment} now.`)}` : nothing} ${list}`
+  return { title: 'Workflows', tab: 'workflows', body }
 }
 
 export const showWorkflow: PageHandler = async (request, deps) => {
@@ -129,10 +147,10 @@ async function workflowPage(
     ${heading(title, { ...(description !== null && { lead: description }), actions })}
     <section class="card">${facts([
       ...workflowFacts(workflow, deploymentId, deps.workflows.isRemote?.(request.account.id, id) ?? false),
-      ...(await declaredFacts(request.account.id, workflow, deps)),
+      ...(await declaredFacts(request, workflow, deps)),
     ])}</section>
     <div class="columns">
-      <div>${renderQueueForm(form, error, contexts)}</div>
+      <div>${may(request.user, 'POST /workflows/:id') ? renderQueueForm(form, error, contexts) : noQueueing(request.user)}</div>
       <div>
         <section class="card">
           <h2>Run from a program</h2>
@@ -166,13 +184,17 @@ export async function listSelectableContexts(
 
 // Templates of the list of workflows and of one workflow's page.
 
+function noQueueing({ role }: User): Html {
+  return html`<section class="card" id="queue"><h2>Run</h2><p>The role operator can queue runs. Your role is ${role}.</p></section>`
+}
+
 const noWorkflows = emptyState(
   'No workflows',
   html`<p>Deploy a directory of workflows: <code>${shellCommand('workflows deploy DIR')}</code>.</p>
     <p>The directory <code>examples/workflows</code> of execution-service has workflows to start from.</p>`,
 )
 
-function renderWorkflowTable(workflows: Workflow[]): Html {
+function renderWorkflowTable(user: User, workflows: Workflow[]): Html {
   const rows = workflows.map(({ id, title, description, version }) => [
     html`<div class="stack">
       <a href="/workflows/${id}"><strong>${title}</strong></a>
@@ -181,7 +203,7 @@ function renderWorkflowTable(workflows: Workflow[]): Html {
     html`<code>${id}</code>`,
     version,
     html`<span class="row-actions">
-      <a href="/workflows/${id}#queue" aria-label="Run ${title}">Run</a>
+      ${may(user, 'POST /workflows/:id') ? html`<a href="/workflows/${id}#queue" aria-label="Run ${title}">Run</a>` : nothing}
       <a href="/runs?workflow=${id}" aria-label="View runs of ${title}">View runs</a>
     </span>`,
   ])
@@ -206,7 +228,8 @@ function workflowFacts(workflow: Workflow, deploymentId: string | null, isRemote
 }
 
 /** The secrets and settings that its runs get, and which of them are missing. */
-async function declaredFacts(accountId: string, workflow: Workflow, deps: Dependencies): Promise<Fact[]> {
+async function declaredFacts({ account, user }: PageRequest, workflow: Workflow, deps: Dependencies): Promise<Fact[]> {
+  const { id: accountId } = account
   const { secrets = [], settings = {} } = workflow
   const declared = { secret: secrets, setting: Object.keys(settings) }
   return Promise.all(
@@ -218,7 +241,8 @@ async function declaredFacts(accountId: string, workflow: Workflow, deps: Depend
         const external = await deps.declaredValues.findExternal(accountId, kind === 'secret' ? lacking : [])
         const missing = lacking.filter((name) => !external.names.has(name))
         const items = declared[kind].map((name, index) => {
-          const state = html` (missing: <a href="/settings/secrets?kind=${kind}&amp;name=${name}#field-${kind}Value" aria-label="Store ${name}">store it</a>)`
+          const link = html`: <a href="/settings/secrets?kind=${kind}&amp;name=${name}#field-${kind}Value" aria-label="Store ${name}">store it</a>`
+          const state = html` (missing${may(user, 'POST /settings/secrets') ? link : nothing})`
           return html`${index > 0 ? ', ' : ''}<code>${name}</code>${missing.includes(name) ? state : nothing}`
         })
         return [kind === 'secret' ? 'Secrets' : 'Settings', html`${items} ${external.problem}`]

@@ -1,0 +1,2 @@
+curl --fail-with-body "http://127.0.0.1:3001/v1/execution/notification-rules/$RULE_ID" \
+  -H "Authorization: Bearer $API_KEY"

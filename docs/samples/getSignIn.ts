@@ -1,0 +1,8 @@
+import { createBrowserContextClient, unwrap } from 'execution-service-client'
+
+const { API_KEY = '', BROWSER_CONTEXT_ID = '' } = process.env
+const client = createBrowserContextClient({ baseUrl: 'http://127.0.0.1:3002', apiKey: API_KEY })
+
+const path = { browserContextId: BROWSER_CONTEXT_ID }
+const signIn = unwrap(await client.getSignIn({ params: { path } }))
+console.log(signIn.workflowId, signIn.status, signIn.waitingRuns)

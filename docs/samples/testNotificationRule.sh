@@ -1,0 +1,2 @@
+curl --fail-with-body -X POST "http://127.0.0.1:3001/v1/execution/notification-rules/$RULE_ID/test" \
+  -H "Authorization: Bearer $API_KEY"
