@@ -1,7 +1,6 @@
 /** Output of commands: results and tables on standard output, errors for people on standard error. */
 import { ConfigError } from '../config/setting-kinds.ts'
 import { ListenError } from '../contract/listener.ts'
-import { EnvironmentError } from '../domain/accounts/environments.ts'
 import { UserError } from '../domain/accounts/user.ts'
 import { ApiKeyError } from '../domain/api-keys/api-key.ts'
 import { WorkflowError } from '../domain/workflows/workflow.ts'
@@ -29,22 +28,14 @@ export function table(rows: Record<string, unknown>[]): string {
 
 /** Whether the error is expected, and printed without its stack. Loads the store's code only now. */
 async function isExpected(error: unknown): Promise<boolean> {
-  const expected = [
-    CommandError,
-    ConfigError,
-    WorkflowError,
-    ApiKeyError,
-    EnvironmentError,
-    UserError,
-    ListenError,
-    RoleError,
-  ]
+  const expected = [CommandError, ConfigError, WorkflowError, ApiKeyError, UserError, ListenError, RoleError]
   if (expected.some((kind) => error instanceof kind)) return true
-  const [{ StoreTooNew }, { BackupError }] = await Promise.all([
+  const [{ EnvironmentError }, { StoreTooNew }, { BackupError }] = await Promise.all([
+    import('../domain/accounts/environments.ts'),
     import('../storage/migrations/migrations.ts'),
     import('../storage/sqlite/sqlite-backup.ts'),
   ])
-  return error instanceof StoreTooNew || error instanceof BackupError
+  return [EnvironmentError, StoreTooNew, BackupError].some((kind) => error instanceof kind)
 }
 
 /** Runs a command; on an error, prints its message, or its stack if it is unexpected, and exits with code 1. */

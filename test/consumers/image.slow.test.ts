@@ -33,15 +33,15 @@ let image: Image
 const baseMegabytes = 80.5
 
 describe.skipIf(reason !== undefined)('the image', () => {
-  beforeAll(() => {
+  beforeAll(async () => {
     chmodSync(directory, 0o755)
-    image = buildImage(undefined, built, { TARGETARCH: 'amd64' })
+    image = await buildImage(undefined, built, { TARGETARCH: 'amd64' })
     // Two installations, and the reference of the docs.
   }, 900_000)
-  afterAll(() => {
-    removeImages(built)
+  afterAll(async () => {
+    await removeImages(built)
     removeDirectory(directory)
-  })
+  }, 300_000)
 
   test('a container serves a project directory as user 1000 with a read-only root', { timeout: 120_000 }, async () => {
     expect(image.user).toBe('1000:1000')
@@ -76,21 +76,21 @@ describe.skipIf(reason !== undefined)('the image', () => {
       expect(() => statSync(app(path)), path).toThrow('ENOENT')
   })
 
-  test('the image is as small as the docs say, within 10 %, and at most 120 MB', () => {
-    const megabytes = baseMegabytes + compressedMegabytes(image)
+  test('the image is as small as the docs say, within 10 %, and at most 120 MB', async () => {
+    const megabytes = baseMegabytes + (await compressedMegabytes(image))
     expect(megabytes).toBeLessThan(120)
     expectStated('image', megabytes)
   })
 
   test.skipIf(!hasPackage)('the tag with a browser runs a workflow with a browser', { timeout: 300_000 }, async () => {
-    const withBrowser = buildImage('browser', built, { TARGETARCH: 'amd64' })
+    const withBrowser = await buildImage('browser', built, { TARGETARCH: 'amd64' })
     expect(withBrowser.user).toBe('1000:1000')
     const { client, stop, code } = await serveProject(withBrowser)
     const run = unwrap(await client.runs.queueAndWait('title', {}, { timeoutSeconds: 60 }))
     expect(run).toMatchObject({ status: 'succeeded', output: { title: 'Shop' } })
     await stop()
     expect(await code).toBe(0)
-    expectStated('image with a browser', baseMegabytes + compressedMegabytes(withBrowser))
+    expectStated('image with a browser', baseMegabytes + (await compressedMegabytes(withBrowser)))
   })
 })
 

@@ -3,9 +3,11 @@
  * namespace whose root that directory is. The system is that of this machine, read-only, with the Node of npm: the base
  * image itself is not needed.
  */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { type ChildProcess, execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { contextPaths, type Instruction, isInBuildContext, readStages, type Stage } from './dockerfile.ts'
 import { temporaryDirectory } from './service.ts'
 
@@ -19,6 +21,8 @@ export interface Image {
   command: string[]
   healthCheck: string[]
 }
+
+const run = promisify(execFile)
 
 /** Directories on the outside by their path in the container. */
 type Volumes = Record<string, { path: string; readOnly?: boolean }>
@@ -44,33 +48,42 @@ export function whyBuildingFails(): string | undefined {
   return status === 0 ? undefined : `this user may not mount in a namespace: ${stderr.trim()}`
 }
 
-/** @param arguments_ values of `ARG`. */
-export function buildImage(
+/**
+ * Builds the stage and those that it needs. Never blocks the thread for long: a worker of Vitest that does not answer for
+ * a minute fails the run.
+ * @param arguments_ values of `ARG`.
+ */
+export async function buildImage(
   target: string | undefined,
   built: Map<string, Image>,
   arguments_: Record<string, string>,
-): Image {
+): Promise<Image> {
   const stages = readStages()
   const stage = target === undefined ? stages.at(-1) : stages.find(({ name }) => name === target)
   if (!stage) throw new Error(`The Dockerfile has no stage ${target}.`)
   const done = built.get(stage.name ?? '')
   if (done) return done
-  const image = startImage(stage, stages, (name) => buildImage(name, built, arguments_))
+  const needed = [stage.base, ...stage.instructions.map(({ flags }) => flags.from)]
+  for (const name of new Set(needed))
+    if (stages.some((each) => each.name === name)) await buildImage(name, built, arguments_)
+  const base = built.get(stage.base)
+  if (base && stage.instructions.length === 0) return base
+  const image = await startImage(stage, built)
   const variables: Record<string, string> = {}
   for (const instruction of stage.instructions) {
     if (instruction.keyword === 'ARG') variables[instruction.rest] = arguments_[instruction.rest] ?? ''
-    else apply(image, instruction, variables, (name) => buildImage(name, built, arguments_))
+    else await apply(image, instruction, variables, built)
   }
   built.set(stage.name ?? '', image)
   return image
 }
 
-function startImage({ base }: Stage, stages: Stage[], find: (name: string) => Image): Image {
+async function startImage({ base }: Stage, built: Map<string, Image>): Promise<Image> {
   const root = join(temporaryDirectory(), 'root')
-  if (stages.some(({ name }) => name === base)) {
-    const image = structuredClone(find(base))
-    copy(image.root, root)
-    return { ...image, root }
+  const image = built.get(base)
+  if (image) {
+    await copy(image.root, root)
+    return { ...structuredClone(image), root }
   }
   if (base !== 'node:24-slim') throw new Error(`The base image ${base} is not known.`)
   for (const directory of ['app', 'tmp', 'root/.npm', 'usr/local/bin'])
@@ -91,18 +104,18 @@ function startImage({ base }: Stage, stages: Stage[], find: (name: string) => Im
 }
 
 /** @throws {Error} for an instruction that this does not execute as Docker does. */
-function apply(
+async function apply(
   image: Image,
   { keyword, flags, rest }: Instruction,
   variables: Record<string, string>,
-  find: (name: string) => Image,
-) {
-  const actions: Record<string, () => void> = {
+  built: Map<string, Image>,
+): Promise<void> {
+  const actions: Record<string, () => void | Promise<void>> = {
     WORKDIR: () => {
       image.workingDirectory = resolve(image.workingDirectory, rest)
       mkdirSync(join(image.root, image.workingDirectory), { recursive: true })
     },
-    COPY: () => copyInto(image, rest.split(/ +/), flags.from === undefined ? undefined : find(flags.from).root),
+    COPY: () => copyInto(image, rest.split(/ +/), flags.from === undefined ? undefined : built.get(flags.from)?.root),
     RUN: () => runInside(image, rest, variables),
     ENV: () => {
       for (const [, name = '', value = ''] of rest.matchAll(/(\w+)=(\S+)/g)) image.environment[name] = value
@@ -126,14 +139,14 @@ function apply(
   }
   const action = actions[keyword]
   if (!action) throw new Error(`The instruction ${keyword} is not known.`)
-  action()
+  await action()
 }
 
 /** The contents of directories, and files, are copied into the last path. */
-function copyInto(image: Image, paths: string[], from: string | undefined): void {
+async function copyInto(image: Image, paths: string[], from: string | undefined): Promise<void> {
   const target = join(image.root, resolve(image.workingDirectory, paths.at(-1) ?? ''))
   for (const path of paths.slice(0, -1)) {
-    if (from !== undefined) copy(join(from, path), target)
+    if (from !== undefined) await copy(join(from, path), target)
     else if (path === '.') for (const each of contextPaths()) copyFromContext(each, join(target, each))
     else copyFromContext(path, join(target, path))
   }
@@ -146,13 +159,13 @@ function copyFromContext(path: string, target: string): void {
 }
 
 /** With `cp`, which keeps modes and symbolic links. */
-function copy(source: string, target: string): void {
+async function copy(source: string, target: string): Promise<void> {
   mkdirSync(target, { recursive: true })
-  execFileSync('cp', ['--archive', `${source}/.`, target])
+  await run('cp', ['--archive', `${source}/.`, target])
 }
 
 /** @throws {Error} with what the command has printed. */
-function runInside(image: Image, command: string, variables: Record<string, string>): void {
+async function runInside(image: Image, command: string, variables: Record<string, string>): Promise<void> {
   const cache = execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim()
   mkdirSync(cache, { recursive: true })
   const inside = {
@@ -160,8 +173,9 @@ function runInside(image: Image, command: string, variables: Record<string, stri
     environment: { ...machineVariables, ...image.environment, ...variables } as Record<string, string>,
   }
   const [program = '', ...args] = enter(inside, ['/bin/sh', '-c', command], { '/root/.npm': { path: cache } }, false)
-  const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
-  if (status !== 0) throw new Error(`RUN ${command}\n${stdout}\n${stderr}`)
+  await run(program, args, { maxBuffer: 64 * 1024 * 1024 }).catch(({ stdout, stderr, message }) => {
+    throw new Error(`RUN ${command}\n${stdout}\n${stderr || message}`)
+  })
 }
 
 /** Starts a container, with a read-only root and an empty /tmp; by default the image's own command. */
@@ -215,20 +229,14 @@ function mountScript(root: string, volumes: Volumes, isReadOnly: boolean): strin
 }
 
 /** Removes the file trees. */
-export function removeImages(built: Map<string, Image>): void {
-  for (const { root } of built.values()) rmSync(dirname(root), { recursive: true, force: true })
+export async function removeImages(built: Map<string, Image>): Promise<void> {
+  for (const { root } of built.values()) await rm(dirname(root), { recursive: true, force: true })
 }
 
 /** Megabytes of a gzipped archive of the paths that the image adds to its base, as a registry stores its layers. */
-export function compressedMegabytes({ root }: Image): number {
+export async function compressedMegabytes({ root }: Image): Promise<number> {
   const paths = ['app', 'opt', 'data'].filter((path) => existsSync(join(root, path)))
-  const { stdout, status } = spawnSync(
-    'sh',
-    ['-c', `tar --create --directory=${root} ${paths.join(' ')} | gzip -6 | wc -c`],
-    {
-      encoding: 'utf8',
-    },
-  )
-  if (status !== 0) throw new Error('The image cannot be archived.')
+  const archive = `set -o pipefail; tar --create --directory=${root} ${paths.join(' ')} | gzip -6 | wc -c`
+  const { stdout } = await run('bash', ['-c', archive])
   return Number(stdout) / 1e6
 }
