@@ -1,6 +1,7 @@
 /**
  * How tests run. Projects are cut by what their tests need, not by how long they take. `npm test` runs the quick set of
- * all projects; files named `*.slow.test.ts` run only in `npm run test:slow` and `npm run test:all`.
+ * all projects; files named `*.slow.test.ts` run before a change lands, and those named `*.release.test.ts` before a
+ * release, as does all that needs PostgreSQL or Prism a second time.
  */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
@@ -12,18 +13,19 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/no
 
 chooseDirectories()
 
-type TestSet = 'quick' | 'slow' | 'all' | 'reliability'
+type TestSet = 'quick' | 'slow' | 'release' | 'all' | 'reliability'
 const testSet = (process.env.TEST_SET ?? 'quick') as TestSet
 
 const slow = 'test/**/*.slow.test.ts'
+const release = 'test/**/*.release.test.ts'
 
 /** These compare times, so only `npm run reliability` runs them, on a machine without other work. */
 const timed = 'test/**/*.timed.test.ts'
 
 /** The files of a project in the set that runs: those of the directories that match `pattern`, except `exclude`. */
 function files(pattern: string, exclude: string[] = []) {
-  if (testSet === 'quick') return { include: [`${pattern}.test.ts`], exclude: [...exclude, slow, timed] }
-  if (testSet === 'slow') return { include: [`${pattern}.slow.test.ts`], exclude }
+  if (testSet === 'quick') return { include: [`${pattern}.test.ts`], exclude: [...exclude, slow, release, timed] }
+  if (testSet === 'slow' || testSet === 'release') return { include: [`${pattern}.${testSet}.test.ts`], exclude }
   return { include: [`${pattern}.test.ts`], exclude: testSet === 'all' ? [...exclude, timed] : exclude }
 }
 
@@ -46,6 +48,16 @@ const inProcess =
 const startingProcesses = 'test/{e2e,worker,browser,commands,faults,consumers}'
 
 const throughPrism = '{first-key.test,{examples,examples-browser,journeys,limits,roles,tracing}.slow.test}'
+
+/** By the set in which they run. */
+const onPostgres = {
+  slow: [
+    'test/operations/**/!(*.slow|*.release).test.ts',
+    'test/e2e/!(*.slow|*.release).test.ts',
+    'test/faults/rolling-restart.slow.test.ts',
+  ],
+  release: ['test/{operations,e2e}/**/*.{slow,release}.test.ts', 'test/worker/remote-{browser,worker}.slow.test.ts'],
+}
 
 export default defineConfig({
   test: {
@@ -81,14 +93,13 @@ export default defineConfig({
           ...limits,
           // The same guarantees on PostgreSQL, for tests that take their store from the environment.
           name: 'postgres',
-          include:
-            testSet === 'quick'
-              ? []
-              : [
-                  'test/{operations,e2e}/**/*.test.ts',
-                  'test/faults/rolling-restart.slow.test.ts',
-                  'test/worker/remote-{browser,worker}.slow.test.ts',
-                ],
+          include: {
+            quick: [],
+            slow: onPostgres.slow,
+            release: onPostgres.release,
+            all: [...onPostgres.slow, ...onPostgres.release],
+            reliability: [...onPostgres.slow, ...onPostgres.release],
+          }[testSet],
           // These use no store, or choose one themselves.
           exclude: ['test/e2e/{browser,demo,draining,refused-start,prism}.slow.test.ts', timed],
           env: { TEST_STORE: 'postgres' },
@@ -101,7 +112,7 @@ export default defineConfig({
           // `prism proxy` between clients and services; no request or response may violate the documents. Not the tests
           // of how connections end, which Prism hides.
           name: 'prism',
-          include: testSet === 'quick' ? [] : [`test/e2e/${throughPrism}.ts`],
+          include: ['quick', 'slow'].includes(testSet) ? [] : [`test/e2e/${throughPrism}.ts`],
           env: { THROUGH_PRISM: '1' },
         },
       },

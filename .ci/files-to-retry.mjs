@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 
 const filesMax = 6
-const startsProcesses =
-  /^test\/((e2e|worker|browser|commands|consumers|faults|storage)\/|maintenance\/.*\.slow\.test\.ts$)/
+const startsProcesses = /^test\/(e2e|worker|browser|commands|consumers|faults|storage)\//
 
 const { testResults } = JSON.parse(readFileSync(process.argv[2], 'utf8'))
 const failed = testResults.filter(({ status }) => status === 'failed').map(({ name }) => relative('.', name))

@@ -151,12 +151,13 @@ test('every page passes the accessibility checks, in light and dark, wide and na
 })
 
 test('the anchor of each operation, which guides and search use, is the one in the reference', async (context) => {
+  const page = await openPage(context, `${folder.url}index.html`)
   for (const { path, summary } of operationPages) {
-    const page = await openPage(context, `${folder.url}${path}`)
+    // Within a tag's page this changes the fragment only, which shows the operation as a load of the page does.
+    await page.goto(`${folder.url}${path}`)
     await page.locator('#redoc h2', { hasText: summary }).waitFor()
-    const active = page.locator('.menu-content [data-active="true"]')
-    expect([path, await active.last().innerText()]).toEqual([path, expect.stringContaining(summary)])
-    await page.close()
+    const active = page.locator('.menu-content [data-active="true"]').last()
+    await expect.poll(() => active.innerText(), { message: path }).toContain(summary)
   }
 })
 

@@ -4,13 +4,14 @@ export interface Promised {
   /** `P1` to `P24`. */
   id: string
   sentence: string
-  /** Slow tests with faults. Empty when only the quick tests exist; these also run on PostgreSQL. */
+  /** Tests with faults, of the slow set or of those before a release. Empty when only the quick tests exist; these also run on PostgreSQL. */
   faults: string[]
   /** Quick tests, part of `npm test`. */
   quick: string[]
 }
 
-const fault = (name: string, suffix = 'slow') => `test/faults/promises/${name}.${suffix}.test.ts`
+const fault = (name: string, suffix: 'slow' | 'release' | 'timed' = 'slow') =>
+  `test/faults/promises/${name}.${suffix}.test.ts`
 
 export const promises: readonly Promised[] = [
   {
@@ -41,7 +42,7 @@ export const promises: readonly Promised[] = [
   {
     id: 'P5',
     sentence: 'A run completes exactly once, even if an attempt starts more than once.',
-    faults: [fault('completes-once'), fault('killed-batches'), fault('kept-after-kill')],
+    faults: [fault('completes-once'), fault('killed-batches', 'release'), fault('kept-after-kill')],
     quick: ['test/worker/processes.test.ts', 'test/worker/lease.test.ts', 'test/domain/queue/attempts.test.ts'],
   },
   {
@@ -91,7 +92,7 @@ export const promises: readonly Promised[] = [
     sentence: 'No input causes a 500, a hang or an undocumented response.',
     faults: [],
     quick: [
-      'test/operations/fuzz.slow.test.ts',
+      'test/operations/fuzz.release.test.ts',
       'test/operations/invalid-body.test.ts',
       'test/operations/invalid-http.test.ts',
       'test/operations/invalid-parameters.test.ts',
@@ -118,21 +119,21 @@ export const promises: readonly Promised[] = [
   {
     id: 'P17',
     sentence: 'A run is executed by the deployment that validated it, on every attempt, whatever is deployed since.',
-    faults: [fault('executed-as-deployed')],
+    faults: [fault('executed-as-deployed', 'release')],
     quick: ['test/worker/deployments.test.ts', 'test/domain/deployments/deployments.test.ts'],
   },
   {
     id: 'P18',
     sentence:
       'Each time of a schedule makes exactly one run, with any number of processes, through kills and clocks that jump.',
-    faults: [fault('scheduled-once')],
+    faults: [fault('scheduled-once', 'release')],
     quick: ['test/domain/schedules/schedules.test.ts', 'test/domain/schedules/schedule-times.test.ts'],
   },
   {
     id: 'P19',
     sentence:
       'The event of each run that ends is delivered to each matching webhook endpoint, at least once and signed. No event is invented, and an endpoint that does not respond delays no other account.',
-    faults: [fault('delivered-webhooks')],
+    faults: [fault('delivered-webhooks', 'release')],
     quick: ['test/domain/webhooks/webhooks.test.ts', 'test/dashboard/webhooks.test.ts'],
   },
   {
@@ -149,20 +150,20 @@ export const promises: readonly Promised[] = [
     id: 'P21',
     sentence:
       'An answer to a wait that got 200 resumes its run exactly once. No answer is invented, and a sleep ends once.',
-    faults: [fault('answered-once')],
+    faults: [fault('answered-once', 'release')],
     quick: ['test/worker/waits.test.ts', 'test/operations/completeWait.test.ts'],
   },
   {
     id: 'P22',
     sentence:
       'Runs that workers outside of the service execute end once, with the results that their steps had, while connections break and processes are killed.',
-    faults: [fault('remote-workers'), 'test/worker/remote-worker-faults.slow.test.ts'],
+    faults: [fault('remote-workers', 'release'), 'test/worker/remote-worker-faults.release.test.ts'],
     quick: ['test/operations/remote-workers.test.ts', 'test/operations/worker-faults.test.ts'],
   },
   {
     id: 'P23',
     sentence: 'A lost session of a browser context is healed by one run that signs in, and costs no run its success.',
-    faults: [fault('healed-sign-ins')],
+    faults: [fault('healed-sign-ins', 'release')],
     quick: ['test/domain/browser-contexts/sign-ins.test.ts', 'test/worker/run-workflow-sign-ins.test.ts'],
   },
   {

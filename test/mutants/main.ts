@@ -22,7 +22,7 @@ async function findFailure(
   tests: readonly string[],
 ): Promise<string | undefined> {
   write('report.json', '')
-  const set = tests.some((path) => path.includes('.slow.')) ? 'all' : 'quick'
+  const set = tests.some((path) => /\.(slow|release)\./.test(path)) ? 'all' : 'quick'
   // A test that fails by chance kills no mutant.
   const options = ['run', '--bail=1', '--retry=1', '--reporter=json', `--outputFile=${join(directory, 'report.json')}`]
   const command = [join(directory, 'node_modules/vitest/vitest.mjs'), ...options, ...tests]
