@@ -13,6 +13,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   valueFrom: { secretKeyRef: { name: {{ include "secretName" . }}, key: DATABASE_URL } }
 - name: ENCRYPTION_KEY
   valueFrom: { secretKeyRef: { name: {{ include "secretName" . }}, key: ENCRYPTION_KEY } }
+{{- range list "ARTIFACTS_ACCESS_KEY_ID" "ARTIFACTS_SECRET_ACCESS_KEY" }}
+- name: {{ . }}
+  valueFrom: { secretKeyRef: { name: {{ include "secretName" $ }}, key: {{ . }}, optional: true } }
+{{- end }}
 - name: DRAIN_SECONDS
   value: {{ .Values.drainSeconds | quote }}
 - name: SHUTDOWN_SECONDS
