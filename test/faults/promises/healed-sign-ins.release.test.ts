@@ -100,7 +100,7 @@ async function heal(
 async function disturb(fleet: Fleet, members: Member[], random: () => number, ended: () => boolean): Promise<number> {
   let killed = 0
   for (; killed < kills && !ended(); killed += 1) {
-    await wait(isReliability ? 3000 + random() * 6000 : 3000 + random() * 3000)
+    await wait(2500 + random() * 2500)
     const index = Math.floor(random() * members.length)
     await members[index]?.kill()
     members[index] = await fleet.worker()
@@ -203,6 +203,7 @@ test.runIf(hasBundled).for(fleetStores)(
       figures: { acknowledged: ids.length, killed, lost: runs - found.succeeded, duplicated: found.tooMany },
       remark: `${endedSessions} sessions ended; ${found.signIns} runs signed in (${signIns} sign-ins at the shop); a person healed ${healed}`,
     })
+    if (isReliability) expect(killed).toBe(kills)
     expect(found).toMatchObject({ succeeded: runs, others: [], failedAttempts: 0, tooMany: 0, leaks: [], codes: false })
   },
 )
