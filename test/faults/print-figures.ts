@@ -72,9 +72,9 @@ function formatPage(findings: readonly Finding[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   const table = [line(header), line(header.map(() => '---')), ...toRows(findings).map(line)].join('\n')
   const links = (paths: readonly string[]) => paths.map((path) => `[\`${path}\`](../${path})`).join(', ')
-  const sections = promises.map(({ id, sentence, faults, quick }) => {
-    const slow = faults.length > 0 ? links(faults) : 'the quick tests, on PostgreSQL'
-    return `- **${id}. ${sentence}** Fault tests: ${slow}. Quick tests: ${links(quick)}.`
+  const sections = promises.map(({ id, sentence, faults, others }) => {
+    const slow = faults.length > 0 ? links(faults) : 'the others, on PostgreSQL'
+    return `- **${id}. ${sentence}** Fault tests: ${slow}. Other tests: ${links(others)}.`
   })
   const date = new Date().toISOString().slice(0, 10)
   return `# What the service promises, and the tests that verify it

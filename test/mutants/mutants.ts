@@ -101,7 +101,7 @@ const bulkActions = [
       'domain/bulk-actions/bulk-actions',
       'operations/getBulkAction',
       'operations/bulkCancelRuns',
-      'operations/two-accounts',
+      'operations/two-accounts.slow',
     ],
     [
       ['filter', `selectFrom('bulk_actions')${ofAccount}`, "selectFrom('bulk_actions')"],
@@ -158,7 +158,7 @@ const schedules = [
   ),
   ...of(
     'domain/schedules/schedules.sql.ts',
-    ['domain/schedules/schedules', 'domain/schedules/schedules-overlap', 'operations/two-accounts'],
+    ['domain/schedules/schedules', 'domain/schedules/schedules-overlap', 'operations/two-accounts.slow'],
     [
       ['filter', `${ofAccount}.executeTakeFirst()`, '.executeTakeFirst()'],
       ['fence', "'paused_reason IS NULL AND waits_for_run = 0'", "'paused_reason IS NULL'"],

@@ -119,7 +119,7 @@ export function testForbidden(subject: Subject): void {
   })
 }
 
-/** 404: a resource that does not exist. two-accounts.test.ts requires the same response for resources of other accounts. */
+/** 404: a resource that does not exist. two-accounts.slow.test.ts requires the same response for resources of other accounts. */
 export function testNotFound(subject: Subject): void {
   const { id, tag } = subject.operation
   const nouns: Record<string, string> = {
