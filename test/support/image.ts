@@ -63,9 +63,8 @@ export async function buildImage(
   if (!stage) throw new Error(`The Dockerfile has no stage ${target}.`)
   const done = built.get(stage.name ?? '')
   if (done) return done
-  const needed = [stage.base, ...stage.instructions.map(({ flags }) => flags.from)]
-  for (const name of new Set(needed))
-    if (stages.some((each) => each.name === name)) await buildImage(name, built, arguments_)
+  const needed = new Set([stage.base, ...stage.instructions.map(({ flags }) => flags.from)])
+  for (const { name } of stages) if (name !== undefined && needed.has(name)) await buildImage(name, built, arguments_)
   const base = built.get(stage.base)
   if (base && stage.instructions.length === 0) return base
   const image = await startImage(stage, built)
