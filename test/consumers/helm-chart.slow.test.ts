@@ -138,7 +138,7 @@ describe.skipIf(process.arch !== 'x64' || process.platform !== 'linux')('the Hel
     const manifests = await render('--values', valuesOf(name))
     for (const deployment of manifests.filter(({ kind }) => kind === 'Deployment')) {
       const { env } = container(deployment) as {
-        env: { name: string; value?: string; valueFrom?: { secretKeyRef?: object } }[]
+        env: { name: string; value?: string; valueFrom?: { secretKeyRef?: { optional?: boolean } } }[]
       }
       const secrets: Record<string, string> = {
         DATABASE_URL: 'postgres://user:password@db/runs',
@@ -154,9 +154,16 @@ describe.skipIf(process.arch !== 'x64' || process.platform !== 'linux')('the Hel
       const config = readConfig(Object.fromEntries(expanded))
       const seconds = config.DRAIN_SECONDS + config.SHUTDOWN_SECONDS + config.ABORT_GRACE_SECONDS
       expect(deployment.spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThan(seconds)
-      expect(env.filter(({ valueFrom }) => valueFrom?.secretKeyRef).map((each) => each.name)).toEqual([
+      const fromSecret = env.filter(({ valueFrom }) => valueFrom?.secretKeyRef)
+      const isOptional = (each: (typeof env)[number]) => each.valueFrom?.secretKeyRef?.optional === true
+      expect(fromSecret.filter((each) => !isOptional(each)).map(({ name }) => name)).toEqual([
         'DATABASE_URL',
         'ENCRYPTION_KEY',
+      ])
+      // A pod starts without them, and then has no bucket.
+      expect(fromSecret.filter(isOptional).map(({ name }) => name)).toEqual([
+        'ARTIFACTS_ACCESS_KEY_ID',
+        'ARTIFACTS_SECRET_ACCESS_KEY',
       ])
     }
   })
