@@ -1,7 +1,7 @@
 /**
  * How tests run. Projects are cut by what their tests need, not by how long they take. `npm test` runs the quick set of
  * all projects; files named `*.slow.test.ts` run before a change lands, and those named `*.release.test.ts` before a
- * release, as does all that needs PostgreSQL or Prism a second time.
+ * release. Before a release, the journeys also run on PostgreSQL and through Prism.
  */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
