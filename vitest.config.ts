@@ -51,12 +51,12 @@ const throughPrism = '{first-key.test,{examples,examples-browser,journeys,limits
 
 /** By the set in which they run. */
 const onPostgres = {
-  slow: [
-    'test/operations/**/!(*.slow|*.release).test.ts',
-    'test/e2e/!(*.slow|*.release).test.ts',
+  slow: ['test/operations/**/!(*.slow|*.release).test.ts', 'test/e2e/!(*.slow|*.release).test.ts'],
+  release: [
+    'test/{operations,e2e}/**/*.{slow,release}.test.ts',
+    'test/worker/remote-{browser,worker}.slow.test.ts',
     'test/faults/rolling-restart.slow.test.ts',
   ],
-  release: ['test/{operations,e2e}/**/*.{slow,release}.test.ts', 'test/worker/remote-{browser,worker}.slow.test.ts'],
 }
 
 export default defineConfig({

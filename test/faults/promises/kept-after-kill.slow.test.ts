@@ -8,7 +8,7 @@ import { newLedger, startCallers, untilAcknowledged, waitForOutcome } from '../.
 import { until } from '../../support/service.ts'
 import { record } from '../figures.ts'
 
-const rounds = 3
+const rounds = process.env.TEST_SET === 'slow' ? 2 : 3
 const acknowledgedInRound = 100
 
 type Kind = 'service' | 'worker' | 'executor'

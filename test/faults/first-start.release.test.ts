@@ -5,7 +5,7 @@ import { newFleet } from '../support/fleet.ts'
 import { fleetStores } from '../support/fleet-stores.ts'
 
 const processes = 8
-const rounds = process.env.TEST_SET === 'slow' ? 1 : 3
+const rounds = 3
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
   test.for(Array.from({ length: rounds }, (_, index) => index + 1))(
