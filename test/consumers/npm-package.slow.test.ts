@@ -23,9 +23,9 @@ const project = join(directory, 'shop')
 const built = join(directory, 'built')
 const packs = join(directory, 'packs')
 
-/** Variables of the machine, such as certificates for the registry, without what npm and Vitest have set for this run. */
-const ofMachine = Object.entries(process.env).filter(
-  ([name]) => !/^(npm_|NODE_(?!EXTRA_CA)|VITEST|XDG_|TEST)/i.test(name),
+/** Of the machine, such as certificates for the registry, without what npm, Vitest and tests before this one have set. */
+const ofMachine = Object.entries(process.env).filter(([name]) =>
+  /^(?:(?:https?|no|all)_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_(?:DIR|FILE))$/i.test(name),
 )
 
 /** The oldest version that the package runs on. */
@@ -193,9 +193,11 @@ function startService() {
   const printed = new EventEmitter()
   const add = (line: string) => printed.emit('line', lines.push(line))
   for (const stream of [service.stdout, service.stderr]) createInterface(stream).on('line', add)
-  service.once('close', () => add('The service has ended.'))
-  onTestFinished(({ task }) => {
+  const closed = once(service, 'close').then(() => add('The service has ended.'))
+  onTestFinished(async ({ task }) => {
     if (service.exitCode === null) process.kill(-(service.pid ?? 0), 'SIGTERM')
+    // It writes to its compile cache until then.
+    await closed
     if (task.result?.state === 'fail') process.stderr.write(`${lines.join('\n')}\n`)
   })
   return {
