@@ -2,10 +2,17 @@
 import { fileURLToPath } from 'node:url'
 import { shellCommand } from '../config/command-line.ts'
 import { settings } from '../config/config.ts'
-import { simulatorPorts } from '../simulator/ports.ts'
 import { type Simulator, startSimulator } from '../simulator/simulator.ts'
 import { CommandError } from './output.ts'
 import { onStopSignal } from './stop-signal.ts'
+
+/** Those of the mock, and two more. */
+const simulatorPorts = {
+  DASHBOARD_PORT: { variable: 'MOCK_DASHBOARD_PORT', port: '4000' },
+  EXECUTION_PORT: { variable: 'MOCK_EXECUTION_PORT', port: '4001' },
+  BROWSER_CONTEXT_PORT: { variable: 'MOCK_BROWSER_CONTEXT_PORT', port: '4002' },
+  MANAGEMENT_PORT: { variable: 'MOCK_MANAGEMENT_PORT', port: '4003' },
+} as const
 
 const exampleWorkflows = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
 

@@ -82,10 +82,16 @@ export function problemType(types: ProblemTypes, kind: string): ProblemType {
 /** The credential does not permit the request, as its handler has found: 403. */
 export class NotPermitted extends Error {}
 
-/** A 400 response with its validation errors. */
+/** Maximum number of validation errors in a response. */
+export const errorsMax = 20
+
+/** A 400 response with its first validation errors. */
 export function invalidRequest(errors: ProblemMember[]) {
   const detail = 'The request is invalid. Nothing was stored.'
-  return { status: 400 as const, problem: { kind: 'invalid-request' as const, detail, errors } }
+  return {
+    status: 400 as const,
+    problem: { kind: 'invalid-request' as const, detail, errors: errors.slice(0, errorsMax) },
+  }
 }
 
 export function invalidBody(pointer: string, detail: string): Problem {

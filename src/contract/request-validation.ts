@@ -10,10 +10,7 @@ import type { Body } from './body.ts'
 import type { ServedOperation } from './exchange.ts'
 import { createValidator, offer, prepareValidation, type ValidationError, type Validator } from './openapi-validator.ts'
 import type { Parameters } from './parameters.ts'
-import { invalidRequest, Problem, type ProblemMember } from './problem.ts'
-
-/** Maximum number of validation errors in a response. */
-const errorsMax = 20
+import { errorsMax, invalidRequest, Problem, type ProblemMember } from './problem.ts'
 
 /**
  * In larger bodies only the first error is reported. Finding all errors in 5 MiB of `{}` in place of cookies exhausted the
@@ -102,7 +99,7 @@ function problemFor(
     // A parameter that could not be read is missing for EOV.
     .filter((it) => !('parameter' in it && reported.has(it.parameter)))
   const distinct = new Map([...errors, ...members].map((it) => [JSON.stringify(it), it]))
-  return new Problem(invalidRequest([...distinct.values()].slice(0, errorsMax)).problem)
+  return new Problem(invalidRequest([...distinct.values()]).problem)
 }
 
 /** An EOV path begins with the part of the request: `/query/limit`, `/headers/prefer`, `/params/runId`, `/body/name`. */

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { expectPages, testOtherCursor } from './list-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
 import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { createContext, send } from './requests.ts'
@@ -27,10 +28,7 @@ describeOperation(
         })
         expect(whole.body.data.map(({ id }: { id: string }) => id)).toEqual(ids)
         expect(whole.body.data[0]).toEqual(one.body)
-        const first = await subject.call(account.key, { query: 'limit=2' })
-        const second = await subject.call(account.key, { query: `limit=2&cursor=${first.body.nextCursor}` })
-        expect([...first.body.data, ...second.body.data]).toEqual(whole.body.data)
-        expect(second.body.nextCursor).toBeNull()
+        await expectPages(subject, account, whole)
       })
 
       test('finds a context by its exact name', async () => {
@@ -56,13 +54,7 @@ describeOperation(
     400(subject) {
       testInvalidRequest(subject)
 
-      test('refuses a cursor of another account', async () => {
-        const [account, other] = [await subject.service.createAccount(), await subject.service.createAccount()]
-        for (const name of ['a', 'b']) await createContext(subject.service, account, name)
-        const { body } = await send(subject.service, 'listBrowserContexts', account.key, { query: 'limit=1' })
-        const response = await subject.call(other.key, { query: `limit=1&cursor=${body.nextCursor}` })
-        expect(response.body.errors).toEqual([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
-      })
+      testOtherCursor(subject, createContext)
 
       test('refuses a cursor of a list with another name', async () => {
         const account = await subject.service.createAccount()

@@ -3,9 +3,10 @@ import { expect, test } from 'vitest'
 import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testOtherCursor } from './list-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
 import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
-import { send, storeDeployment } from './requests.ts'
+import { storeDeployment } from './requests.ts'
 
 describeOperation(
   'listDeployments',
@@ -46,13 +47,7 @@ describeOperation(
     400(subject) {
       testInvalidRequest(subject)
 
-      test('refuses a cursor of another account', async () => {
-        const [account, other] = [await subject.service.createAccount(), await subject.service.createAccount()]
-        for (let count = 0; count < 2; count++) await storeDeployment(subject.service, account)
-        const { body } = await send(subject.service, 'listDeployments', account.key, { query: 'limit=1' })
-        const response = await subject.call(other.key, { query: `limit=1&cursor=${body.nextCursor}` })
-        expect(response.body.errors).toEqual([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
-      })
+      testOtherCursor(subject, (service, account) => storeDeployment(service, account))
     },
     401: testUnauthorized,
     403: testForbidden,

@@ -3,9 +3,10 @@ import { expect, test } from 'vitest'
 import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { expectPages, testOtherCursor } from './list-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
 import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
-import { createSchedule, send } from './requests.ts'
+import { createSchedule } from './requests.ts'
 
 describeOperation(
   'listSchedules',
@@ -19,22 +20,13 @@ describeOperation(
         for (let count = 0; count < 3; count++) ids.unshift(await createSchedule(subject.service, account))
         const whole = await subject.call(account.key)
         expect(whole.body.data.map(({ id }: { id: string }) => id)).toEqual(ids)
-        const first = await subject.call(account.key, { query: 'limit=2' })
-        const second = await subject.call(account.key, { query: `limit=2&cursor=${first.body.nextCursor}` })
-        expect([...first.body.data, ...second.body.data]).toEqual(whole.body.data)
-        expect(second.body.nextCursor).toBeNull()
+        await expectPages(subject, account, whole)
       })
     },
     400(subject) {
       testInvalidRequest(subject)
 
-      test('refuses a cursor of another account', async () => {
-        const [account, other] = [await subject.service.createAccount(), await subject.service.createAccount()]
-        for (let count = 0; count < 2; count++) await createSchedule(subject.service, account)
-        const { body } = await send(subject.service, 'listSchedules', account.key, { query: 'limit=1' })
-        const response = await subject.call(other.key, { query: `limit=1&cursor=${body.nextCursor}` })
-        expect(response.body.errors).toEqual([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
-      })
+      testOtherCursor(subject, (service, account) => createSchedule(service, account))
     },
     401: testUnauthorized,
     403: testForbidden,

@@ -142,11 +142,8 @@ export function findBundleErrors({ files, modules }: Schemas['CreateDeploymentRe
   }
   for (const [index, { path }] of modules.entries())
     if (!paths.has(path)) errors.push({ pointer: `/modules/${index}/path`, detail: 'is the path of none of the files' })
-  return errors.slice(0, errorsMax)
+  return errors
 }
-
-/** As many as of other requests. */
-const errorsMax = 20
 
 function toBundle({ files, modules, externals = [] }: Schemas['CreateDeploymentRequest']): Bundle {
   return {

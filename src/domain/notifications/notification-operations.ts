@@ -35,9 +35,6 @@ const tooManyRules = {
   },
 } as const
 
-/** Maximum number of reported errors, as for every request. */
-const errorsMax = 20
-
 export interface NotificationOperationsDependencies {
   workflows: WorkflowRegistry
   notificationRules: NotificationRules
@@ -109,7 +106,7 @@ export function notificationOperations(dependencies: NotificationOperationsDepen
       ...findTargetErrors(channel, change, isNew, dependencies),
       ...ids,
     ]
-    return errors.length > 0 ? invalidRequest(errors.slice(0, errorsMax)) : undefined
+    return errors.length > 0 ? invalidRequest(errors) : undefined
   }
   return {
     async listNotificationRules({ principal, query }) {

@@ -6,6 +6,7 @@
 import { hash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { context, propagation, SpanKind } from '@opentelemetry/api'
+import { errorsMax } from '../../contract/problem.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { rowBytes } from '../../storage/runs/run-maintenance.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
@@ -31,9 +32,6 @@ import { readLimits } from './waiting.ts'
 
 /** Maximum size of the variables of each run of a batch as JSON: what `queueRemoteRun` accepts. */
 export const variablesBytesMax = 1024 * 1024
-
-/** Maximum number of reported errors, as for every request. */
-const errorsMax = 20
 
 /** Maximum time of validation before other requests are served. */
 const sliceMilliseconds = 10

@@ -40,9 +40,6 @@ const tooManyEndpoints = {
 
 const unknownWorkflow = 'is no workflow of this account'
 
-/** Maximum number of reported errors, as for every request. */
-const errorsMax = 20
-
 /** @param known the workflows that the endpoint names already. */
 export function findUnknownWorkflows(
   { workflowIds = [] }: Pick<EndpointChange, 'workflowIds'>,
@@ -72,7 +69,7 @@ export function webhookOperations({
     const urlError = change.url === undefined ? undefined : findUrlError(change.url, webhookPrivateAddresses)
     const errors = findUnknownWorkflows(change, workflows.current(accountId), known)
     if (urlError !== undefined) errors.unshift({ pointer: '/url', detail: urlError })
-    return errors.length > 0 ? invalidRequest(errors.slice(0, errorsMax)) : undefined
+    return errors.length > 0 ? invalidRequest(errors) : undefined
   }
   return {
     async listWebhookEndpoints({ principal, query }) {

@@ -1,8 +1,10 @@
 /** The workflows of the installation, and the validation of their variables and outputs. */
+
 import { setImmediate as nextTick } from 'node:timers/promises'
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import { errorsMax } from '../../contract/problem.ts'
 import { walk } from '../../openapi/document.ts'
 import { toPointer } from '../../openapi/json-pointer.ts'
 import { extractSecrets, findMasked, isShownAt, restoreSecrets, type Secrets } from './secrets.ts'
@@ -26,7 +28,6 @@ type CheckedVariables =
   /** Variables with defaults filled in and secrets masked, and the secrets. */
   | { masked: Record<string, unknown>; secrets: Secrets }
 
-const errorsMax = 20
 /** The detail of the error for a mask that no earlier secret replaces. */
 export const maskedSecretDetail = 'is the mask of a secret, not its value'
 

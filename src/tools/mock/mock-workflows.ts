@@ -76,10 +76,8 @@ export function refuseBatch(workflows: Workflows, { body }: HandlerRequest): Han
     if (checked.kind === 'valid') return []
     return toMemberErrors(checked).map(({ pointer, detail }) => ({ pointer: `/runs/${index}${pointer}`, detail }))
   })
-  return errors.length > 0 ? invalidRequest(errors.slice(0, errorsMax)) : undefined
+  return errors.length > 0 ? invalidRequest(errors) : undefined
 }
-
-const errorsMax = 20
 
 /**
  * The members of a wait with this answer, or its refusal if none of the workflows that declare the name accepts it;

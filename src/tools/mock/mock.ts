@@ -1,6 +1,7 @@
 /** Serves both documents and the workflows of a directory without a service: the stages of `src/contract/` in front of Prism. */
 import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
+import { shellCommand } from '../../config/command-line.ts'
 import { closeComponents } from '../../contract/closed-schemas.ts'
 import type { HandlerRequest, HandlerResponse } from '../../contract/exchange.ts'
 import { documentHashLocal, type Listener, listen } from '../../contract/listener.ts'
@@ -16,7 +17,6 @@ import { type Operation, readOperations } from '../../openapi/served-operations.
 import { BuiltDocs, docsHandler, isDocsPath } from '../../surfaces/docs/docs-handler.ts'
 import { executionHandlers, withWorkflows } from './mock-execution-api.ts'
 import { type MockKey, mockKeys, validKey } from './mock-keys.ts'
-import { refuseMcp } from './mock-mcp.ts'
 import { type Clock, mockResponse, systemClock } from './mock-response.ts'
 import { refuseList } from './mock-workflows.ts'
 import { type Prism, startPrism } from './prism.ts'
@@ -170,4 +170,22 @@ function cors(operations: Operation[], exposedHeaders: string[]): RequestHandler
     response.setHeader('Access-Control-Max-Age', String(preflightMaxAgeSeconds))
     response.writeHead(204).end()
   }
+}
+
+const parseJson = express.json({ limit: '1mb', type: () => true })
+
+/** JSON-RPC 2.0, section 5.1. */
+const methodNotFound = -32_601
+
+/** `/mcp`: an error that MCP clients show, since every tool of the service needs what was queued before. */
+const refuseMcp: RequestHandler = (request, response) => {
+  // Streamable HTTP: a server without a stream of its messages responds 405 to GET.
+  if (request.method !== 'POST') return void response.setHeader('Allow', 'POST').status(405).end()
+  parseJson(request, response, () => {
+    const { id } = Object(request.body) as { id?: unknown }
+    // A notification gets no response.
+    if (request.body && id === undefined) return void response.status(202).end()
+    const message = `The mock has no MCP server, because it remembers nothing. The simulator has one: ${shellCommand('mock --simulate')}`
+    response.json({ jsonrpc: '2.0', id: id ?? null, error: { code: methodNotFound, message } })
+  })
 }

@@ -11,6 +11,6 @@ export default defineWorkflow({
     await new Promise((resolve) => process.stdout.write('on standard output\n', resolve))
     await new Promise((resolve) => process.stderr.write('on standard error\n', resolve))
     // Output arrives on other pipes than messages: give it time.
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    await new Promise((resolve) => setTimeout(resolve, 500))
   },
 })
