@@ -217,7 +217,7 @@ users
 users
   .command('sign-in-link')
   .description('print a link that signs a user in once, for a forgotten password')
-  .option('--email <email>', "the user; defaults to the account's owner")
+  .option('--email <email>', "the user; defaults to the account's first admin")
   .option(...accountOption)
   .option(...jsonOption)
   .action(async (options) => (await import('./commands/accounts.ts')).createSignInLink(options))

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '9a97a6da7c21e91f'
+export const documentHash = '64188b0ca9c062e1'
 
 /** Every operation of Browser Context API 0.2.0 as a function. */
 export interface BrowserContextAlphaOperations {
@@ -131,7 +131,7 @@ export interface BrowserContextAlphaOperations {
    * Sign a browser context in now.
    *
    * Queues a run that signs the browser context in, whether or not it is signed in. While one is queued or running, the call
-   * queues no other. `runId` of the response says which run it is.
+   * queues no other. `runId` of the response says which run it is. A run that signs in expires unless it starts within an hour.
    *
    * `POST /alpha/browser-contexts/{browserContextId}/sign-in/now` · scopes: browser-contexts:write · responses: 202, 400, 401, 403, 404, 406, 409, 429, 500, 503
    */

@@ -128,7 +128,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * Sign a browser context in now.
    *
    * Queues a run that signs the browser context in, whether or not it is signed in. While one is queued or running, the call
-   * queues no other. `runId` of the response says which run it is.
+   * queues no other. `runId` of the response says which run it is. A run that signs in expires unless it starts within an hour.
    *
    * `POST /alpha/browser-contexts/{browserContextId}/sign-in/now` · scopes: browser-contexts:write · responses: 202, 400, 401, 403, 404, 406, 409, 429, 500, 503
    */

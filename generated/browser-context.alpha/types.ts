@@ -207,7 +207,7 @@ export interface paths {
         /**
          * Sign a browser context in now
          * @description Queues a run that signs the browser context in, whether or not it is signed in. While one is queued or running, the call
-         *     queues no other. `runId` of the response says which run it is.
+         *     queues no other. `runId` of the response says which run it is. A run that signs in expires unless it starts within an hour.
          */
         post: operations["signInNow"];
         delete?: never;

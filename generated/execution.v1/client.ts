@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '6a2e7c943953aea1'
+export const documentHash = 'efebd5a81fd1b387'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -177,7 +177,7 @@ export interface ExecutionV1Operations {
    *
    * Creates an address at which a person without an account answers the wait, once. The page shows the title, what the
    * workflow shows, and a form made from the answer's schema. Opening the page changes nothing. The address is a secret:
-   * whoever has it may answer.
+   * whoever has it may answer. It works until it expires, as long as the key that created it may write waits.
    *
    * `POST /v1/execution/runs/{runId}/waits/{name}/links` · scopes: waits:write · responses: 201, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
@@ -192,6 +192,8 @@ export interface ExecutionV1Operations {
    * parts, and that workers outside of the service executed. The time of an attempt is that from its claim to its end, or
    * to its suspension; that of a lost worker ends with its lease. An attempt that was handed back counts as none. A run that
    * has not finished counts later. A run counts about a minute after it finished: `countedUntil` says which do.
+   *
+   * A request for more than 20,000 rows of workflows and days is refused: ask for fewer days at once.
    *
    * A key that is restricted to workflows gets 403.
    *
@@ -600,7 +602,7 @@ export interface ExecutionV1Operations {
    * Create a notification rule.
    *
    * Sends messages about what happens after the response, by email, to a Slack-compatible incoming webhook, or as a Standard
-   * Webhook. An account has at most 20 rules.
+   * Webhook. An account has at most 20 rules. Its messages go to at most 500 email addresses within an hour; those beyond wait.
    *
    * The first event of a workflow is sent at once. Events of the next ten minutes are sent together after them, in one
    * message that counts them and names the first ten.

@@ -382,7 +382,7 @@ export interface paths {
          * Create a link to answer a wait
          * @description Creates an address at which a person without an account answers the wait, once. The page shows the title, what the
          *     workflow shows, and a form made from the answer's schema. Opening the page changes nothing. The address is a secret:
-         *     whoever has it may answer.
+         *     whoever has it may answer. It works until it expires, as long as the key that created it may write waits.
          */
         post: operations["createWaitLink"];
         delete?: never;
@@ -407,6 +407,8 @@ export interface paths {
          *     parts, and that workers outside of the service executed. The time of an attempt is that from its claim to its end, or
          *     to its suspension; that of a lost worker ends with its lease. An attempt that was handed back counts as none. A run that
          *     has not finished counts later. A run counts about a minute after it finished: `countedUntil` says which do.
+         *
+         *     A request for more than 20,000 rows of workflows and days is refused: ask for fewer days at once.
          *
          *     A key that is restricted to workflows gets 403.
          */
@@ -1306,7 +1308,7 @@ export interface paths {
         /**
          * Create a notification rule
          * @description Sends messages about what happens after the response, by email, to a Slack-compatible incoming webhook, or as a Standard
-         *     Webhook. An account has at most 20 rules.
+         *     Webhook. An account has at most 20 rules. Its messages go to at most 500 email addresses within an hour; those beyond wait.
          *
          *     The first event of a workflow is sent at once. Events of the next ten minutes are sent together after them, in one
          *     message that counts them and names the first ten.
@@ -2469,7 +2471,8 @@ export interface components {
         /** @description Why the run is in its status, if the status alone does not say so. */
         RunReason: components["schemas"]["RunReasonCode"] | null;
         /**
-         * @description Why a run is in its status.
+         * @description Why a run is in its status. `needsSignIn`: the run has waited for a session of its browser context until `expiresAt`, or
+         *     for seven days.
          * @enum {string}
          */
         RunReasonCode: "attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime" | "needsSignIn" | "waiting";
@@ -3170,7 +3173,7 @@ export interface components {
         NotificationEventType: "run.failed" | "run.timedOut" | "run.expired" | "run.waiting" | "run.notStarted" | "workflow.failing" | "webhookEndpoint.disabled" | "schedule.paused" | "browserContext.needsSignIn";
         /**
          * @description `email`, `slack` for an incoming webhook as Slack, Mattermost and others have it, or `webhook` for a
-         *     signed request by the Standard Webhooks specification.
+         *     signed request by the Standard Webhooks specification. `email` is refused where the operator has set no mail server.
          * @enum {string}
          */
         NotificationChannel: "email" | "slack" | "webhook";
@@ -3201,7 +3204,8 @@ export interface components {
          */
         EmailAddress: string;
         /**
-         * @description The addresses that get each message. Required for `email`, refused for other channels.
+         * @description The addresses that get each message. Required for `email`, refused for other channels. The operator may permit some
+         *     domains only.
          * @example [
          *       "oncall@example.com"
          *     ]
@@ -3296,7 +3300,8 @@ export interface components {
         NotificationMessage: {
             id: components["schemas"]["Uuid"];
             /**
-             * @description `pending` until a server has accepted it (`delivered`) or until attempts have failed for three days (`failed`).
+             * @description `pending` until a server has accepted it (`delivered`), or until attempts have failed for three days (`failed`). It is
+             *     `failed` at once when a further attempt could not help: the rule is paused, or no recipient may get it.
              * @enum {string}
              */
             status: "pending" | "delivered" | "failed";

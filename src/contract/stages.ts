@@ -167,7 +167,10 @@ export function serveOperation<P>(options: StageOptions<P>): RequestHandler {
       checkCredential: (abort) =>
         checks.add(
           `${operation.id} ${credential}`,
-          async () => hasScopes(await authenticateAgain(), operation.scopes),
+          async () => {
+            const caller = await authenticateAgain()
+            return caller !== undefined && includesScopes(caller.scopes, operation.scopes)
+          },
           abort,
         ),
     })
@@ -216,9 +219,9 @@ function describeClient(request: Request, proxyHops: number): string {
   return `${address} ${request.headers['user-agent']?.slice(0, userAgentLengthMax) ?? ''}`.trim()
 }
 
-function hasScopes(caller: Authenticated<unknown> | undefined, needed: readonly string[]): boolean {
-  if (!caller) return false
-  return caller.scopes === null || needed.every((scope) => caller.scopes?.includes(scope))
+/** @param scopes of a credential; `null` permits everything. */
+export function includesScopes(scopes: readonly string[] | null, needed: readonly string[]): boolean {
+  return scopes === null || needed.every((scope) => scopes.includes(scope))
 }
 
 function permits(
@@ -232,7 +235,7 @@ function permits(
   const ofParameters = parameters.filter((it) => it.scopes.length > 0)
   const query = new URLSearchParams(ofParameters.length > 0 ? splitUrl(request).search : '')
   const all = [...needed, ...ofParameters.flatMap((it) => (query.has(it.name) ? it.scopes : []))]
-  return all.every((scope) => scopes.includes(scope))
+  return includesScopes(scopes, all)
 }
 
 /** Parameters of media ranges, with quoted values, except the weight `q`. */

@@ -3,7 +3,7 @@ export interface Sized<Value> {
   sizeBytes: number
   /** Drops what was read with the size, to keep nothing in memory while waiting. */
   forget(): void
-  /** Whether it is read over a network, which may take long. */
+  /** Whether it may be read over a network, which can take long. */
   isRemote?: boolean
   read(): Promise<Value>
 }

@@ -36,7 +36,9 @@ export class WorldThreads {
   }
 
   async stop(): Promise<void> {
-    await this.#spare?.thread.terminate()
+    const spare = this.#spare
+    this.#spare = undefined
+    await spare?.thread.terminate()
   }
 
   #start(): WorldThread {

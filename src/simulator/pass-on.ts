@@ -1,7 +1,7 @@
 /** Passes HTTP requests on to the thread of their world, and its responses back, as they are. */
 import { Agent, type IncomingMessage, type ServerResponse, request as sendRequest } from 'node:http'
 
-export type PassOn = (request: IncomingMessage, response: ServerResponse, url: string) => void
+type PassOn = (request: IncomingMessage, response: ServerResponse, url: string) => void
 
 /** Headers for one connection alone (RFC 9110, section 7.6.1), and what the server has done with the request already. */
 const ofConnection = new Set(['connection', 'keep-alive', 'proxy-connection', 'upgrade', 'expect'])

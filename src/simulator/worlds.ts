@@ -150,8 +150,9 @@ export class Worlds {
 
   async stop(): Promise<void> {
     await this.#front.close()
-    await this.#threads.stop()
     await Promise.all([...this.#worlds.values()].map((world) => world.stop()))
+    // A world that was being reset has prepared a thread.
+    await this.#threads.stop()
   }
 
   /** A key or a token that a world has made is found by asking the worlds; what none knows is for the first one to refuse. */

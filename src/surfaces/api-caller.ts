@@ -4,7 +4,7 @@ import { credentialReader } from '../contract/credential.ts'
 import type { Exchange } from '../contract/exchange.ts'
 import { Problem } from '../contract/problem.ts'
 import { rateLimited, rateLimitHeaders } from '../contract/response.ts'
-import type { LimitRate } from '../contract/stages.ts'
+import { includesScopes, type LimitRate } from '../contract/stages.ts'
 import type { TenantLimits } from '../contract/tenant-limits.ts'
 import { apiKeyRealm, type Principal } from '../domain/api-keys/api-key.ts'
 import type { ApiKeys } from '../domain/api-keys/api-keys.ts'
@@ -57,7 +57,7 @@ export async function admitCaller(
     refuse(response, 403)
     return undefined
   }
-  return { credential, principal, hasScopes: (needed) => !scopes || needed.every((scope) => scopes.includes(scope)) }
+  return { credential, principal, hasScopes: (needed) => includesScopes(scopes, needed) }
 }
 
 /** The response of every operation to such a request (section 7 of the specification). */

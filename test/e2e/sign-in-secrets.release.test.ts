@@ -99,6 +99,7 @@ async function readPages(
   const { visitor } = await signIn({ ...service, settings }, { accountId })
   const read = new Map<string, string>()
   const first = await Promise.all(paths.map((path) => visitor.get(path)))
+  expect(first.map(({ status }) => status)).toEqual(paths.map(() => 200))
   const all = new Set([...paths, ...first.flatMap((page) => linkPaths(page, /./))])
   for (const path of all) if (/^\/(?!docs)/.test(path)) read.set(path, (await visitor.get(path)).text)
   return [...read].map(([path, page]): Place => [`the page ${path}`, page])
@@ -192,7 +193,7 @@ test.for([{ succeeds: false }, { succeeds: true }])(
     const pages = [
       `/runs/${run.id}`,
       `/browser-contexts/${params.path.browserContextId}`,
-      '/audit-log',
+      '/settings/audit-log',
       '/',
       '/webhooks',
     ]

@@ -7,6 +7,7 @@ import { type DocumentedOperation, type Json, operations, type ReceivedResponse 
 import { sendRaw } from '../operations/raw-http.ts'
 import { addressOf, requestOf } from '../operations/requests.ts'
 import { modifiedBodies, parameterValues } from '../parity/values.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 
 export interface Server {
   executionUrl: string
@@ -40,20 +41,9 @@ const creating = candidates.filter(
   ({ method, path }) => ['POST', 'PUT'].includes(method) && !/\{(?!workflowId|name)/.test(path),
 )
 
-/** Mulberry32: the same numbers for the same seed. */
-export function randomNumbers(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 /** Two to six steps, of which the first creates something. */
 export function sequenceOf(seed: number): Step[] {
-  const random = randomNumbers(seed)
+  const random = seededRandom(seed)
   const pick = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)] as Item
   return Array.from({ length: 2 + Math.floor(random() * 5) }, (_, index) => {
     const { id } = pick(index === 0 ? creating : candidates)
@@ -113,7 +103,7 @@ export class Comparison {
   async run(steps: readonly Step[]): Promise<Mismatch | undefined> {
     for (const [index, { id, seed }] of steps.entries()) {
       const operation = operations.find((each) => each.id === id) as DocumentedOperation
-      const filled = this.#fill(operation, randomNumbers(seed))
+      const filled = this.#fill(operation, seededRandom(seed))
       const requests = this.#servers.map(({ apiKey }, side) => {
         const { headers, ...request } = requestOf(operation, apiKey, filled(side as 0 | 1))
         return { ...request, headers: Object.entries(headers).flatMap(([name, value]) => [name, String(value)]) }

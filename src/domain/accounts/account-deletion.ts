@@ -1,6 +1,6 @@
 /**
- * Deletes an account with everything that it has, also its environments. The service may be running. When the deletion is interrupted, the next one
- * deletes the rest: the row of the account is the last.
+ * Deletes an account with everything that it has, also its environments. The service may be running. When the deletion is
+ * interrupted, the next one deletes the rest: the row of the account is the last.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { accountTables, countAccountRows, deleteAccountRows } from '../../storage/account-rows.ts'
@@ -59,8 +59,7 @@ async function deleteUnscrubbed(store: Store, account: Account, now: () => numbe
     await endRuns(store, id, now)
     await deleteRows(store, id)
     // A request that was authenticated before may have queued a run meanwhile.
-    const left = await deleteAccountRow(store, id, ownerId)
-    if (left === 0) break
+    if (await deleteAccountRow(store, id, ownerId)) break
   }
   const left = Object.values(await countAll(store, id)).reduce((sum, count) => sum + count, 0)
   return {
@@ -142,21 +141,20 @@ async function deleteRows(store: Store, accountId: string): Promise<void> {
     if (table.name !== 'accounts') await deleteAccountRows(store.read, write, table, accountId)
 }
 
-/** Returns the number of rows that the account still has, with those of its environments; 0 if its own row is deleted. */
-function deleteAccountRow(store: Store, accountId: string, ownerId: string): Promise<number> {
+/** Returns whether the row of the account is deleted, which it is once nothing else of it is left. */
+function deleteAccountRow(store: Store, accountId: string, ownerId: string): Promise<boolean> {
   return retry(() =>
     store.write(async (tx) => {
       // No environment is added meanwhile.
       await lockAccountAndUser(tx, ownerId, '')
-      let left = (await countEnvironments(tx, accountId)) > 0 ? 1 : 0
+      if ((await countEnvironments(tx, accountId)) > 0) return false
       for (const table of accountTables)
-        if (table.name !== 'accounts') left += await countAccountRows(tx, table, accountId)
-      if (left > 0) return left
+        if (table.name !== 'accounts' && (await countAccountRows(tx, table, accountId)) > 0) return false
       await tx.query.deleteFrom('accounts').where('id', '=', accountId).execute()
       // An account with one environment has no name for it.
       if (ownerId !== accountId && (await countEnvironments(tx, ownerId)) === 0)
         await tx.query.updateTable('accounts').set({ environment: null }).where('id', '=', ownerId).execute()
-      return 0
+      return true
     }),
   )
 }

@@ -107,9 +107,17 @@ export async function endLinksCreatedBy({ query }: Transaction, userId: string, 
 /**
  * Gives the user the role, or none, and their API keys what it permits. Links that they created end with the role `admin`: a
  * user who loses the right to create links must not keep a spare one.
+ *
+ * @param roleFrom the group of the identity provider that gives the role; by default as before.
  */
-export async function setRole(tx: Transaction, userId: string, role: Role | null): Promise<void> {
-  await tx.query.updateTable('users').set({ role }).where('id', '=', userId).execute()
+export async function setRole(
+  tx: Transaction,
+  userId: string,
+  role: Role | null,
+  roleFrom?: string | null,
+): Promise<void> {
+  const changes = { role, ...(roleFrom !== undefined && { role_from: roleFrom }) }
+  await tx.query.updateTable('users').set(changes).where('id', '=', userId).execute()
   await setRoleOfKeys(tx, userId, role)
   if (role !== 'admin') await endLinksCreatedBy(tx, userId, Date.now())
 }

@@ -152,8 +152,7 @@ async function endWelcomeLinks({ query }: Transaction, accountId: string): Promi
 async function removeRole(tx: Transaction, user: User): Promise<'noRole'> {
   if (user.role === null) return 'noRole'
   await changeCredentials(tx, user, {})
-  await setRole(tx, user.id, null)
-  await tx.query.updateTable('users').set({ role_from: null }).where('id', '=', user.id).execute()
+  await setRole(tx, user.id, null, null)
   await endLinksForUser(tx, user.id, ['welcome', 'signIn'], Date.now())
   await recordRoleChange(tx, user, { to: 'none' })
   return 'noRole'
@@ -170,8 +169,8 @@ async function applyRole(tx: Transaction, user: User, { role, group }: GivenRole
   const staysAdmin = user.role === 'admin' && role !== 'admin' && !(await hasOtherAdmin(tx, user.accountId, user.id))
   const applied = staysAdmin ? 'admin' : role
   const roleFrom = staysAdmin ? user.roleFrom : group
-  await setRole(tx, user.id, applied)
-  await tx.query.updateTable('users').set({ role_from: roleFrom }).where('id', '=', user.id).execute()
+  if (applied === user.role && roleFrom === user.roleFrom) return user
+  await setRole(tx, user.id, applied, roleFrom)
   if (applied !== user.role) await recordRoleChange(tx, user, { to: applied, group })
   return { ...user, role: applied, roleFrom }
 }

@@ -23,7 +23,7 @@ export const roleDescriptions: Record<Role, string> = {
   admin: 'Also manages members, their roles, the account, and API keys of others, and reads the audit log.',
 }
 
-export function toRole(text: string | null): Role | undefined {
+export function toRole(text: string | null | undefined): Role | undefined {
   return roles.find((role) => role === text)
 }
 

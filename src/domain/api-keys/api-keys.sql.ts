@@ -61,7 +61,7 @@ const findRole = statement<{ role: string | null }, [userId: string, accountId: 
 /** The role of a user of the account, or of the account that the environment belongs to, who was not removed. */
 export async function findRoleOfUser(tx: Transaction, accountId: string, userId: string): Promise<Role | undefined> {
   const [user] = await tx.all(findRole, [userId, accountId])
-  return toRole(user?.role ?? null)
+  return toRole(user?.role)
 }
 
 /** Limits all keys of the user to what the role permits; `null` when they have no role any more. */

@@ -163,7 +163,7 @@ export class SignIns {
       const after = await findSignIn(tx, accountId, context.id)
       return { kind: 'set', signIn: await toSignIn(tx, after ?? changed.row) }
     })
-    this.#notify()
+    if (result.kind === 'set') this.#notify()
     return result
   }
 

@@ -5,6 +5,7 @@ import { followersEndpoint } from '../../storage/runs/run-maintenance.ts'
 import { type Store, statement } from '../../storage/store.ts'
 import type { NotificationRulesTable } from '../../storage/tables/notification-tables.ts'
 import type { WebhookDeliveriesTable } from '../../storage/tables/tables.ts'
+import { findUserRow } from '../accounts/accounts.sql.ts'
 import type { WebhookRequest, WebhookResult } from '../webhooks/send-webhook.ts'
 import type { DeliverySource, DeliveryTarget, SentDelivery } from '../webhooks/webhook-dispatcher.ts'
 import { signedHeaders } from '../webhooks/webhook-event.ts'
@@ -14,7 +15,7 @@ import { findDueRules, targetAad } from './notifications.sql.ts'
 import type { Mail, MailResult } from './send-mail.ts'
 
 /** Addresses that an account sends emails to within an hour at most. What is beyond it waits for another attempt. */
-export const mailsPerHour = 500
+const mailsPerHour = 500
 
 const hourMilliseconds = 3_600_000
 
@@ -78,11 +79,7 @@ function toTarget(rule: NotificationRulesTable, dependencies: MessageTargetDepen
 const paused: SentDelivery = { status: null, body: null, error: 'The rule is paused.', address: '', isFinal: true }
 
 async function mailUser({ row, body, signal }: SendRequest, dependencies: MessageTargetDependencies) {
-  const users = dependencies.store.read.query
-    .selectFrom('users')
-    .select(['email', 'role'])
-    .where('id', '=', row.user_id ?? '')
-  const user = await users.where('removed_at', 'is', null).executeTakeFirst()
+  const user = await findUserRow(dependencies.store.read, row.user_id ?? '')
   if (user?.role && user.email) return mail(row, body, [user.email], signal, dependencies)
   const lack = user?.role ? 'The user has no email address.' : 'The user has no role any more.'
   const error = user ? lack : 'The user was removed.'

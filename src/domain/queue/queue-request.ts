@@ -63,17 +63,23 @@ export function checkRequest(workflows: Workflows, request: QueueRequest, earlie
   return { kind: 'valid', workflow, options, ...checked } as const
 }
 
-/** Validates the request by the current deployment, and creates the row. */
+/**
+ * Validates the request by the current deployment, and creates the row.
+ *
+ * @param addedSecrets stored with those of the variables.
+ */
 export function createRun(
   { workflows: registry, encryption }: { workflows: WorkflowRegistry; encryption: ValueEncryption },
   queuer: Queuer,
   request: QueueRequest,
   earlierSecrets?: Secrets,
+  addedSecrets?: Secrets,
 ): { kind: 'created'; run: NewRun } | RefusedRun {
   const workflows = registry.current(queuer.accountId)
   const checked = checkRequest(workflows, request, earlierSecrets)
   if (checked.kind !== 'valid') return checked
-  const { workflow, options, masked, secrets } = checked
+  const { workflow, options, masked } = checked
+  const secrets = { ...checked.secrets, ...addedSecrets }
   const deploymentId = workflows.deploymentOf(workflow.id)
   const run = toNewRun(queuer, request, options, { ...workflow, deploymentId }, masked)
   if (isLimitedByKey(workflow)) run.concurrency_group = groupOf(run, options.concurrencyKey ?? undefined)

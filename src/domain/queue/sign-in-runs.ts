@@ -14,7 +14,7 @@ import type { Actor } from '../audit-log/audit-log.ts'
 import { leaseForSignIn, releaseContextLease } from '../browser-contexts/context-lease.ts'
 import { addEntry, lockSignIn, signInAad } from '../browser-contexts/sign-ins.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
-import { attemptsOf, secretsAad, toDeploymentProblem } from '../runs/run.ts'
+import { attemptsOf, toDeploymentProblem } from '../runs/run.ts'
 import { noRetry, type RetryPolicy, type RunError, type SignedOut, type SignedOutRun } from '../runs/run-state.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import { totpSecret } from '../workflows/totp.ts'
@@ -77,13 +77,13 @@ export async function startSignIn(
     return { kind: 'refused', detail: '/workflowId names a workflow that does not sign in' }
   const queuer = { accountId, apiKeyId: null, userId: null }
   const request = { workflowId, variables: JSON.parse(signIn.variables), browserContextId: contextId }
-  const created = createRun({ workflows, encryption }, queuer, request, secrets)
+  const added = totp === undefined ? undefined : { [totpSecret]: totp }
+  const created = createRun({ workflows, encryption }, queuer, request, secrets, added)
   if (created.kind !== 'created') {
     const errors = toMemberErrors(created).map(({ pointer, detail }) => `${pointer} ${detail}`)
     return { kind: 'refused', detail: errors.join('; ') }
   }
   const { run } = created
-  if (totp !== undefined) run.secrets = withSecret(encryption, run, { [totpSecret]: totp })
   run.expires_at = at + Math.round(delaySeconds * 1000) + startMilliseconds
   if (delaySeconds > 0) Object.assign(run, { delayed: 1, available_at: at + Math.round(delaySeconds * 1000) })
   await insertRuns(tx, [run])
@@ -97,18 +97,6 @@ export async function startSignIn(
     ...{ actor: actor ? JSON.stringify(actor) : null, started_at: at },
   })
   return { kind: 'started', runId: run.id }
-}
-
-function withSecret(
-  encryption: ValueEncryption,
-  { id, account_id, secrets }: { id: string; account_id: string; secrets: (() => Uint8Array) | null },
-  added: Secrets,
-): () => Uint8Array {
-  const aad = secretsAad(account_id, id)
-  return () => {
-    const given: Secrets = secrets ? JSON.parse(encryption.decrypt(secrets(), aad)) : {}
-    return encryption.encrypt(JSON.stringify({ ...given, ...added }), aad)
-  }
 }
 
 /** Queues a run that signs in when a check has found no session. */
@@ -222,10 +210,10 @@ export async function suspendUntilSignedIn(
   const contextId = row.browser_context_id
   const signIn = contextId === null ? undefined : await lockSignIn(tx, contextId)
   if (!dependencies || !signIn || contextId === null) return undefined
-  const until = row.expires_at !== null && row.expires_at > at ? row.expires_at : at + waitMilliseconds
+  const expiresAt = row.expires_at !== null && row.expires_at > at ? row.expires_at : Number.POSITIVE_INFINITY
   await appendEvents(tx, row.id, [statusReport(attemptsOf(row), 'queued', 'waiting', at)])
   const ends = await addAttemptEnd(tx, row, at)
-  const waitsUntil = Math.min(until, at + waitMilliseconds)
+  const waitsUntil = Math.min(expiresAt, at + waitMilliseconds)
   await tx.all(suspendForSignIn, [waitsUntil, outcome.executedMilliseconds, ends, executedUntil(row, at), row.id])
   await releaseContextLease(tx, contextId, row.id)
   if (signIn.signed_in_version > (outcome.contextVersion ?? signIn.signed_in_version)) {

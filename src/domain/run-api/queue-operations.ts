@@ -185,7 +185,7 @@ function doesNotFit(detail: string) {
   return { status: 409, problem: { kind: 'run-does-not-fit', detail: `${detail} Nothing was stored.` } } as const
 }
 
-export function runUnfinished({ status }: { status: unknown }) {
+function runUnfinished({ status }: { status: unknown }) {
   const detail = `The run is ${status}. Wait for its end, or cancel it, then run it again. Nothing was stored.`
   return { status: 409, problem: { kind: 'run-not-finished', detail } } as const
 }

@@ -8,6 +8,7 @@ import { tagTerm } from '../../storage/runs/run-terms.ts'
 import { type CallingRun, calledMax, findCallers, findWaits, ofVisibleRun } from '../../storage/runs/wait-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { RunsTable, RunWaitsTable, WaitKind, WaitLinksTable, WaitStatus } from '../../storage/tables/run-tables.ts'
+import { findUserRow } from '../accounts/accounts.sql.ts'
 import { includesRole, permitsScope, toRole } from '../accounts/roles.ts'
 import { hashToken } from '../accounts/sessions.ts'
 import { findById } from '../api-keys/api-keys.sql.ts'
@@ -285,9 +286,10 @@ export class Waits {
     const declared = run && (await this.#workflowsOf(run)).get(run.workflow_id)?.waits?.[link.name]
     if (!declared) return undefined
     const wait = (await this.find(link.account_id, run.id, link.name)) ?? toUnreached(run, link.name, declared)
-    const isRevoked = !(await mayCreatorAnswer(read, link))
-    const state = isRevoked ? 'expired' : this.#stateOf(link, wait, run.finished_at !== null)
-    return { id: link.id, accountId: link.account_id, expiresAt: link.expires_at, wait, state }
+    const state = this.#stateOf(link, wait, run.finished_at !== null)
+    const isRevoked = state === 'open' && !(await mayCreatorAnswer(read, link))
+    const opened = { id: link.id, accountId: link.account_id, expiresAt: link.expires_at, wait }
+    return { ...opened, state: isRevoked ? 'expired' : state }
   }
 
   #stateOf(link: WaitLinksTable, { status, completedBy }: Wait, hasEnded: boolean): OpenedLink['state'] {
@@ -342,18 +344,13 @@ export class Waits {
   }
 }
 
-/** A link works only while its creator could answer: the key is not deleted, and the role permits it. */
+/** Whether the creator's key is not deleted and, as of a member, the role permits it. */
 async function mayCreatorAnswer(tx: Transaction, { api_key_id, user_id }: WaitLinksTable): Promise<boolean> {
   if (api_key_id !== null) {
-    const role = toRole((await findById(tx, api_key_id))?.role ?? null)
+    const role = toRole((await findById(tx, api_key_id))?.role)
     return role !== undefined && permitsScope(role, 'waits:write')
   }
-  const user = tx.query
-    .selectFrom('users')
-    .select('role')
-    .where('id', '=', user_id ?? '')
-  const row = await user.where('removed_at', 'is', null).executeTakeFirst()
-  return includesRole(toRole(row?.role ?? null) ?? null, 'operator')
+  return includesRole(toRole((await findUserRow(tx, user_id ?? ''))?.role) ?? null, 'operator')
 }
 
 function toCompletedBy(by: Answerer): CompletedBy {

@@ -114,7 +114,7 @@ export class Run {
     this.parentRunId = row.parent_run_id
     this.artifacts = artifacts
     this.createdAt = row.created_at
-    // Of a run that waits for a session, the time at which it expires.
+    // The column has, for a run that waits for a session, the time at which it expires.
     this.availableAt = row.status === waitingStatus ? null : row.available_at
     this.expiresAt = row.expires_at
     this.startedAt = row.started_at

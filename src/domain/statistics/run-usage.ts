@@ -3,12 +3,11 @@
  * the day in UTC on which it finished, with all of its attempts. Maintenance adds runs up, so that completing a run writes
  * nothing for it; the rows outlive the runs.
  */
+import { dayMilliseconds } from '../../storage/purge-target.ts'
 import type { UsedRow } from '../../storage/runs/run-maintenance.ts'
 import { statement, type Transaction } from '../../storage/store.ts'
 import { findDeployment } from '../deployments/deployments.sql.ts'
 import { noRuns, type OutcomeCounts, outcomes } from './outcome-counts.ts'
-
-export const dayMilliseconds = 24 * 60 * 60 * 1000
 
 /** A day in UTC, such as `2026-11-27`. */
 export function dayOf(at: number): string {

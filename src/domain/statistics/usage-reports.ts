@@ -1,17 +1,18 @@
 /** Reports what an account has used, and counts runs that are deleted before maintenance has counted them. */
+import { dayMilliseconds } from '../../storage/purge-target.ts'
 import { findUsedById } from '../../storage/runs/run-maintenance.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import type { StorageDaysTable } from '../../storage/tables/account-tables.ts'
 import type { RunUsageTable } from '../../storage/tables/run-tables.ts'
-import { outcomes } from './outcome-counts.ts'
+import { addCounts } from './outcome-counts.ts'
 import { delayMilliseconds, rolledUpUntil, unaddedBefore } from './run-rollups.ts'
-import { addUsage, BrowserWorkflows, dayMilliseconds, type WorkflowUsage } from './run-usage.ts'
+import { addUsage, BrowserWorkflows, type WorkflowUsage } from './run-usage.ts'
 
-export { dayMilliseconds, dayOf } from './run-usage.ts'
+export { dayOf } from './run-usage.ts'
 
 /** Days that one request may ask for. */
-export const rangeDaysMax = 366
-/** Rows that one response may have: 4 MB of JSON. */
+const rangeDaysMax = 366
+/** Rows that one response may have: 6 MB of JSON. */
 export const rowsMax = 20_000
 
 export interface StorageOfDay {
@@ -103,7 +104,7 @@ function toUsage(row: RunUsageTable): WorkflowUsage {
 }
 
 export function addWorkflowUsage(sum: Omit<WorkflowUsage, 'day' | 'workflowId'>, other: WorkflowUsage): void {
-  for (const outcome of outcomes) sum.counts[outcome] += other.counts[outcome]
+  addCounts(sum.counts, other.counts)
   sum.attempts += other.attempts
   sum.executedMilliseconds += other.executedMilliseconds
   sum.browserMilliseconds += other.browserMilliseconds

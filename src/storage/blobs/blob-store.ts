@@ -1,5 +1,5 @@
 /** Where contents are that are too large for rows: a directory, or a bucket of an S3-compatible server. */
-import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { createDirectory, syncDirectory } from '../directories.ts'
 import { StoreUnavailable } from '../store.ts'
@@ -64,8 +64,7 @@ class DirectoryBlobs implements BlobStore {
     const path = this.#pathOf(key)
     const draft = draftOf(path)
     try {
-      createDirectory(this.place)
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+      createDirectory(dirname(path))
       const file = await open(draft, 'w', 0o600)
       try {
         await file.writeFile(content)
@@ -75,7 +74,6 @@ class DirectoryBlobs implements BlobStore {
       }
       await rename(draft, path)
       syncDirectory(path)
-      syncDirectory(dirname(path))
     } catch (error) {
       await rm(draft, { force: true }).catch(() => {})
       throw unavailable(this.place, error)

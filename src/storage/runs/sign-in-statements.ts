@@ -10,7 +10,7 @@ export const expireAt = statement<object, [at: number, id: string]>('UPDATE runs
 
 export const deleteWaits = statement<object, [runId: string]>('DELETE FROM run_waits WHERE run_id = ?')
 
-/** Until `availableAt` at the latest. Runs that wait are in no index by this time but their own. */
+/** Until then at the latest. Runs that wait are in no index by this time but their own. */
 export const suspendForSignIn = statement<
   object,
   [until: number, executedMilliseconds: number, attemptEnds: string, totalExecutedMilliseconds: number, id: string]

@@ -1,5 +1,5 @@
 /** The blobs of a directory in a backup: a table `backup_blobs`, which a backup without blobs lacks. */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { blobPath, draftOf } from '../blobs/blob-store.ts'
@@ -52,16 +52,14 @@ export function writeBlobs(backup: string, directory: string | undefined): boole
   try {
     if (!hasBlobs(database)) return false
     if (directory === undefined) return true
-    createDirectory(directory)
     for (const { key, content } of database.prepare('SELECT key, content FROM backup_blobs').iterate()) {
       const path = blobPath(directory, String(key))
       if (existsSync(path)) continue
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+      createDirectory(dirname(path))
       // Complete when it has its name: an interrupted restore is repeated.
       writeFileSync(draftOf(path), content as Uint8Array, { mode: 0o600, flush: true })
       renameSync(draftOf(path), path)
       syncDirectory(path)
-      syncDirectory(dirname(path))
     }
     return true
   } finally {

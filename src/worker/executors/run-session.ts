@@ -8,7 +8,7 @@ import { totpCode } from '../../domain/workflows/totp.ts'
 import { awaitedMinutes, type SessionStart } from './messages.ts'
 import { describeError } from './workflow-values.ts'
 
-export type IsSignedOut = (page: Page) => Promise<boolean> | boolean
+type IsSignedOut = (page: Page) => Promise<boolean> | boolean
 
 export interface SessionBrowser {
   open(options?: BrowserContextOptions): Promise<BrowserContext>

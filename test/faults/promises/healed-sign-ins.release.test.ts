@@ -128,10 +128,6 @@ async function examine(fleet: Fleet, all: readonly Context[], site: Site) {
         GROUP BY browser_context_id`,
       [],
     )
-    const states = await read.all<{ status: string; count: number }>(
-      'SELECT status, COUNT(*) AS count FROM context_sign_ins WHERE run_id IS NOT NULL GROUP BY status',
-      [],
-    )
     const shown = await read.all<{ data: string }>('SELECT data FROM run_events', [])
     const errors = await read.all<{ error: string | null }>('SELECT error FROM runs WHERE error IS NOT NULL', [])
     const text = JSON.stringify([shown, errors])
@@ -145,7 +141,6 @@ async function examine(fleet: Fleet, all: readonly Context[], site: Site) {
         const user = all.find((context) => context.id === id)?.user ?? ''
         return Number(count) > site.counts(user).endedSessions + 1
       }).length,
-      unfinished: states.length,
       leaks: [password, totpSeed].filter((secret) => text.includes(secret)),
       codes: /The code is [0-9]/.test(text),
     }

@@ -64,7 +64,7 @@ function renderActions(path: string, signIn: ShownSignIn, user: User): Html {
 }
 
 /** Whether a person signs in now. */
-export function isByHand({ history: [last], runId }: Pick<ShownSignIn, 'history' | 'runId'>): boolean {
+function isByHand({ history: [last], runId }: Pick<ShownSignIn, 'history' | 'runId'>): boolean {
   return runId !== null && last?.runId === runId && last.kind === 'byHand'
 }
 

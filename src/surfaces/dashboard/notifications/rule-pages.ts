@@ -1,4 +1,4 @@
-/** Settings, Notifications: the rules of the account with their messages. Every user of the account can do all of this. */
+/** Settings, Notifications: the rules of the account with their messages. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { v7 as uuid } from 'uuid'
 import { type NotificationRule, rulesMax } from '../../../domain/notifications/notification-rules.ts'

@@ -1,4 +1,4 @@
-/** The tab "Schedules". Every user of the account can do all of this. */
+/** The tab "Schedules". */
 
 import { v7 as uuid } from 'uuid'
 import type { User } from '../../../domain/accounts/user.ts'

@@ -4,12 +4,12 @@ import type { WorkflowUsage } from '../../../domain/statistics/run-usage.ts'
 import { toCsv } from '../../../domain/statistics/usage-operations.ts'
 import {
   addWorkflowUsage,
-  dayMilliseconds,
   dayOf,
   findRangeErrors,
   type UsageRange,
   type UsageReport,
 } from '../../../domain/statistics/usage-reports.ts'
+import { dayMilliseconds } from '../../../storage/purge-target.ts'
 import { formatBytes, time } from '../format.ts'
 import { emptyState, type Html, html, inputField, nothing, notice, table } from '../html.ts'
 import { settingsPage } from '../layout.ts'
