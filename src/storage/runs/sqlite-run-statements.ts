@@ -20,11 +20,25 @@ import { insertTerm } from './run-terms.ts'
 import { calledMax, findCalledSql } from './wait-statements.ts'
 
 /** Statements by number of rows, largest first: a few prepared statements insert any number. */
-const insertRunsSql = new Map(
-  [64, 32, 16, 8, 4, 2, 1].map((rows): [number, Statement] => {
-    const row = `(${insertedRunColumns.map(() => '?').join(', ')})`
-    return [rows, statement(`INSERT INTO runs (${insertedRunColumns}) VALUES ${Array(rows).fill(row).join(', ')}`)]
-  }),
+function byRows(columns: number, toSql: (values: string) => string): [count: number, Statement][] {
+  const row = `(${Array(columns).fill('?').join(', ')})`
+  return [64, 32, 16, 8, 4, 2, 1].map((count) => [
+    count,
+    statement(toSql(`VALUES ${Array(count).fill(row).join(', ')}`)),
+  ])
+}
+
+/** Divides rows by the statements that insert them. */
+function* inStatements<Row>(statements: readonly [number, Statement][], rows: readonly Row[]) {
+  let inserted = 0
+  for (const [count, insert] of statements)
+    for (; rows.length - inserted >= count; inserted += count)
+      yield [insert, rows.slice(inserted, inserted + count)] as const
+}
+
+const insertRunsSql = byRows(
+  insertedRunColumns.length,
+  (values) => `INSERT INTO runs (${insertedRunColumns}) ${values}`,
 )
 
 const claimRunsSql = (condition = '') =>
@@ -42,23 +56,25 @@ const finishRunSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_a
     AND cancel_requested = 0 AND browser_context_id IS NULL AND concurrency_group IS NULL RETURNING id, workflow_id, ${countedStart} AS started_at`,
 )
 
-/** The first event, with sequence number 1, is not stored: it follows from the run. */
-const appendEventSql = statement(`INSERT INTO run_events (run_id, sequence, at, type, data)
-  SELECT ?, COALESCE(MAX(sequence), 1) + 1, ?, ?, ? FROM run_events WHERE run_id = ?`)
+/**
+ * The second column is the place among the rows of the run. The first event, with sequence number 1, is not stored: it
+ * follows from the run.
+ */
+const appendEventsSql = byRows(
+  5,
+  (values) => `INSERT INTO run_events (run_id, sequence, at, type, data)
+    SELECT column1, (SELECT COALESCE(MAX(sequence), 1) FROM run_events WHERE run_id = column1) + column2,
+      column3, column4, column5 FROM (${values})`,
+)
 
 export const sqliteRunStatements = {
   ...sharedRunStatements,
   async insertRuns(tx, runs) {
-    let inserted = 0
-    for (const [count, insert] of insertRunsSql) {
-      for (; runs.length - inserted >= count; inserted += count) {
-        const rows = runs.slice(inserted, inserted + count)
-        await tx.all(
-          insert,
-          rows.flatMap((run): Value[] => insertedRunColumns.map((column) => run[column])),
-        )
-      }
-    }
+    for (const [insert, rows] of inStatements(insertRunsSql, runs))
+      await tx.all(
+        insert,
+        rows.flatMap((run): Value[] => insertedRunColumns.map((column) => run[column])),
+      )
     await insertTerms(tx, tagRows(runs))
   },
   insertTerms,
@@ -124,8 +140,15 @@ async function insertTerms(tx: Transaction, rows: Parameters<RunStatements['inse
 }
 
 async function appendEvents(tx: Transaction, events: Parameters<RunStatements['appendEvents']>[1]): Promise<void> {
+  const inserted = [...inStatements(appendEventsSql, events)].map(([insert, rows]) => {
+    const places = new Map<string, number>()
+    const values = rows.flatMap(({ run_id, at, type, data }): Value[] => {
+      const place = (places.get(run_id) ?? 0) + 1
+      places.set(run_id, place)
+      return [run_id, place, at, type, data]
+    })
+    return tx.all(insert, values)
+  })
   // Executed at once, so that statements which follow without awaiting this see all events.
-  await Promise.all(
-    events.map(({ run_id, at, type, data }) => tx.all(appendEventSql, [run_id, at, type, data, run_id])),
-  )
+  await Promise.all(inserted)
 }
