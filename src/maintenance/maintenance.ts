@@ -54,6 +54,8 @@ interface CurrentWorkflows {
 const quietMilliseconds = 5000
 /** Between two checks while there is something to check for, and from a notification until the check. */
 const busyMilliseconds = { interval: 1000, delay: 500 }
+/** The same for what a caller waits for, such as a bulk action. */
+const promptMilliseconds = { interval: 50, delay: 0 }
 /** Between two looks for something to purge, and two measurements of storage while nothing changes. */
 const idleWorkMilliseconds = 60_000
 /** A measurement that began after the last change includes it. */
@@ -124,7 +126,7 @@ export class Maintenance {
 
   /** Runs until it is stopped: when something is due or has changed, if this process has the lease. */
   start(): void {
-    this.#unsubscribe = [this.#store.listen('maintenance', () => this.#onChange())]
+    this.#unsubscribe = [this.#store.listen('maintenance', () => this.#onChange(promptMilliseconds))]
     this.#running = this.#runAndSchedule()
   }
 
@@ -174,10 +176,10 @@ export class Maintenance {
     this.#timer = setTimeout(start, Math.max(0, at - performance.now()))
   }
 
-  readonly #onChange = (): void => {
+  #onChange({ interval, delay }: typeof busyMilliseconds): void {
     this.#last.change = performance.now()
     const { check, change } = this.#last
-    this.#plan(Math.max(check + busyMilliseconds.interval, change + busyMilliseconds.delay))
+    this.#plan(Math.max(check + interval, change + delay))
   }
 
   /** Follows changes while this process has the lease. */
@@ -191,12 +193,12 @@ export class Maintenance {
     if (!isOwner) return
     log.info?.({ fence: this.#lease.fence }, 'this process does the maintenance')
     for (const topic of ['queue', 'runs', 'deployments'] as const) {
-      this.#unsubscribe.push(this.#store.listen(topic, this.#onChange))
+      this.#unsubscribe.push(this.#store.listen(topic, () => this.#onChange(busyMilliseconds)))
     }
     const offset = () => this.#now() - performance.now()
     let last = offset()
     const checkClock = () => {
-      if (Math.abs(offset() - last) > clockStepMilliseconds) this.#onChange()
+      if (Math.abs(offset() - last) > clockStepMilliseconds) this.#onChange(busyMilliseconds)
       last = offset()
     }
     this.#clock = setInterval(checkClock, busyMilliseconds.interval).unref()

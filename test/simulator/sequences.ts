@@ -253,7 +253,7 @@ export class Comparison {
         return name
       })
     const body = JSON.parse(replaced, (name, value) => {
-      if (operation.id === 'listWebhookDeliveries' && ofAttempts.has(name)) return '<attempt>'
+      if (sendingOperations.has(operation.id) && ofAttempts.has(name)) return '<attempt>'
       return opaque.has(name) && value !== null ? '<opaque>' : value
     })
     return { status, media, names, body }
@@ -278,6 +278,8 @@ const transport = new Set([
 
 /** Members whose values are those of a moment, or of a server. Runs of the same millisecond are in the order of their IDs. */
 const opaque = new Set(['requestId', 'nextCursor', 'etag', 'token', 'url', 'seenSecondsAgo', 'queuePosition'])
+
+const sendingOperations = new Set(['listWebhookDeliveries', 'redeliverWebhook', 'sendTestWebhook'])
 
 /** Of deliveries: the service sends them by itself, the simulator when its clock is advanced. */
 const ofAttempts = new Set([
