@@ -11,6 +11,9 @@ const lastResponseMilliseconds = 1000
 /** Each is a copy of the store in memory. */
 export const snapshotsMax = 100
 
+/** Node's default, 48 MB, takes 50 MB more for each world, and an advance as long. */
+const resourceLimits = { maxYoungGenerationSizeMb: 8 }
+
 /** No name that a caller can give. */
 const initial = ' initial'
 
@@ -42,7 +45,7 @@ export class WorldThreads {
   }
 
   #start(): WorldThread {
-    const thread = new Worker(new URL(`./world-thread${extname(import.meta.url)}`, import.meta.url))
+    const thread = new Worker(new URL(`./world-thread${extname(import.meta.url)}`, import.meta.url), { resourceLimits })
     const started: WorldThread = { thread, call: createCaller(thread), world: undefined }
     const world = () => started.world as HostedWorld
     answerCalls(thread, {

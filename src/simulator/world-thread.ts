@@ -1,4 +1,5 @@
 /** The thread of a world: replaces its time and randomness, and only then imports the service. */
+import { enableCompileCache, flushCompileCache } from 'node:module'
 import { parentPort } from 'node:worker_threads'
 import { SeededRandomness } from './seeded-randomness.ts'
 import { answerCalls, type Channel, createCaller } from './thread-calls.ts'
@@ -7,12 +8,16 @@ import type { World, WorldOptions } from './world.ts'
 
 if (!parentPort) throw new Error('This module is the start of a thread.')
 const port: Channel = parentPort
+// Compiling the service takes half of a start.
+enableCompileCache()
 const clock = new VirtualClock(0)
 clock.install()
 const randomness = new SeededRandomness('')
 randomness.install()
 // With what a start of the service imports, so that a thread that waits for its world has everything.
 const [{ World: WorldClass }] = await Promise.all([import('./world.ts'), import('../surfaces/serve-surfaces.ts')])
+// Node writes it when a thread ends by itself; this one is terminated.
+flushCompileCache()
 let world: World | undefined
 
 function opened(): World {
