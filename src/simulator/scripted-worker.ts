@@ -171,14 +171,14 @@ export class ScriptedWorker {
 
   async #begin(claim: Claim): Promise<void> {
     const { queue, declaredValues, scripts, now } = this.#dependencies
-    const { accountId, workflowId, runId, number, variables } = claim
+    const { workflowId, runId, number, variables } = claim
     const workflows = await this.#workflowsOf(claim)
     const workflow = workflows?.get(workflowId)
     if (!workflows || !workflow) {
       await queue.handBack(claim, `The deployment of this run has no workflow ${workflowId}.`)
       return
     }
-    const values = await declaredValues.read(accountId, workflowId, workflows)
+    const values = await declaredValues.read(claim, workflows)
     if (values.kind === 'missing') return void (await queue.waitForValue(claim, values.wait))
     const { seed } = this.#settings
     const request = { workflow, variables: structuredClone(variables), attempt: number, runId, seed }

@@ -63,8 +63,7 @@ export function createWorker({
   const dependencies = {
     ...domain,
     deployments,
-    readDeclared: ({ accountId, workflowId }: Claim, workflows: Workflows) =>
-      domain.declaredValues.read(accountId, workflowId, workflows),
+    readDeclared: (claim: Claim, workflows: Workflows) => domain.declaredValues.read(claim, workflows),
     maintenance: new Maintenance({ ...domain, workflows: deployments, retention: retentionFrom(config), log }),
     executors: new Executors(deployed, processes, slots, log),
     browser: new BrowserHost({ path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL }, log),

@@ -60,6 +60,7 @@ describe.each(stores)('a store ($name)', (kind) => {
         second_factor_required: 0,
         parent_id: null,
         environment: null,
+        values_version: 0,
       },
     ])
     expect(await store.read.all('SELECT created_at, name FROM accounts WHERE id = ?', ['a'])).toEqual([

@@ -1,7 +1,7 @@
 /** Statements of secrets and settings, and their encrypted columns. */
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import { inList } from '../../storage/statement-values.ts'
-import type { Transaction } from '../../storage/store.ts'
+import { statement, type Transaction } from '../../storage/store.ts'
 import type { AccountValuesTable } from '../../storage/tables/account-tables.ts'
 
 /** `secret`: no response contains its value. */
@@ -46,6 +46,11 @@ export function findValues(
     WHERE account_id = ? AND kind IN (${kinds.join(', ')}) AND name IN (${marks}) ORDER BY kind, name`
   return tx.all(sql, [accountId, ...values])
 }
+
+/** In each transaction that changes a value: attempts that start later do not use what was read before. */
+export const nextValuesVersion = statement<object, [accountId: string]>(
+  'UPDATE accounts SET values_version = values_version + 1 WHERE id = ?',
+)
 
 /** Identifies the versions of what the account has of these names, so that a change is noticed. */
 export function describeVersions(

@@ -5,7 +5,7 @@ import { wakeRuns, wokenMax } from '../../storage/runs/wait-statements.ts'
 import { ignoreUnavailable, type Store, type Transaction } from '../../storage/store.ts'
 import type { AccountValuesTable } from '../../storage/tables/account-tables.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
-import { type ValueKind, valueAad, waitReason } from './account-values.sql.ts'
+import { nextValuesVersion, type ValueKind, valueAad, waitReason } from './account-values.sql.ts'
 
 /** Secrets, and settings, of an account. */
 export const valuesMax = 100
@@ -85,6 +85,7 @@ export class AccountValues {
             .doUpdateSet({ version, updated_at, updated_by, value: encrypted }),
         )
         .execute()
+      await tx.all(nextValuesVersion, [accountId])
       await audit(tx, accountId, `${kind}.stored`, name, actor, { version }, at)
       const woken = await tx.all(wakeRuns, [at, accountId, waitReason(kind, name)])
       return { row, woken: woken.length }
@@ -110,8 +111,10 @@ export class AccountValues {
     const isDeleted = await this.#store.write(async (tx) => {
       const values = tx.query.deleteFrom('account_values').where('account_id', '=', accountId).where('kind', '=', kind)
       const [row] = await values.where('name', '=', name).returning('version').execute()
-      if (row) await audit(tx, accountId, `${kind}.deleted`, name, by, { version: row.version }, this.#now())
-      return row !== undefined
+      if (!row) return false
+      await tx.all(nextValuesVersion, [accountId])
+      await audit(tx, accountId, `${kind}.deleted`, name, by, { version: row.version }, this.#now())
+      return true
     })
     if (isDeleted) await this.#store.scrub().catch(ignoreUnavailable)
     return isDeleted

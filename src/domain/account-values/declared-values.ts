@@ -1,8 +1,8 @@
 /** What an attempt gets of the secrets and settings that its workflow declares, or what of them is missing. */
-import { setImmediate as nextTick } from 'node:timers/promises'
 import type { Encryption } from '../../storage/encryption.ts'
 import type { Store } from '../../storage/store.ts'
 import type { AccountValuesTable } from '../../storage/tables/account-tables.ts'
+import type { Claim } from '../queue/attempts.ts'
 import { type DeclaredValues, declaresValues, noValues, type Workflow } from '../workflows/workflow.ts'
 import type { Workflows } from '../workflows/workflows.ts'
 import { type DeclaredNames, describeVersions, findValues, type ValueKind, valueAad } from './account-values.sql.ts'
@@ -35,8 +35,6 @@ export class DeclaredValuesReader {
   readonly #external: SecretStore | undefined
   /** What the last attempts got, by account and workflow. */
   readonly #recent = new Map<string, Recent>()
-  /** Statements that are about to begin. */
-  readonly #reading = new Map<string, Promise<readonly Found[]>>()
 
   /** @param external has the secrets that the account itself lacks. */
   constructor(store: Pick<Store, 'read'>, encryption: Encryption, external: SecretStore | undefined) {
@@ -45,20 +43,23 @@ export class DeclaredValuesReader {
     this.#external = external
   }
 
-  /** The values as they are now, by one statement. A workflow that declares none costs nothing. */
-  async read(accountId: string, workflowId: string, workflows: Workflows): Promise<ReadValues> {
+  /** The values as they are now, or when the run was claimed. A workflow that declares none costs nothing. */
+  async read(
+    { accountId, workflowId, valuesVersion }: Pick<Claim, 'accountId' | 'workflowId' | 'valuesVersion'>,
+    workflows: Workflows,
+  ): Promise<ReadValues> {
     const workflow = workflows.get(workflowId)
     if (!workflow || !declaresValues(workflow)) return { kind: 'values', values: noValues }
-    const names = namesOf(workflow)
-    const found = await this.#find(accountId, names)
     const key = `${accountId} ${workflows.deploymentOf(workflowId)} ${workflowId}`
     const recent = this.#recent.get(key)
-    if (recent && isSame(recent.found, found)) return recent.result
+    if (recent && recent.version === valuesVersion) return recent.result
+    const names = namesOf(workflow)
+    const found = await findValues(this.#store.read, accountId, names)
     const { values, missing, isExternal } = await this.#gather(accountId, workflow, workflows, found)
     const [first] = missing
     if (!first) {
       const result = { kind: 'values', values } as const
-      if (!isExternal) this.#keep(key, { found, result })
+      if (!isExternal && valuesVersion !== undefined) this.#keep(key, { version: valuesVersion, result })
       return result
     }
     const others = missing.slice(1).map(({ name }) => name)
@@ -67,21 +68,7 @@ export class DeclaredValuesReader {
     return { kind: 'missing', wait: { ...first, detail, names, versions: describeVersions(found), isRetried } }
   }
 
-  /** Attempts of an account that start together share one statement, which begins after each of them. */
-  #find(accountId: string, names: DeclaredNames): Promise<readonly Found[]> {
-    const key = JSON.stringify([accountId, names])
-    const reading = this.#reading.get(key)
-    if (reading) return reading
-    const read = (async () => {
-      await nextTick()
-      this.#reading.delete(key)
-      return findValues(this.#store.read, accountId, names)
-    })()
-    this.#reading.set(key, read)
-    return read
-  }
-
-  /** Decrypting ten values takes 0.1 to 0.2 ms. What was stored or deleted since is not the same. */
+  /** Reading and decrypting ten values takes a tenth of a run. */
   #keep(key: string, recent: Recent): void {
     this.#recent.delete(key)
     this.#recent.set(key, recent)
@@ -156,22 +143,12 @@ export class DeclaredValuesReader {
 }
 
 interface Recent {
-  found: readonly Found[]
+  /** Of the account's values: they may also be later ones. */
+  version: number
   result: Extract<ReadValues, { kind: 'values' }>
 }
 
 const recentMax = 100
-
-/** Whether the encrypted values are the same: each encryption has another nonce. */
-function isSame(before: readonly Found[], now: readonly Found[]): boolean {
-  return (
-    before.length === now.length &&
-    before.every(({ kind, name, value }, index) => {
-      const other = now[index]
-      return other?.kind === kind && other.name === name && Buffer.compare(other.value, value) === 0
-    })
-  )
-}
 
 /** Of one deployment. */
 const checkedMax = 1000

@@ -93,6 +93,8 @@ export interface Claim extends Lease {
   secrets: Uint8Array | null
   /** Results of the steps that earlier attempts finished, encrypted. */
   steps: { name: string; value: Uint8Array }[]
+  /** Of the secrets and settings of the account, when the run was claimed. */
+  valuesVersion?: number | undefined
   browserContextId: string | null
   persistContext: PersistContext
   /** Allows the run to store a new version of its browser context; `null` when it only reads it or has none. */
@@ -193,6 +195,7 @@ export function toClaim(row: ClaimedRun, workerId: string, context: LeasedContex
     variables: JSON.parse(row.variables),
     secrets: row.secrets,
     steps: row.steps,
+    valuesVersion: row.values_version,
     browserContextId: row.browser_context_id,
     persistContext: (row.persist_context as PersistContext | null) ?? 'never',
     contextLease: context?.lease ?? null,

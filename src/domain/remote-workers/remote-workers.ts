@@ -339,11 +339,11 @@ export class RemoteWorkers {
     earlier: readonly string[],
     isRepeated: boolean,
   ): Promise<DeclaredValues | undefined> {
-    const { accountId, runId, workflowId, attempt } = claim
+    const { runId, attempt } = claim
     const { store, queue, encryption, declaredValues } = this.#dependencies
     const given = isRepeated ? await findDeclared(store.read, encryption, { runId, attempt }) : undefined
     if (given) return given
-    const read = await declaredValues.read(accountId, workflowId, workflows)
+    const read = await declaredValues.read(claim, workflows)
     if (read.kind === 'missing') {
       await queue.waitForValue(claim, read.wait)
       return undefined

@@ -6,7 +6,8 @@ import { idInPostgres, idInSqlite, isOpenAnswer, isSignInNeeded, postgresFunctio
 const accounts = ({ text, blob }: ColumnTypes) => `
 CREATE TABLE accounts (
   id ${text} PRIMARY KEY, name ${text} NOT NULL, scopes_enabled INTEGER NOT NULL, created_at BIGINT NOT NULL,
-  second_factor_required INTEGER NOT NULL DEFAULT 0, parent_id ${text}, environment ${text});
+  second_factor_required INTEGER NOT NULL DEFAULT 0, parent_id ${text}, environment ${text},
+  values_version INTEGER NOT NULL DEFAULT 0);
 CREATE UNIQUE INDEX accounts_by_environment ON accounts (parent_id, environment) WHERE parent_id IS NOT NULL;
 
 CREATE TABLE users (

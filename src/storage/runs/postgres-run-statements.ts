@@ -19,6 +19,7 @@ import {
   sharedRunStatements,
   startedAttempt,
   tagRows,
+  valuesVersion,
 } from './run-statements.ts'
 import { insertTermsSql, termColumns } from './run-terms.ts'
 import { findCalledSql } from './wait-statements.ts'
@@ -75,7 +76,7 @@ const claimRunsSql = (condition = '') =>
   started AS (INSERT INTO run_events (run_id, sequence, at, type, data)
     SELECT id, ${lastSequence('claimed.id')} + 1, moment, 'status',
       '{"status":"running","attempt":' || attempts - continuations || ',"reason":null}' FROM claimed CROSS JOIN new_lease)
-  SELECT claimed.*, CASE WHEN attempts > 1 OR rerun_of IS NOT NULL THEN (SELECT json_agg(json_build_object(
+  SELECT claimed.*, ${valuesVersion('claimed')}, CASE WHEN attempts > 1 OR rerun_of IS NOT NULL THEN (SELECT json_agg(json_build_object(
     'name', name, 'value', encode(value, 'hex')) ORDER BY position, name) FROM run_steps WHERE run_id = claimed.id) END AS steps FROM claimed`,
   )
 const claimAllSql = claimRunsSql()

@@ -333,6 +333,10 @@ export const countedStart = `CASE WHEN has_waits = 0 OR started_at IS NULL THEN 
     WHEN continues = 1 AND status <> 'succeeded' THEN finished_at - executed_ms
     ELSE attempt_started_at - executed_ms END`
 
+/** A column of claimed runs. */
+export const valuesVersion = (runs = 'runs') =>
+  `(SELECT values_version FROM accounts WHERE id = ${runs}.account_id) AS values_version`
+
 export const startedAttempt =
   "status = 'running', reason = NULL, attempts = attempts + 1, continuations = continuations + continues"
 
@@ -398,10 +402,10 @@ export const sharedRunStatements = {
 
   /** Starts an attempt of a locked run under a lease. */
   claimRun: statement<
-    RunsTable,
+    ClaimedRow,
     [startedAt: number, attemptStartedAt: number, workerId: string, leaseExpiresAt: number, id: string]
   >(`UPDATE runs SET ${startedAttempt}, started_at = COALESCE(started_at, ?), attempt_started_at = ?, worker_id = ?,
-    lease_expires_at = ? WHERE id = ? RETURNING *`),
+    lease_expires_at = ? WHERE id = ? RETURNING *, ${valuesVersion()}`),
 
   findSteps: statement<{ name: string; value: Uint8Array }, [runId: string]>(
     'SELECT name, value FROM run_steps WHERE run_id = ? ORDER BY position, name',
@@ -503,10 +507,14 @@ export interface NewLease {
   leaseExpiresAt: number
 }
 
-export type ClaimedRun = RunsTable & {
-  /** Results of the steps that earlier attempts finished, encrypted. */
-  steps: { name: string; value: Uint8Array }[]
-}
+/** A run that was claimed, with the version of its account's secrets and settings. */
+export type ClaimedRow = RunsTable & { values_version: number }
+
+export type ClaimedRun = RunsTable &
+  Partial<ClaimedRow> & {
+    /** Results of the steps that earlier attempts finished, encrypted. */
+    steps: { name: string; value: Uint8Array }[]
+  }
 
 /** An event without its sequence number, which is the run's next one. */
 export type NewEvent = Omit<RunEventsTable, 'id' | 'sequence'>

@@ -5,6 +5,7 @@ import { type Statement, statement, type Transaction, type Value } from '../stor
 import type { RunsTable } from '../tables/run-tables.ts'
 import { addExecuted, isVisible } from './run-lookups.ts'
 import {
+  type ClaimedRow,
   countedStart,
   endedParts,
   findRunSql,
@@ -15,6 +16,7 @@ import {
   sharedRunStatements,
   startedAttempt,
   tagRows,
+  valuesVersion,
 } from './run-statements.ts'
 import { insertTerm } from './run-terms.ts'
 import { calledMax, findCalledSql } from './wait-statements.ts'
@@ -42,10 +44,11 @@ const insertRunsSql = byRows(
 )
 
 const claimRunsSql = (condition = '') =>
-  statement<RunsTable>(`UPDATE runs SET ${startedAttempt},
+  statement<ClaimedRow>(`UPDATE runs SET ${startedAttempt},
   started_at = COALESCE(started_at, ?), attempt_started_at = ?, worker_id = ?, lease_expires_at = ?
   WHERE browser_context_id IS NULL AND id IN (SELECT id FROM runs WHERE ${ready()}
-    AND account_id = ? AND workflow_id = ? ${condition} ORDER BY priority DESC, id LIMIT ?) RETURNING *`)
+    AND account_id = ? AND workflow_id = ? ${condition} ORDER BY priority DESC, id LIMIT ?)
+  RETURNING *, ${valuesVersion()}`)
 const claimAllSql = claimRunsSql()
 const claimSomeSql = claimRunsSql('AND workflow_version NOT IN (SELECT value FROM json_each(?))')
 
@@ -79,7 +82,7 @@ export const sqliteRunStatements = {
   },
   insertTerms,
   async claimRuns(tx, queues, { at, workerId, leaseExpiresAt }) {
-    const claimed: RunsTable[] = []
+    const claimed: ClaimedRow[] = []
     for (const { accountId, workflowId, countMax, otherVersions = [] } of queues) {
       const values = [at, at, workerId, leaseExpiresAt, at, accountId, workflowId]
       const isAll = otherVersions.length === 0

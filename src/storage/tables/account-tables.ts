@@ -14,6 +14,8 @@ export interface AccountsTable {
   parent_id: string | null
   /** The name of the environment; `null` for an account with one environment. */
   environment: string | null
+  /** Increases with each change of its secrets and settings. */
+  values_version: Generated<number>
 }
 
 export interface UsersTable {

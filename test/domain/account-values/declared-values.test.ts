@@ -1,0 +1,60 @@
+/** What an attempt gets of its account is read when it may have changed, and not otherwise. */
+import { describe, expect, test } from 'vitest'
+import { DeclaredValuesReader } from '../../../src/domain/account-values/declared-values.ts'
+import { operator } from '../../../src/domain/audit-log/audit-log.ts'
+import type { Store, Transaction } from '../../../src/storage/store.ts'
+import { claimOne } from '../../support/claims.ts'
+import { newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
+import { type StoreKind, stores } from '../../support/store-kinds.ts'
+
+async function open(test: Test, kind: StoreKind) {
+  const domain = await openDomain(test, { kind, workflows: [workflow({ secrets: ['TOKEN'] })] })
+  const { accountId, principal } = await newAccount(domain)
+  let reads = 0
+  const all: Transaction['all'] = (statement, values) => {
+    reads += 1
+    return domain.store.read.all(statement, values)
+  }
+  const store: Pick<Store, 'read'> = { read: { ...domain.store.read, all } }
+  const reader = new DeclaredValuesReader(store, domain.encryption, undefined)
+  /** The secret of a new attempt, and the number of statements that reading it took. */
+  const start = async () => {
+    await queueRun(domain, principal)
+    const claim = await claimOne(domain)
+    const before = reads
+    const read = await reader.read(claim, domain.workflows)
+    return [read.kind === 'values' ? read.values.secrets.TOKEN : read.wait.detail, reads - before]
+  }
+  const put = (value: string) => domain.accountValues.put(accountId, 'secret', 'TOKEN', value, operator)
+  return { domain, accountId, reader, start, put }
+}
+
+describe.each(stores)('a declared secret ($name)', (kind) => {
+  test('is read once after each change', async (test) => {
+    const { domain, accountId, start, put } = await open(test, kind)
+    await put('first-token')
+    expect([await start(), await start()]).toEqual([
+      ['first-token', 1],
+      ['first-token', 0],
+    ])
+    await put('second-token')
+    expect([await start(), await start()]).toEqual([
+      ['second-token', 1],
+      ['second-token', 0],
+    ])
+    await domain.accountValues.delete(accountId, 'secret', 'TOKEN', operator)
+    expect(await start()).toEqual(['The secret TOKEN is missing.', 1])
+    await put('third-token')
+    expect(await start()).toEqual(['third-token', 1])
+  })
+
+  test('is read for a claim that a worker outside of the service repeats', async (test) => {
+    const { domain, reader, start, put } = await open(test, kind)
+    await put('first-token')
+    await start()
+    await put('second-token')
+    const [run] = await domain.store.read.query.selectFrom('runs').selectAll().execute()
+    const claim = { accountId: run?.account_id ?? '', workflowId: 'anything' }
+    expect(await reader.read(claim, domain.workflows)).toMatchObject({ values: { secrets: { TOKEN: 'second-token' } } })
+  })
+})
