@@ -77,6 +77,8 @@ export class ExecutorProcess {
   readonly #heapReport = new HeapReport()
   #attempt = 0
   #onEvent: ((event: ExecutorEvent) => void) | undefined
+  /** The last message of the attempt, until what it has written before is read. */
+  #last: Exclude<AttemptMessage, { type: 'crashed' }> | undefined
   #memoryTimer: NodeJS.Timeout | undefined
   /** Whether processes that the attempts have started may be left. */
   #mayHaveDescendants = false
@@ -172,6 +174,7 @@ export class ExecutorProcess {
 
   /** Ends an attempt whose process has ended or must end. */
   #fail(end: ProcessEnd & { stack?: string | null }): void {
+    this.#deliverLast()
     const onEvent = this.#onEvent
     this.kill()
     onEvent?.({ type: 'exited', stack: null, ...end })
@@ -245,7 +248,16 @@ export class ExecutorProcess {
     const mayBeReusable = message.type === 'returned' || message.type === 'suspended' || message.type === 'signedOut'
     if (mayBeReusable || message.type === 'threw') clearInterval(this.#memoryTimer)
     if (mayBeReusable) this.#mayHaveDescendants = !message.reusable
-    this.#onEvent?.(message)
+    if (!mayBeReusable && message.type !== 'threw') return this.#onEvent?.(message)
+    this.#last = message
+    // Output that the process wrote before is read by the end of the next turn of the event loop.
+    setImmediate(() => setImmediate(() => this.#deliverLast()))
+  }
+
+  #deliverLast(): void {
+    const message = this.#last
+    this.#last = undefined
+    if (message) this.#onEvent?.(message)
   }
 
   /** Output that bypasses `console`, such as a native module's, also goes to the run's log. */

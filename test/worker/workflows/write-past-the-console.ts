@@ -8,9 +8,7 @@ export default defineWorkflow({
   variables: { type: 'object' },
   output: {},
   async run() {
-    await new Promise((resolve) => process.stdout.write('on standard output\n', resolve))
-    await new Promise((resolve) => process.stderr.write('on standard error\n', resolve))
-    // Output arrives on other pipes than messages: give it time.
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    process.stdout.write('on standard output\n')
+    process.stderr.write('on standard error\n')
   },
 })
