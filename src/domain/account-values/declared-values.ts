@@ -68,7 +68,7 @@ export class DeclaredValuesReader {
     return { kind: 'missing', wait: { ...first, detail, names, versions: describeVersions(found), isRetried } }
   }
 
-  /** Reading and decrypting ten values takes a tenth of a run. */
+  /** Reading ten values takes up to a third of the time of a trivial run. */
   #keep(key: string, recent: Recent): void {
     this.#recent.delete(key)
     this.#recent.set(key, recent)
