@@ -3,6 +3,7 @@ import { type Simulator, startSimulator } from 'execution-service/simulator'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 
 let simulator: Simulator
+const rejected = { released: false, words: 1204, note: '' }
 
 beforeAll(async () => {
   simulator = await startSimulator({
@@ -10,6 +11,11 @@ beforeAll(async () => {
     scenarios: [
       { workflow: 'page-title', variables: { url: 'https://slow.example/' }, outcome: 'timedOut' },
       { workflow: 'page-title', error: { message: 'No page' }, firstAttempts: 2, output: { title: 'Example' } },
+      {
+        workflow: 'review-text',
+        actions: [{ ask: { wait: 'review', answers: [{ value: { release: false }, output: rejected }] } }],
+        output: { ...rejected, released: true },
+      },
     ],
   })
 })
@@ -39,4 +45,13 @@ test('a run times out', async () => {
   const { id } = await queue('https://slow.example/')
   await simulator.advance({ seconds: 60 })
   expect(await call(`runs/${id}`)).toMatchObject({ status: 'timedOut', reason: 'timeLimit' })
+})
+
+test.each([true, false])('a text is released if its review says so: %s', async (release) => {
+  const { id } = await call('queue-remote/review-text', 'PUT', { variableData: { path: 'README.md' } })
+  await simulator.advance({ seconds: 60 })
+  expect(await call(`runs/${id}`)).toMatchObject({ waitingFor: 'answer' })
+  await call(`runs/${id}/waits/review`, 'PUT', { value: { release } })
+  await simulator.advance({ seconds: 60 })
+  expect(await call(`runs/${id}`)).toMatchObject({ status: 'succeeded', output: { released: release } })
 })

@@ -8,6 +8,7 @@ import type { LogLevel } from '../domain/runs/reported-values.ts'
 import type { Outcome } from '../domain/runs/run-state.ts'
 import { CalledRunFailed } from '../domain/workflows/define-workflow.ts'
 import type { WaitKind } from '../storage/tables/run-tables.ts'
+import { contains } from './contains.ts'
 
 export interface AttemptScript {
   /** In the order of their times. */
@@ -25,8 +26,16 @@ export type ScriptEvent = { at: number } & (
   /** The value is JSON. */
   | { type: 'stepFinished'; name: string; value: unknown }
   | { type: 'artifact'; artifact: NewArtifact }
-  | { type: 'wait'; wait: ScriptWait }
+  | { type: 'wait'; wait: ScriptWait; answers?: readonly ScriptContinuation[] }
 )
+
+/** What follows an answer, instead of the later events and the outcome. The first that matches decides. */
+export interface ScriptContinuation {
+  /** The answer, or members that it has. `undefined`: no answer came in time. */
+  value: unknown
+  /** Its times are milliseconds since the wait. */
+  script: AttemptScript
+}
 
 /** A wait before its run reaches it. Periods begin when the run does. Steps and waits share their names. */
 export type ScriptWait = { name: string } & (
@@ -54,12 +63,47 @@ export function toReachedWait(wait: ScriptWait, now: number): ReachedWait {
 }
 
 /**
+ * The script of a run that has got an answer.
+ *
+ * @param index of the wait's event.
+ * @param json what the run has got from the wait.
+ */
+export function followAnswer(script: AttemptScript, index: number, json: string): AttemptScript {
+  const event = script.events[index]
+  if (event?.type !== 'wait' || !event.answers) return script
+  const { ok, value } = Object(JSON.parse(json))
+  const next = event.answers.find((each) => {
+    return each.value === undefined ? ok !== true : ok === true && contains(value, each.value)
+  })
+  if (!next) return script
+  const { events, outcome, durationMilliseconds } = next.script
+  const later = events.map((each) => ({ ...each, at: event.at + each.at }))
+  return {
+    events: [...script.events.slice(0, index + 1), ...later],
+    outcome,
+    durationMilliseconds: event.at + durationMilliseconds,
+  }
+}
+
+/** The script after all answers that the run has got. */
+function followAnswers(script: AttemptScript, results: ReadonlyMap<string, string>): AttemptScript {
+  let followed = script
+  for (let index = 0; index < followed.events.length; index += 1) {
+    const event = followed.events[index]
+    const json = event?.type === 'wait' ? results.get(event.wait.name) : undefined
+    if (json !== undefined) followed = followAnswer(followed, index, json)
+  }
+  return followed
+}
+
+/**
  * The rest of the script for a run that has results of earlier parts. Its steps and waits are reused at once, and what it
  * reported in them and before its last wait is not repeated. A called run that has not succeeded fails the attempt.
  *
  * @param results of finished steps and of waits that have ended: JSON by name.
  */
-export function resumeScript(script: AttemptScript, results: ReadonlyMap<string, string>): AttemptScript {
+export function resumeScript(whole: AttemptScript, results: ReadonlyMap<string, string>): AttemptScript {
+  const script = followAnswers(whole, results)
   const { events } = script
   const isRecordedWait = (event: ScriptEvent) => event.type === 'wait' && results.has(event.wait.name)
   const lastWait = events.findLastIndex(isRecordedWait)

@@ -2,9 +2,17 @@
 
 import { mediaTypeFor, type NewArtifact } from '../domain/runs/artifact.ts'
 import type { Workflow } from '../domain/workflows/workflow.ts'
-import type { AttemptScript, ScriptEvent, ScriptOutcome, ScriptWait } from './attempt-script.ts'
+import type { AttemptScript, ScriptContinuation, ScriptEvent, ScriptOutcome, ScriptWait } from './attempt-script.ts'
 import { defaultActions } from './default-actions.ts'
-import type { Action, Evidence, OutcomeName, Report, Scenario } from './scenarios-schema.ts'
+import type {
+  Action,
+  Continuation,
+  Evidence,
+  OutcomeName,
+  Report,
+  Scenario,
+  ScenarioError,
+} from './scenarios-schema.ts'
 
 export interface ScriptRequest {
   workflow: Workflow
@@ -15,28 +23,56 @@ export interface ScriptRequest {
   output: unknown
 }
 
+/** Actions that follow each other, and how the attempt ends after them. */
+interface Part {
+  actions: readonly Action[]
+  milliseconds: number
+  kind: OutcomeName
+  endsInStep: string | undefined
+  error: ScenarioError | undefined
+  output: unknown
+}
+
 /** How long an attempt of this outcome executes, and the script until then. */
 export function buildScript(request: ScriptRequest): AttemptScript {
-  const { workflow, scenario, attempt } = request
-  const { endsInStep } = scenario
+  const { workflow, scenario, attempt, durationMilliseconds: milliseconds, output } = request
+  const { endsInStep, error } = scenario
   const kind = outcomeOfAttempt(scenario, attempt)
   const actions = scenario.actions ?? defaultActions(workflow, kind === 'succeeded')
-  const timed = timeActions(actions, request.durationMilliseconds)
+  return buildPart(request, { actions, milliseconds, kind, endsInStep, error, output })
+}
+
+function buildPart(request: ScriptRequest, part: Part): AttemptScript {
+  const { workflow, scenario, attempt } = request
+  const { kind, endsInStep } = part
+  const timed = timeActions(part.actions, part.milliseconds)
   const last = kind === 'succeeded' ? undefined : findLastStep(timed, endsInStep)
   const events: ScriptEvent[] = []
   for (const each of timed) {
     const isLast = each === last
-    events.push(...toEvents(each, isLast))
+    const continueWith = (answer: Continuation) => buildPart(request, partAfter(answer, part, each.end))
+    events.push(...toEvents(each, isLast, continueWith))
     if (isLast) break
   }
-  const end = last && endsInStep !== undefined ? last.end : request.durationMilliseconds
+  const end = last && endsInStep !== undefined ? last.end : part.milliseconds
   const step = last ? nameOfStep(last.action) : null
   const durationMilliseconds = kind === 'timedOut' ? workflow.timeLimitSeconds * 1000 : end
   if (kind === 'failed' && step !== null) events.push({ at: end, type: 'step', name: step, state: 'failed' })
   const hasFailed = kind === 'failed' || kind === 'timedOut'
   const evidence = evidenceOf(workflow, attempt, hasFailed, scenario.evidence)
   events.push(...evidence.map((artifact) => ({ at: durationMilliseconds, type: 'artifact' as const, artifact })))
-  return { events, outcome: toOutcome(kind, request, step), durationMilliseconds }
+  return { events, outcome: toOutcome(part, workflow, step), durationMilliseconds }
+}
+
+/** It takes as long as its actions say, and all that is left if one of its steps says nothing. */
+function partAfter({ actions = [], error, output }: Continuation, before: Part, reachedAt: number): Part {
+  const named = 1000 * namedSeconds(actions)
+  const milliseconds = actions.some(isOpenStep) ? Math.max(named, before.milliseconds - reachedAt) : named
+  return {
+    ...{ ...before, actions, milliseconds: Math.round(milliseconds) },
+    ...(error && { kind: 'failed', error, endsInStep: undefined }),
+    ...(output !== undefined && { kind: 'succeeded', output }),
+  }
 }
 
 export function outcomeOf({ outcome, error }: Pick<Scenario, 'outcome' | 'error'>): OutcomeName {
@@ -48,20 +84,17 @@ function outcomeOfAttempt(scenario: ScriptRequest['scenario'], attempt: number):
   return attempt <= firstAttempts ? outcomeOf(scenario) : 'succeeded'
 }
 
-function toOutcome(
-  kind: OutcomeName,
-  { workflow, scenario, output }: ScriptRequest,
-  step: string | null,
-): ScriptOutcome {
+function toOutcome(part: Part, { timeLimitSeconds }: Workflow, step: string | null): ScriptOutcome {
+  const { kind, output } = part
   switch (kind) {
     case 'succeeded':
       return { kind, output }
     case 'workerLost':
       return { kind }
     case 'timedOut':
-      return { kind, limitSeconds: workflow.timeLimitSeconds, step }
+      return { kind, limitSeconds: timeLimitSeconds, step }
     case 'failed': {
-      const { name = 'Error', message } = scenario.error ?? { message: 'The scenario lets this attempt fail.' }
+      const { name = 'Error', message } = part.error ?? { message: 'The scenario lets this attempt fail.' }
       return { kind, reason: 'workflowFailed', error: { name, message, stack: null, step } }
     }
   }
@@ -78,7 +111,7 @@ interface TimedAction {
  * pauses, the actions are spread evenly.
  */
 function timeActions(actions: readonly Action[], durationMilliseconds: number): TimedAction[] {
-  const open = actions.filter(({ step }) => step !== undefined && secondsOfStep(step) === undefined).length
+  const open = actions.filter(isOpenStep).length
   const left = Math.max(0, durationMilliseconds - 1000 * namedSeconds(actions))
   const takesTime = actions.some(({ step, pause }) => step !== undefined || pause !== undefined)
   const share = open === 0 ? 0 : left / open
@@ -90,6 +123,11 @@ function timeActions(actions: readonly Action[], durationMilliseconds: number): 
     at += gap + milliseconds
     return { action, start, end: Math.round(at) }
   })
+}
+
+/** A step that names no time. */
+function isOpenStep({ step }: Action): boolean {
+  return step !== undefined && secondsOfStep(step) === undefined
 }
 
 function ownMilliseconds({ step }: Action, share: number): number {
@@ -118,8 +156,15 @@ function findLastStep(timed: readonly TimedAction[], name: string | undefined): 
   return last?.action.step === undefined ? undefined : last
 }
 
-/** @param isUnfinished whether the step does not end. */
-function toEvents({ action, start, end }: TimedAction, isUnfinished: boolean): ScriptEvent[] {
+/**
+ * @param isUnfinished whether the step does not end.
+ * @param continueWith the script after an answer.
+ */
+function toEvents(
+  { action, start, end }: TimedAction,
+  isUnfinished: boolean,
+  continueWith: (answer: Continuation) => AttemptScript,
+): ScriptEvent[] {
   const { step } = action
   if (step !== undefined) {
     const { name, value = null, actions = [] } = typeof step === 'string' ? { name: step } : step
@@ -131,7 +176,10 @@ function toEvents({ action, start, end }: TimedAction, isUnfinished: boolean): S
     ]
   }
   const wait = toWait(action)
-  return wait ? [{ at: start, type: 'wait', wait }] : toReports(action, start)
+  if (!wait) return toReports(action, start)
+  const { answers } = Object(action.ask) as { answers?: readonly Continuation[] }
+  const continuations = answers?.map((each): ScriptContinuation => ({ value: each.value, script: continueWith(each) }))
+  return [{ at: start, type: 'wait', wait, ...(continuations && { answers: continuations }) }]
 }
 
 function toReports({ log, progress, artifact }: Report, at: number): ScriptEvent[] {

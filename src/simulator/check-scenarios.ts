@@ -1,16 +1,16 @@
 /** What scenarios must fit besides their JSON Schema: the workflows that they name, and the limits of runs. */
 import { ArtifactError, checkArtifact, checkArtifactsOfRun } from '../domain/runs/artifact.ts'
 import { lossesMax } from '../domain/runs/run-state.ts'
-import { resolveSchema, toMembers } from '../domain/workflows/example-values.ts'
-import type { Workflow } from '../domain/workflows/workflow.ts'
-import type { VariableError, Workflows } from '../domain/workflows/workflows.ts'
-import { type Path, parsePointer } from '../openapi/json-pointer.ts'
+import { isObject, resolveSchema, toMembers } from '../domain/workflows/example-values.ts'
+import { type JsonSchema, type Workflow, WorkflowSchemaError } from '../domain/workflows/workflow.ts'
+import { type VariableError, Workflows } from '../domain/workflows/workflows.ts'
+import { type Path, parsePointer, toPointer } from '../openapi/json-pointer.ts'
 import { namedSeconds, outcomeOf, toArtifact } from './build-script.ts'
 import { suggest } from './closest-name.ts'
 import { contains } from './contains.ts'
 import { defaultActions } from './default-actions.ts'
 import type { ScenarioProblem } from './scenario-errors.ts'
-import type { Action, OutcomeName, Report, Scenario, ScenarioFile } from './scenarios-schema.ts'
+import type { Action, Continuation, OutcomeName, Report, Scenario, ScenarioFile } from './scenarios-schema.ts'
 
 export function checkScenarios({ scenarios }: ScenarioFile, workflows: Workflows): ScenarioProblem[] {
   const ids = workflows.list().map(({ id }) => id)
@@ -37,6 +37,15 @@ function findUnreachable(scenarios: readonly Scenario[], index: number): Scenari
   ]
 }
 
+/** What the actions before an action have used. */
+interface Used {
+  seconds: number
+  /** Where steps and waits are, by their names. */
+  names: Map<string, Path>
+  /** Sizes in bytes. */
+  artifacts: Map<string, number>
+}
+
 class ScenarioCheck {
   readonly #scenario: Scenario
   readonly #workflow: Workflow
@@ -56,10 +65,8 @@ class ScenarioCheck {
       ...this.#checkVariables(),
       ...this.#checkDuration(),
       ...this.#checkOutcome(),
-      ...this.#checkNames(),
-      ...actions.flatMap((action, index) => this.#checkAction(action, ['actions', index])),
-      ...this.#checkArtifacts(),
-      ...(output === undefined ? [] : this.#checkOutput(output)),
+      ...this.#checkActions(actions, ['actions'], { seconds: 0, names: new Map(), artifacts: new Map() }),
+      ...this.#checkOutput(output, ['output']),
     ]
   }
 
@@ -132,31 +139,93 @@ class ScenarioCheck {
     ]
   }
 
-  #checkNames(): ScenarioProblem[] {
-    const seen = new Map<string, number>()
-    return (this.#scenario.actions ?? []).flatMap((action, index) => {
-      const name = nameOfAction(action)
-      const earlier = name === undefined ? undefined : seen.get(name)
-      if (name !== undefined) seen.set(name, earlier ?? index)
-      if (earlier === undefined) return []
-      return [
-        this.#problem(
-          ['actions', index],
-          `has the name "${name}" of /actions/${earlier}: steps and waits need different names`,
-        ),
+  /** @param used is added to. */
+  #checkActions(actions: readonly Action[], path: Path, used: Used): ScenarioProblem[] {
+    return actions.flatMap((action, index) => {
+      const place = [...path, index]
+      const problems = [
+        ...this.#checkName(action, place, used),
+        ...this.#checkArtifacts(action, place, used),
+        ...this.#checkCall(action, place),
       ]
+      used.seconds += namedSeconds([action])
+      return [...problems, ...this.#checkAsk(action, place, used)]
     })
   }
 
-  #checkAction({ ask, call }: Action, path: Path): ScenarioProblem[] {
-    if (ask !== undefined) {
-      const { waits = {} } = this.#workflow
-      const name = nameOfAction({ ask }) as string
-      if (Object.hasOwn(waits, name)) return []
+  #checkName(action: Action, path: Path, { names }: Used): ScenarioProblem[] {
+    const name = nameOfAction(action)
+    if (name === undefined) return []
+    const earlier = names.get(name)
+    names.set(name, earlier ?? path)
+    if (!earlier) return []
+    const detail = `has the name "${name}" of ${toPointer(earlier)}: steps and waits need different names`
+    return [this.#problem(path, detail)]
+  }
+
+  #checkAsk({ ask }: Action, path: Path, used: Used): ScenarioProblem[] {
+    if (ask === undefined) return []
+    const { waits = {} } = this.#workflow
+    const name = nameOfAction({ ask }) as string
+    if (!Object.hasOwn(waits, name)) {
       const declared = suggest(name, Object.keys(waits), `waits of "${this.#workflow.id}"`)
       const place = typeof ask === 'string' ? ['ask'] : ['ask', 'wait']
       return [this.#problem([...path, ...place], `is "${name}", which the workflow does not declare: ${declared}`)]
     }
+    const { answers = [] } = Object(ask) as { answers?: readonly Continuation[] }
+    return answers.flatMap((answer, index) => {
+      const place = [...path, 'ask', 'answers', index]
+      const earlier = answers.findIndex((each) => matchesAll(each, answer))
+      return [
+        ...this.#checkAnswer(answer, name, place),
+        ...(earlier === index
+          ? []
+          : [this.#problem(place, `never matches, since /answers/${earlier} matches all its answers before`)]),
+        ...this.#checkContinuation(answer, place, used),
+      ]
+    })
+  }
+
+  #checkAnswer({ value, timedOut }: Continuation, name: string, path: Path): ScenarioProblem[] {
+    if ((value === undefined) === (timedOut === undefined))
+      return [this.#problem(path, 'must have either "value" or "timedOut"')]
+    if (value === undefined) return []
+    const workflows = isObject(value) ? this.#withPartialAnswers(name) : this.#workflows
+    try {
+      const checked = workflows.checkAnswer(this.#workflow.id, name, structuredClone(value))
+      if (!checked || !('errors' in checked)) return []
+      return this.#schemaProblems([...path, 'value'], checked.errors, `answers to "${name}"`)
+    } catch (error) {
+      // The schema refers to a part that was left out, or to another schema.
+      if (error instanceof WorkflowSchemaError) return []
+      throw error
+    }
+  }
+
+  /** Accepts some members of an answer in place of all. */
+  #withPartialAnswers(name: string): Workflows {
+    const { waits = {} } = this.#workflow
+    const wait = waits[name] as (typeof waits)[string]
+    const partial = { ...wait, schema: withoutRequired(wait.schema) }
+    return new Workflows([{ ...this.#workflow, waits: { [name]: partial } }])
+  }
+
+  #checkContinuation({ actions = [], error, output }: Continuation, path: Path, before: Used): ScenarioProblem[] {
+    const used = { ...before, names: new Map(before.names), artifacts: new Map(before.artifacts) }
+    const { id, timeLimitSeconds } = this.#workflow
+    const seconds = before.seconds + namedSeconds(actions)
+    const limit = `the time limit of "${id}" is ${timeLimitSeconds} seconds`
+    return [
+      ...(seconds > timeLimitSeconds
+        ? [this.#problem([...path, 'actions'], `lead to a duration of ${seconds} seconds, while ${limit}`)]
+        : []),
+      ...(error && output !== undefined ? [this.#problem(path, 'must have at most one of "error" and "output"')] : []),
+      ...this.#checkActions(actions, [...path, 'actions'], used),
+      ...this.#checkOutput(output, [...path, 'output']),
+    ]
+  }
+
+  #checkCall({ call }: Action, path: Path): ScenarioProblem[] {
     if (!call) return []
     const called = [...path, 'call']
     if (!this.#workflows.get(call.workflow)) {
@@ -168,10 +237,11 @@ class ScenarioCheck {
     return this.#schemaProblems([...called, 'variables'], checked.errors, `the variables of "${call.workflow}"`)
   }
 
-  #checkOutput(output: unknown): ScenarioProblem[] {
+  #checkOutput(output: unknown, path: Path): ScenarioProblem[] {
+    if (output === undefined) return []
     const { id } = this.#workflow
     const checked = this.#workflows.checkOutput(id, structuredClone(output))
-    return 'errors' in checked ? this.#schemaProblems(['output'], checked.errors, `the output of "${id}"`) : []
+    return 'errors' in checked ? this.#schemaProblems(path, checked.errors, `the output of "${id}"`) : []
   }
 
   #schemaProblems(path: Path, errors: readonly VariableError[], what: string): ScenarioProblem[] {
@@ -180,39 +250,63 @@ class ScenarioCheck {
     )
   }
 
-  #checkArtifacts(): ScenarioProblem[] {
-    const stored = new Map<string, number>()
-    return this.#reports().flatMap(({ report: { artifact }, path }) => {
+  #checkArtifacts(action: Action, path: Path, { artifacts }: Used): ScenarioProblem[] {
+    return reportsOf(action, path).flatMap(({ report: { artifact }, path: place }) => {
       if (!artifact) return []
       const { name, text, base64, sizeBytes } = artifact
-      const place = [...path, 'artifact']
+      const at = [...place, 'artifact']
       if ([text, base64, sizeBytes].filter((each) => each !== undefined).length > 1)
-        return [this.#problem(place, 'must have at most one of "text", "base64" and "sizeBytes"')]
+        return [this.#problem(at, 'must have at most one of "text", "base64" and "sizeBytes"')]
       if (base64 !== undefined && Buffer.from(base64, 'base64').toString('base64') !== base64)
-        return [this.#problem([...place, 'base64'], 'must be base64')]
+        return [this.#problem([...at, 'base64'], 'must be base64')]
       const made = toArtifact(artifact)
-      const others = [...stored].filter(([other]) => other !== name)
+      const others = [...artifacts].filter(([other]) => other !== name)
       const bytes = others.reduce((sum, [, each]) => sum + each, made.content.length)
-      stored.set(name, made.content.length)
+      artifacts.set(name, made.content.length)
       try {
         checkArtifact(made)
         checkArtifactsOfRun({ count: others.length, bytes })
         return []
       } catch (error) {
         if (!(error instanceof ArtifactError)) throw error
-        return [this.#problem(place, `is refused: ${error.message}`)]
+        return [this.#problem(at, `is refused: ${error.message}`)]
       }
     })
   }
+}
 
-  #reports(): { report: Report; path: Path }[] {
-    return (this.#scenario.actions ?? []).flatMap((action, index) => {
-      const path = ['actions', index]
-      const { actions = [] } = Object(action.step) as { actions?: Report[] }
-      const inStep = actions.map((report, at) => ({ report, path: [...path, 'step', 'actions', at] }))
-      return [{ report: action, path }, ...inStep]
-    })
-  }
+function reportsOf(action: Action, path: Path): { report: Report; path: Path }[] {
+  const { actions = [] } = Object(action.step) as { actions?: Report[] }
+  const inStep = actions.map((report, at) => ({ report, path: [...path, 'step', 'actions', at] }))
+  return [{ report: action, path }, ...inStep]
+}
+
+/** Whether every answer that matches the second one matches the first one. */
+function matchesAll({ value }: Continuation, other: Continuation): boolean {
+  return value === undefined || other.value === undefined ? value === other.value : contains(other.value, value)
+}
+
+/** Keywords that can refuse an object for what it lacks, or whose schemas permit what they refuse. */
+const aboutMissing = [
+  ...['required', 'minProperties', 'dependentRequired', 'dependentSchemas', 'dependencies', 'unevaluatedProperties'],
+  ...['oneOf', 'not', 'if', 'then', 'else'],
+]
+
+/** Keywords whose members are schemas by names. */
+const schemasByName = ['properties', 'patternProperties', '$defs', 'definitions']
+
+/** A schema of objects that have some members of those that the given schema permits. */
+function withoutRequired(schema: JsonSchema): JsonSchema {
+  const relax = (value: unknown): unknown =>
+    Array.isArray(value) ? value.map(relax) : isObject(value) ? withoutRequired(value) : value
+  const relaxMembers = (value: unknown) =>
+    Object.fromEntries(Object.entries(toMembers(value)).map(([name, each]) => [name, relax(each)]))
+  const isKept = (keyword: string, value: unknown) =>
+    ['const', 'enum'].includes(keyword) ? ![value].flat().some(isObject) : !aboutMissing.includes(keyword)
+  const kept = Object.entries(schema).filter(([keyword, value]) => isKept(keyword, value))
+  return Object.fromEntries(
+    kept.map(([keyword, value]) => [keyword, schemasByName.includes(keyword) ? relaxMembers(value) : relax(value)]),
+  )
 }
 
 function nameOf(step: NonNullable<Action['step']>): string {

@@ -26,7 +26,7 @@ export interface Scenario {
 export const outcomeNames = ['succeeded', 'failed', 'timedOut', 'workerLost'] as const
 export type OutcomeName = (typeof outcomeNames)[number]
 
-interface ScenarioError {
+export interface ScenarioError {
   name?: string
   message: string
 }
@@ -36,8 +36,25 @@ export interface Action extends Report {
   step?: string | { name: string; durationSeconds?: number; value?: unknown; actions?: readonly Report[] }
   pause?: number
   sleep?: { name: string; seconds?: number; until?: string }
-  ask?: string | { wait: string; title?: string; timeoutSeconds?: number; show?: Record<string, unknown> }
+  ask?: string | Question
   call?: { name: string; workflow: string; variables?: Record<string, unknown>; detached?: boolean }
+}
+
+interface Question {
+  wait: string
+  title?: string
+  timeoutSeconds?: number
+  show?: Record<string, unknown>
+  answers?: readonly Continuation[]
+}
+
+/** What follows an answer, instead of the rest of the scenario. Has either `value` or `timedOut`. */
+export interface Continuation {
+  value?: unknown
+  timedOut?: true
+  actions?: readonly Action[]
+  error?: ScenarioError
+  output?: unknown
 }
 
 /** Takes no time. Has one member. */
@@ -106,6 +123,25 @@ const reports: Record<string, JsonSchema> = {
   ),
 }
 
+const error = object({ name: name('`Error` by default.'), message }, ['message'], 'The error of attempts that fail.')
+
+const continuation = object(
+  {
+    value: { description: 'The answer, or members that it has.' },
+    timedOut: { enum: [true], description: 'In place of `value`: no answer came in time.' },
+    actions: {
+      type: 'array',
+      maxItems: 1000,
+      description: 'The actions after the answer. By default none.',
+      items: { $ref: '#/$defs/action' },
+    },
+    error: { ...error, description: 'The attempt fails with this error.' },
+    output: { description: "The run succeeds with this output, which fits the workflow's schema." },
+  },
+  [],
+  'What follows an answer.',
+)
+
 const stepMembers: Record<string, JsonSchema> = {
   name: name('Unique among the steps and waits of the run.'),
   durationSeconds: seconds('How long it takes. Steps without it share the rest of `durationSeconds` of the scenario.'),
@@ -145,6 +181,13 @@ const actions: Record<string, JsonSchema> = {
       title: text('The question. By default the declared title of the wait.'),
       timeoutSeconds: seconds('After which the run continues without an answer. 7 days by default.'),
       show: { type: 'object', description: 'Values for the person who answers.' },
+      answers: {
+        type: 'array',
+        maxItems: 100,
+        description:
+          'What follows certain answers, instead of the rest of the scenario. The first that matches decides.',
+        items: continuation,
+      },
     },
     ['wait'],
     'The run waits for an answer: the name of a wait that the workflow declares, or an object.',
@@ -233,7 +276,7 @@ const scenario = object(
     endsInStep: name(
       'The step in which attempts end that do not succeed. By default they do all actions, and end in the last one if it is a step.',
     ),
-    error: object({ name: name('`Error` by default.'), message }, ['message'], 'The error of attempts that fail.'),
+    error,
     output: {
       description:
         "The output of runs that succeed, which fits the workflow's schema. By default made from that schema.",

@@ -11,7 +11,7 @@ import { type Report, stepAad } from '../domain/runs/run.ts'
 import type { Workflow } from '../domain/workflows/workflow.ts'
 import type { Workflows } from '../domain/workflows/workflows.ts'
 import type { Encryption } from '../storage/encryption.ts'
-import { type AttemptScript, type ScriptEvent, type ScriptWait, toReachedWait } from './attempt-script.ts'
+import { type AttemptScript, followAnswer, type ScriptEvent, type ScriptWait, toReachedWait } from './attempt-script.ts'
 import type { DecidedOutcome } from './scripted-worker.ts'
 
 export interface AttemptDependencies {
@@ -41,7 +41,7 @@ export class ScriptedAttempt {
   readonly workflows: Workflows
   readonly workflow: Workflow
   readonly #dependencies: AttemptDependencies
-  readonly #script: AttemptScript
+  #script: AttemptScript
   readonly #startedAt: number
   #next: number
   #decided: DecidedOutcome | undefined
@@ -64,7 +64,7 @@ export class ScriptedAttempt {
     this.#startedAt = startedAt
     this.#next = next
     this.#decided = decided
-    this.#endsAt = endsAt ?? startedAt + Math.round(Math.min(script.durationMilliseconds, this.#limitMilliseconds))
+    this.#endsAt = endsAt ?? this.#endOfScript
     this.#position = position
     this.#step = step
   }
@@ -93,6 +93,10 @@ export class ScriptedAttempt {
 
   get #limitMilliseconds(): number {
     return Math.max(0, this.workflow.timeLimitSeconds * 1000 - this.claim.executedMilliseconds)
+  }
+
+  get #endOfScript(): number {
+    return this.#startedAt + Math.round(Math.min(this.#script.durationMilliseconds, this.#limitMilliseconds))
   }
 
   get decided(): DecidedOutcome | undefined {
@@ -213,6 +217,12 @@ export class ScriptedAttempt {
     }
   }
 
+  /** Continues as the script says for this answer to the wait that the run has reached. */
+  #follow(json: string): void {
+    this.#script = followAnswer(this.#script, this.#next - 1, json)
+    if (!this.#decided) this.#endsAt = this.#endOfScript
+  }
+
   async #wait(wait: ScriptWait, now: number): Promise<'goesOn' | 'left' | 'ended'> {
     const { queue } = this.#dependencies
     const { name } = wait
@@ -228,6 +238,8 @@ export class ScriptedAttempt {
     const [refused] = results.refused
     if (!refused) {
       this.#position += 1
+      // An answer that came before the run has reached its wait.
+      for (const { outcome } of results.ended) this.#follow(outcome)
       return 'goesOn'
     }
     const { errorName, message } = refused

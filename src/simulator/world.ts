@@ -66,9 +66,6 @@ export interface OpenedWorld {
   welcomeToken: string | undefined
 }
 
-/** How long a run whose worker is lost waits for another one. */
-const leaseSeconds = 15
-
 /** How long the next world may take to listen. */
 const replaceSecondsMax = 60
 
@@ -108,6 +105,10 @@ export class World {
 
   get worker(): ScriptedWorker {
     return this.#parts.worker
+  }
+
+  get store(): MemoryStore {
+    return this.#parts.memory
   }
 
   save(): Promise<SavedWorld> {
@@ -164,7 +165,7 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
     ...options.settings,
     ...ownPorts,
     ...(options.settings.HOST && { ALLOWED_HOSTS: withHost(options.settings) }),
-    ...{ ENCRYPTION_KEY: hash('sha256', secret, 'base64'), LEASE_SECONDS: String(leaseSeconds) },
+    ENCRYPTION_KEY: hash('sha256', secret, 'base64'),
     ...(workflows && { WORKFLOWS_DIR: 'workflows' }),
     WEBHOOK_PRIVATE_ADDRESSES: loopback.join(','),
   })
@@ -192,7 +193,8 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
       const memory = made.memory as MemoryStore
       if (!saved) await createKeys(memory, domain, options.apiKeys)
       const dependencies = { ...domain, deployments, encryption, now: clock.now, scripts: () => behaviour.scenarios }
-      const worker = new ScriptedWorker(dependencies, { id: workerId, seed, slots: options.slots, leaseSeconds })
+      const workerSettings = { id: workerId, seed, slots: options.slots, leaseSeconds: config.LEASE_SECONDS }
+      const worker = new ScriptedWorker(dependencies, workerSettings)
       if (saved) {
         await worker.restore(saved.worker)
         // A run may have been cancelled just before.

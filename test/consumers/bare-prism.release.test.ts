@@ -7,7 +7,7 @@ import { spawnPrism, stopProcess } from '../../src/tools/mock/main.ts'
 import { operations, type Surface } from '../operations/document.ts'
 import type { RawRequest } from '../operations/raw-http.ts'
 import { casesForOperation, casesWithoutOperation, type ParityCase } from '../parity/cases.ts'
-import { type Comparison, describeUnpermitted, sendToService } from '../parity/compare.ts'
+import { type Comparison, describeUnpermitted, sendToReference } from '../parity/compare.ts'
 import type { Difference } from '../parity/differences.ts'
 import { noResponse, prismDifferences } from '../parity/prism-differences.ts'
 import { type Outcome, sendRequest, toOutcome } from '../parity/servers.ts'
@@ -59,7 +59,7 @@ async function askPrism(each: ParityCase, request: RawRequest | string): Promise
 test('prism mock differs from the service in exactly the listed ways', { timeout: 1_200_000 }, async () => {
   const cases = [...operations.flatMap(casesForOperation), ...casesWithoutOperation()]
   const differences: Comparison[] = []
-  for await (const { each, base, service: expected } of sendToService(service, cases)) {
+  for await (const { each, base, service: expected } of sendToReference(service, cases)) {
     const outcome = await askPrism(each, each.request(base))
     // Every response of Prism lacks Cache-Control, at which validation stops.
     const { violation: _, ...rest } = outcome

@@ -1,5 +1,7 @@
 /** Sends requests to two servers and compares their responses. */
-import type { TestService } from '../support/service.ts'
+import type { ReceivedResponse } from '../operations/document.ts'
+import { send } from '../operations/requests.ts'
+import { until } from '../support/service.ts'
 import type { ParityCase } from './cases.ts'
 import type { Difference } from './differences.ts'
 import {
@@ -9,6 +11,7 @@ import {
   createCaller,
   mockKeySet,
   type Outcome,
+  type Reference,
   sendRequest,
   toOutcome,
 } from './servers.ts'
@@ -24,8 +27,8 @@ export interface Comparison {
   other: Outcome
 }
 
-/** Sends each case to the service, after creating the resources that it needs. */
-export async function* sendToService(service: TestService, cases: Iterable<ParityCase>) {
+/** Sends each case to a service or a simulator, after creating the resources that it needs. */
+export async function* sendToReference(service: Reference, cases: Iterable<ParityCase>) {
   let base: Base | undefined
   let caller: Caller | undefined
   let previous: unknown
@@ -41,28 +44,60 @@ export async function* sendToService(service: TestService, cases: Iterable<Parit
     if (before) await sendRequest(findUrl(service, each), before(current))
     const response = await sendRequest(findUrl(service, each), each.request(current))
     yield { each, base: current, service: toOutcome(operation, response) }
+    if (caller && isBulkAction(response)) await waitForBulkAction(service, caller, response)
     // The next request needs new resources after a creation or deletion.
     if (response.status < 300 && (before || ['POST', 'DELETE'].includes(operation?.method ?? ''))) base = undefined
   }
+}
+
+function isBulkAction({ status, headers }: ReceivedResponse): boolean {
+  return status === 202 && String(headers.location).includes('/bulk-actions/')
+}
+
+/** An account may have 10 that are unfinished. */
+async function waitForBulkAction(service: Reference, { account }: Caller, { text }: ReceivedResponse): Promise<void> {
+  const path = { bulkActionId: JSON.parse(text).id }
+  await until('the bulk action has ended', async () => {
+    const { body } = await send(service, 'getBulkAction', account.key, { path })
+    return body.finishedAt
+  })
 }
 
 export function findUrl({ executionUrl, browserContextUrl }: Addresses, { surface }: ParityCase): string {
   return surface === 'execution' ? executionUrl : browserContextUrl
 }
 
-/** Returns the cases in which the mock's response differs from the service's. */
+/** Returns the cases in which the mock's response differs from the reference's. */
 export async function findDifferences(
-  service: TestService,
+  reference: Reference,
   mock: Addresses,
   cases: Iterable<ParityCase>,
 ): Promise<Comparison[]> {
   const differences: Comparison[] = []
-  for await (const { each, base, service: expected } of sendToService(service, cases)) {
+  for await (const { each, base, service: expected } of sendToReference(reference, cases)) {
     const mockBase = base && { ...base, keys: mockKeySet }
     const other = toOutcome(each.operation, await sendRequest(findUrl(mock, each), each.request(mockBase)))
     if (JSON.stringify(expected) !== JSON.stringify(other)) differences.push({ each, service: expected, other })
   }
   return differences
+}
+
+/** Returns the cases in which the simulator's response differs from the service's. Resources are created in both. */
+export async function findSimulated(
+  service: Reference,
+  simulator: Reference,
+  cases: readonly ParityCase[],
+): Promise<Comparison[]> {
+  const respond = async (reference: Reference) => {
+    const outcomes: Outcome[] = []
+    for await (const { service: outcome } of sendToReference(reference, cases)) outcomes.push(outcome)
+    return outcomes
+  }
+  const [expected, simulated] = await Promise.all([respond(service), respond(simulator)])
+  const compared = cases.map((each, index): Comparison => {
+    return { each, service: expected[index] as Outcome, other: simulated[index] as Outcome }
+  })
+  return compared.filter((each) => JSON.stringify(each.service) !== JSON.stringify(each.other))
 }
 
 /** Describes the cases without a permitted difference, and adds the differences that occur to `seen`. */

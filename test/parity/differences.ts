@@ -13,7 +13,7 @@ const isSuccess = ({ status }: Outcome) => status < 300
 const withoutCors = ({ headers, ...rest }: Outcome) =>
   JSON.stringify({ ...rest, headers: headers.filter((name) => !name.startsWith('access-control-')) })
 
-export const permitted: readonly Difference[] = [
+export const ofState: readonly Difference[] = [
   {
     what: 'A run, artifact or browser context that does not exist: the service responds 404, the mock with its example',
     why: 'The mock remembers nothing and accepts every valid id.',
@@ -111,6 +111,10 @@ export const permitted: readonly Difference[] = [
       return /Prefer: .*, which is unknown/.test(title) && isSuccess(service) && status === 400 && areAboutPrefer
     },
   },
+]
+
+/** Both the mock and the simulator serve pages of any origin. */
+export const ofPages: readonly Difference[] = [
   {
     what: 'A preflight: the service responds 405, the mock 204',
     why: 'Pages of any origin may call the mock. The service is meant for servers, which send no preflight.',
@@ -122,3 +126,6 @@ export const permitted: readonly Difference[] = [
     is: ({ title }, service, mock) => title.includes('Origin') && withoutCors(service) === withoutCors(mock),
   },
 ]
+
+/** Of the mock, as the guide lists them. */
+export const permitted = [...ofState, ...ofPages]

@@ -1,4 +1,4 @@
-/** Requests whose response depends on an earlier one, or that concern only the mock. */
+/** Requests whose response depends on an earlier one, or that concern only the mock, and those of pages. */
 import { mockKeys } from '../../src/tools/mock/mock-keys.ts'
 import { type OperationId, operationOf } from '../operations/document.ts'
 import { credential } from '../operations/requests.ts'
@@ -52,7 +52,6 @@ export function stories(): ParityCase[] {
     })),
     story('queueRemoteRun', 'Prefer: wait=0', withHeader('Prefer', 'wait=0')),
     story('queueRemoteRun', 'Prefer: respond-async, wait=x', withHeader('Prefer', 'respond-async, wait=x')),
-    story('listRuns', 'Origin', withHeader('Origin', 'http://pages.example')),
     ...errorKeys.map(({ status, value }) =>
       story('listRuns', `the key of the mock for ${status}`, (base) => ({
         ...base,
@@ -66,14 +65,24 @@ export function stories(): ParityCase[] {
       operation: undefined,
       request: () => ({ method: 'GET', path: '/docs' }),
     },
+  ]
+}
+
+/** Requests of pages of another origin. */
+export function pageRequests(): ParityCase[] {
+  const origin = ['Origin', 'http://pages.example']
+  const operation = operationOf('listRuns')
+  const { surface, path } = operation
+  return [
     {
-      title: 'a preflight',
-      surface: 'execution',
-      operation: undefined,
+      ...{ title: 'listRuns: Origin', surface, operation },
+      request: (base) => toRawRequest({ ...base, headers: [...base.headers, ...origin] }),
+    },
+    {
+      ...{ title: 'a preflight', surface, operation: undefined },
       request: () => ({
-        method: 'OPTIONS',
-        path: '/v1/execution/runs',
-        headers: ['Origin', 'http://pages.example', 'Access-Control-Request-Method', 'GET'],
+        ...{ method: 'OPTIONS', path },
+        headers: [...origin, 'Access-Control-Request-Method', 'GET'],
       }),
     },
   ]

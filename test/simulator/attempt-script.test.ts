@@ -59,6 +59,27 @@ test('after a wait the run goes on behind it, and repeats nothing', () => {
   })
 })
 
+test('after answers that a script names, the run does what follows them', () => {
+  const late: AttemptScript = { events: events.slice(0, 1), outcome: output, durationMilliseconds: 900 }
+  const rest: AttemptScript = {
+    events: [
+      { at: 100, type: 'wait', wait: { ...ask, name: 'reason' }, answers: [{ value: undefined, script: late }] },
+    ],
+    outcome: { kind: 'workerLost' },
+    durationMilliseconds: 300,
+  }
+  const asking = { ...events[4], answers: [{ value: { approved: false }, script: rest }] } as ScriptEvent
+  const branching: AttemptScript = { ...script, events: events.with(4, asking) }
+  const resume = (...results: [string, string][]) => resumeScript(branching, new Map([['pack', 'null'], ...results]))
+  const no: [string, string] = ['approval', '{"ok":true,"value":{"approved":false}}']
+  expect(resume(['approval', '{"ok":true,"value":{"approved":true}}'])).toMatchObject({ durationMilliseconds: 3500 })
+  expect(resume(no)).toMatchObject({
+    events: [{ state: 'reused' }, { state: 'reused' }, { at: 100, type: 'wait' }],
+    ...{ outcome: { kind: 'workerLost' }, durationMilliseconds: 300 },
+  })
+  expect(resume(no, ['reason', '{"ok":false}'])).toMatchObject({ outcome: output, durationMilliseconds: 900 })
+})
+
 test('a called run that has not succeeded fails its caller, as an error that no code catches', () => {
   const calling: AttemptScript = { ...script, events: [{ at: 100, type: 'wait', wait: call }, ...events.slice(5)] }
   expect(resumeScript(calling, new Map([['title', '{"ok":true,"output":1}']])).outcome).toEqual(output)

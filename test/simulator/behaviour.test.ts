@@ -10,6 +10,10 @@ import { runModule, writtenSnapshot } from '../support/snapshots.ts'
 const throwing = runModule("throw new Error('A simulator runs no code.')")
 const snapshot = writtenSnapshot({
   order: { module: throwing, output: { type: 'object', properties: { price: { type: 'number' } } } },
+  refund: {
+    module: throwing,
+    waits: { approval: { title: 'Refund?', description: null, schema: { type: 'object' } } },
+  },
 })
 
 let simulator: Simulator
@@ -27,8 +31,8 @@ beforeEach(async () => {
   client = createExecutionClient({ baseUrl: simulator.executionUrl, apiKey: simulator.apiKey, retries: 0 })
 })
 
-async function queue() {
-  return unwrap(await client.queueRemoteRun({ params: { path: { workflowId: 'order' } }, body: { variableData: {} } }))
+async function queue(workflowId = 'order') {
+  return unwrap(await client.queueRemoteRun({ params: { path: { workflowId } }, body: { variableData: {} } }))
 }
 
 async function getRun(runId: string) {
@@ -88,4 +92,36 @@ test('a fault of an unknown operation is refused', async () => {
   await expect(simulator.setFaults({ listRun: { statuses: [503] } })).rejects.toThrow(
     '/operations/listRun is no operation: did you mean "listRuns"?',
   )
+})
+
+test('what a run does after an answer depends on the answer', async () => {
+  const answers = [
+    { value: { approved: false }, error: { name: 'Refused', message: 'No refund' } },
+    { timedOut: true as const, actions: [{ log: 'No answer' }, { pause: 2 }], output: 'late' },
+  ]
+  const ask = { wait: 'approval', timeoutSeconds: 3600, answers }
+  await simulator.setScenarios([{ workflow: 'refund', actions: [{ ask }, { pause: 5 }], output: 'refunded' }])
+  const complete = (runId: string, approved: boolean) =>
+    client.completeWait({ params: { path: { runId, name: 'approval' } }, body: { value: { approved, by: 'Ada' } } })
+  const runs = await Promise.all(Array.from({ length: 5 }, () => queue('refund')))
+  const [refused, accepted, unanswered, refusedBefore, acceptedBefore] = runs.map(({ id }) => id) as [
+    ...[string, string, string, string, string],
+  ]
+  await complete(refusedBefore, false)
+  await complete(acceptedBefore, true)
+  await simulator.advance({ seconds: 1 })
+  expect(await getRun(refusedBefore)).toMatchObject({ status: 'failed', error: { name: 'Refused' } })
+  await complete(refused, false)
+  await complete(accepted, true)
+  await simulator.advance({ seconds: 1 })
+  expect(await getRun(refused)).toMatchObject({ status: 'failed', error: { name: 'Refused', message: 'No refund' } })
+  for (const runId of [accepted, acceptedBefore]) expect(await getRun(runId)).toMatchObject({ status: 'running' })
+  await simulator.advance({ seconds: 5 })
+  for (const runId of [accepted, acceptedBefore])
+    expect(await getRun(runId)).toMatchObject({ status: 'succeeded', output: 'refunded' })
+  expect(await getRun(unanswered)).toMatchObject({ waitingFor: 'answer' })
+  await simulator.advance({ seconds: 3594 })
+  expect(await getRun(unanswered)).toMatchObject({ status: 'running' })
+  await simulator.advance({ seconds: 2 })
+  expect(await getRun(unanswered)).toMatchObject({ status: 'succeeded', output: 'late' })
 })

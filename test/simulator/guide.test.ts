@@ -14,10 +14,16 @@ const workflows = new Workflows(JSON.parse(read('generated/example-workflows.jso
 
 const { scenario, action } = scenariosSchema.$defs as Record<string, Schema>
 const { error, evidence } = (scenario as Schema).properties
+const { ask } = (action as Schema).properties
+const { answers } = (ask as Schema).properties
+const answer = (answers as Schema).items as Schema
 const detailed = Object.entries((action as Schema).properties).filter(([, { properties }]) => properties !== undefined)
 const { operations } = (faultsSchema as Schema).properties
 const fault = (operations as Schema).additionalProperties
-const tables = { scenario, action, error, evidence, fault, ...Object.fromEntries(detailed) } as Record<string, Schema>
+const tables = { scenario, action, answer, error, evidence, fault, ...Object.fromEntries(detailed) } as Record<
+  string,
+  Schema
+>
 
 test.each(Object.entries(tables))('the guide has every member of %s as its schema describes it', (_, schema) => {
   expect(guide).toContain(`\n${memberTable(schema)}\n`)

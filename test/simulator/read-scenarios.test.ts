@@ -1,8 +1,9 @@
-// cspell:ignore Secnds setp timedout custmer aproval pakc ordr
+// cspell:ignore Secnds setp timedout custmer aproval aproved pakc ordr
 import { expect, test } from 'vitest'
+import { Workflows } from '../../src/domain/workflows/workflows.ts'
 import { ScenariosInvalid } from '../../src/simulator/scenario-errors.ts'
 import { Scenarios } from '../../src/simulator/scenarios.ts'
-import { workflows } from './workflows.ts'
+import { workflow, workflows } from './workflows.ts'
 
 function refusal(read: () => unknown): ScenariosInvalid {
   try {
@@ -104,6 +105,59 @@ test.each<[string, string[], string]>([
     'two steps of one name',
     ['actions:', '  - step: pack', '  - ask: { wait: approval }', '  - step: pack'],
     '6:9: /scenarios/0/actions/2 has the name "pack" of /actions/0: steps and waits need different names.',
+  ],
+  [
+    'a value that no answer has',
+    ['actions:', '  - ask: { wait: approval, answers: [{ value: { approved: maybe } }] }'],
+    '4:63: /scenarios/0/actions/0/ask/answers/0/value/approved must be boolean, by the schema of answers to "approval".',
+  ],
+  [
+    'a member that no answer has',
+    ['actions:', '  - ask: { wait: approval, answers: [{ value: { aproved: true } }] }'],
+    '4:62: /scenarios/0/actions/0/ask/answers/0/value/aproved is not in the schema, by the schema of answers to "approval".',
+  ],
+  [
+    'an answer of another type',
+    ['actions:', '  - ask: { wait: weight, answers: [{ value: 0 }] }'],
+    '4:49: /scenarios/0/actions/0/ask/answers/0/value must be >= 1, by the schema of answers to "weight".',
+  ],
+  [
+    'an answer without a value',
+    ['actions:', '  - ask: { wait: approval, answers: [{ output: { parcels: 1 } }] }'],
+    '4:42: /scenarios/0/actions/0/ask/answers/0 must have either "value" or "timedOut".',
+  ],
+  [
+    'an answer with two outcomes',
+    [
+      'actions:',
+      '  - ask: { wait: approval, answers: [{ timedOut: true, output: { parcels: 1 }, error: { message: No } }] }',
+    ],
+    '4:42: /scenarios/0/actions/0/ask/answers/0 must have at most one of "error" and "output".',
+  ],
+  [
+    'an answer that never matches',
+    [
+      'actions:',
+      '  - ask:',
+      '      wait: approval',
+      '      answers: [{ value: { approved: true } }, { value: { approved: true, by: { name: Ada } } }]',
+    ],
+    '6:52: /scenarios/0/actions/0/ask/answers/1 never matches, since /answers/0 matches all its answers before.',
+  ],
+  [
+    'an output after an answer that the schema refuses',
+    ['actions:', '  - ask: { wait: approval, answers: [{ timedOut: true, output: { parcels: 0 } }] }'],
+    '4:79: /scenarios/0/actions/0/ask/answers/0/output/parcels must be >= 1, by the schema of the output of "ship-order".',
+  ],
+  [
+    'a step after an answer with the name of one before',
+    ['actions:', '  - step: pack', '  - ask: { wait: approval, answers: [{ timedOut: true, actions: [step: pack] }] }'],
+    '5:70: /scenarios/0/actions/1/ask/answers/0/actions/0 has the name "pack" of /actions/0: steps and waits need different names.',
+  ],
+  [
+    'actions after an answer that take longer than the time limit',
+    ['actions:', '  - pause: 30', '  - ask: { wait: approval, answers: [{ timedOut: true, actions: [pause: 31] }] }'],
+    '5:69: /scenarios/0/actions/1/ask/answers/0/actions lead to a duration of 61 seconds, while the time limit of "ship-order" is 60 seconds.',
   ],
   [
     'actions longer than the duration',
@@ -222,6 +276,34 @@ test('aliases that grow without bound are refused', () => {
     ...levels.map((line) => `  ${line}`),
   ]
   expect(refusal(() => Scenarios.read(text.join('\n'), workflows)).message).toMatch(/alias/i)
+})
+
+test('members of answers are accepted wherever the schema of the wait has them', () => {
+  const schema = {
+    type: 'object',
+    minProperties: 2,
+    oneOf: [{ required: ['price'] }, { required: ['reason', 'code'] }],
+    properties: {
+      price: { $ref: '#/$defs/price' },
+      required: { type: 'string' },
+      reason: { const: { code: 1, text: 'Sold out' } },
+      size: { enum: ['S', 'M'] },
+    },
+    $defs: { price: { type: 'object', required: ['amount', 'currency'], properties: { amount: { type: 'number' } } } },
+  }
+  const wares = new Workflows([workflow('sell', { waits: { offer: { schema } } })])
+  const read = (value: unknown) =>
+    Scenarios.from(
+      { scenarios: [{ workflow: 'sell', actions: [{ ask: { wait: 'offer', answers: [{ value }] } }] }] },
+      wares,
+    )
+  for (const value of [{}, { price: { amount: 5 } }, { required: 'yes' }, { reason: { code: 1 } }, { size: 'M' }])
+    expect(() => read(value)).not.toThrow()
+  const place = '/scenarios/0/actions/0/ask/answers/0/value'
+  expect(refusal(() => read({ price: { amount: 'x' } })).message).toContain(`${place}/price/amount must be number`)
+  expect(refusal(() => read({ required: 1 })).message).toContain(`${place}/required must be string`)
+  expect(refusal(() => read({ size: 'L' })).message).toContain(`${place}/size must be equal to one of`)
+  expect(refusal(() => read([])).message).toContain(`${place} must match`)
 })
 
 test('all problems are listed, of JSON by their pointers', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { AttemptScript, ScriptEvent } from '../../src/simulator/attempt-script.ts'
+import { type AttemptScript, followAnswer, type ScriptEvent } from '../../src/simulator/attempt-script.ts'
 import { Scenarios, type SimulatedAttempt } from '../../src/simulator/scenarios.ts'
 import { order, page, workflow, workflows } from './workflows.ts'
 
@@ -183,7 +183,49 @@ test('an attempt that fails waits for no answer, unless its actions ask', () => 
   const waitsOf = (number: number) =>
     scenarios.scriptOf({ ...attempt, attempt: number }).events.filter(({ type }) => type === 'wait')
   expect(waitsOf(1)).toEqual([])
-  expect(waitsOf(2)).toHaveLength(1)
+  expect(waitsOf(2)).toHaveLength(2)
+})
+
+test('what follows an answer has its own actions and outcome, and the time of these actions', () => {
+  const scenarios = read(
+    '- workflow: ship-order',
+    '  durationSeconds: 10',
+    '  actions:',
+    '  - step: { name: pack, durationSeconds: 4 }',
+    '  - ask:',
+    '      wait: approval',
+    '      answers:',
+    '      - { value: { approved: false }, output: { parcels: 2 } }',
+    '      - { value: { by: { name: Ada } }, actions: [{ log: Checked }, { step: check }, { pause: 1 }] }',
+    '      - { timedOut: true, actions: [{ step: { name: remind, durationSeconds: 9 } }], error: { message: Late } }',
+    '  - step: send',
+  )
+  const script = scenarios.scriptOf(attempt)
+  const after = (json: string) => followAnswer(script, 2, json)
+  const rejected = after('{"ok":true,"value":{"approved":false,"by":{"name":"Ada"}}}')
+  expect(lines(rejected)).toEqual(['0 pack started', '4000 pack = null', '4000 answer approval'])
+  expect(rejected).toMatchObject({ durationMilliseconds: 4000, outcome: { kind: 'succeeded', output: { parcels: 2 } } })
+  const checked = after('{"ok":true,"value":{"approved":true,"by":{"name":"Ada","role":"boss"}}}')
+  expect(lines(checked).slice(3)).toEqual(['4000 info Checked', '4000 check started', '9000 check = null'])
+  expect(checked).toMatchObject({
+    durationMilliseconds: 10_000,
+    outcome: { kind: 'succeeded', output: { parcels: 1 } },
+  })
+  const late = after('{"ok":false}')
+  expect(lines(late).slice(3)).toEqual(['4000 remind started', '13000 remind failed'])
+  expect(late).toMatchObject({ durationMilliseconds: 13_000, outcome: { kind: 'failed', error: { message: 'Late' } } })
+  expect(after('{"ok":true,"value":{"approved":true,"by":{"name":"Bob"}}}')).toEqual(script)
+})
+
+test('an answer of another type than an object must be equal', () => {
+  const scenarios = read(
+    '- workflow: ship-order',
+    '  actions: [{ ask: { wait: weight, answers: [{ value: 5, error: { message: Too heavy } }] } }]',
+  )
+  const script = scenarios.scriptOf(attempt)
+  expect(followAnswer(script, 0, '{"ok":true,"value":5}').outcome.kind).toBe('failed')
+  for (const json of ['{"ok":true,"value":6}', '{"ok":false}'])
+    expect(followAnswer(script, 0, json).outcome.kind).toBe('succeeded')
 })
 
 test('a lost worker reports no end', () => {

@@ -23,7 +23,18 @@ export const order = workflow('ship-order', {
     properties: { parcels: { type: 'integer', minimum: 1 } },
   },
   retry: { maxAttempts: 3 },
-  waits: { approval: { schema: { type: 'object' }, title: 'Ship it?' } },
+  waits: {
+    approval: {
+      title: 'Ship it?',
+      schema: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['approved', 'by'],
+        properties: { approved: { type: 'boolean' }, by: { type: 'object', required: ['name'] } },
+      },
+    },
+    weight: { schema: { type: 'integer', minimum: 1 } },
+  },
 })
 
 export const page = workflow('page-title', { browser: true, timeLimitSeconds: 30, retry: { maxAttempts: 2 } })

@@ -118,6 +118,21 @@ export async function openAdministration(
   config: Config,
 ): Promise<Pick<TestService, 'createAccount' | 'createEnvironment'> & { store: Store; close(): Promise<void> }> {
   const store = await openStore(config)
+  const { close, ...administration } = administer(store)
+  return {
+    store,
+    ...administration,
+    async close() {
+      await close()
+      await store.close()
+    },
+  }
+}
+
+/** Creates accounts in the store of a service. Call `close` before the store is closed. */
+export function administer(
+  store: Store,
+): Pick<TestService, 'createAccount' | 'createEnvironment'> & { close(): Promise<void> } {
   const accounts = new Accounts(store)
   const apiKeys = new ApiKeys(store, knownScopes())
   const environments = new Environments(store, new Contents(store), 100)
@@ -138,7 +153,6 @@ export async function openAdministration(
     return { id, key: (await createKey()).value, createKey, deleteKey }
   }
   return {
-    store,
     async createAccount({ scopesEnabled = true } = {}) {
       return withKeys((await accounts.create({ name: 'Test', scopesEnabled })).id)
     },
@@ -146,10 +160,7 @@ export async function openAdministration(
       const name = `e${(await environments.list(id)).length}`
       return withKeys((await environments.add(id, { name }, operator)).id)
     },
-    async close() {
-      await apiKeys.close()
-      await store.close()
-    },
+    close: () => apiKeys.close(),
   }
 }
 
