@@ -475,7 +475,7 @@ export async function openAdministration(config: Config): Promise<Administration
   }
   const values = { openValues, openDeclaredValues }
   const environments = new Environments(store, contents, config.ENVIRONMENTS_MAX)
-  const users = { environments, users: new Users(store), links: new SignInLinks(store) }
+  const users = { environments, users: new Users(store, config), links: new SignInLinks(store) }
   return { accounts, ...users, apiKeys, deployments, ...values, ...data, close }
 }
 

@@ -18,7 +18,8 @@ export const signInSettings = {
     (text, name) => {
       const url = URL.parse(text)
       const isLocal = url?.protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname)
-      if (url && (url.protocol === 'https:' || isLocal) && !url.username && !url.search && !url.hash) return text
+      if (url && (url.protocol === 'https:' || isLocal) && !url.username && !url.search && !url.hash)
+        return text.replace(/\/$/, '')
       throw new ConfigError(`${name} is "${text}": set it to the provider's issuer, a URL that starts with https://.`)
     },
   ),

@@ -35,6 +35,8 @@ import { createWorkerDomain, type WorkerDomainOptions } from './worker-domain.ts
 
 type Setting =
   | 'ENVIRONMENTS_MAX'
+  | 'OIDC_ISSUER'
+  | 'PASSWORD_SIGN_IN'
   | 'QUEUED_RUNS_MAX'
   | 'SCHEDULES_MAX'
   | 'SESSION_IDLE_MINUTES'
@@ -74,8 +76,8 @@ export function createDomain<Registry extends WorkflowRegistry>(options: DomainO
     workflows,
     accounts: new Accounts(store),
     environments: new Environments(store, contents, config.ENVIRONMENTS_MAX),
-    users: new Users(store),
-    providerMembers: new ProviderMembers(store),
+    users: new Users(store, config),
+    providerMembers: new ProviderMembers(store, config),
     links: new SignInLinks(store, now),
     sessions: new Sessions(store, config.SESSION_IDLE_MINUTES * 60_000, now),
     secondFactors: new SecondFactors(store, encryption),

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { ConfigError } from '../../src/config/setting-kinds.ts'
 import { CredentialsChangedError } from '../../src/domain/accounts/sessions.ts'
 import { toActor } from '../../src/domain/accounts/user.ts'
+import { Users } from '../../src/domain/accounts/users.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { mergeClaims } from '../../src/surfaces/dashboard/sign-in/identity-provider.ts'
 import { type DashboardService, password, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
@@ -248,7 +249,8 @@ describe('a person whose group has a role', () => {
 test('no start prints a welcome link once a member has joined, also without an email address', async () => {
   const service = await startDashboardService()
   onTestFinished(service.stop)
-  const { accounts, links, providerMembers, users } = service.domain
+  const { accounts, links, providerMembers, store } = service.domain
+  const users = new Users(store, { PASSWORD_SIGN_IN: 'on', OIDC_ISSUER: issuer })
   const [account] = await accounts.list()
   const unused = (await links.createFirstWelcomeLink()) ?? ''
   expect(await links.find(unused)).toMatchObject({ kind: 'welcome', accountId: account?.id })

@@ -1,4 +1,5 @@
 /** Statements that users, their second factors and sign-in links share. */
+import type { Config } from '../../config/config.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { UsersTable } from '../../storage/tables/account-tables.ts'
 import { setRoleOfKeys } from '../api-keys/api-keys.sql.ts'
@@ -122,11 +123,22 @@ export async function setRole(
   if (role !== 'admin') await endLinksCreatedBy(tx, userId, Date.now())
 }
 
+/** The settings that say how people may sign in. */
+export type SignInWays = Pick<Config, 'PASSWORD_SIGN_IN' | 'OIDC_ISSUER'>
+
 /** Whether the account has another admin who can sign in: by a password, or by the identity provider. */
-export async function hasOtherAdmin({ query }: Transaction, accountId: string, id: string): Promise<boolean> {
+export async function hasOtherAdmin(
+  { query }: Transaction,
+  { PASSWORD_SIGN_IN: passwords, OIDC_ISSUER: issuer }: SignInWays,
+  accountId: string,
+  id: string,
+): Promise<boolean> {
   const others = selectAdmins(query, accountId).where('id', '!=', id)
   const other = others.where((it) =>
-    it.or([it('password_hash', 'is not', null), it('identity_issuer', 'is not', null)]),
+    it.or([
+      ...(passwords === 'on' ? [it('password_hash', 'is not', null)] : []),
+      ...(issuer === undefined ? [] : [it('identity_issuer', '=', issuer)]),
+    ]),
   )
   return (await other.limit(1).executeTakeFirst()) !== undefined
 }

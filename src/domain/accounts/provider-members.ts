@@ -4,7 +4,14 @@ import type { Store, Transaction } from '../../storage/store.ts'
 import { lockAccountAndUser } from '../api-keys/api-keys.sql.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
 import { nameError } from '../display-names.ts'
-import { changeCredentials, endLinksForUser, hasOtherAdmin, requireAdmin, setRole } from './accounts.sql.ts'
+import {
+  changeCredentials,
+  endLinksForUser,
+  hasOtherAdmin,
+  requireAdmin,
+  type SignInWays,
+  setRole,
+} from './accounts.sql.ts'
 import type { Role } from './roles.ts'
 import { parseEmail, toActor, toUser, type User, UserError, type UserRow } from './user.ts'
 
@@ -34,9 +41,11 @@ const mapping: Actor = { kind: 'operator', id: null, name: 'identity provider' }
 
 export class ProviderMembers {
   readonly #store: Store
+  readonly #ways: SignInWays
 
-  constructor(store: Store) {
+  constructor(store: Store, ways: SignInWays) {
     this.#store = store
+    this.#ways = ways
   }
 
   /** Signs in the member, who joins the account the first time, with the role that their groups have now. */
@@ -54,7 +63,7 @@ export class ProviderMembers {
       if (row.removed_at !== null) return 'removed'
       if (row.account_id !== accountId) return 'otherAccount'
       const user = toUser(row)
-      return given ? applyRole(tx, user, given) : removeRole(tx, user)
+      return given ? applyRole(tx, this.#ways, user, given) : removeRole(tx, user)
     })
   }
 
@@ -165,8 +174,9 @@ async function recordRoleChange(tx: Transaction, user: User, to: { to: Role | 'n
 }
 
 /** The last admin keeps the role: otherwise no member could manage the account. */
-async function applyRole(tx: Transaction, user: User, { role, group }: GivenRole): Promise<User> {
-  const staysAdmin = user.role === 'admin' && role !== 'admin' && !(await hasOtherAdmin(tx, user.accountId, user.id))
+async function applyRole(tx: Transaction, ways: SignInWays, user: User, { role, group }: GivenRole): Promise<User> {
+  const isLowered = user.role === 'admin' && role !== 'admin'
+  const staysAdmin = isLowered && !(await hasOtherAdmin(tx, ways, user.accountId, user.id))
   const applied = staysAdmin ? 'admin' : role
   const roleFrom = staysAdmin ? user.roleFrom : group
   if (applied === user.role && roleFrom === user.roleFrom) return user

@@ -13,6 +13,7 @@ import {
   requireEpoch,
   requirePassword,
   requireUniqueEmail,
+  type SignInWays,
   setRole,
 } from './accounts.sql.ts'
 import { hashPassword, requireGoodPassword, verifyPassword } from './passwords.ts'
@@ -25,9 +26,11 @@ const findNames = statement<{ id: string; name: string }, [accountId: string]>(
 
 export class Users {
   readonly #store: Store
+  readonly #ways: SignInWays
 
-  constructor(store: Store) {
+  constructor(store: Store, ways: SignInWays) {
     this.#store = store
+    this.#ways = ways
   }
 
   /** Returns `undefined` for a removed user. */
@@ -126,7 +129,7 @@ export class Users {
       const user = await this.#lock(tx, accountId, id)
       await requireAdmin(tx, accountId, by)
       if (!user || user.role === role) return user !== undefined
-      if (user.role === 'admin') await requireAnotherAdmin(tx, accountId, id)
+      if (user.role === 'admin') await this.#requireAnotherAdmin(tx, accountId, id)
       await setRole(tx, id, role)
       const details = { from: user.role ?? 'none', to: role }
       await recordAudit(tx, accountId, { action: 'user.roleChanged', by, subject: { id, name: user.name }, details })
@@ -146,7 +149,7 @@ export class Users {
       const user = await this.#lock(tx, accountId, id)
       await requireAdmin(tx, accountId, by)
       if (!user) return false
-      if (user.role === 'admin') await requireAnotherAdmin(tx, accountId, id)
+      if (user.role === 'admin') await this.#requireAnotherAdmin(tx, accountId, id)
       await removeSecondFactor(tx, user)
       await tx.query.updateTable('users').set({ removed_at: at, password_hash: null }).where('id', '=', id).execute()
       await endLinksForUser(tx, id, ['welcome', 'signIn'], at)
@@ -164,10 +167,10 @@ export class Users {
     const row = await findUserRow(tx, id)
     return row?.account_id === accountId ? toUser(row) : undefined
   }
-}
 
-/** @throws {UserError} if the account has no other admin. */
-async function requireAnotherAdmin(tx: Transaction, accountId: string, id: string): Promise<void> {
-  if (await hasOtherAdmin(tx, accountId, id)) return
-  throw new UserError('This user is the only admin. Make another user an admin first.')
+  /** @throws {UserError} if the account has no other admin. */
+  async #requireAnotherAdmin(tx: Transaction, accountId: string, id: string): Promise<void> {
+    if (await hasOtherAdmin(tx, this.#ways, accountId, id)) return
+    throw new UserError('This user is the only admin. Make another user an admin first.')
+  }
 }

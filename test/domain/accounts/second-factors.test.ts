@@ -1,6 +1,7 @@
 /** Second factors: codes that work once, recovery codes, and what a change of them ends. */
 import { Secret, TOTP } from 'otpauth'
 import { describe, expect, test } from 'vitest'
+import { readConfig } from '../../../src/config/config.ts'
 import { SecondFactors } from '../../../src/domain/accounts/second-factors.ts'
 import { Sessions } from '../../../src/domain/accounts/sessions.ts'
 import type { User } from '../../../src/domain/accounts/user.ts'
@@ -22,7 +23,7 @@ async function openFactors(test: Test, kind: StoreKind) {
   const domain = await openDomain(test, { kind })
   const { store, encryption } = domain
   const factors = new SecondFactors(store, encryption, () => clock.time)
-  const users = new Users(store)
+  const users = new Users(store, readConfig({}))
   const sessions = new Sessions(store, 86_400_000)
   return { ...domain, clock, factors, users, sessions, auditLog: new AuditLog(store) }
 }
@@ -213,10 +214,9 @@ describe.each(stores)('second factors ($name)', (kind) => {
     const { user } = await newUserWithFactor(opened)
     await opened.store.write(({ query }) => {
       const another = { id: crypto.randomUUID(), account_id: user.accountId, name: 'Bo', role: 'admin', created_at: 1 }
-      const identity = { identity_issuer: 'https://login.example.com', identity_subject: another.id }
       return query
         .insertInto('users')
-        .values({ ...another, ...identity })
+        .values({ ...another, password_hash: 'a hash' })
         .execute()
     })
     expect(await opened.users.remove(user.accountId, user.id, operator)).toBe(true)

@@ -1,6 +1,7 @@
 /** Dashboard sessions: they end with the user's credentials, when they are idle, and when the user ends them. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { readConfig } from '../../../src/config/config.ts'
 import { CredentialsChangedError, hashToken, type Session, Sessions } from '../../../src/domain/accounts/sessions.ts'
 import type { User } from '../../../src/domain/accounts/user.ts'
 import { Users } from '../../../src/domain/accounts/users.ts'
@@ -16,7 +17,12 @@ const passwords = ['a difference engine', 'an analytical engine'] as const
 async function openSessions(test: Test, kind: StoreKind, now = Date.now) {
   const domain = await openDomain(test, { kind })
   const { store } = domain
-  return { ...domain, users: new Users(store), auditLog: new AuditLog(store), sessions: new Sessions(store, idle, now) }
+  return {
+    ...domain,
+    users: new Users(store, readConfig({})),
+    auditLog: new AuditLog(store),
+    sessions: new Sessions(store, idle, now),
+  }
 }
 
 type Opened = Awaited<ReturnType<typeof openSessions>>

@@ -1,5 +1,6 @@
 /** Welcome links, invitations and sign-in links work once, even when used concurrently. */
 import { describe, expect, test } from 'vitest'
+import { readConfig } from '../../../src/config/config.ts'
 import { LinkExpiredError, linkMilliseconds, SignInLinks } from '../../../src/domain/accounts/sign-in-links.ts'
 import { UserError } from '../../../src/domain/accounts/user.ts'
 import { Users } from '../../../src/domain/accounts/users.ts'
@@ -13,7 +14,7 @@ async function openLinks(
   { location, now = Date.now }: { location?: string; now?: () => number } = {},
 ) {
   const domain = await openDomain(test, { kind, now, ...(location !== undefined && { location }) })
-  return { ...domain, links: new SignInLinks(domain.store, now), users: new Users(domain.store) }
+  return { ...domain, links: new SignInLinks(domain.store, now), users: new Users(domain.store, readConfig({})) }
 }
 
 const ada = { name: 'Ada', email: 'ada@example.com', password: 'a difference engine' }

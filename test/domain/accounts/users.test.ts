@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { readConfig } from '../../../src/config/config.ts'
 import { NotAdminError } from '../../../src/domain/accounts/accounts.sql.ts'
 import type { Role } from '../../../src/domain/accounts/roles.ts'
 import { Sessions } from '../../../src/domain/accounts/sessions.ts'
@@ -21,7 +22,7 @@ async function openUsers(test: Test, kind: StoreKind, location?: string) {
   const { store } = domain
   return {
     ...domain,
-    users: new Users(store),
+    users: new Users(store, readConfig({})),
     links: new SignInLinks(store),
     sessions: new Sessions(store, 86_400_000),
   }
@@ -45,6 +46,11 @@ async function newSession({ sessions }: Opened, user: User): Promise<string> {
   const token = randomBytes(24).toString('base64url')
   await sessions.create(token, { user, byLink: false, client: { address: '', userAgent: '' }, proof: undefined })
   return token
+}
+
+const clientOf = (account: string) => {
+  const roles = JSON.stringify({ '*': 'viewer' })
+  return { OIDC_CLIENT_ID: 'dashboard', OIDC_CLIENT_SECRET: 'secret', OIDC_ACCOUNT: account, OIDC_ROLES: roles }
 }
 
 const onlyAdmin = 'This user is the only admin. Make another user an admin first.'
@@ -183,6 +189,26 @@ describe.each(stores)('users ($name)', (kind) => {
       expect(await users.changeRole(accountId, id, 'developer', operator)).toBe(true)
       await expect(users.remove(accountId, bo.id, operator)).rejects.toThrow(onlyAdmin)
       expect(await users.remove(accountId, id, operator)).toBe(true)
+    })
+
+    test('is one who can sign in by the settings as they are now', async (test) => {
+      const opened = await openUsers(test, kind)
+      const { id, accountId } = await newAccount(opened)
+      const bo = await newUser(opened, accountId, 'admin')
+      const issuer = 'https://login.example.com'
+      const identity = { identity_issuer: issuer, identity_subject: 'bo', password_hash: null }
+      await opened.store.write(({ query }) =>
+        query.updateTable('users').set(identity).where('id', '=', bo.id).execute(),
+      )
+      const usersWith = (settings: object) => new Users(opened.store, readConfig({ ...settings }))
+      const refused = async (users: Users, userId: string) =>
+        expect(users.changeRole(accountId, userId, 'viewer', operator)).rejects.toThrow(onlyAdmin)
+      // The identity provider is gone, and has been replaced by another one.
+      await refused(usersWith({}), id)
+      const provider = { OIDC_ISSUER: issuer, ...clientOf(accountId) }
+      await refused(usersWith({ ...provider, OIDC_ISSUER: 'https://other.example.com' }), id)
+      await refused(usersWith({ ...provider, PASSWORD_SIGN_IN: 'off' }), bo.id)
+      expect(await usersWith(provider).changeRole(accountId, bo.id, 'viewer', operator)).toBe(true)
     })
 
     test('who lost the role can no longer act as an owner, in requests that had begun before', async (test) => {

@@ -1,5 +1,6 @@
 /** The audit log has an entry for every change of an account and for no refused one. */
 import { describe, expect, test } from 'vitest'
+import { readConfig } from '../../../src/config/config.ts'
 import { Sessions } from '../../../src/domain/accounts/sessions.ts'
 import { SignInLinks } from '../../../src/domain/accounts/sign-in-links.ts'
 import type { User } from '../../../src/domain/accounts/user.ts'
@@ -13,7 +14,12 @@ const password = 'a difference engine'
 async function openLog(test: Test, kind: StoreKind) {
   const domain = await openDomain(test, { kind })
   const { store } = domain
-  return { ...domain, users: new Users(store), links: new SignInLinks(store), auditLog: new AuditLog(store) }
+  return {
+    ...domain,
+    users: new Users(store, readConfig({})),
+    links: new SignInLinks(store),
+    auditLog: new AuditLog(store),
+  }
 }
 
 type Opened = Awaited<ReturnType<typeof openLog>>

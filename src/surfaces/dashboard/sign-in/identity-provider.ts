@@ -61,7 +61,7 @@ export class IdentityProvider {
   #metadata: { value: import('openid-client').ServerMetadata; readAt: number } | undefined
 
   constructor(config: Config & { OIDC_ISSUER: string }, encryption: Encryption) {
-    this.issuer = config.OIDC_ISSUER.replace(/\/$/, '')
+    this.issuer = config.OIDC_ISSUER
     this.name = config.OIDC_NAME
     this.accountId = config.OIDC_ACCOUNT ?? ''
     this.#config = config
