@@ -51,6 +51,14 @@ export function sequenceOf(seed: number): Step[] {
   })
 }
 
+/** Called around each step. */
+interface Around {
+  /** Sets the clocks of both servers to the same time. */
+  before(): Promise<void>
+  /** Lets both servers do what they do later, such as bulk actions. */
+  after(id: string, response: ReceivedResponse): Promise<void>
+}
+
 type Pair = [string, string]
 
 const fixed: Record<string, string[]> = {
@@ -67,6 +75,9 @@ const unknownId = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
 
 /** Members of bodies and parameters that name a resource of another kind. */
 const kinds: Record<string, string> = { parentRunId: 'runId', rerunOf: 'runId' }
+
+/** Closed before the server closes them, which a request could meet. */
+const connections = { keepAlive: true, timeout: 2000 }
 
 const bodies = new Map<string, [what: string, value: unknown][]>()
 
@@ -85,18 +96,17 @@ function bodiesOf({ id, surface, body, bodySchema }: DocumentedOperation): [stri
 /** Sends sequences to two servers, one step after the other, and compares what they respond. */
 export class Comparison {
   readonly #servers: readonly [Server, Server]
-  readonly #agents = [new Agent({ keepAlive: true }), new Agent({ keepAlive: true })] as const
+  readonly #agents = [new Agent(connections), new Agent(connections)] as const
   /** By the name of the parameter. */
   readonly #pools = new Map<string, Pair[]>()
   readonly #names = [new Map<string, string>(), new Map<string, string>()] as const
-  readonly #after: (id: string, response: ReceivedResponse) => Promise<void>
+  readonly #around: Around
   count = 0
   readonly statuses = new Map<string, number>()
 
-  /** @param after lets both servers do what they do later, such as bulk actions. */
-  constructor(servers: readonly [Server, Server], after: (id: string, response: ReceivedResponse) => Promise<void>) {
+  constructor(servers: readonly [Server, Server], around: Around) {
     this.#servers = servers
-    this.#after = after
+    this.#around = around
   }
 
   /** Returns the first step with different responses. */
@@ -108,6 +118,7 @@ export class Comparison {
         const { headers, ...request } = requestOf(operation, apiKey, filled(side as 0 | 1))
         return { ...request, headers: Object.entries(headers).flatMap(([name, value]) => [name, String(value)]) }
       })
+      await this.#around.before()
       const [first, second] = (await Promise.all(
         requests.map((request, side) =>
           sendRaw(addressOf(this.#servers[side] as Server, operation), request, this.#agents[side]),
@@ -116,7 +127,7 @@ export class Comparison {
       this.count += 1
       const key = `${id} ${first.status}`
       this.statuses.set(key, (this.statuses.get(key) ?? 0) + 1)
-      await this.#after(id, first)
+      await this.#around.after(id, first)
       const responses = [this.#normalize(operation, first, 0), this.#normalize(operation, second, 1)] as const
       if (JSON.stringify(responses[0]) !== JSON.stringify(responses[1]) || first.status >= 500)
         return {
