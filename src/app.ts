@@ -152,31 +152,35 @@ export function serviceSteps(start: ServiceStart) {
 /** The steps until requests are served. Nothing happens by itself yet: a simulator calls each part when it is due. */
 export function servingSteps(start: ServiceStart) {
   const { config, log, simulated } = start
-  return withStore(
-    new Steps().step('code', () => loadCode(start)),
-    config,
-    log,
-    simulated?.open,
+  return (
+    withStore(
+      new Steps().step('code', () => loadCode(start)),
+      config,
+      log,
+      simulated?.open,
+    )
+      .step('domain', (opened) => openServiceDomain(start, opened), {
+        followers: ({ domain, deployments }) => {
+          domain.feed.close()
+          deployments.close()
+        },
+        apiKeys: ({ domain }) => domain.apiKeys.close(),
+        refusals: ({ domain }) => domain.refusals.close(),
+      })
+      // While the workflows are built.
+      .step('surfaces', (opened) => prepareSurfaces(start, opened))
+      .step('workflows', (opened) => deployWorkflows(start, opened))
+      .step('listeners', (opened) => openListeners(start, opened), {
+        drain: ({ listeners, domain }) => {
+          domain.remoteWorkers.stopWaiting()
+          domain.attemptLiveViews.stopWaiting()
+          for (const listener of listeners.surfaces.values()) listener.drain()
+        },
+        work: ({ listeners }) =>
+          Promise.all([...listeners.surfaces.values()].map((listener) => listener.stop(config.SHUTDOWN_SECONDS))),
+        management: ({ listeners }) => listeners.management.stop(0),
+      })
   )
-    .step('domain', (opened) => openServiceDomain(start, opened), {
-      followers: ({ domain, deployments }) => {
-        domain.feed.close()
-        deployments.close()
-      },
-      apiKeys: ({ domain }) => domain.apiKeys.close(),
-      refusals: ({ domain }) => domain.refusals.close(),
-    })
-    .step('workflows', (opened) => deployWorkflows(start, opened))
-    .step('listeners', (opened) => openListeners(start, opened), {
-      drain: ({ listeners, domain }) => {
-        domain.remoteWorkers.stopWaiting()
-        domain.attemptLiveViews.stopWaiting()
-        for (const listener of listeners.surfaces.values()) listener.drain()
-      },
-      work: ({ listeners }) =>
-        Promise.all([...listeners.surfaces.values()].map((listener) => listener.stop(config.SHUTDOWN_SECONDS))),
-      management: ({ listeners }) => listeners.management.stop(0),
-    })
 }
 
 /** First requests would wait for 50 to 130 ms of CPU each. The service is ready before that. */
@@ -194,10 +198,10 @@ function loadCode({ config, roles, options: { build = buildSnapshot } }: Service
   const { WORKFLOWS_DIR: directory } = config
   const building = directory === undefined ? undefined : build(directory, { identity })
   // Loaded on demand: a worker process needs neither Express nor the dashboard.
-  const surfaces = import('./surfaces/serve-surfaces.ts')
+  const serveSurfaces = import('./surfaces/serve-surfaces.ts')
   // Awaited by later steps. If the store cannot be opened, that is the error to report.
-  for (const promise of [building, surfaces]) promise?.catch(() => {})
-  return { building, surfaces }
+  for (const promise of [building, serveSurfaces]) promise?.catch(() => {})
+  return { building, serveSurfaces }
 }
 
 async function openServiceDomain({ config, log, simulated }: ServiceStart, { untraced, tracing }: OpenStore) {
@@ -240,6 +244,26 @@ function bundleDescriber(config: Config) {
 type Code = ReturnType<typeof loadCode>
 type OpenDomain = Awaited<ReturnType<typeof openServiceDomain>>
 
+async function prepareSurfaces(
+  { config, log, roles, simulated }: ServiceStart,
+  { store, encryption, metrics, domain, serveSurfaces, tracing }: Code & OpenStore & OpenDomain,
+) {
+  const onUnavailable = (err: unknown) => log.warn({ err }, 'shared rate limit failed; counting in this process alone')
+  const perMinute = config.RATE_LIMIT_PER_MINUTE
+  const limitClock = simulated ? () => Date.now() : undefined
+  const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, onUnavailable, limitClock) : undefined
+  const { createSurfaces } = await serveSurfaces
+  const surfaces = await createSurfaces(roles, {
+    ...{ config, store, encryption, domain, rateLimit, log, intercept: simulated?.intercept },
+    metrics: metrics.registerRequestMetrics(() => domain.feed.followers),
+    isTraced: tracing !== undefined,
+    anyOrigin: simulated !== undefined,
+  })
+  return { surfaces }
+}
+
+type PreparedSurfaces = Awaited<ReturnType<typeof prepareSurfaces>>
+
 async function deployWorkflows(start: ServiceStart, { domain, deployments, metrics, building }: Code & OpenDomain) {
   const { config, log, roles, options } = start
   const firstAccount = await retryAtStart(() => domain.accounts.createFirst())
@@ -268,17 +292,13 @@ type Workflows = Awaited<ReturnType<typeof deployWorkflows>>
 
 async function openListeners(
   { config, log, command, roles, simulated }: ServiceStart,
-  opened: Code & OpenStore & OpenDomain & Workflows,
+  opened: OpenDomain & PreparedSurfaces & Workflows,
 ) {
-  const { store, encryption, metrics, deployments, domain, surfaces, tracing, logDeployment } = opened
+  const { store, encryption, metrics, deployments, domain, surfaces, logDeployment } = opened
   const worker = roles.has('worker') ? new WorkerProcess(command, log) : undefined
   const readiness = new Readiness(store, log)
   const ready = () => readiness.check()
   addInstallationMetrics(metrics, { config, store, workflows: () => deployments.listAll(), ready })
-  const onUnavailable = (err: unknown) => log.warn({ err }, 'shared rate limit failed; counting in this process alone')
-  const perMinute = config.RATE_LIMIT_PER_MINUTE
-  const limitClock = simulated ? () => Date.now() : undefined
-  const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, onUnavailable, limitClock) : undefined
   const management = {
     ...{ metrics: async () => metrics.text(await worker?.metrics()), ready },
     routes: simulated?.routes,
@@ -290,14 +310,7 @@ async function openListeners(
     others: [messageTargets({ store, encryption, sender, mailSender: domain.mailSender })],
     simulated: simulated?.dispatch,
   })
-  const { listenOnSurfaces } = await surfaces
-  const listeners = await listenOnSurfaces(roles, {
-    ...{ config, store, encryption, domain, rateLimit, management, log },
-    ...{ intercept: simulated?.intercept, addresses: simulated?.addresses },
-    metrics: metrics.registerRequestMetrics(() => domain.feed.followers),
-    isTraced: tracing !== undefined,
-    anyOrigin: simulated !== undefined,
-  })
+  const listeners = await surfaces.listen({ management, addresses: simulated?.addresses })
   domain.dashboard.url = listeners.addresses.dashboardUrl
   logDeployment?.()
   return { listeners, readiness, webhooks, worker }

@@ -18,11 +18,15 @@ export class Behaviour {
   readonly faults: Faults
   #scenarios: Scenarios
 
-  /** @param scenarios that were checked. */
-  constructor(seed: string, { scenarios, faults }: Partial<SavedBehaviour>) {
-    this.#scenarios = new Scenarios(scenarios ?? [])
+  constructor(seed: string, saved?: SavedBehaviour) {
+    this.#scenarios = new Scenarios(saved?.scenarios ?? [])
     this.faults = new Faults(seed, documentedOperations())
-    if (faults) this.faults.restore(faults)
+    if (saved) this.faults.restore(saved.faults)
+  }
+
+  /** @param scenarios that were checked. */
+  useScenarios(scenarios: readonly Scenario[]): void {
+    this.#scenarios = new Scenarios(scenarios)
   }
 
   get scenarios(): Scenarios {

@@ -3,7 +3,7 @@ import { extname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { AddressName, PassedTo, WorldAddresses } from './front.ts'
 import { answerCalls, type Caller, createCaller } from './thread-calls.ts'
-import type { OpenedWorld, SavedWorld, WorldOptions } from './world.ts'
+import type { OpenedWorld, SavedWorld, WorldContent, WorldOptions } from './world.ts'
 
 /** How long the thread of a world that was replaced may take to send its last response. */
 const lastResponseMilliseconds = 1000
@@ -75,10 +75,11 @@ export class HostedWorld implements PassedTo {
     this.#opened.promise.catch(() => {})
   }
 
-  async start(): Promise<void> {
+  /** @param content the world opens while it is built. */
+  async start(content: Promise<WorldContent>): Promise<void> {
     const world = this.#threads.take()
     try {
-      await this.#open(world, this.options)
+      await Promise.all([this.#open(world, this.options), content.then((given) => world.call('begin', given))])
       this.#snapshots.set(initial, await world.call('save', undefined))
     } catch (error) {
       this.#opened.reject(error)

@@ -42,7 +42,7 @@ export async function simulate(
   checkSpeed(speed)
   if (Number.isNaN(now.getTime())) throw new Error('now is no valid time.')
   const worlds = new Worlds({
-    ...{ seed, speed, slots, now: now.getTime(), scenarios: [] },
+    ...{ seed, speed, slots, now: now.getTime() },
     settings: { ...quiet, ...settings },
     apiKeys: [
       { name: 'simulator', value: apiKey.toLowerCase(), scopes: null },

@@ -4,7 +4,7 @@ import { parentPort } from 'node:worker_threads'
 import { SeededRandomness } from './seeded-randomness.ts'
 import { answerCalls, type Channel, createCaller } from './thread-calls.ts'
 import { VirtualClock } from './virtual-clock.ts'
-import type { World, WorldOptions } from './world.ts'
+import type { World, WorldContent, WorldOptions } from './world.ts'
 
 if (!parentPort) throw new Error('This module is the start of a thread.')
 const port: Channel = parentPort
@@ -19,6 +19,7 @@ const [{ World: WorldClass }] = await Promise.all([import('./world.ts'), import(
 // Node writes it when a thread ends by itself; this one is terminated.
 flushCompileCache()
 let world: World | undefined
+const content = Promise.withResolvers<WorldContent>()
 
 function opened(): World {
   if (!world) throw new Error('The world is not open.')
@@ -37,9 +38,11 @@ answerCalls(port, {
   async open(options: WorldOptions) {
     clock.set(options.saved?.now ?? options.now - 1)
     randomness.seek(options.seed, options.saved?.randomness ?? 0)
-    world = new WorldClass({ clock, randomness, changes } as ConstructorParameters<typeof WorldClass>[0], options)
+    const dependencies = { clock, randomness, changes, content: () => content.promise }
+    world = new WorldClass(dependencies as ConstructorParameters<typeof WorldClass>[0], options)
     return world.open()
   },
+  begin: async (given: WorldContent) => content.resolve(given),
   ready: async () => {},
   now: async () => clock.now(),
   advanceTo: (to: number) => opened().driver.advanceTo(to),

@@ -39,11 +39,14 @@ export interface WorldOptions {
   /** Settings of the service. */
   settings: Readonly<Record<string, string>>
   apiKeys: readonly { name: string; value: string; scopes: readonly string[] | null }[]
-  scenarios: readonly Scenario[]
-  /** For a new world. */
-  workflows?: Snapshot | undefined
   /** What another world has saved, in place of a new one. */
   saved?: SavedWorld | undefined
+}
+
+/** What a new world begins with. */
+export interface WorldContent {
+  workflows: Snapshot
+  scenarios: readonly Scenario[]
 }
 
 /** Everything that a world consists of, except what its listeners and connections have. */
@@ -155,10 +158,12 @@ export interface WorldDependencies {
   clock: VirtualClock
   randomness: SeededRandomness
   changes: WorldChanges
+  /** Of a new world, which opens while its workflows are built. */
+  content(): Promise<WorldContent>
 }
 
-function worldSteps({ clock, randomness, changes }: WorldDependencies, options: WorldOptions) {
-  const { workflows, saved, seed } = options
+function worldSteps({ clock, randomness, changes, content }: WorldDependencies, options: WorldOptions) {
+  const { saved, seed } = options
   // Tokens of other worlds with this seed are not valid here.
   const secret = `simulator/key/${seed}/${options.apiKeys[0]?.value}`
   const config = readConfig({
@@ -166,7 +171,7 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
     ...ownPorts,
     ...(options.settings.HOST && { ALLOWED_HOSTS: withHost(options.settings) }),
     ENCRYPTION_KEY: hash('sha256', secret, 'base64'),
-    ...(workflows && { WORKFLOWS_DIR: 'workflows' }),
+    ...(!saved && { WORKFLOWS_DIR: 'workflows' }),
     WEBHOOK_PRIVATE_ADDRESSES: loopback.join(','),
   })
   const log: Logger = openLog(config)
@@ -177,8 +182,8 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
     made.memory = await openMemoryStore(saved?.store)
     return made.memory
   }
-  const build = workflows && (async () => workflows)
-  const behaviour = new Behaviour(seed, saved?.behaviour ?? { scenarios: options.scenarios })
+  const build = async () => (await content()).workflows
+  const behaviour = new Behaviour(seed, saved?.behaviour)
   const { intercept } = behaviour.faults
   const simulated = {
     open,
@@ -188,10 +193,13 @@ function worldSteps({ clock, randomness, changes }: WorldDependencies, options: 
     sender: loopbackSender(),
     dispatch: { signedAt: systemNow },
   }
-  return servingSteps({ config, log, command: '', roles, options: build ? { build } : {}, simulated })
+  return servingSteps({ config, log, command: '', roles, options: { build }, simulated })
     .step('worker', async ({ domain, deployments, encryption, webhooks, maintenance }) => {
       const memory = made.memory as MemoryStore
-      if (!saved) await createKeys(memory, domain, options.apiKeys)
+      if (!saved) {
+        behaviour.useScenarios((await content()).scenarios)
+        await createKeys(memory, domain, options.apiKeys)
+      }
       const dependencies = { ...domain, deployments, encryption, now: clock.now, scripts: () => behaviour.scenarios }
       const workerSettings = { id: workerId, seed, slots: options.slots, leaseSeconds: config.LEASE_SECONDS }
       const worker = new ScriptedWorker(dependencies, workerSettings)

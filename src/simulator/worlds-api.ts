@@ -108,7 +108,7 @@ const readers: { [Name in keyof NewWorld]: (value: unknown, worlds: Worlds) => N
   speed: (value) => readNumber('/speed', value, speedMax),
   scenarios(value, worlds) {
     try {
-      return Scenarios.from({ scenarios: value }, new Workflows(worlds.workflows.workflows)).toJSON()
+      return Scenarios.from({ scenarios: value }, new Workflows(worlds.content.workflows.workflows)).toJSON()
         .scenarios as Scenario[]
     } catch (error) {
       if (!(error instanceof ScenariosInvalid)) throw error
@@ -140,7 +140,8 @@ function readNewWorld(worlds: Worlds, text: string): NewWorld {
 
 /** With the time and the scenarios of the first world by default. @throws {Problem} */
 export function newWorld(worlds: Worlds, members: Readonly<Record<string, unknown>>): NewWorld {
-  const { now, seed, scenarios } = worlds.first.options
+  const { now, seed } = worlds.first.options
+  const { scenarios } = worlds.content
   const apiKey = randomUUID()
   const given: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(members)) {

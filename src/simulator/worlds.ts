@@ -1,11 +1,10 @@
 /** The worlds of a simulator: one that is always there, and those that callers make, each reached by its API key. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem } from '../contract/problem.ts'
-import type { Snapshot } from '../domain/deployments/snapshot.ts'
 import { Front, type Route, readCredential, type WorldAddresses } from './front.ts'
 import { HostedWorld, WorldThreads } from './hosted-world.ts'
 import type { Scenario } from './scenarios-schema.ts'
-import type { WorldOptions } from './world.ts'
+import type { WorldContent, WorldOptions } from './world.ts'
 
 /** Each is a thread with a copy of the service, of some 100 MB. */
 export const worldsMax = 20
@@ -39,7 +38,7 @@ export class Worlds {
   readonly #options: Omit<WorldOptions, 'addresses'>
   readonly #apiKey: string
   #addresses: WorldAddresses | undefined
-  #workflows: Snapshot | undefined
+  #content: WorldContent | undefined
   readonly #isBuilt = Promise.withResolvers<void>()
 
   /** @param options of the first world. */
@@ -54,10 +53,8 @@ export class Worlds {
   }
 
   /** @param building workflows and scenarios. */
-  async open(
-    building: Promise<{ workflows: Snapshot; scenarios: readonly Scenario[] }>,
-    control: Control,
-  ): Promise<void> {
+  async open(building: Promise<WorldContent>, control: Control): Promise<void> {
+    let starting: Promise<void> | undefined
     try {
       const byKey: Route = async (request) => {
         await this.built()
@@ -72,19 +69,16 @@ export class Worlds {
         },
         managementUrl: (request, response) => control(this, request, response),
       })
-      const { workflows, scenarios } = await building
-      this.#workflows = workflows
-      const first = new HostedWorld(this.#threads, {
-        ...this.#options,
-        scenarios,
-        workflows,
-        addresses: this.#addresses,
-      })
+      const first = new HostedWorld(this.#threads, { ...this.#options, addresses: this.#addresses })
+      starting = first.start(building)
+      starting.catch(() => {})
+      this.#content = await building
       this.#worlds.set(this.#apiKey, first)
       this.#isBuilt.resolve()
-      await first.start()
+      await starting
     } catch (error) {
       this.#isBuilt.reject(error)
+      await starting?.catch(() => {})
       await this.stop()
       throw error
     }
@@ -116,22 +110,23 @@ export class Worlds {
     return this.#worlds
   }
 
-  get workflows(): Snapshot {
-    return this.#workflows as Snapshot
+  /** Of the first world. Call it when `built` has resolved. */
+  get content(): WorldContent {
+    return this.#content as WorldContent
   }
 
   /** Returns `undefined` if there are too many. */
-  async create({ apiKey, ...given }: NewWorld): Promise<HostedWorld | undefined> {
+  async create({ apiKey, scenarios, ...given }: NewWorld): Promise<HostedWorld | undefined> {
     if (this.#worlds.size >= worldsMax) return undefined
     const addresses = { ...(this.#addresses as WorldAddresses) }
     const world = new HostedWorld(this.#threads, {
-      ...{ ...this.#options, ...given, workflows: this.#workflows, addresses },
+      ...{ ...this.#options, ...given, addresses },
       apiKeys: [{ name: 'simulator', value: apiKey, scopes: null }],
     })
     this.#worlds.set(apiKey, world)
     try {
       addresses.dashboardUrl = await this.#front.openDashboard(world)
-      await world.start()
+      await world.start(Promise.resolve({ ...this.content, scenarios }))
       return world
     } catch (error) {
       await this.end(apiKey)

@@ -39,11 +39,8 @@ export interface SurfaceDependencies {
   /** Whether pages of any origin may call the APIs, as in a simulator. */
   anyOrigin: boolean
   rateLimit: RateLimit | undefined
-  management: Management
   /** Of both APIs. */
   intercept?: Intercept | undefined
-  /** Where readers reach the surfaces, if neither settings nor listeners say so. */
-  addresses?: Addresses | undefined
   log: Logger
 }
 
@@ -63,11 +60,19 @@ export interface SurfaceListeners {
   warmUp(): Promise<void>
 }
 
-/** Opens all ports of the roles, or none when one of them fails. */
-export async function listenOnSurfaces(
-  roles: ReadonlySet<Role>,
-  dependencies: SurfaceDependencies,
-): Promise<SurfaceListeners> {
+interface ListenOptions {
+  management: Management
+  /** Where readers reach the surfaces, if neither settings nor listeners say so. */
+  addresses?: Addresses | undefined
+}
+
+export interface Surfaces {
+  /** Opens all ports of the roles, or none when one of them fails. */
+  listen(options: ListenOptions): Promise<SurfaceListeners>
+}
+
+/** Creates the apps of the roles, which takes most of the time until they listen, and needs no workflows. */
+export async function createSurfaces(roles: ReadonlySet<Role>, dependencies: SurfaceDependencies): Promise<Surfaces> {
   const { config } = dependencies
   // Filled in once the ports are known; nothing reads them before the first request.
   const addresses: Addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
@@ -76,18 +81,22 @@ export async function listenOnSurfaces(
   const shared = { ...dependencies, tenantLimits: new TenantLimits(), listening }
   const apps = await createApps(roles, shared, addresses)
   const options = (name: PortSetting) => ({ host: config.HOST, port: config[name], name })
-  try {
-    for (const [name, app] of apps) opened.set(name, await listen(app, options(surfaces[name].port)))
-    const managed = managementApp({ ...dependencies.management, checkHost: checkHost(config) })
-    const management = await listen(managed, managementAddress(config))
-    Object.assign(addresses, dependencies.addresses ?? findAddresses(config, opened))
-    const warmUpAll = async () => {
-      for (const app of apps.values()) await warmUp(app)
-    }
-    return { surfaces: opened, management, addresses, warmUp: warmUpAll }
-  } catch (error) {
-    await Promise.all([...opened.values()].map((listener) => listener.stop(0)))
-    throw error
+  const warmUpAll = async () => {
+    for (const app of apps.values()) await warmUp(app)
+  }
+  return {
+    async listen({ management: managementOptions, addresses: given }) {
+      try {
+        for (const [name, app] of apps) opened.set(name, await listen(app, options(surfaces[name].port)))
+        const managed = managementApp({ ...managementOptions, checkHost: checkHost(config) })
+        const management = await listen(managed, managementAddress(config))
+        Object.assign(addresses, given ?? findAddresses(config, opened))
+        return { surfaces: opened, management, addresses, warmUp: warmUpAll }
+      } catch (error) {
+        await Promise.all([...opened.values()].map((listener) => listener.stop(0)))
+        throw error
+      }
+    },
   }
 }
 

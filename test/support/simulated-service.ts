@@ -30,11 +30,11 @@ export async function startSimulatedService(settings: Environment = {}): Promise
   })
   const now = Date.now()
   const changes = { reset: ended, snapshot: ended, restore: ended, listSnapshots: ended }
-  const dependencies = { clock: new VirtualClock(now), randomness: new SeededRandomness(''), changes }
+  const content = async () => ({ workflows: await snapshotOf(testWorkflows), scenarios: [] })
+  const dependencies = { clock: new VirtualClock(now), randomness: new SeededRandomness(''), changes, content }
   const simulated = new World(dependencies, {
-    ...{ seed: 'parity', now, speed: 1, slots: 0, addresses, apiKeys: [], scenarios: [] },
+    ...{ seed: 'parity', now, speed: 1, slots: 0, addresses, apiKeys: [] },
     settings: { LOG_LEVEL: 'silent', API_DEPLOYMENTS: 'on', ...settings },
-    workflows: await snapshotOf(testWorkflows),
   })
   const world = await simulated.open()
   opened.resolve(world)
