@@ -131,7 +131,8 @@ async function createApps(
       const shared = options('execution')
       const fallback = executionFallback(dependencies, shared, built, addresses)
       const warm = ['queueRemoteRun', 'getRun'] as const
-      return mountDocument({ ...shared, ...executionContract, handlers, fallback, warm })
+      const bodyBytesMax = { createFile: dependencies.config.FILE_MAX_MB * 1024 * 1024 }
+      return mountDocument({ ...shared, ...executionContract, handlers, fallback, warm, bodyBytesMax })
     },
     'browser-context': () =>
       mountDocument({ ...options('browser-context'), ...browserContextContract, handlers: browserContextApi(domain) }),

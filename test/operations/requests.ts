@@ -15,6 +15,8 @@ export interface Filled {
   query?: string
   headers?: Record<string, string>
   body?: unknown
+  /** A body that is no JSON. */
+  raw?: Buffer
 }
 
 export interface SentRequest {
@@ -117,6 +119,13 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     const { runId, attempt } = await claimedWithContext(service, account)
     return { path: { runId, attempt } }
   },
+  getAttemptFile: async (service, account) => {
+    const { runId, attempt, fileId } = await claimedWithFile(service, account)
+    return { path: { runId, attempt, fileId } }
+  },
+  createFile: async () => ({ query: 'name=invoice.pdf', raw: Buffer.from('Hello') }),
+  getFile: async (service, account) => ({ path: { fileId: await createFile(service, account) } }),
+  deleteFile: async (service, account) => ({ path: { fileId: await createFile(service, account) } }),
   getLiveViews: async (service, account) => ({ path: await attemptPath(service, account) }),
   updateLiveView: async (service, account) => ({
     path: { ...(await attemptPath(service, account)), viewId: crypto.randomUUID() },
@@ -281,9 +290,11 @@ export function requestOf(operation: DocumentedOperation, key: string, filled: F
     headers: {
       ...credential(operation, key),
       ...(hasBody && { 'Content-Type': 'application/json' }),
+      ...(filled.raw && { 'Content-Type': 'application/octet-stream' }),
       ...filled.headers,
     },
     ...(hasBody && { body: JSON.stringify(filled.body) }),
+    ...(filled.raw && { body: filled.raw }),
   }
 }
 
@@ -555,8 +566,14 @@ export async function registerWorker(
 }
 
 /** Queues a run, and claims it for a new worker of the account's key. */
-export async function claimedAttempt(service: Service, account: TestAccount, run: Filled = invoice, queuer = account) {
-  const workerId = await registerWorker(service, account)
+export async function claimedAttempt(
+  service: Service,
+  account: TestAccount,
+  run: Filled = invoice,
+  queuer = account,
+  worker: Record<string, unknown> = {},
+) {
+  const workerId = await registerWorker(service, account, worker)
   await queueRun(service, queuer, run)
   const claimed = await send(service, 'claimRuns', account.key, { path: { workerId }, body: { countMax: 1 } })
   if (claimed.status !== 200) throw new Error(`Claiming a run failed: ${claimed.status} ${claimed.text}`)
@@ -576,6 +593,27 @@ export async function leasedRun(service: Service, account: TestAccount, filled: 
     runId,
   )
   return runId
+}
+
+/** Uploads a file; returns its id. */
+export async function createFile(
+  service: Pick<Service, 'executionUrl' | 'browserContextUrl'>,
+  { key }: Pick<TestAccount, 'key'>,
+  raw: Buffer = Buffer.from('Hello'),
+  query = 'name=invoice.pdf',
+): Promise<string> {
+  const response = await send(service, 'createFile', key, { query, raw })
+  if (response.status !== 201) throw new Error(`Uploading a file failed: ${response.status} ${response.text}`)
+  return response.body.id
+}
+
+/** A run of a workflow that takes a file, which a worker outside of the service executes. */
+export async function claimedWithFile(service: Service, account: TestAccount, content = Buffer.from('Hello')) {
+  const fileId = await createFile(service, account, content)
+  const variables = { type: 'object', properties: { invoice: { type: 'string', format: 'file' } } }
+  const workflows = [{ id: 'read-invoice', version: '1.0.0', variables }]
+  const run = { path: { workflowId: 'read-invoice' }, query: '', body: { variableData: { invoice: fileId } } }
+  return { fileId, ...(await claimedAttempt(service, account, run, account, { workflows })) }
 }
 
 /** The same with a new browser context, which has a state with a cookie of a shop. */

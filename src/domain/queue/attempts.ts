@@ -2,7 +2,7 @@
  * Starts and completes attempts, and leases and releases their browser contexts, always in the caller's transaction. A
  * run whose browser context is leased by another run leaves the queue until the context is released, so claims skip it.
  */
-import { type Contents, discardBlob, type StoredContent, useBlob } from '../../storage/blobs/contents.ts'
+import { type Contents, discardBlob, ifUploaded, type StoredContent, useBlob } from '../../storage/blobs/contents.ts'
 import type { ClaimedRun, NewEvent, NewLease } from '../../storage/runs/run-statements.ts'
 import { deleteWaits, expireAt } from '../../storage/runs/sign-in-statements.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
@@ -18,6 +18,7 @@ import {
   releaseContextLease,
 } from '../browser-contexts/context-lease.ts'
 import { setCheckOutcome } from '../browser-contexts/sign-ins.sql.ts'
+import type { FileOfRun } from '../files/file-of-run.ts'
 import {
   ArtifactError,
   type ArtifactKind,
@@ -117,6 +118,8 @@ export interface Claim extends Lease {
   timeLeftSeconds?: number
   /** What the run gets of its account, if the service tells it to a worker outside of it. */
   declared?: DeclaredValues
+  /** The files in its variables, if the service names them to a worker outside of it. */
+  files?: readonly FileOfRun[]
   /** The run that called this one. */
   parentRunId: string | null
   /** The W3C `traceparent` of the request that queued the run. */
@@ -520,7 +523,7 @@ export async function storeArtifact(
   if (!stored) return false
   const prepared = { ...artifact, sizeBytes: artifact.content.length, ...stored }
   try {
-    return await withLease((tx) => put(tx, prepared))
+    return await ifUploaded(withLease((tx) => put(tx, prepared)))
   } catch (error) {
     if (error instanceof ArtifactError && prepared.blob !== null)
       await store.write((tx) => discardBlob(tx, prepared), { concurrent: true })
