@@ -57,8 +57,8 @@ export function hasRawBody(request: IncomingMessage): boolean {
   return rawRequests.has(request)
 }
 
-/** @throws {Problem} */
-function openRawBody(request: IncomingMessage, bytesMax: number): RawBody {
+/** The body, which is read while it arrives. @throws {Problem} */
+export function openRawBody(request: IncomingMessage, bytesMax: number): RawBody {
   const { 'content-type': type = 'application/octet-stream', 'content-encoding': coding, ...headers } = request.headers
   const mediaType = parseMediaType(type)
   if (!mediaType || (coding ?? 'identity') !== 'identity') {

@@ -226,16 +226,17 @@ export class Files {
 
   /** The file, if the run refers to it. */
   async getOfRun(runId: string, id: string): Promise<StoredFile | undefined> {
-    return (await this.#ofRun(runId)).find((file) => file.id === id.toLowerCase())
+    return (await this.ofRun(runId)).find((file) => file.id === id.toLowerCase())
   }
 
-  async #ofRun(runId: string): Promise<StoredFile[]> {
+  /** The files to which the run refers. */
+  async ofRun(runId: string): Promise<StoredFile[]> {
     return (await this.#store.read.all(findFilesOfRun, [runId])).map(toFile)
   }
 
   /** The files that variables of the run name. @throws {FileMissing} */
   async findOfRun(runId: string, variables: readonly FileVariable[]): Promise<FileOfRun[]> {
-    const files = await this.#ofRun(runId)
+    const files = await this.ofRun(runId)
     return variables.map((variable) => {
       const file = files.find(({ id }) => id === variable.id)
       if (!file) throw new FileMissing(variable)

@@ -36,6 +36,20 @@ export interface FileVariable {
   id: string
 }
 
+/** What the value of a variable with the format of files must be. */
+interface FileRule {
+  isFile(text: string): boolean
+  /** The detail of the error for other values. */
+  detail: string
+}
+
+const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+const idsOfFiles: FileRule = {
+  isFile: (text) => uuidPattern.test(text),
+  detail: 'must be the id of a file, which createFile returns',
+}
+
 /** Files in the variables of one run. */
 const filesMax = 100
 
@@ -45,6 +59,7 @@ export const maskedSecretDetail = 'is the mask of a secret, not its value'
 export class Workflows {
   /** Sorted by ID. */
   readonly #checks: ReadonlyMap<string, WorkflowChecks>
+  readonly #fileRule: FileRule
   /** By the others. The same list is returned again, since representations are kept by list. */
   readonly #unions = new WeakMap<Workflows, Workflows>()
 
@@ -52,12 +67,15 @@ export class Workflows {
    * The schemas are compiled at their first use.
    *
    * @param deploymentId `null` for workflows that are not in the store.
+   * @param fileRule what a variable with the format of files must be.
    */
   constructor(
     workflows: readonly Workflow[] | ReadonlyMap<string, WorkflowChecks>,
     deploymentId: string | null = null,
+    fileRule: FileRule = idsOfFiles,
   ) {
-    const compiler = new SchemaCompiler()
+    this.#fileRule = fileRule
+    const compiler = new SchemaCompiler(fileRule)
     const entries = Array.isArray(workflows)
       ? workflows.map((workflow): [string, WorkflowChecks] => [
           workflow.id,
@@ -189,18 +207,17 @@ export class Workflows {
     const checks = this.#checks.get(id)
     if (!checks) throw new Error(`There is no workflow "${id}".`)
     const { errors, ...found } = checks.check(member, value)
-    return { errors: errors.slice(0, errorsMax).map(toVariableError), ...found }
+    return { errors: errors.slice(0, errorsMax).map((error) => toVariableError(error, this.#fileRule)), ...found }
   }
 }
 
-function toVariableError({ instancePath, message, params }: ErrorObject): VariableError {
+function toVariableError({ instancePath, message, params }: ErrorObject, fileRule = idsOfFiles): VariableError {
   const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues, format } = params
   const unknown = additionalProperty ?? unevaluatedProperty
   if (missingProperty !== undefined)
     return { pointer: instancePath + toPointer([missingProperty]), detail: 'is required' }
   if (unknown !== undefined) return { pointer: instancePath + toPointer([unknown]), detail: 'is not in the schema' }
-  if (format === fileFormat)
-    return { pointer: instancePath, detail: 'must be the id of a file, which createFile returns' }
+  if (format === fileFormat) return { pointer: instancePath, detail: fileRule.detail }
   const values = allowedValues ? `: ${allowedValues.map((value: unknown) => JSON.stringify(value)).join(', ')}` : ''
   return { pointer: instancePath, detail: `${message ?? 'is invalid'}${values}` }
 }
@@ -223,11 +240,16 @@ interface Checked<ValidationError> {
 
 /** The schemas of one list of workflows, which may refer to each other by `$id`. */
 class SchemaCompiler {
+  readonly #fileRule: FileRule
   #ajv: { first: Ajv2020; all: Ajv2020 } | undefined
   /** Where the last check found values of `writeOnly` schemas. */
   #secretPointers: string[] = []
   /** By pointer: several schemas may apply to one value. */
-  #files = new Map<string, FileVariable>()
+  readonly #files = new Map<string, FileVariable>()
+
+  constructor(fileRule: FileRule) {
+    this.#fileRule = fileRule
+  }
 
   /** @throws {WorkflowError} if the schema is invalid. */
   compile(workflow: Workflow, member: SchemaMember): Check {
@@ -235,7 +257,10 @@ class SchemaCompiler {
       secret: (pointer: string) => void this.#secretPointers.push(pointer),
       file: (pointer: string, id: string) => void this.#files.set(pointer, { pointer, id: id.toLowerCase() }),
     }
-    this.#ajv ??= { first: createAjv(notes, { allErrors: false }), all: createAjv(notes, { allErrors: true }) }
+    this.#ajv ??= {
+      first: createAjv(notes, this.#fileRule, { allErrors: false }),
+      all: createAjv(notes, this.#fileRule, { allErrors: true }),
+    }
     return createCheck(compile(this.#ajv.first, workflow, member), compile(this.#ajv.all, workflow, member))
   }
 
@@ -309,9 +334,7 @@ interface Notes {
   file(pointer: string, id: string): void
 }
 
-const isUuid = (text: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
-
-function createAjv(notes: Notes, { allErrors }: { allErrors: boolean }): Ajv2020 {
+function createAjv(notes: Notes, { isFile }: FileRule, { allErrors }: { allErrors: boolean }): Ajv2020 {
   // Otherwise the member `constructor` that every object inherits would count as sent.
   const options = { useDefaults: true, strictTypes: false, strictRequired: false, ownProperties: true } as const
   const ajv = new Ajv2020({ ...options, allErrors, validateSchema: false })
@@ -326,12 +349,12 @@ function createAjv(notes: Notes, { allErrors }: { allErrors: boolean }): Ajv2020
       return true
     },
   })
-  ajv.addFormat(fileFormat, isUuid).addKeyword({
+  ajv.addFormat(fileFormat, isFile).addKeyword({
     keyword: fileKeyword,
     schemaType: 'boolean',
     errors: false,
-    validate: (_isFile: boolean, value: unknown, _schema: unknown, context?: { instancePath: string }) => {
-      if (context && typeof value === 'string' && isUuid(value)) notes.file(context.instancePath, value)
+    validate: (_isMarked: boolean, value: unknown, _schema: unknown, context?: { instancePath: string }) => {
+      if (context && typeof value === 'string' && isFile(value)) notes.file(context.instancePath, value)
       return true
     },
   })
