@@ -514,14 +514,22 @@ export interface PreparedArtifact extends Omit<NewArtifact, 'content'>, StoredCo
  */
 export async function storeArtifact(
   { contents, store }: { contents: Contents; store: Store },
+  runId: string,
   artifact: NewArtifact,
   withLease: (work: (tx: Transaction) => Promise<void>) => Promise<boolean>,
   put: (tx: Transaction, prepared: PreparedArtifact) => Promise<void>,
 ): Promise<boolean> {
   checkArtifact(artifact)
-  const stored = await contents.write(artifact.content, withLease)
+  const sized = { ...artifact, sizeBytes: artifact.content.length }
+  // A large artifact that the limits of the run exclude is not uploaded.
+  const checkFirst = (work: (tx: Transaction) => Promise<void>) =>
+    withLease(async (tx) => {
+      await requireSpace(tx, runId, sized)
+      await work(tx)
+    })
+  const stored = await contents.write(artifact.content, checkFirst)
   if (!stored) return false
-  const prepared = { ...artifact, sizeBytes: artifact.content.length, ...stored }
+  const prepared = { ...sized, ...stored }
   try {
     return await ifUploaded(withLease((tx) => put(tx, prepared)))
   } catch (error) {
@@ -529,6 +537,18 @@ export async function storeArtifact(
       await store.write((tx) => discardBlob(tx, prepared), { concurrent: true })
     throw error
   }
+}
+
+/** @throws {ArtifactError} if the run may not have the artifact besides its others. */
+async function requireSpace(
+  tx: Transaction,
+  runId: string,
+  { name, kind = 'workflow', sizeBytes }: Pick<PreparedArtifact, 'name' | 'kind' | 'sizeBytes'>,
+): Promise<void> {
+  if (kind !== 'workflow') return
+  const [others] = await tx.all(sumOthers, [runId, name])
+  const { count = 0, bytes = 0 } = others ?? {}
+  checkArtifactsOfRun({ count, bytes: bytes + sizeBytes })
 }
 
 /**
@@ -544,11 +564,7 @@ export async function putArtifact(
   at: number,
 ): Promise<void> {
   const { name, mediaType, sizeBytes, content, blob, kind = 'workflow' } = artifact
-  if (kind === 'workflow') {
-    const [others] = await tx.all(sumOthers, [runId, name])
-    const { count = 0, bytes = 0 } = others ?? {}
-    checkArtifactsOfRun({ count, bytes: bytes + sizeBytes })
-  }
+  await requireSpace(tx, runId, artifact)
   const row = [runId, name, mediaType, sizeBytes, at, kind, attempt, content, blob] as const
   const [stored] = await tx.all(upsertArtifact, [...row])
   await (stored ? useBlob(tx, artifact) : discardBlob(tx, artifact))

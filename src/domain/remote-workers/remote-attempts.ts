@@ -20,7 +20,13 @@ import {
 } from '../browser-contexts/run-contexts.ts'
 import type { CapturedState } from '../browser-contexts/storage-state.ts'
 import type { Files, StoredFile } from '../files/files.ts'
-import { type Lease, putArtifact, recordReports, storeArtifact } from '../queue/attempts.ts'
+import {
+  type Lease,
+  type PreparedArtifact,
+  putArtifact,
+  recordReports,
+  storeArtifact,
+} from '../queue/attempts.ts'
 import { type Redact, toFailure, toSuccess } from '../queue/outcomes.ts'
 import { describeInvalidOptions, type GivenOptions, type ReachedWait } from '../queue/run-options.ts'
 import type { RunQueue } from '../queue/run-queue.ts'
@@ -220,11 +226,12 @@ export class RemoteAttempts {
     const reports = isEvidence ? [] : [toReport(leased, leased.redact, 'artifact', described, now())]
     try {
       const withLease = (work: (tx: Transaction) => Promise<void>) => queue.withLease(lease, work)
-      const isLeased = await storeArtifact({ contents, store }, stored, withLease, async (tx, prepared) => {
+      const put = async (tx: Transaction, prepared: PreparedArtifact) => {
         await countArtifactWrite(tx, lease, kind)
         await putArtifact(tx, lease, prepared, now())
         await recordReports(tx, lease, reports)
-      })
+      }
+      const isLeased = await storeArtifact({ contents, store }, lease.runId, stored, withLease, put)
       if (!isLeased) return { kind: 'leaseLost' }
     } catch (error) {
       if (error instanceof ArtifactError) return invalid('', error.message)
