@@ -3,7 +3,6 @@ import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { requestedRange } from '../../contract/conditional-requests.ts'
 import { invalidRequest } from '../../contract/problem.ts'
-import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound, rangeNotSatisfiable, toTimestamp } from '../problems.ts'
 import { type ArtifactMediaType, artifactMediaTypes } from '../workflows/define-workflow.ts'
@@ -54,7 +53,10 @@ export function fileOperations({ files }: FileDependencies): Operations {
 }
 
 /** Waits until the account may have a part of a file in memory. The transfer itself must not keep others waiting. */
-export async function reserveParts(request: { reserve: Reserve; unlockProcessing(): void }, sizeBytes: number) {
+export async function reserveParts(
+  request: { reserve(bytes: number): Promise<void> | undefined; unlockProcessing(): void },
+  sizeBytes: number,
+) {
   await request.reserve(Math.min(sizeBytes, partBytes))
   request.unlockProcessing()
 }
