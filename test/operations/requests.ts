@@ -123,7 +123,7 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     const { runId, attempt, fileId } = await claimedWithFile(service, account)
     return { path: { runId, attempt, fileId } }
   },
-  createFile: async () => ({ query: 'name=invoice.pdf', raw: Buffer.from('Hello') }),
+  createFile: async () => ({ query: 'name=invoice.pdf', raw: Buffer.from('{}') }),
   getFile: async (service, account) => ({ path: { fileId: await createFile(service, account) } }),
   deleteFile: async (service, account) => ({ path: { fileId: await createFile(service, account) } }),
   getLiveViews: async (service, account) => ({ path: await attemptPath(service, account) }),

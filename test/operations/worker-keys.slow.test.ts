@@ -152,6 +152,7 @@ async function rowsOf({ id }: TestAccount, apiKeyId: string): Promise<unknown> {
     steps: await ofRuns('run_steps', 'run_id, name'),
     waits: await ofRuns('run_waits', 'id'),
     artifacts: await ofRuns('artifacts', 'run_id, name'),
+    files: await all('SELECT * FROM files WHERE account_id = ? ORDER BY id'),
     contexts: await all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
     schedules: await all('SELECT * FROM schedules WHERE account_id = ? ORDER BY id'),
     endpoints: await all('SELECT * FROM webhook_endpoints WHERE account_id = ? ORDER BY id'),
