@@ -11,7 +11,8 @@ beforeAll(async () => {
 })
 afterAll(() => dashboard.stop())
 
-const cookieOf = ({ visitor }: SignedInUser) => [...visitor.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+const cookieOf = ({ visitor }: SignedInUser) =>
+  [...visitor.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
 
 /** As the dashboard's script does. */
 function upload(user: SignedInUser, content: string, name = 'notes.txt', origin = new URL(dashboard.url).origin) {

@@ -25,7 +25,9 @@ afterAll(async () => {
 const content = randomBytes(30_000_000)
 const sha256 = hash('sha256', content)
 
-test('a run of a worker outside of the service reads 30 MB that the client has streamed', { timeout: 60_000 }, async () => {
+test('a run of a worker outside of the service reads 30 MB that the client has streamed', {
+  timeout: 60_000,
+}, async () => {
   const client = createExecutionClient({ baseUrl: service.executionUrl, apiKey: account.key })
   const query = { name: 'scan.pdf' }
   const before = process.memoryUsage().arrayBuffers

@@ -602,7 +602,8 @@ export async function createFile(
   raw: Buffer = Buffer.from('Hello'),
   query = 'name=invoice.pdf',
 ): Promise<string> {
-  const response = await send(service, 'createFile', key, { query, raw })
+  const headers = { 'Content-Type': 'application/pdf' }
+  const response = await send(service, 'createFile', key, { query, raw, headers })
   if (response.status !== 201) throw new Error(`Uploading a file failed: ${response.status} ${response.text}`)
   return response.body.id
 }

@@ -20,13 +20,7 @@ import {
 } from '../browser-contexts/run-contexts.ts'
 import type { CapturedState } from '../browser-contexts/storage-state.ts'
 import type { Files, StoredFile } from '../files/files.ts'
-import {
-  type Lease,
-  type PreparedArtifact,
-  putArtifact,
-  recordReports,
-  storeArtifact,
-} from '../queue/attempts.ts'
+import { type Lease, type PreparedArtifact, putArtifact, recordReports, storeArtifact } from '../queue/attempts.ts'
 import { type Redact, toFailure, toSuccess } from '../queue/outcomes.ts'
 import { describeInvalidOptions, type GivenOptions, type ReachedWait } from '../queue/run-options.ts'
 import type { RunQueue } from '../queue/run-queue.ts'

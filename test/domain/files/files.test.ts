@@ -4,11 +4,11 @@ import { buffer } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
 import { partBytes } from '../../../src/domain/files/files.ts'
-import { claimOne, createManualClock, noRetry } from '../../support/claims.ts'
 import { type BlobStoreKind, blobStores } from '../../support/blob-stores.ts'
+import { claimOne, createManualClock, noRetry } from '../../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../../support/domain.ts'
-import { type StoreKind, stores } from '../../support/store-kinds.ts'
 import { workflow } from '../../support/snapshots.ts'
+import { type StoreKind, stores } from '../../support/store-kinds.ts'
 
 const daySeconds = 24 * 60 * 60
 const takesFile = workflow({
@@ -94,7 +94,11 @@ describe.each(stores)('files ($name)', (kind) => {
     await purgeAll(domain)
     clock.advance(daySeconds)
     await purgeAll(domain)
-    expect([await exists(id), await countOf(domain, 'files'), await countOf(domain, 'run_files')]).toEqual([false, 0, 0])
+    expect([await exists(id), await countOf(domain, 'files'), await countOf(domain, 'run_files')]).toEqual([
+      false,
+      0,
+      0,
+    ])
   })
 
   test('an upload that fails leaves nothing, and one whose process is killed is purged', async (test) => {
