@@ -1,12 +1,12 @@
 /** An account with a resource of every type. Each contains a value that is nowhere else. */
 import type { TestAccount, TestService } from '../support/service.ts'
+import { newWorker } from './example-runs.ts'
 import {
   createContext,
   createFile,
   createNotificationRule,
   createSchedule,
   createWebhookEndpoint,
-  newWorker,
   putArtifact,
   putState,
   queueRun,

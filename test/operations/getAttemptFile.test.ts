@@ -22,7 +22,7 @@ describeOperation(
         expect(claim.files).toEqual([
           {
             ...{ pointer: '/invoice', id: fileId, name: 'invoice.pdf', bytes: 50_000 },
-            mediaType: 'application/octet-stream',
+            mediaType: 'application/pdf',
           },
         ])
         const { headers } = await subject.call(account.key, { path: { runId, attempt, fileId } })

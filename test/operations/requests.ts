@@ -1,4 +1,5 @@
 /** A valid request for each operation, and how to send it. */
+
 import { hash } from 'node:crypto'
 import request, { type Test } from 'supertest'
 import { v7 as uuid } from 'uuid'
@@ -7,6 +8,7 @@ import { failInStep } from '../support/finished-steps.ts'
 import type { TestAccount, TestService } from '../support/service.ts'
 import { workflow } from '../support/snapshots.ts'
 import { type DocumentedOperation, type OperationId, operationOf } from './document.ts'
+import { approve, invoice, newWorker } from './example-runs.ts'
 
 /** The parts of a request that the document leaves open. */
 export interface Filled {
@@ -505,51 +507,12 @@ export async function sendTestWebhook(service: Service, account: TestAccount, en
   return response.body.id
 }
 
-/** A run that waits for an approval once it executes. */
-export const approve = {
-  path: { workflowId: 'approve' },
-  query: 'delaySeconds=3600',
-  body: { variableData: { amount: 5 } },
-}
-
 /** Queues a run whose answer has come before the run has reached its wait. */
 export async function answeredRun(service: Service, account: TestAccount): Promise<string> {
   const runId = await queueRun(service, account, approve)
   const answer = { path: { runId, name: 'approval' }, body: { value: { approved: true } } }
   await send(service, 'completeWait', account.key, answer).expect(200)
   return runId
-}
-
-/** A worker outside of the service, with one workflow. */
-export const newWorker = {
-  name: 'billing',
-  language: 'Python 3.12',
-  capacity: 4,
-  workflows: [
-    {
-      id: 'send-invoice',
-      version: '1.0.0',
-      browser: true,
-      variables: {
-        type: 'object',
-        required: ['orderId'],
-        properties: { orderId: { type: 'string' }, token: { type: 'string', writeOnly: true } },
-        additionalProperties: false,
-      },
-      output: { type: 'object', required: ['invoice'], properties: { invoice: { type: 'string' } } },
-      waits: {
-        approval: { schema: { type: 'object', properties: { approved: { type: 'boolean' } } } },
-        code: { schema: { type: 'string', writeOnly: true } },
-      },
-    },
-  ],
-}
-
-/** A run for that worker. */
-export const invoice = {
-  path: { workflowId: 'send-invoice' },
-  query: '',
-  body: { variableData: { orderId: 'A-1001' } },
 }
 
 /** Returns the worker's id. */

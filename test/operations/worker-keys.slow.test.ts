@@ -9,16 +9,8 @@ import { findCanaries } from '../support/canaries.ts'
 import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
 import { type CanaryAccount, createCanaryAccount, queueRemote, remoteWorkflow } from './canary-account.ts'
 import { type DocumentedOperation, expectDocumented, operations } from './document.ts'
-import {
-  addressOf,
-  newWorker,
-  queueRun,
-  registerWorker,
-  requestOf,
-  type SentRequest,
-  send,
-  validRequest,
-} from './requests.ts'
+import { newWorker } from './example-runs.ts'
+import { addressOf, queueRun, registerWorker, requestOf, type SentRequest, send, validRequest } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {

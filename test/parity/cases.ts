@@ -31,7 +31,7 @@ export interface ParityCase {
 type Vary = (base: Base) => Base
 
 export function casesForOperation(operation: DocumentedOperation): ParityCase[] {
-  const { id, surface, parameters, body } = operation
+  const { id, surface, parameters } = operation
   const createCase = (what: string, vary: Vary): ParityCase => {
     return { title: `${id}: ${what}`, surface, operation, request: (base) => toRawRequest(vary(base)) }
   }

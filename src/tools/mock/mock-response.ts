@@ -163,7 +163,7 @@ function toHeaders(
 
 /** The path of an artifact has its name. Every other file is the one of the document's examples. */
 function fileName({ path }: MockRequest): string {
-  return String(path.artifactName ?? 'invoice.pdf')
+  return 'artifactName' in path ? String(path.artifactName) : 'invoice.pdf'
 }
 
 type SentEvent = NonNullable<ServerSentEvent>
