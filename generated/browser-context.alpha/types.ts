@@ -1066,8 +1066,8 @@ export interface components {
             };
         };
         /**
-         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts, its browser
-         *     contexts and its deployments. Nothing was stored.
+         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts, its files, its
+         *     browser contexts and its deployments. Nothing was stored.
          */
         StorageQuotaExceeded: {
             headers: {
@@ -1104,7 +1104,7 @@ export interface components {
                  *       "type": "/docs/errors#storage-quota-exceeded",
                  *       "title": "Storage quota exceeded",
                  *       "status": 507,
-                 *       "detail": "This account has reached its storage quota of 10240 MB. Delete runs or browser contexts, or wait until their retention ends. Nothing was stored.",
+                 *       "detail": "This account has reached its storage quota of 10240 MB. Delete runs, files or browser contexts, or wait until their retention ends. Nothing was stored.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */

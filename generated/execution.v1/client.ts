@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'efebd5a81fd1b387'
+export const documentHash = '4b26b94c09ff021d'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -288,6 +288,15 @@ export interface ExecutionV1Operations {
    */
   getAttemptBrowserContext: Operation<operations, 'getAttemptBrowserContext'>
   /**
+   * Read a file of a run.
+   *
+   * Returns the content of a file in the variables of the run, which `files` of the claim lists. The worker writes it into
+   * a temporary directory of the attempt, and gives its code the path in place of the file's id.
+   *
+   * `GET /v1/execution/runs/{runId}/attempts/{attempt}/files/{fileId}` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 429, 500, 503
+   */
+  getAttemptFile: Operation<operations, 'getAttemptFile', 'blob'>
+  /**
    * Wait for viewers.
    *
    * Returns the open live views of the attempt, each of a dashboard process in which people watch its browser. While there
@@ -404,6 +413,40 @@ export interface ExecutionV1Operations {
    * `DELETE /v1/execution/settings/{name}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteSetting: Operation<operations, 'deleteSetting'>
+  /**
+   * Upload a file.
+   *
+   * Stores a file, which runs take as variables with `format: file`: the caller gives the file's `id`, and the workflow
+   * gets a path. The body is the content of the file, and `Content-Type` its media type. The service reads it while it
+   * arrives: up to 100 MiB, unless the operator has set another limit (`FILE_MAX_MB`). A file may be empty.
+   *
+   * The same content with the same name and media type is the same file, so that a repeated call returns it again, with
+   * a later `expiresAt`. A file that no run and no schedule refers to is deleted at its `expiresAt`.
+   *
+   * The content must keep arriving: it has 20 seconds, and one more for each 64 KiB that has arrived.
+   *
+   * `POST /v1/execution/files` · scopes: files:write · responses: 201, 400, 401, 403, 406, 413, 415, 429, 500, 503, 507
+   */
+  createFile: Operation<operations, 'createFile'>
+  /**
+   * Download a file.
+   *
+   * Returns the content of a file, with the media type that it was uploaded with if that is one of those below, and
+   * otherwise as `application/octet-stream`. To resume a download, send `Range` with the first missing byte, and
+   * `If-Range` with the `ETag` of the first response.
+   *
+   * `GET /v1/execution/files/{fileId}` · scopes: files:read · responses: 200, 206, 400, 401, 403, 404, 406, 416, 429, 500, 503
+   */
+  getFile: Operation<operations, 'getFile', 'blob'>
+  /**
+   * Delete a file.
+   *
+   * Deletes a file with its content. A file that an unfinished run or a schedule refers to stays (409). Finished runs keep
+   * its id in their variables: running one of them again is refused then.
+   *
+   * `DELETE /v1/execution/files/{fileId}` · scopes: files:write · responses: 204, 400, 401, 403, 404, 409, 429, 500, 503
+   */
+  deleteFile: Operation<operations, 'deleteFile'>
   /**
    * Create a token that reads one run.
    *
@@ -743,6 +786,7 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     appendRunEvents: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/events', retry: 'always' },
     putAttemptArtifact: { method: 'PUT', path: '/v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}', retry: 'always' },
     getAttemptBrowserContext: { method: 'GET', path: '/v1/execution/runs/{runId}/attempts/{attempt}/browser-context', retry: 'always' },
+    getAttemptFile: { method: 'GET', path: '/v1/execution/runs/{runId}/attempts/{attempt}/files/{fileId}', retry: 'always', parseAs: 'blob' },
     getLiveViews: { method: 'GET', path: '/v1/execution/runs/{runId}/attempts/{attempt}/live-views', retry: 'always' },
     updateLiveView: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/live-views/{viewId}', retry: 'ifRefused' },
     completeAttempt: { method: 'POST', path: '/v1/execution/runs/{runId}/attempts/{attempt}/complete', retry: 'always' },
@@ -755,6 +799,9 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     listSettings: { method: 'GET', path: '/v1/execution/settings', retry: 'always' },
     putSetting: { method: 'PUT', path: '/v1/execution/settings/{name}', retry: 'always' },
     deleteSetting: { method: 'DELETE', path: '/v1/execution/settings/{name}', retry: 'always' },
+    createFile: { method: 'POST', path: '/v1/execution/files', retry: 'always', body: 'raw' },
+    getFile: { method: 'GET', path: '/v1/execution/files/{fileId}', retry: 'always', parseAs: 'blob' },
+    deleteFile: { method: 'DELETE', path: '/v1/execution/files/{fileId}', retry: 'always' },
     createRunToken: { method: 'POST', path: '/v1/execution/run-tokens', retry: 'ifRefused' },
     listWorkflows: { method: 'GET', path: '/v1/execution/workflows', retry: 'always' },
     getWorkflow: { method: 'GET', path: '/v1/execution/workflows/{workflowId}', retry: 'always' },

@@ -285,6 +285,15 @@ export interface ExecutionV1Handlers<Principal> {
    */
   getAttemptBrowserContext: Handler<operations['getAttemptBrowserContext'], never, Principal>
   /**
+   * Read a file of a run.
+   *
+   * Returns the content of a file in the variables of the run, which `files` of the claim lists. The worker writes it into
+   * a temporary directory of the attempt, and gives its code the path in place of the file's id.
+   *
+   * `GET /v1/execution/runs/{runId}/attempts/{attempt}/files/{fileId}` · scopes: runs:execute · responses: 200, 400, 401, 403, 404, 406, 409, 429, 500, 503
+   */
+  getAttemptFile: Handler<operations['getAttemptFile'], never, Principal>
+  /**
    * Wait for viewers.
    *
    * Returns the open live views of the attempt, each of a dashboard process in which people watch its browser. While there
@@ -401,6 +410,40 @@ export interface ExecutionV1Handlers<Principal> {
    * `DELETE /v1/execution/settings/{name}` · scopes: secrets:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteSetting: Handler<operations['deleteSetting'], never, Principal>
+  /**
+   * Upload a file.
+   *
+   * Stores a file, which runs take as variables with `format: file`: the caller gives the file's `id`, and the workflow
+   * gets a path. The body is the content of the file, and `Content-Type` its media type. The service reads it while it
+   * arrives: up to 100 MiB, unless the operator has set another limit (`FILE_MAX_MB`). A file may be empty.
+   *
+   * The same content with the same name and media type is the same file, so that a repeated call returns it again, with
+   * a later `expiresAt`. A file that no run and no schedule refers to is deleted at its `expiresAt`.
+   *
+   * The content must keep arriving: it has 20 seconds, and one more for each 64 KiB that has arrived.
+   *
+   * `POST /v1/execution/files` · scopes: files:write · responses: 201, 400, 401, 403, 406, 413, 415, 429, 500, 503, 507
+   */
+  createFile: Handler<operations['createFile'], 'name', Principal>
+  /**
+   * Download a file.
+   *
+   * Returns the content of a file, with the media type that it was uploaded with if that is one of those below, and
+   * otherwise as `application/octet-stream`. To resume a download, send `Range` with the first missing byte, and
+   * `If-Range` with the `ETag` of the first response.
+   *
+   * `GET /v1/execution/files/{fileId}` · scopes: files:read · responses: 200, 206, 400, 401, 403, 404, 406, 416, 429, 500, 503
+   */
+  getFile: Handler<operations['getFile'], never, Principal>
+  /**
+   * Delete a file.
+   *
+   * Deletes a file with its content. A file that an unfinished run or a schedule refers to stays (409). Finished runs keep
+   * its id in their variables: running one of them again is refused then.
+   *
+   * `DELETE /v1/execution/files/{fileId}` · scopes: files:write · responses: 204, 400, 401, 403, 404, 409, 429, 500, 503
+   */
+  deleteFile: Handler<operations['deleteFile'], never, Principal>
   /**
    * Create a token that reads one run.
    *

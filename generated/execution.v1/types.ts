@@ -645,6 +645,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/runs/{runId}/attempts/{attempt}/files/{fileId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+                /**
+                 * @description Identifies the file.
+                 * @example 0198f2c5-b1c0-7e11-8a42-3c4d5e6f7a80
+                 */
+                fileId: components["parameters"]["FileIdParameter"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Read a file of a run
+         * @description Returns the content of a file in the variables of the run, which `files` of the claim lists. The worker writes it into
+         *     a temporary directory of the attempt, and gives its code the path in place of the file's id.
+         */
+        get: operations["getAttemptFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/runs/{runId}/attempts/{attempt}/live-views": {
         parameters: {
             query?: never;
@@ -932,6 +966,66 @@ export interface paths {
          * @description Deletes a setting. Runs of workflows that declare it wait until it is stored again.
          */
         delete: operations["deleteSetting"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload a file
+         * @description Stores a file, which runs take as variables with `format: file`: the caller gives the file's `id`, and the workflow
+         *     gets a path. The body is the content of the file, and `Content-Type` its media type. The service reads it while it
+         *     arrives: up to 100 MiB, unless the operator has set another limit (`FILE_MAX_MB`). A file may be empty.
+         *
+         *     The same content with the same name and media type is the same file, so that a repeated call returns it again, with
+         *     a later `expiresAt`. A file that no run and no schedule refers to is deleted at its `expiresAt`.
+         *
+         *     The content must keep arriving: it has 20 seconds, and one more for each 64 KiB that has arrived.
+         */
+        post: operations["createFile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/execution/files/{fileId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Identifies the file.
+                 * @example 0198f2c5-b1c0-7e11-8a42-3c4d5e6f7a80
+                 */
+                fileId: components["parameters"]["FileIdParameter"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Download a file
+         * @description Returns the content of a file, with the media type that it was uploaded with if that is one of those below, and
+         *     otherwise as `application/octet-stream`. To resume a download, send `Range` with the first missing byte, and
+         *     `If-Range` with the `ETag` of the first response.
+         */
+        get: operations["getFile"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a file
+         * @description Deletes a file with its content. A file that an unfinished run or a schedule refers to stays (409). Finished runs keep
+         *     its id in their variables: running one of them again is refused then.
+         */
+        delete: operations["deleteFile"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1722,6 +1816,50 @@ export interface components {
         ArtifactName: string;
         /**
          * Format: binary
+         * @description The content of a file.
+         */
+        FileContent: string;
+        /** @description A file of the account. */
+        StoredFile: {
+            /** @description What a run's variable has for the file. */
+            id: components["schemas"]["Uuid"];
+            /** @description The name that the path of the file ends with. */
+            name: string;
+            /** @description The media type that the caller gave, or `application/octet-stream`. */
+            mediaType: string;
+            /**
+             * Format: int64
+             * @description The size of the content.
+             */
+            bytes: number;
+            /** @description The SHA-256 of the content, in hexadecimal. */
+            sha256: string;
+            /** @description When the content was first uploaded under this name. */
+            createdAt: components["schemas"]["Timestamp"];
+            /**
+             * @description When the file is deleted, unless a run or a schedule refers to it. Each upload of the same file, and each run
+             *     that is queued with it, sets a later time. A file that a run refers to stays as long as the run is kept.
+             */
+            expiresAt: components["schemas"]["Timestamp"];
+        };
+        /** @description A file in the variables of a claimed run. */
+        FileOfRun: {
+            /** @description JSON Pointer (RFC 6901) to the file's id in `variableData`. */
+            pointer: string;
+            /** @description The file, which `getAttemptFile` reads. */
+            id: components["schemas"]["Uuid"];
+            /** @description The name that the path of the file ends with. It has no slash, and is neither `.` nor `..`. */
+            name: string;
+            /** @description The media type that the caller gave. */
+            mediaType: string;
+            /**
+             * Format: int64
+             * @description The size of the content.
+             */
+            bytes: number;
+        };
+        /**
+         * Format: binary
          * @description The file's bytes.
          */
         ArtifactContent: string;
@@ -1978,6 +2116,8 @@ export interface components {
             };
             /** @description JSON Pointers (RFC 6901) to the secrets in `variableData`, for workers that mask what they keep. */
             secrets: string[];
+            /** @description The files in `variableData`. Give code the paths in place of the ids. */
+            files: components["schemas"]["FileOfRun"][];
             /** @description The secrets that the workflow declares, by name, as they were when the attempt started. */
             accountSecrets: {
                 [key: string]: string;
@@ -4050,6 +4190,135 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The content is larger than a file may be. Nothing was stored. */
+        FileTooLarge: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 104857600 bytes.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description `Content-Type` is no media type, or the body has a content coding. Nothing was stored. */
+        ContentCoded: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#unsupported-media-type",
+                 *       "title": "Unsupported media type",
+                 *       "status": 415,
+                 *       "detail": "Send the body with a valid media type, and without a content coding.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description An unfinished run or a schedule refers to the file. Nothing was deleted. */
+        FileInUse: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#file-in-use",
+                 *       "title": "File in use",
+                 *       "status": 409,
+                 *       "detail": "An unfinished run of this account refers to the file. Cancel it or wait for its end, then delete the file. Nothing was deleted.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The account has reached its limit of secrets. Nothing was stored. */
         TooManySecrets: {
             headers: {
@@ -4519,8 +4788,8 @@ export interface components {
             };
         };
         /**
-         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts, its browser
-         *     contexts and its deployments. Nothing was stored.
+         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts, its files, its
+         *     browser contexts and its deployments. Nothing was stored.
          */
         StorageQuotaExceeded: {
             headers: {
@@ -4557,7 +4826,7 @@ export interface components {
                  *       "type": "/docs/errors#storage-quota-exceeded",
                  *       "title": "Storage quota exceeded",
                  *       "status": 507,
-                 *       "detail": "This account has reached its storage quota of 10240 MB. Delete runs or browser contexts, or wait until their retention ends. Nothing was stored.",
+                 *       "detail": "This account has reached its storage quota of 10240 MB. Delete runs, files or browser contexts, or wait until their retention ends. Nothing was stored.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */
@@ -4748,6 +5017,22 @@ export interface components {
          */
         IfRange: string;
         /**
+         * @description Identifies the file.
+         * @example 0198f2c5-b1c0-7e11-8a42-3c4d5e6f7a80
+         */
+        FileIdParameter: components["schemas"]["Uuid"];
+        /**
+         * @description The name of the file, at most 255 bytes in UTF-8, without slashes and control characters. `.` and `..` are no names.
+         * @example invoice.pdf
+         */
+        FileNameParameter: string;
+        /**
+         * @description The `ETag` of the file whose other bytes you have. If it is of another content, `Range` is ignored and the
+         *     response is the whole file (RFC 9110, section 13.1.5). A date never matches.
+         * @example "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+         */
+        IfFileRange: string;
+        /**
          * @description The `ETag` of the document that you have, or several, or `*` for any document.
          * @example "5f9a1c0e7b2d4836"
          */
@@ -4815,6 +5100,16 @@ export interface components {
          * @example /v1/execution/notification-rules/0198f2c5-9d40-7b12-9a31-2d3e4f5a6b70
          */
         NotificationRuleLocation: string;
+        /**
+         * @description The path of the file.
+         * @example /v1/execution/files/0198f2c5-b1c0-7e11-8a42-3c4d5e6f7a80
+         */
+        FileLocation: string;
+        /**
+         * @description Identifies the content of the file by its SHA-256. Send it as `If-Range`.
+         * @example "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+         */
+        FileETag: string;
         /**
          * @description Saves the file under its name (RFC 6266).
          * @example attachment; filename="invoice.pdf"
@@ -7349,6 +7644,88 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    getAttemptFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /**
+                 * @description The `attempt` of the claim.
+                 * @example 1
+                 */
+                attempt: components["parameters"]["AttemptNumber"];
+                /**
+                 * @description Identifies the file.
+                 * @example 0198f2c5-b1c0-7e11-8a42-3c4d5e6f7a80
+                 */
+                fileId: components["parameters"]["FileIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content of the file. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description Saves the file under its name (RFC 6266).
+                     * @example attachment; filename="invoice.pdf"
+                     */
+                    "Content-Disposition": string;
+                    /**
+                     * @description The client must not guess another media type.
+                     * @example nosniff
+                     */
+                    "X-Content-Type-Options": "nosniff";
+                    /**
+                     * @description Identifies the content of the file by its SHA-256. Send it as `If-Range`.
+                     * @example "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+                     */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": components["schemas"]["ArtifactContent"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["LeaseLost"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     getLiveViews: {
         parameters: {
             query?: {
@@ -8114,6 +8491,354 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    createFile: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The name of the file, at most 255 bytes in UTF-8, without slashes and control characters. `.` and `..` are no names.
+                 * @example invoice.pdf
+                 */
+                name?: components["parameters"]["FileNameParameter"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "*/*": components["schemas"]["FileContent"];
+            };
+        };
+        responses: {
+            /** @description The file is stored durably. */
+            201: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description The path of the file.
+                     * @example /v1/execution/files/0198f2c5-b1c0-7e11-8a42-3c4d5e6f7a80
+                     */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["FileTooLarge"];
+            415: components["responses"]["ContentCoded"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageQuotaExceeded"];
+        };
+    };
+    getFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description One range of bytes: `bytes=FIRST-LAST`, `bytes=FIRST-` or `bytes=-LENGTH` (RFC 9110, section 14). The response
+                 *     is 206 with these bytes. Several ranges, other units and malformed values are ignored.
+                 * @example bytes=0-1023
+                 */
+                Range?: components["parameters"]["ByteRange"];
+                /**
+                 * @description The `ETag` of the file whose other bytes you have. If it is of another content, `Range` is ignored and the
+                 *     response is the whole file (RFC 9110, section 13.1.5). A date never matches.
+                 * @example "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+                 */
+                "If-Range"?: components["parameters"]["IfFileRange"];
+            };
+            path: {
+                /**
+                 * @description Identifies the file.
+                 * @example 0198f2c5-b1c0-7e11-8a42-3c4d5e6f7a80
+                 */
+                fileId: components["parameters"]["FileIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content of the file. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description Saves the file under its name (RFC 6266).
+                     * @example attachment; filename="invoice.pdf"
+                     */
+                    "Content-Disposition": string;
+                    /**
+                     * @description The client must not guess another media type.
+                     * @example nosniff
+                     */
+                    "X-Content-Type-Options": "nosniff";
+                    /**
+                     * @description The service serves ranges of the file (RFC 9110, section 14.3).
+                     * @example bytes
+                     */
+                    "Accept-Ranges": "bytes";
+                    /**
+                     * @description Identifies the content of the file by its SHA-256. Send it as `If-Range`.
+                     * @example "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+                     */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": components["schemas"]["ArtifactContent"];
+                    "application/json": components["schemas"]["ArtifactJson"];
+                    "application/pdf": components["schemas"]["ArtifactContent"];
+                    "application/zip": components["schemas"]["ArtifactContent"];
+                    "image/jpeg": components["schemas"]["ArtifactContent"];
+                    "image/png": components["schemas"]["ArtifactContent"];
+                    "image/webp": components["schemas"]["ArtifactContent"];
+                    "text/csv": components["schemas"]["ArtifactContent"];
+                    "text/plain": components["schemas"]["ArtifactContent"];
+                };
+            };
+            /** @description The bytes of the file that `Range` asks for. */
+            206: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description Saves the file under its name (RFC 6266).
+                     * @example attachment; filename="invoice.pdf"
+                     */
+                    "Content-Disposition": string;
+                    /**
+                     * @description The client must not guess another media type.
+                     * @example nosniff
+                     */
+                    "X-Content-Type-Options": "nosniff";
+                    /**
+                     * @description The service serves ranges of the file (RFC 9110, section 14.3).
+                     * @example bytes
+                     */
+                    "Accept-Ranges": "bytes";
+                    /**
+                     * @description Identifies the content of the file by its SHA-256. Send it as `If-Range`.
+                     * @example "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+                     */
+                    ETag: string;
+                    /**
+                     * @description The position of the first and the last byte, and the size of the file (RFC 9110, section 14.4).
+                     * @example bytes 0-1023/4096
+                     */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": components["schemas"]["ArtifactContent"];
+                    "application/json": components["schemas"]["ArtifactContent"];
+                    "application/pdf": components["schemas"]["ArtifactContent"];
+                    "application/zip": components["schemas"]["ArtifactContent"];
+                    "image/jpeg": components["schemas"]["ArtifactContent"];
+                    "image/png": components["schemas"]["ArtifactContent"];
+                    "image/webp": components["schemas"]["ArtifactContent"];
+                    "text/csv": components["schemas"]["ArtifactContent"];
+                    "text/plain": components["schemas"]["ArtifactContent"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            /** @description The range begins after the end of the file. */
+            416: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
+                     * @description The size of the file (RFC 9110, section 14.4).
+                     * @example bytes *\/4096
+                     */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/docs/errors#range-not-satisfiable",
+                     *       "title": "Range not satisfiable",
+                     *       "status": 416,
+                     *       "detail": "The file has 4096 bytes; the range begins after its end.",
+                     *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
+                     *       "errors": [
+                     *         {
+                     *           "header": "Range",
+                     *           "detail": "begins after the end of the file"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Identifies the file.
+                 * @example 0198f2c5-b1c0-7e11-8a42-3c4d5e6f7a80
+                 */
+                fileId: components["parameters"]["FileIdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file is deleted. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["FileInUse"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

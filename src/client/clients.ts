@@ -131,7 +131,8 @@ export function createBrowserContextClient(options: ClientOptions): BrowserConte
 
 // Calls an operation: sends it, retries transient failures, and returns the result as a value.
 
-type Init = Omit<FetchOptions<unknown>, 'params'> & CallOptions & { params?: { header?: Record<string, string> } }
+type Init = Omit<FetchOptions<unknown>, 'params' | 'body'> &
+  CallOptions & { params?: { header?: Record<string, string> }; body?: unknown }
 
 /** The method of openapi-fetch's client that is used, without the types of a document. */
 interface Sender {
@@ -185,16 +186,20 @@ async function call(caller: Caller, description: OperationDescription, given: In
     return { error: invalidRequest(cause), response: Response.error() }
   }
   if (description.retry === 'withIdempotencyKey') ensureIdempotencyKey(headers)
+  const isRaw = description.body === 'raw'
+  const isStream = isRaw && given.body instanceof ReadableStream
+  if (isRaw && !headers.has('Content-Type')) headers.set('Content-Type', mediaTypeOf(given.body))
   // If a lost response was a success, the condition no longer holds, and another try would be refused.
   const rule = headers.has('If-Match') ? 'ifRefused' : description.retry
-  const init = { ...withoutLimits(given), headers }
+  const raw = isRaw && { bodySerializer: (body: unknown) => body, ...(isStream && { duplex: 'half' }) }
+  const init = { ...withoutLimits(given), headers, ...raw } as Omit<Init, keyof LimitOptions>
   const timeoutSeconds = limits.timeoutSeconds + preferredWaitSeconds(headers)
   // A monotonic clock: the wall clock may be set during the call.
   const deadline = performance.now() + limits.totalSeconds * 1000
   for (let failures = 1; ; failures += 1) {
     const left = (deadline - performance.now()) / 1000
     const result = await tryOnce(caller, description, init, Math.min(timeoutSeconds, left))
-    if (!result.error || failures > limits.retries || !mayRetry(rule, result.error)) return result
+    if (!result.error || isStream || failures > limits.retries || !mayRetry(rule, result.error)) return result
     const seconds = retryDelay(failures, result.error, limits)
     if (seconds === undefined || performance.now() + seconds * 1000 >= deadline) return result
     await pause(seconds, init.signal)
@@ -251,6 +256,10 @@ async function tryOnce(
 function readEmptyBody(response: Response, as: NonNullable<Init['parseAs']>): unknown {
   if (response.status === 204 || as === 'json') return undefined
   return as === 'stream' ? new Response('').body : response[as]()
+}
+
+function mediaTypeOf(body: unknown): string {
+  return (body instanceof Blob && body.type) || 'application/octet-stream'
 }
 
 /** All tries of a call share the key. Not randomUUID, which browsers provide only in secure contexts. */

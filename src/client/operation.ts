@@ -14,13 +14,23 @@ export type Result<Data> =
 /** How to read a response body: `json`, `text`, `blob`, `arrayBuffer`, or `stream` to leave it unread. */
 export type { ParseAs }
 
+/**
+ * The content of a file. Its media type is that of a Blob, or the header `Content-Type`, or `application/octet-stream`. A
+ * stream is sent while it is read, and the call is not retried.
+ */
+export type RawBody = NonNullable<RequestInit['body']>
+
+type Parameters<Operation> = Operation extends { requestBody: { content: { '*/*': unknown } } }
+  ? Omit<FetchOptions<Operation>, 'body'> & { body: RawBody }
+  : FetchOptions<Operation>
+
 /** An operation's parameters and body, as in openapi-fetch, and the options of this call. */
-export type OperationInit<Operations, Id extends keyof Operations, As extends ParseAs> = FetchOptions<Operations[Id]> &
+export type OperationInit<Operations, Id extends keyof Operations, As extends ParseAs> = Parameters<Operations[Id]> &
   CallOptions & { parseAs?: As }
 
 /** An operation as a function. It does not throw: failures are in `error` of the result. */
 export type Operation<Operations, Id extends keyof Operations, Default extends ParseAs = 'json'> =
-  object extends FetchOptions<Operations[Id]>
+  object extends Parameters<Operations[Id]>
     ? <As extends ParseAs = Default>(
         init?: OperationInit<Operations, Id, As>,
       ) => Promise<Result<Data<Operations[Id], As>>>
@@ -60,6 +70,8 @@ export interface OperationDescription {
   retry: RetryRule
   /** Default: `json`. */
   parseAs?: ParseAs
+  /** Default: JSON. */
+  body?: 'raw'
 }
 
 /** The generated description of an OpenAPI document. */

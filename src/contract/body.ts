@@ -1,7 +1,8 @@
-/** Reads the body of a request: media type, size, and JSON. */
+/** Reads the body of a request: media type, size, and JSON. A raw body is left to the handler. */
 import type { IncomingMessage } from 'node:http'
 import { MIMEType } from 'node:util'
 import type { Operation } from '../openapi/served-operations.ts'
+import type { RawBody } from './handler.ts'
 import { parseJson } from './i-json.ts'
 import { invalidBody, Problem } from './problem.ts'
 import type { TenantRequest } from './tenant-limits.ts'
@@ -9,8 +10,9 @@ import type { TenantRequest } from './tenant-limits.ts'
 export interface Body {
   /** One of the operation's media types. */
   mediaType: string
+  /** The JSON value, or a `RawBody`. */
   value: unknown
-  /** Size as sent. */
+  /** Size as sent; 0 for a raw body. */
   bytes: number
 }
 
@@ -28,6 +30,7 @@ export async function readBody(
 ): Promise<Body | undefined> {
   const { headers } = request
   const declaredBytes = Number(headers['content-length'] ?? 0)
+  if (body?.isRaw) return { mediaType: '*/*', value: openRawBody(request, body.bytesMax), bytes: 0 }
   const isSent = declaredBytes > 0 || (headers['transfer-encoding'] !== undefined && (await hasContent(request)))
   if (!body) {
     if (isSent) throw invalidBody('', 'This operation takes no body.')
@@ -44,6 +47,53 @@ export async function readBody(
   }
   if (body.required) throw invalidBody('', 'is required')
   return undefined
+}
+
+const mediaTypeLengthMax = 255
+const rawRequests = new WeakSet<IncomingMessage>()
+
+/** Whether the body is read while it arrives, so that it may take longer than others. */
+export function hasRawBody(request: IncomingMessage): boolean {
+  return rawRequests.has(request)
+}
+
+/** The body, which is read while it arrives. @throws {Problem} */
+export function openRawBody(request: IncomingMessage, bytesMax: number): RawBody {
+  const { 'content-type': type = 'application/octet-stream', 'content-encoding': coding, ...headers } = request.headers
+  const mediaType = parseMediaType(type)
+  if (!mediaType || (coding ?? 'identity') !== 'identity') {
+    const detail = 'Send the body with a valid media type, and without a content coding.'
+    throw new Problem({ kind: 'unsupported-media-type', detail }, { Connection: 'close' })
+  }
+  const length = headers['content-length']
+  const declaredBytes = length === undefined ? undefined : Number(length)
+  if (declaredBytes !== undefined && declaredBytes > bytesMax) throw tooLarge(bytesMax)
+  rawRequests.add(request)
+  return { mediaType, declaredBytes, [Symbol.asyncIterator]: () => readChunks(request, bytesMax) }
+}
+
+function parseMediaType(header: string): string | undefined {
+  try {
+    const parsed = new MIMEType(header).toString()
+    return parsed.length <= mediaTypeLengthMax ? parsed : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Reads no faster than the consumer takes the chunks. @throws {Problem | ClientGone} */
+async function* readChunks(request: IncomingMessage, bytesMax: number): AsyncGenerator<Uint8Array> {
+  let bytes = 0
+  try {
+    // A consumer that stops earlier still sends a response.
+    for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+      bytes += chunk.length
+      if (bytes > bytesMax) throw tooLarge(bytesMax)
+      yield chunk
+    }
+  } catch (error) {
+    throw error instanceof Problem ? error : new ClientGone()
+  }
 }
 
 /** Whether a chunked body has any bytes. Some clients send an empty one when they have no body. */

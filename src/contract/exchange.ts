@@ -7,7 +7,7 @@ import type { Operation } from '../openapi/served-operations.ts'
 import type { Body } from './body.ts'
 import type { CredentialReader } from './credential.ts'
 import type { CrossOrigin } from './cross-origin.ts'
-import type { ServerSentEvent } from './handler.ts'
+import type { ByteStream, ServerSentEvent } from './handler.ts'
 import { type ParameterReader, type Parameters, readHeaders } from './parameters.ts'
 import { NotPermitted, type ProblemDetail, type ProblemTypes } from './problem.ts'
 import type { RequestValidation } from './request-validation.ts'
@@ -30,7 +30,7 @@ export interface ServedOperation {
 /** A handler of any operation; `Handler` in handler.ts has the types. */
 export type UntypedHandler = (request: object) => Promise<HandlerResponse>
 
-/** A response of any operation, with at most one of `body`, `problem`, `text`, `events` and `bytes`. */
+/** A response of any operation, with at most one of `body`, `problem`, `text`, `events`, `bytes` and `stream`. */
 export interface HandlerResponse {
   status: number
   headers?: Record<string, unknown>
@@ -39,6 +39,7 @@ export interface HandlerResponse {
   text?: string
   events?: AsyncIterable<ServerSentEvent>
   bytes?: Uint8Array
+  stream?: ByteStream
   mediaType?: string
 }
 

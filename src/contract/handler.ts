@@ -50,12 +50,24 @@ export interface OperationRequest<Operation extends OperationTypes, Filled exten
 type QueryOf<Query, Filled extends string> = NonNullable<Query> &
   Required<Pick<NonNullable<Query>, Filled & keyof NonNullable<Query>>>
 
-type JsonContent<T> = T extends { content: { 'application/json': infer Body } } ? Body : never
+/** A body of any media type, in the pieces in which it arrives. Reading it throws a Problem beyond its maximum size. */
+export interface RawBody extends AsyncIterable<Uint8Array> {
+  /** Of the header `Content-Type`, with its parameters; `application/octet-stream` without one. */
+  mediaType: string
+  /** The size that the client has announced, if it has. */
+  declaredBytes: number | undefined
+}
+
+type Content<T> = T extends { content: { 'application/json': infer Body } }
+  ? Body
+  : T extends { content: { '*/*': unknown } }
+    ? RawBody
+    : never
 
 type BodyOf<Operation> = Operation extends { requestBody: infer Body }
-  ? JsonContent<Body>
+  ? Content<Body>
   : Operation extends { requestBody?: infer Body }
-    ? JsonContent<NonNullable<Body>> | undefined
+    ? Content<NonNullable<Body>> | undefined
     : undefined
 
 /** Headers that the framework sends by itself. */
@@ -85,8 +97,14 @@ type BinaryType<MediaType> = Exclude<
   'application/json' | `application/${string}+json` | 'text/plain' | 'text/csv' | 'text/event-stream'
 >
 
+/** Bytes whose number is known, which are read while they are sent. */
+export interface ByteStream {
+  bytes: number
+  chunks: AsyncIterable<Uint8Array>
+}
+
 /** A response of bytes, which are sent unchanged. */
-type WithBytes<MediaType> = { bytes: Uint8Array; mediaType: MediaType }
+type WithBytes<MediaType> = { mediaType: MediaType } & ({ bytes: Uint8Array } | { stream: ByteStream })
 
 type WithContent<Response> = Response extends { content: infer Content }
   ? [BinaryType<keyof Content>] extends [never]

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { createServer, IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { hasRawBody } from './body.ts'
 import { type HttpProblemKind, httpProblemTypes, problemBody } from './problem.ts'
 
 export interface ListenOptions {
@@ -33,6 +34,7 @@ export class ListenError extends Error {}
 /** With Node's defaults of 60 and 300 seconds, slow clients held 200 connections to the end of a test. */
 const limits = {
   headersTimeout: 10_000,
+  /** For a request with its body. A raw body has one more second for each `bytesPerSecondMin`. */
   requestTimeout: 20_000,
   keepAliveTimeout: 10_000,
   /** How long a client may read nothing of a response that waits for it. */
@@ -45,6 +47,9 @@ const limits = {
   /** Joins several Host headers, which makes them invalid, instead of ignoring all but the first. */
   joinDuplicateHeaders: true,
 }
+
+/** A raw body that arrives more slowly is cut off, after the time of other requests. */
+const bytesPerSecondMin = 64 * 1024
 
 /** RFC 3986, section 3.2: a name, an IPv4 or a bracketed IPv6 address, with an optional port. May be empty. */
 const hostPattern = /^(?:\[[0-9a-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9a-f]{2})*)(?::[0-9]*)?$/i
@@ -87,8 +92,11 @@ export async function listen(
     request.url = toOriginForm(url)
     app(request, response)
   }
-  const { timeout, ...serverOptions } = { ...limits, ...expressMessages(app), ...options.limits }
-  const server = createServer(serverOptions, serve)
+  const { timeout, requestTimeout, ...serverOptions } = { ...limits, ...expressMessages(app), ...options.limits }
+  // Node's own limit is the same for all requests.
+  const server = createServer({ ...serverOptions, requestTimeout: 0 }, serve)
+  const slow = new SlowRequests(requestTimeout, serverOptions.connectionsCheckingInterval)
+  slow.watch(connections, (socket, response) => refuse({ code: 'ERR_HTTP_REQUEST_TIMEOUT' }, socket, response))
   // Node calls it after this time without any activity; the client's reading counts as activity.
   server.setTimeout(timeout, (socket: Socket) => {
     const response = connections.get(socket)
@@ -125,7 +133,46 @@ export async function listen(
       const cut = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000)
       await closed
       clearTimeout(cut)
+      slow.stop()
     },
+  }
+}
+
+/** Finds requests that do not arrive in time. The time in which the service has bytes to read does not count. */
+class SlowRequests {
+  readonly #limit: number
+  readonly #interval: number
+  /** Milliseconds that the service has waited for each request, and what its connection had received before. */
+  readonly #waits = new WeakMap<ServerResponse, { milliseconds: number; bytesBefore: number }>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(limit: number, interval: number) {
+    this.#limit = limit
+    this.#interval = interval
+  }
+
+  watch(
+    connections: ReadonlyMap<Socket, ServerResponse | undefined>,
+    onLate: (socket: Socket, response: ServerResponse) => void,
+  ): void {
+    const check = () => {
+      for (const [socket, response] of connections)
+        if (response && !response.req.complete && this.#isLate(socket, response)) onLate(socket, response)
+    }
+    this.#timer = setInterval(check, this.#interval).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #isLate({ bytesRead }: Socket, response: ServerResponse): boolean {
+    const { req: request } = response
+    const wait = this.#waits.get(response) ?? { milliseconds: 0, bytesBefore: bytesRead }
+    this.#waits.set(response, wait)
+    if (request.readableLength === 0) wait.milliseconds += this.#interval
+    const more = hasRawBody(request) ? ((bytesRead - wait.bytesBefore) / bytesPerSecondMin) * 1000 : 0
+    return wait.milliseconds > this.#limit + more
   }
 }
 

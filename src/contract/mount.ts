@@ -49,6 +49,8 @@ interface MountOptions<P, H> extends Omit<ExchangeContext<P>, 'problemTypes' | '
   origins?: Origins | undefined
   /** Operations whose validation `warmUp` compiles, so that their first requests need not. */
   warm?: readonly (keyof H)[]
+  /** Maximum sizes of bodies that settings change, in place of those in the document. */
+  bodyBytesMax?: Partial<Record<keyof H, number>>
   /** Runs before all stages, for tracing. */
   before?: RequestHandler | undefined
   /** Answers requests in place of their handlers, for faults on request. */
@@ -63,7 +65,8 @@ interface MountOptions<P, H> extends Omit<ExchangeContext<P>, 'problemTypes' | '
 export async function mountDocument<P, H extends object>(options: MountOptions<P, H>): Promise<Express> {
   try {
     const document = options.document as Document
-    const operations = readOperations(document)
+    const bytesMax: Partial<Record<string, number>> = options.bodyBytesMax ?? {}
+    const operations = readOperations(document).map((each) => withBytesMax(each, bytesMax[each.id]))
     const handlers = options.handlers as Record<string, UntypedHandler>
     requireHandlers(operations, handlers)
     if (options.limitRate || options.tenants) requireRateLimit(operations)
@@ -86,6 +89,11 @@ export async function mountDocument<P, H extends object>(options: MountOptions<P
   } catch (error) {
     throw new Error(`The document of ${options.name} cannot be served. ${(error as Error).message}`, { cause: error })
   }
+}
+
+function withBytesMax(operation: Operation, bytesMax: number | undefined): Operation {
+  const { body } = operation
+  return body && bytesMax !== undefined ? { ...operation, body: { ...body, bytesMax } } : operation
 }
 
 const warmUpLocal = 'warmUp'

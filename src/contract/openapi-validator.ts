@@ -69,8 +69,9 @@ export async function offer(
 
 function prepare(request: Request, query: object, body: Body | undefined) {
   Object.defineProperty(request, 'query', { value: query, writable: true, configurable: true, enumerable: true })
-  request.body = body?.value
-  if (body) request.headers['content-type'] = body.mediaType
+  const isRead = body?.mediaType !== '*/*'
+  request.body = isRead ? body?.value : undefined
+  if (body && isRead) request.headers['content-type'] = body.mediaType
   else delete request.headers['content-type']
 }
 
@@ -143,8 +144,11 @@ function documentFor(document: Document, path: string): object {
   const adapt = ({ requestBody, responses, parameters, ...rest }: OperationMembers) => ({
     ...rest,
     ...(parameters && { parameters: parameters.map((it) => adaptParameter(document, it)) }),
-    // EOV refuses an absent body unless OpenAPI's default is written out.
-    ...(requestBody && { requestBody: { required: false, ...resolve<object>(document, requestBody) } }),
+    // EOV refuses an absent body unless OpenAPI's default is written out. It would read a raw body.
+    ...(requestBody &&
+      !isRaw(document, requestBody) && {
+        requestBody: { required: false, ...resolve<object>(document, requestBody) },
+      }),
     // Responses are validated by response-validation.ts.
     ...(responses ? { responses: {} } : {}),
   })
@@ -153,6 +157,11 @@ function documentFor(document: Document, path: string): object {
   const item = { ...adapt({ parameters: (parameters ?? []) as unknown[] }), ...Object.fromEntries(adapted) }
   // Paths are looked up without the paths of servers.
   return { openapi, info, servers: [{ url: '/' }], paths: { [path]: item }, components: referenced(document, item) }
+}
+
+function isRaw(document: Document, requestBody: object): boolean {
+  const { content = {} } = resolve<{ content?: object }>(document, requestBody)
+  return '*/*' in content
 }
 
 /** `discriminator` is a hint next to `oneOf`; EOV's own use of it throws for the body `null`. */

@@ -64,9 +64,9 @@ export function requestValidations(document: Document): (operation: Operation) =
 export async function compileValidations(operations: readonly ServedOperation[]): Promise<void> {
   for (const { operation, readParameters, validateRequest } of operations) {
     const values = operation.path.split('/').filter((segment) => segment.startsWith('{'))
-    const body = operation.body && { mediaType: 'application/json', value: {}, bytes: 2 }
+    const body = operation.body && !operation.body.isRaw && { mediaType: 'application/json', value: {}, bytes: 2 }
     await offer(operation, (request, response) =>
-      validateRequest(request, response, readParameters(values, ''), body).catch(() => {}),
+      validateRequest(request, response, readParameters(values, ''), body || undefined).catch(() => {}),
     )
   }
 }

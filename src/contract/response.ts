@@ -1,7 +1,7 @@
 /** Sends responses and server-sent events after comparing them with the document, and ends their exchanges. */
 import { crossOriginHeaders } from './cross-origin.ts'
 import { clientClosed, type Exchange, type HandlerResponse } from './exchange.ts'
-import type { ServerSentEvent } from './handler.ts'
+import type { ByteStream, ServerSentEvent } from './handler.ts'
 import { EncodedJson, stringify } from './i-json.ts'
 import { type HttpProblemKind, httpProblemTypes, type ProblemDetail, problemBody } from './problem.ts'
 
@@ -67,6 +67,7 @@ export function send(exchange: Exchange, response: HandlerResponse): void {
   } else if (exchange.dropsResponse) drop(exchange)
   else if (exchange.response.destroyed) exchange.end(clientClosed)
   else if (response.events) sendEvents(exchange, response, response.events)
+  else if (response.stream) sendStream(exchange, response, response.stream, mediaType)
   else sendContent(exchange, response, content)
 }
 
@@ -77,7 +78,7 @@ export function drop(exchange: Exchange): void {
 }
 
 function contentOf({ context, requestId }: Exchange, response: HandlerResponse): Content {
-  const { body, problem, text, events, bytes, mediaType } = response
+  const { body, problem, text, events, bytes, stream, mediaType } = response
   if (problem) {
     return { mediaType: 'application/problem+json', body: problemBody(context.problemTypes, problem, requestId) }
   }
@@ -85,8 +86,11 @@ function contentOf({ context, requestId }: Exchange, response: HandlerResponse):
   // The document describes the whole stream as a string; each event is checked against its `contentSchema`.
   if (events) return { mediaType: 'text/event-stream', body: '' }
   if (bytes) return { mediaType, body: bytes }
+  if (stream) return { mediaType, body: noBytes }
   return { mediaType: body === undefined ? undefined : 'application/json', body }
 }
+
+const noBytes = new Uint8Array()
 
 /** Uses `writeHead` and `end`: Express's `set` and `json` also guess a type, compute an ETag and look for a callback. */
 function sendContent(exchange: Exchange, response: HandlerResponse, { mediaType, body }: Content) {
@@ -98,13 +102,21 @@ function sendContent(exchange: Exchange, response: HandlerResponse, { mediaType,
     const content = response.bytes ?? response.text ?? formatJson(body)
     const bytes = Buffer.byteLength(content)
     headers.push('Content-Length', String(bytes))
+    const closes = response.headers?.Connection === 'close'
+    // What the client still sends of a raw body would have to be read before the next request.
+    const isUploading = isRawBody(exchange) && !exchange.request.complete
+    if (isUploading && !closes) headers.push('Connection', 'close')
     raw.writeHead(response.status, headers)
-    if (response.headers?.Connection === 'close') endAfterUpload(exchange, content)
+    if (closes || isUploading) endAfterUpload(exchange, content)
     // For ASCII both encodings are equal, and Node writes latin1 faster.
     else if (typeof content === 'string') raw.end(content, bytes === content.length ? 'latin1' : 'utf8')
     else raw.end(content)
   }
   exchange.end(response.status)
+}
+
+function isRawBody({ served, body }: Exchange): boolean {
+  return body !== undefined && served?.operation.body?.isRaw === true
 }
 
 function formatJson(body: unknown): string | Uint8Array {
@@ -144,6 +156,33 @@ function endAfterUpload({ request, response }: Exchange, content: string | Uint8
   return undefined
 }
 
+/** Sends bytes while they are read, until the client disconnects. A service that stops waits for the rest. */
+function sendStream(exchange: Exchange, response: HandlerResponse, stream: ByteStream, mediaType: string | undefined) {
+  const { response: raw } = exchange
+  const headers = headerList(exchange, response, mediaType)
+  raw.writeHead(response.status, [...headers, 'Content-Length', String(stream.bytes)])
+  if (exchange.method === 'HEAD') {
+    raw.end()
+    return exchange.end(response.status)
+  }
+  let sent = 0
+  const count = (chunk: Uint8Array) => {
+    sent += chunk.length
+    return chunk
+  }
+  write(exchange, stream.chunks, count, createInterruption(exchange, undefined))
+    .then(() => {
+      if (sent !== stream.bytes && !raw.destroyed) throw new Error(`${sent} of ${stream.bytes} bytes were read.`)
+      raw.end()
+    })
+    .catch((error: unknown) => {
+      exchange.logError('response of bytes failed', { err: error })
+      // The client notices by `Content-Length` that bytes are missing.
+      raw.destroy()
+    })
+    .finally(() => exchange.end(response.status))
+}
+
 const heartbeat = ': heartbeat\n\n'
 
 /**
@@ -157,7 +196,9 @@ function sendEvents(exchange: Exchange, response: HandlerResponse, events: Async
     raw.end()
     return exchange.end(response.status)
   }
-  writeEvents(exchange, events)
+  const stopping = raw.app.locals.stopping as AbortSignal | undefined
+  const format = (event: ServerSentEvent) => formatEvent(exchange, event)
+  write(exchange, events, format, createInterruption(exchange, stopping))
     .then(() => raw.end())
     .catch((error: unknown) => {
       exchange.logError('event stream failed', { err: error })
@@ -167,23 +208,29 @@ function sendEvents(exchange: Exchange, response: HandlerResponse, events: Async
     .finally(() => exchange.end(response.status))
 }
 
-/** Takes events no faster than the client reads them. */
-async function writeEvents(exchange: Exchange, events: AsyncIterable<ServerSentEvent>) {
+type Interruption = ReturnType<typeof createInterruption>
+
+/** Takes items no faster than the client reads them. */
+async function write<Item>(
+  exchange: Exchange,
+  items: AsyncIterable<Item>,
+  format: (item: Item) => string | Uint8Array,
+  interruption: Interruption,
+) {
   const { response } = exchange
-  const iterator = events[Symbol.asyncIterator]()
-  const interruption = createInterruption(exchange)
+  const iterator = items[Symbol.asyncIterator]()
   try {
     while (!interruption.isOver) {
       const next = await interruption.unless(iterator.next())
       if (!next || next.done) return
-      if (!response.write(formatEvent(exchange, next.value))) {
+      if (!response.write(format(next.value))) {
         await interruption.unless(new Promise((resolve) => response.once('drain', resolve)))
       }
     }
   } finally {
     interruption.forget()
     // Not awaited: a generator returns only after the promise that it waits for.
-    iterator.return?.()?.catch((error: unknown) => exchange.logError('event stream failed to end', { err: error }))
+    iterator.return?.()?.catch((error: unknown) => exchange.logError('stream failed to end', { err: error }))
   }
 }
 
@@ -202,9 +249,8 @@ function formatEvent(exchange: Exchange, event: ServerSentEvent): string {
   return text
 }
 
-/** Ends waiting when the connection closes or the service stops. */
-function createInterruption({ response }: Exchange) {
-  const stopping = response.app.locals.stopping as AbortSignal | undefined
+/** Ends waiting when the connection closes or the signal is aborted. */
+function createInterruption({ response }: Exchange, stopping: AbortSignal | undefined) {
   let wake = () => {}
   const interrupt = () => {
     interruption.isOver = true

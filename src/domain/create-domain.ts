@@ -57,13 +57,13 @@ export type Domain = ReturnType<typeof createDomain<WorkflowRegistry>>
 export function createDomain<Registry extends WorkflowRegistry>(options: DomainOptions<Registry>) {
   const { config, store, workflows, encryption, log } = options
   const shared = createWorkerDomain(options)
-  const { usage, observer, contents, now } = shared
+  const { usage, observer, contents, fileRetentionMilliseconds, now } = shared
   const cursors = new Cursors(encryption)
   const refusals = new Refusals(store, log, now)
   const apiKeys = new ApiKeys(store, knownScopes(), now, refusals)
   const artifacts = new RunArtifacts(store, options.artifactRetentionDays, now, contents)
   const { ACCOUNT_CONCURRENCY: accountConcurrency, QUEUED_RUNS_MAX: queuedRunsMax } = config
-  const queueing = { store, workflows, encryption, queuedRunsMax, observer, usage }
+  const queueing = { store, workflows, encryption, queuedRunsMax, fileRetentionMilliseconds, observer, usage }
   const statistics = new RunStatistics(store)
   // Set when the service listens.
   const dashboard = { url: '' }
@@ -88,7 +88,10 @@ export function createDomain<Registry extends WorkflowRegistry>(options: DomainO
     runTokens: new RunTokens(encryption, apiKeys, now),
     runs,
     waits: new Waits({ store, encryption, cursors, workflows }, now),
-    schedules: new Schedules({ store, encryption, cursors, workflows, runs, schedulesMax: config.SCHEDULES_MAX }, now),
+    schedules: new Schedules(
+      { store, encryption, cursors, workflows, runs, schedulesMax: config.SCHEDULES_MAX, fileRetentionMilliseconds },
+      now,
+    ),
     scheduler: new Scheduler({ ...queueing, log, now }),
     bulkActions: new BulkActions(store, encryption),
     bulkWorker: new BulkWorker({ ...queueing, now }),

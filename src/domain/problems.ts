@@ -6,6 +6,7 @@ export const domainProblemTypes = {
   'idempotency-conflict': { status: 409, title: 'Idempotency key reused' },
   'name-taken': { status: 409, title: 'Name taken' },
   'browser-context-in-use': { status: 409, title: 'Browser context in use' },
+  'file-in-use': { status: 409, title: 'File in use' },
   'run-not-finished': { status: 409, title: 'Run not finished' },
   'run-does-not-fit': { status: 409, title: 'Run does not fit' },
   'too-many-bulk-actions': { status: 409, title: 'Too many bulk actions' },
@@ -33,6 +34,14 @@ export const problemTypes: ProblemTypes = { ...httpProblemTypes, ...domainProble
 export function notFound(noun: string, errors?: ProblemMember[]) {
   const detail = `No such ${noun} in this account.`
   return { status: 404 as const, problem: { kind: 'not-found' as const, detail, ...(errors && { errors }) } }
+}
+
+/** A 416 for a range that begins after the end of a file. */
+export function rangeNotSatisfiable(noun: string, sizeBytes: number) {
+  const detail = `The ${noun} has ${sizeBytes} bytes; the range begins after its end.`
+  const errors = [{ header: 'Range', detail: `begins after the end of the ${noun}` }]
+  const headers = { 'Content-Range': `bytes */${sizeBytes}` }
+  return { status: 416 as const, headers, problem: { kind: 'range-not-satisfiable', detail, errors } }
 }
 
 /** Milliseconds since 1970 as responses have them. */

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts'
 import type { BlobStore } from '../storage/blobs/blob-store.ts'
 import { Contents } from '../storage/blobs/contents.ts'
 import type { Encryption } from '../storage/encryption.ts'
+import { dayMilliseconds } from '../storage/purge-target.ts'
 import type { Store } from '../storage/store.ts'
 import { DeclaredValuesReader } from './account-values/declared-values.ts'
 import { createSecretStore, type SecretStoreSetting } from './account-values/secret-stores.ts'
@@ -11,6 +12,7 @@ import { StorageUsage, type UsageOptions } from './accounts/storage-usage.ts'
 import { ContextVersions } from './browser-contexts/context-versions.ts'
 import { RunContexts } from './browser-contexts/run-contexts.ts'
 import type { WorkflowRegistry } from './deployments/deployments.ts'
+import { Files } from './files/files.ts'
 import { RunQueue } from './queue/run-queue.ts'
 import { WaitingRunsLimit } from './queue/waits.ts'
 import { Workers } from './queue/workers.ts'
@@ -20,6 +22,7 @@ import type { RunObserver } from './runs/run-state.ts'
 type DomainSetting =
   | 'ACCOUNT_CONCURRENCY'
   | 'BROWSER_CONTEXT_VERSIONS'
+  | 'FILE_RETENTION_DAYS'
   | 'STORAGE_QUOTA_MB'
   | 'WAITING_RUNS_MAX'
   | SecretStoreSetting
@@ -47,14 +50,18 @@ export function createWorkerDomain(options: WorkerDomainOptions) {
   const usage = new StorageUsage(store, config.STORAGE_QUOTA_MB, { ...measuring, now })
   const contextVersions = new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS, usage)
   const contents = new Contents(store, blobs, now)
-  const waits = { encryption, workflows, waitingRuns: new WaitingRunsLimit(config.WAITING_RUNS_MAX) }
+  const fileRetentionMilliseconds = config.FILE_RETENTION_DAYS * dayMilliseconds
+  const waitingRuns = new WaitingRunsLimit(config.WAITING_RUNS_MAX)
+  const waits = { encryption, workflows, waitingRuns, fileRetentionMilliseconds }
   return {
     store,
     encryption,
     observer,
     now,
     usage,
+    fileRetentionMilliseconds,
     contents,
+    files: new Files({ store, contents, usage, retentionDays: config.FILE_RETENTION_DAYS, now }),
     queue: new RunQueue(store, { accountConcurrency: config.ACCOUNT_CONCURRENCY, now, observer, contents, waits }),
     workers: new Workers(store, now),
     declaredValues: new DeclaredValuesReader(store, encryption, createSecretStore(config)),

@@ -7,6 +7,7 @@ import type { SignIns } from '../domain/browser-contexts/sign-ins.ts'
 import { expiredBulkActions } from '../domain/bulk-actions/bulk-actions.ts'
 import type { BulkWorker } from '../domain/bulk-actions/bulk-worker.ts'
 import { supersededDeployments, unseenRemoteWorkflows } from '../domain/deployments/deployments.sql.ts'
+import { expiredFiles } from '../domain/files/files.ts'
 import type { Notifier } from '../domain/notifications/notifier.ts'
 import { completeAttempt, resumeForFreeContexts } from '../domain/queue/attempts.ts'
 import {
@@ -110,6 +111,7 @@ export class Maintenance {
     const targets = [
       new RunArtifacts(store, retention.artifacts, now).expired,
       expiredRuns(retention.runs, now),
+      expiredFiles(now),
       expiredAuditLogEntries(retention.auditLog, now),
       supersededDeployments(retention.runs, now),
       unseenRemoteWorkflows(retention.runs, now),

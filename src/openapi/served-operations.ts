@@ -43,7 +43,8 @@ export interface Operation {
   scopes: string[]
   /** Scopes that some requests need in addition, as their handlers decide. */
   conditionalScopes: string[]
-  body: { required: boolean; mediaTypes: string[]; schemas: Schema[]; bytesMax: number } | undefined
+  /** `isRaw`: of any media type, and read by the handler while it arrives. */
+  body: { required: boolean; mediaTypes: string[]; schemas: Schema[]; bytesMax: number; isRaw: boolean } | undefined
   responses: Map<number, Response>
   /** Media types of all successful responses; empty when none of them has a body. */
   successTypes: string[]
@@ -143,12 +144,13 @@ function readSecurity(
 function readBody(id: string, body: RequestBodyObject): Operation['body'] {
   const { required = false, 'x-body-bytes-max': bytesMax = bodyBytesMax } = body
   const mediaTypes = Object.keys(body.content)
-  const other = mediaTypes.find((type) => !/^application\/([a-z.-]+\+)?json$/.test(type))
-  if (other) throw new Error(`The body of ${id} is ${other}; only JSON is served.`)
+  const isRaw = mediaTypes.length === 1 && mediaTypes[0] === '*/*'
+  const other = isRaw ? undefined : mediaTypes.find((type) => !/^application\/([a-z.-]+\+)?json$/.test(type))
+  if (other) throw new Error(`The body of ${id} is ${other}; only JSON, and \`*/*\` alone, are served.`)
   if (!Number.isSafeInteger(bytesMax) || bytesMax < 1)
     throw new Error(`The x-body-bytes-max of ${id} must be a positive integer.`)
   const schemas = Object.values(body.content).map(({ schema = {} }) => schema)
-  return { required, mediaTypes, schemas, bytesMax }
+  return { required, mediaTypes, schemas, bytesMax, isRaw }
 }
 
 function readResponse(document: Document, id: string, status: string, reference: unknown): [number, Response] {

@@ -184,7 +184,7 @@ function responseOf(status: FaultStatus): HandlerResponse {
       return problemResponse({
         kind: 'storage-quota-exceeded',
         detail:
-          'This account has reached its storage quota. Delete runs or browser contexts, or wait until their retention ends. Nothing was stored.',
+          'This account has reached its storage quota. Delete runs, files or browser contexts, or wait until their retention ends. Nothing was stored.',
       })
   }
 }

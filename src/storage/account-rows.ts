@@ -21,6 +21,7 @@ export interface AccountTable {
 const ofUser = 'user_id IN (SELECT id FROM users WHERE account_id = ?)'
 const ofContext = 'browser_context_id IN (SELECT id FROM browser_contexts WHERE account_id = ?)'
 const ofAccount = 'account_id = ?'
+const ofFile = 'file_id IN (SELECT id FROM files WHERE account_id = ?)'
 const ofRule = 'rule_id IN (SELECT id FROM notification_rules WHERE account_id = ?)'
 /** The table's name stands apart, since only `storage/runs` has statements about runs. */
 const ofRun = (runs: keyof Tables = 'runs') => `run_id IN (SELECT id FROM ${runs} WHERE account_id = ?)`
@@ -41,6 +42,10 @@ export const accountTables: readonly AccountTable[] = [
   { name: 'run_events', key: ['id'], isOfAccount: ofRun(), json: ['data'] },
   { name: 'run_steps', key: ['run_id', 'name'], isOfAccount: ofRun(), batch: 50 },
   { name: 'artifacts', key: ['run_id', 'name'], isOfAccount: ofRun(), hidden: ['blob'], batch: 4 },
+  { name: 'run_files', key: ['run_id', 'file_id'], isOfAccount: ofFile },
+  { name: 'schedule_files', key: ['schedule_id', 'file_id'], isOfAccount: ofFile },
+  { name: 'file_parts', key: ['file_id', 'position'], isOfAccount: ofFile, hidden: ['blob'], batch: 4 },
+  { name: 'files', key: ['id'], isOfAccount: ofAccount },
   {
     name: 'runs',
     key: ['id'],

@@ -17,6 +17,7 @@ export const directoryPrefixes = {
   demo: 'execution-service-demo-',
   deployments: 'execution-service-deployments-',
   docs: 'execution-service-docs-',
+  files: 'execution-service-files-',
   project: 'execution-service-project-',
 } as const
 const lockName = 'lock'

@@ -7,6 +7,7 @@ import {
 import type { Principal } from '../domain/api-keys/api-key.ts'
 import { type BulkActionDependencies, bulkOperations } from '../domain/bulk-actions/bulk-operations.ts'
 import { type DeploymentDependencies, deploymentOperations } from '../domain/deployments/deployment-operations.ts'
+import { type FileDependencies, fileOperations } from '../domain/files/file-operations.ts'
 import {
   type NotificationOperationsDependencies,
   notificationOperations,
@@ -54,6 +55,9 @@ export const executionScopes = {
   updateSchedule: 'schedules:write',
   deleteSchedule: 'schedules:write',
   triggerSchedule: 'schedules:write',
+  createFile: 'files:write',
+  getFile: 'files:read',
+  deleteFile: 'files:write',
   listSecrets: 'secrets:read',
   putSecret: 'secrets:write',
   deleteSecret: 'secrets:write',
@@ -87,6 +91,7 @@ export const executionScopes = {
   appendRunEvents: 'runs:execute',
   putAttemptArtifact: 'runs:execute',
   getAttemptBrowserContext: 'runs:execute',
+  getAttemptFile: 'runs:execute',
   getLiveViews: 'runs:execute',
   updateLiveView: 'runs:execute',
   completeAttempt: 'runs:execute',
@@ -103,6 +108,7 @@ export type ExecutionApiDependencies = QueueDependencies &
   ScheduleDependencies &
   WebhookDependencies &
   AccountValueDependencies &
+  FileDependencies &
   NotificationOperationsDependencies &
   UsageDependencies &
   WorkerDependencies
@@ -118,6 +124,7 @@ export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
     ...scheduleOperations(dependencies),
     ...webhookOperations(dependencies),
     ...accountValueOperations(dependencies),
+    ...fileOperations(dependencies),
     ...notificationOperations(dependencies),
     ...usageOperations(dependencies),
     ...workerOperations(dependencies),

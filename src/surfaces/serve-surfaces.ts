@@ -140,7 +140,8 @@ async function createApps(
       const shared = options('execution')
       const fallback = executionFallback(dependencies, shared, built, addresses)
       const warm = ['queueRemoteRun', 'getRun'] as const
-      return mountDocument({ ...shared, ...executionContract, handlers, fallback, warm })
+      const bodyBytesMax = { createFile: fileBytesMax(dependencies.config) }
+      return mountDocument({ ...shared, ...executionContract, handlers, fallback, warm, bodyBytesMax })
     },
     'browser-context': () =>
       mountDocument({ ...options('browser-context'), ...browserContextContract, handlers: browserContextApi(domain) }),
@@ -225,6 +226,8 @@ function limitRate({ apiKeys, refusals }: DashboardDomain, rateLimit: RateLimit)
   }
 }
 
+const fileBytesMax = ({ FILE_MAX_MB }: Config) => FILE_MAX_MB * 1024 * 1024
+
 function createProvider(config: Config, encryption: Encryption): IdentityProvider | undefined {
   const { OIDC_ISSUER } = config
   return OIDC_ISSUER === undefined ? undefined : new IdentityProvider({ ...config, OIDC_ISSUER }, encryption)
@@ -253,6 +256,7 @@ function createDashboard(
     sessionSecrets: encryption.signatures('dashboard', 'sessions').map((each) => each.toString('base64url')),
     identityProvider: createProvider(config, encryption),
     passwords: config.PASSWORD_SIGN_IN === 'on',
+    fileBytesMax: fileBytesMax(config),
     publicUrl: config.DASHBOARD_URL,
     port: config.DASHBOARD_PORT,
     proxyHops: config.PROXY_HOPS,

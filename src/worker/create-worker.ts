@@ -15,6 +15,7 @@ import { retentionFrom } from '../maintenance/retention.ts'
 import type { BlobStore } from '../storage/blobs/blob-store.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
+import { AttemptFiles, storedFiles } from './attempt/attempt-files.ts'
 import type { ObserveAttempt } from './attempt/attempt-observer.ts'
 import { BrowserHost } from './browser/browser-host.ts'
 import { Executors } from './executors/executors.ts'
@@ -64,6 +65,7 @@ export function createWorker({
     ...domain,
     deployments,
     readDeclared: (claim: Claim, workflows: Workflows) => domain.declaredValues.read(claim, workflows),
+    files: new AttemptFiles({ source: storedFiles(domain.files), encryption }),
     maintenance: new Maintenance({ ...domain, workflows: deployments, retention: retentionFrom(config), log }),
     executors: new Executors(deployed, processes, slots, log),
     browser: new BrowserHost({ path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL }, log),

@@ -8,17 +8,19 @@ import type { Logger } from 'pino'
 import type { ReadValues } from '../domain/account-values/declared-values.ts'
 import { DeploymentUnavailable } from '../domain/deployments/deployment-files.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
+import { FileMissing } from '../domain/files/file-of-run.ts'
 import type { Claim, Claimable, Lease } from '../domain/queue/attempts.ts'
 import type { ClaimableWorkflows, OwnAttempts } from '../domain/queue/claim.ts'
 import type { RunQueue } from '../domain/queue/run-queue.ts'
 import type { Workers } from '../domain/queue/workers.ts'
-import { noRetry, type Outcome } from '../domain/runs/run-state.ts'
+import { noRetry, type Outcome, type RetryPolicy } from '../domain/runs/run-state.ts'
 import type { Workflows } from '../domain/workflows/workflows.ts'
 import type { Maintenance } from '../maintenance/maintenance.ts'
 import type { ValueEncryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
 import { Attempt, type AttemptDependencies, type AttemptQueue } from './attempt/attempt.ts'
 import type { AttemptBrowserDependencies } from './attempt/attempt-browser.ts'
+import type { AttemptFiles, PreparedFiles } from './attempt/attempt-files.ts'
 import {
   type AttemptEnd,
   type AttemptObserver,
@@ -46,6 +48,7 @@ export interface WorkerDependencies {
   encryption: ValueEncryption
   runContexts: AttemptBrowserDependencies['contexts']
   usage: AttemptDependencies['usage']
+  files: Pick<AttemptFiles, 'prepare' | 'close'>
   /** What the attempt gets of its account. */
   readDeclared(claim: Claim, workflows: Workflows): Promise<ReadValues>
   deployments: Pick<Deployments, 'listAll'> & { claimable(): ClaimableWorkflows }
@@ -143,6 +146,7 @@ export class Worker {
     this.#leases.stopRenewing()
     liveViews.stop()
     await executors.close()
+    this.#dependencies.files.close()
     await browser.close()
     await this.#leases.signOff()
     this.#log.info('worker stopped')
@@ -220,6 +224,7 @@ export class Worker {
     observer: Required<AttemptObserver>,
   ): Promise<boolean> {
     const { executors } = this.#dependencies
+    let files: PreparedFiles | undefined
     let execution: Execution | undefined
     let attempt: Attempt | undefined
     let end: AttemptEnd
@@ -234,7 +239,8 @@ export class Worker {
       const { workflows } = execution
       const read = await retryUntilAvailable(() => this.#dependencies.readDeclared(claim, workflows))
       if (read.kind === 'missing') return await retryUntilAvailable(() => this.#queue.waitForValue(claim, read.wait))
-      attempt = new Attempt(dependencies, claim, execution, read.values, observer)
+      files = await this.#dependencies.files.prepare(claim, workflows, execution.executor.identity)
+      attempt = new Attempt(dependencies, claim, execution, { declared: read.values, files }, observer)
       const executed = attempt.execute(freeSlot)
       this.#leases.watch(claim, attempt)
       return await executed.finally(() => {
@@ -242,12 +248,13 @@ export class Worker {
       })
     } catch (error) {
       if (error instanceof DeploymentUnavailable) return await this.#handBack(claim, error)
-      if (!(error instanceof WorkflowNotLoaded)) throw error
-      const outcome: Outcome = { kind: 'failed', reason: 'workflowExited', error: error.end }
-      end = outcome
-      return await retryUntilAvailable(() => this.#queue.complete(claim, outcome, error.retry))
+      const failed = failureOf(error)
+      if (!failed) throw error
+      end = failed.outcome
+      return await retryUntilAvailable(() => this.#queue.complete(claim, failed.outcome, failed.retry))
     } finally {
       freeSlot()
+      files?.remove()
       this.#leases.unwatch(claim)
       observer.ended(end)
     }
@@ -276,6 +283,15 @@ export class Worker {
     }
     throw error
   }
+}
+
+/** The outcome of an attempt that could not begin because of its workflow or its run. */
+function failureOf(error: unknown): { outcome: Outcome & { kind: 'failed' }; retry: RetryPolicy } | undefined {
+  if (error instanceof WorkflowNotLoaded)
+    return { outcome: { kind: 'failed', reason: 'workflowExited', error: error.end }, retry: error.retry }
+  if (!(error instanceof FileMissing)) return undefined
+  const { name, message } = error
+  return { outcome: { kind: 'failed', reason: 'workflowFailed', error: { name, message } }, retry: noRetry }
 }
 
 // Renews a worker's leases, and interrupts attempts whose lease is lost or has ended, or whose run is cancelled.

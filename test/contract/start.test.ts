@@ -121,7 +121,7 @@ test.each<[string, (document: Library) => unknown, string]>([
   [
     'a body is not JSON',
     (it) => Object.assign(getOperation(it), { requestBody: { content: { 'text/csv': {} } } }),
-    'The body of getBook is text/csv; only JSON is served.',
+    'The body of getBook is text/csv; only JSON, and `*/*` alone, are served.',
   ],
   ...[0, -1, 1.5, '5242880', null, 1e300].map((limit): [string, (document: Library) => unknown, string] => [
     `the limit of a body is ${JSON.stringify(limit)}`,

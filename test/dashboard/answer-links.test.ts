@@ -1,6 +1,7 @@
 /** Links at which people without an account answer waits. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { approve, queueRun, send } from '../operations/requests.ts'
+import { approve } from '../operations/example-runs.ts'
+import { queueRun, send } from '../operations/requests.ts'
 import { Visitor } from '../support/dashboard.ts'
 import { control, fieldError, pageText } from '../support/html.ts'
 import { startTestService, type TestAccount, type TestService, until } from '../support/service.ts'

@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowserContextClient, createExecutionClient, type ExecutionClient } from '../../src/client/index.ts'
 import { operations, type Surface } from '../operations/document.ts'
-import { leasedRun, newWorker, putArtifact, queueRun, reverseText } from '../operations/requests.ts'
+import { newWorker } from '../operations/example-runs.ts'
+import { leasedRun, putArtifact, queueRun, reverseText } from '../operations/requests.ts'
 import { type PrismProxy, startPrismProxy } from '../support/prism-proxy.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -102,6 +103,7 @@ describe('Prism reports', () => {
     await callWebhookOperations(client)
     await callNotificationOperations(client)
     await callValueOperations(client)
+    await callFileOperations(client)
     await callWorkerOperations(client)
     const leased = await client.getRun({ params: { path: { runId: await leasedRun(service, account) } } })
     const deployment = { path: { deploymentId: leased.data?.deploymentId ?? '' } }
@@ -118,10 +120,11 @@ describe('Prism reports', () => {
     const ofWebhooks = [201, 200, 200, 200, 200, 202, 200, 202, 202, 204]
     const ofNotifications = [201, 200, 200, 200, 202, 204]
     const ofValues = [200, 200, 200, 200, 204, 204]
+    const ofFiles = [201, 200, 204]
     const ofWaits = [202, 201, 200, 200, 200]
-    // The claimed run has no browser context: 404.
+    // The claimed run has neither a browser context nor a file: 404.
     const ofWorkers = [
-      200, 200, 202, 202, 202, 200, 204, 200, 204, 204, 204, 404, 200, 200, 200, 200, 204, 204, 200, 200,
+      200, 200, 202, 202, 202, 200, 204, 200, 204, 204, 204, 404, 404, 200, 200, 200, 200, 204, 204, 200, 200,
     ]
     const afterRuns = [
       ...ofDeployments,
@@ -130,6 +133,7 @@ describe('Prism reports', () => {
       ...ofWebhooks,
       ...ofNotifications,
       ...ofValues,
+      ...ofFiles,
       ...ofWorkers,
     ]
     expect(statuses).toEqual([...ofRuns, ...afterRuns])
@@ -279,6 +283,7 @@ async function callWorkerOperations(client: ExecutionClient): Promise<void> {
     body: { mediaType: 'text/plain', content: 'SGVsbG8=', evidence: false },
   })
   await client.getAttemptBrowserContext({ params: completed })
+  await client.getAttemptFile({ params: { path: { ...completed.path, fileId: crypto.randomUUID() } } })
   await client.getLiveViews({ params: completed })
   const view = { path: { ...completed.path, viewId: crypto.randomUUID() } }
   await client.updateLiveView({ params: view, body: { waitForCommands: true } })
@@ -305,6 +310,14 @@ async function callValueOperations(client: ExecutionClient): Promise<void> {
   await client.listSettings({ params: { query: { limit: 1 } } })
   await client.deleteSecret({ params: secret })
   await client.deleteSetting({ params: setting })
+}
+
+async function callFileOperations(client: ExecutionClient): Promise<void> {
+  const body = new Blob(['Hello'], { type: 'text/plain' })
+  const created = await client.createFile({ params: { query: { name: 'hello.txt' } }, body })
+  const path = { fileId: created.data?.id ?? '' }
+  await client.getFile({ params: { path }, parseAs: 'text' })
+  await client.deleteFile({ params: { path } })
 }
 
 async function callNotificationOperations(client: ExecutionClient): Promise<void> {

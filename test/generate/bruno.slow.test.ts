@@ -8,7 +8,7 @@ import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
 import { validKey } from '../../src/tools/mock/mock-keys.ts'
 import { testedWorkflows } from '../mock/use-mock.ts'
 import { operations } from '../operations/document.ts'
-import { leasedRun, signInBody } from '../operations/requests.ts'
+import { claimedWithFile, leasedRun, signInBody } from '../operations/requests.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
 
 const collection = 'generated/bruno'
@@ -123,6 +123,14 @@ async function createAttempt(): Promise<Variables> {
   return variables
 }
 
+/** The same with a file. */
+async function createAttemptWithFile(): Promise<Variables> {
+  const account = await service.createAccount()
+  const { runId, attempt, fileId } = await claimedWithFile(service, account)
+  const variables = readEnvironment('Server', service).set('apiKey', account.key)
+  return variables.set('runId', runId).set('attempt', String(attempt)).set('fileId', fileId)
+}
+
 /** The same with a browser context. */
 async function createAttemptWithContext(): Promise<Variables> {
   const variables = await createServerEnvironment()
@@ -214,6 +222,7 @@ test('every request succeeds against the service, using the resources that earli
   const others = new Map([
     ...(await Promise.all(onAttempts.map(async ({ id }) => [id as string, await createAttempt()] as const))),
     ['getAttemptBrowserContext', await createAttemptWithContext()],
+    ['getAttemptFile', await createAttemptWithFile()],
     ['claimRuns', claimable],
     ['getDeploymentBundle', bundled],
     ['getRunArtifact', artifact],

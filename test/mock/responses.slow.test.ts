@@ -76,7 +76,7 @@ describe.each(operations)('$id', (operation) => {
     const response = await call(operation, prefer('dynamic=true'))
     expect(successes).toContain(response.status)
     expectDocumented(operation, response)
-    const isMadeUp = response.headers['content-type'] === 'application/json' && operation.id !== 'getRunArtifact'
+    const isMadeUp = response.headers['content-type'] === 'application/json' && !operation.responses.get(200)?.isFile
     if (!isMadeUp) return
     const example = JSON.parse((await call(operation)).text)
     // A single count may be that of the example by chance.

@@ -26,6 +26,7 @@ export const mockPath = {
   ruleId: id,
   deliveryId: id,
   artifactName: 'invoice.pdf',
+  fileId: id,
   workerId: id,
   attempt: '1',
   stepName: 'charge',

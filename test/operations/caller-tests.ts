@@ -133,6 +133,8 @@ export function testNotFound(subject: Subject): void {
   }
   const nested: Record<string, string> = {
     getRunArtifact: 'artifact',
+    getFile: 'file',
+    deleteFile: 'file',
     redeliverWebhook: 'webhook delivery',
     getBulkAction: 'bulk action',
     getDeploymentBundle: 'deployment',

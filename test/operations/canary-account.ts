@@ -1,11 +1,12 @@
 /** An account with a resource of every type. Each contains a value that is nowhere else. */
 import type { TestAccount, TestService } from '../support/service.ts'
+import { newWorker } from './example-runs.ts'
 import {
   createContext,
+  createFile,
   createNotificationRule,
   createSchedule,
   createWebhookEndpoint,
-  newWorker,
   putArtifact,
   putState,
   queueRun,
@@ -53,6 +54,7 @@ export async function createCanaryAccount(service: TestService): Promise<CanaryA
   const remote = await runOfWorker(service, account, canary)
   const browserContextId = await createContext(service, account, canary('context'))
   await putState(service, account, browserContextId, storageStateFor(`${canary('storage state')}.example`))
+  const fileId = await createFile(service, account, Buffer.from(canary('file')))
   const variableData = { name: canary('schedule') }
   const scheduleId = await createSchedule(service, account, { variableData })
   const endpointId = await createWebhookEndpoint(service, account, { url: `https://localhost/${canary('endpoint')}` })
@@ -67,6 +69,7 @@ export async function createCanaryAccount(service: TestService): Promise<CanaryA
     ids: {
       ...{ browserContextId: [browserContextId], scheduleId: [scheduleId], endpointId: [endpointId] },
       ruleId: [ruleId],
+      fileId: [fileId],
       ...{
         deliveryId: [deliveryId],
         bulkActionId: [bulkAction.body.id],

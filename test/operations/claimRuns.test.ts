@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
+import { invoice } from './example-runs.ts'
 import { testInternalError, testUnavailable } from './failure-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
 import {
@@ -10,7 +11,7 @@ import {
   testNotAcceptable,
   testUnsupportedMediaType,
 } from './request-tests.ts'
-import { invoice, queueRun, registerWorker } from './requests.ts'
+import { queueRun, registerWorker } from './requests.ts'
 
 describeOperation(
   'claimRuns',

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
+import { approve } from './example-runs.ts'
 import { testInternalError, testUnavailable } from './failure-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
 import {
@@ -11,7 +12,7 @@ import {
   testNotAcceptable,
   testUnsupportedMediaType,
 } from './request-tests.ts'
-import { approve, cancelledRun, queueRun, send } from './requests.ts'
+import { cancelledRun, queueRun, send } from './requests.ts'
 
 const name = 'approval'
 

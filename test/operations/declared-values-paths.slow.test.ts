@@ -5,7 +5,8 @@ import { startTestService, type TestAccount, type TestService } from '../support
 import { waitLimits } from '../support/timeouts.ts'
 import { startWebhookReceiver } from '../support/webhook-receiver.ts'
 import type { OperationId } from './document.ts'
-import { createSchedule, type Filled, newWorker, putSecret, putSetting, queueRun, send } from './requests.ts'
+import { newWorker } from './example-runs.ts'
+import { createSchedule, type Filled, putSecret, putSetting, queueRun, send } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -3,7 +3,8 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
 import type { OperationId } from './document.ts'
-import { type Filled, newWorker, putSecret, putSetting, queueRun, send } from './requests.ts'
+import { newWorker } from './example-runs.ts'
+import { type Filled, putSecret, putSetting, queueRun, send } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {

@@ -1,6 +1,7 @@
 /** Describes an operation by a block for each documented status; a missing or undocumented one does not compile. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
+  fileMegabytesMax,
   queuedRunsMax,
   requestsPerMinute,
   schedulesMax,
@@ -60,6 +61,7 @@ export function describeOperation<Id extends OperationId>(
       QUEUED_RUNS_MAX: String(queuedRunsMax),
       SCHEDULES_MAX: String(schedulesMax),
       STORAGE_QUOTA_MB: String(storageQuotaMegabytes),
+      FILE_MAX_MB: String(fileMegabytesMax),
     }
     service = await startTestService({ worker, settings })
   })

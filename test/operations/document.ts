@@ -95,7 +95,7 @@ function read(surface: Surface): DocumentedOperation[] {
           tag: (operation.tags as string[])[0] ?? '',
           parameters: parameters.map((it) => resolve(surface, it, '').value as unknown as DocumentedParameter),
           scopes: Object.values((operation.security as Record<string, string[]>[])[0] ?? {}).flat(),
-          body: content && namedExamples(surface, content['application/json'] ?? {}),
+          body: content && namedExamples(surface, content['application/json'] ?? content['*/*'] ?? {}),
           bodySchema: content?.['application/json']?.schema as Json | undefined,
           bodyRequired: requestBody.required === true,
           bodyBytesMax: (requestBody['x-body-bytes-max'] as number | undefined) ?? 1024 * 1024,

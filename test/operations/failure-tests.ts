@@ -17,6 +17,7 @@ const tables: Record<string, string> = {
   Webhooks: 'webhook_endpoints',
   Notifications: 'notification_rules',
   Workers: 'workers',
+  Files: 'files',
   'Secrets and settings': 'account_values',
   Usage: 'run_usage',
 }

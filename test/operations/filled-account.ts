@@ -2,6 +2,7 @@
 import type { TestAccount, TestService } from '../support/service.ts'
 import {
   createContext,
+  createFile,
   createNotificationRule,
   createSchedule,
   createWebhookEndpoint,
@@ -25,6 +26,7 @@ export async function createOwner(service: TestService): Promise<TestAccount> {
   await createWebhookEndpoint(service, owner)
   await createNotificationRule(service, owner)
   await putSecret(service, owner)
+  await createFile(service, owner)
   await putSetting(service, owner)
   const path = { browserContextId: await createContext(service, owner, 'My own') }
   await send(service, 'setSignIn', owner.key, { path, body: signInBody }).expect(200)

@@ -2,10 +2,11 @@
 import { expect, test } from 'vitest'
 import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
+import { approve } from './example-runs.ts'
 import { testInternalError, testUnavailable } from './failure-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
 import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
-import { answeredRun, approve, queueRun, send } from './requests.ts'
+import { answeredRun, queueRun, send } from './requests.ts'
 
 describeOperation(
   'listWaits',

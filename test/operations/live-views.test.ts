@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type SignedInUser, signIn } from '../support/dashboard.ts'
 import { startTestService, type TestAccount, type TestService, until } from '../support/service.ts'
 import type { OperationId } from './document.ts'
-import { claimedAttempt, type Filled, invoice, send } from './requests.ts'
+import { invoice } from './example-runs.ts'
+import { claimedAttempt, type Filled, send } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {

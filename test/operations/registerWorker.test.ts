@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
+import { newWorker } from './example-runs.ts'
 import { testInternalError, testUnavailable } from './failure-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
 import {
@@ -11,7 +12,7 @@ import {
   testNotAcceptable,
   testUnsupportedMediaType,
 } from './request-tests.ts'
-import { newWorker, registerWorker } from './requests.ts'
+import { registerWorker } from './requests.ts'
 
 describeOperation(
   'registerWorker',

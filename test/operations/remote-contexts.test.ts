@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
 import type { OperationId } from './document.ts'
-import { claimedWithContext, type Filled, invoice, queueRun, send, storageStateFor } from './requests.ts'
+import { invoice } from './example-runs.ts'
+import { claimedWithContext, type Filled, queueRun, send, storageStateFor } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {

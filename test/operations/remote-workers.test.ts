@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
 import { waitLimits } from '../support/timeouts.ts'
 import type { OperationId } from './document.ts'
-import { claimedAttempt, type Filled, invoice, newWorker, queueRun, registerWorker, send } from './requests.ts'
+import { invoice, newWorker } from './example-runs.ts'
+import { claimedAttempt, type Filled, queueRun, registerWorker, send } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {

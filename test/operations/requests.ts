@@ -1,4 +1,5 @@
 /** A valid request for each operation, and how to send it. */
+
 import { hash } from 'node:crypto'
 import request, { type Test } from 'supertest'
 import { v7 as uuid } from 'uuid'
@@ -7,6 +8,7 @@ import { failInStep } from '../support/finished-steps.ts'
 import type { TestAccount, TestService } from '../support/service.ts'
 import { workflow } from '../support/snapshots.ts'
 import { type DocumentedOperation, type OperationId, operationOf } from './document.ts'
+import { approve, invoice, newWorker } from './example-runs.ts'
 
 /** The parts of a request that the document leaves open. */
 export interface Filled {
@@ -15,6 +17,8 @@ export interface Filled {
   query?: string
   headers?: Record<string, string>
   body?: unknown
+  /** A body that is no JSON. */
+  raw?: Buffer
 }
 
 export interface SentRequest {
@@ -117,6 +121,13 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     const { runId, attempt } = await claimedWithContext(service, account)
     return { path: { runId, attempt } }
   },
+  getAttemptFile: async (service, account) => {
+    const { runId, attempt, fileId } = await claimedWithFile(service, account)
+    return { path: { runId, attempt, fileId } }
+  },
+  createFile: async () => ({ query: 'name=invoice.pdf', raw: Buffer.from('{}') }),
+  getFile: async (service, account) => ({ path: { fileId: await createFile(service, account) } }),
+  deleteFile: async (service, account) => ({ path: { fileId: await createFile(service, account) } }),
   getLiveViews: async (service, account) => ({ path: await attemptPath(service, account) }),
   updateLiveView: async (service, account) => ({
     path: { ...(await attemptPath(service, account)), viewId: crypto.randomUUID() },
@@ -281,9 +292,11 @@ export function requestOf(operation: DocumentedOperation, key: string, filled: F
     headers: {
       ...credential(operation, key),
       ...(hasBody && { 'Content-Type': 'application/json' }),
+      ...(filled.raw && { 'Content-Type': 'application/octet-stream' }),
       ...filled.headers,
     },
     ...(hasBody && { body: JSON.stringify(filled.body) }),
+    ...(filled.raw && { body: filled.raw }),
   }
 }
 
@@ -494,51 +507,12 @@ export async function sendTestWebhook(service: Service, account: TestAccount, en
   return response.body.id
 }
 
-/** A run that waits for an approval once it executes. */
-export const approve = {
-  path: { workflowId: 'approve' },
-  query: 'delaySeconds=3600',
-  body: { variableData: { amount: 5 } },
-}
-
 /** Queues a run whose answer has come before the run has reached its wait. */
 export async function answeredRun(service: Service, account: TestAccount): Promise<string> {
   const runId = await queueRun(service, account, approve)
   const answer = { path: { runId, name: 'approval' }, body: { value: { approved: true } } }
   await send(service, 'completeWait', account.key, answer).expect(200)
   return runId
-}
-
-/** A worker outside of the service, with one workflow. */
-export const newWorker = {
-  name: 'billing',
-  language: 'Python 3.12',
-  capacity: 4,
-  workflows: [
-    {
-      id: 'send-invoice',
-      version: '1.0.0',
-      browser: true,
-      variables: {
-        type: 'object',
-        required: ['orderId'],
-        properties: { orderId: { type: 'string' }, token: { type: 'string', writeOnly: true } },
-        additionalProperties: false,
-      },
-      output: { type: 'object', required: ['invoice'], properties: { invoice: { type: 'string' } } },
-      waits: {
-        approval: { schema: { type: 'object', properties: { approved: { type: 'boolean' } } } },
-        code: { schema: { type: 'string', writeOnly: true } },
-      },
-    },
-  ],
-}
-
-/** A run for that worker. */
-export const invoice = {
-  path: { workflowId: 'send-invoice' },
-  query: '',
-  body: { variableData: { orderId: 'A-1001' } },
 }
 
 /** Returns the worker's id. */
@@ -555,8 +529,14 @@ export async function registerWorker(
 }
 
 /** Queues a run, and claims it for a new worker of the account's key. */
-export async function claimedAttempt(service: Service, account: TestAccount, run: Filled = invoice, queuer = account) {
-  const workerId = await registerWorker(service, account)
+export async function claimedAttempt(
+  service: Service,
+  account: TestAccount,
+  run: Filled = invoice,
+  queuer = account,
+  worker: Record<string, unknown> = {},
+) {
+  const workerId = await registerWorker(service, account, worker)
   await queueRun(service, queuer, run)
   const claimed = await send(service, 'claimRuns', account.key, { path: { workerId }, body: { countMax: 1 } })
   if (claimed.status !== 200) throw new Error(`Claiming a run failed: ${claimed.status} ${claimed.text}`)
@@ -576,6 +556,28 @@ export async function leasedRun(service: Service, account: TestAccount, filled: 
     runId,
   )
   return runId
+}
+
+/** Uploads a file; returns its id. */
+export async function createFile(
+  service: Pick<Service, 'executionUrl' | 'browserContextUrl'>,
+  { key }: Pick<TestAccount, 'key'>,
+  raw: Buffer = Buffer.from('Hello'),
+  query = 'name=invoice.pdf',
+): Promise<string> {
+  const headers = { 'Content-Type': 'application/pdf' }
+  const response = await send(service, 'createFile', key, { query, raw, headers })
+  if (response.status !== 201) throw new Error(`Uploading a file failed: ${response.status} ${response.text}`)
+  return response.body.id
+}
+
+/** A run of a workflow that takes a file, which a worker outside of the service executes. */
+export async function claimedWithFile(service: Service, account: TestAccount, content = Buffer.from('Hello')) {
+  const fileId = await createFile(service, account, content)
+  const variables = { type: 'object', properties: { invoice: { type: 'string', format: 'file' } } }
+  const workflows = [{ id: 'read-invoice', version: '1.0.0', variables }]
+  const run = { path: { workflowId: 'read-invoice' }, query: '', body: { variableData: { invoice: fileId } } }
+  return { fileId, ...(await claimedAttempt(service, account, run, account, { workflows })) }
 }
 
 /** The same with a new browser context, which has a state with a cookie of a shop. */

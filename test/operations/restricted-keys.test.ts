@@ -8,7 +8,8 @@ import type { Snapshot } from '../../src/domain/deployments/snapshot.ts'
 import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
 import { queueRemote, remoteWorkflow } from './canary-account.ts'
 import { expectProblem, type OperationId, operationOf, operations } from './document.ts'
-import { type Filled, leasedRun, newWorker, queueRun, registerWorker, send } from './requests.ts'
+import { newWorker } from './example-runs.ts'
+import { type Filled, leasedRun, queueRun, registerWorker, send } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {

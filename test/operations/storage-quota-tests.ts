@@ -22,7 +22,7 @@ export function testStorageQuota(subject: Subject): void {
       kind: 'storage-quota-exceeded',
       title: 'Storage quota exceeded',
       status: 507,
-      detail: `This account has reached its storage quota of ${storageQuotaMegabytes} MB. Delete runs or browser contexts, or wait until their retention ends. Nothing was stored.`,
+      detail: `This account has reached its storage quota of ${storageQuotaMegabytes} MB. Delete runs, files or browser contexts, or wait until their retention ends. Nothing was stored.`,
     })
     const address = addressOf(subject.service, subject.operation)
     const { status } = await sendRequest(address, other.request)

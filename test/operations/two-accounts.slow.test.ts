@@ -24,6 +24,7 @@ async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string
     artifacts: await all(
       'SELECT a.* FROM artifacts a JOIN runs r ON r.id = a.run_id WHERE r.account_id = ? ORDER BY r.id',
     ),
+    files: await all('SELECT * FROM files WHERE account_id = ? ORDER BY id'),
     browserContexts: await all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
     signIns: await all('SELECT * FROM context_sign_ins WHERE account_id = ?'),
     bulkActions: await all('SELECT id, kind, filter FROM bulk_actions WHERE account_id = ? ORDER BY id'),
@@ -85,7 +86,7 @@ describe.each(operations)('$id', (operation) => {
     test('finds and changes a resource for its own account only', async () => {
       const { owner, request, before, responses } = await callAsOthers()
       const detail = expect.stringMatching(
-        /^No such (run|artifact|browser context|deployment|schedule|bulk action|webhook endpoint|webhook delivery|notification rule|worker|secret|setting) in this account\.$/,
+        /^No such (run|artifact|file|browser context|deployment|schedule|bulk action|webhook endpoint|webhook delivery|notification rule|worker|secret|setting) in this account\.$/,
       )
       for (const response of responses)
         expectProblem(operation, response, { kind: 'not-found', title: 'Not found', status: 404, detail })
@@ -150,7 +151,7 @@ test('Idempotency-Keys and names are separate for each account', async () => {
   const counts = rows.map((each) => Object.values(each).map(({ length }) => length))
   // A queued run has no stored events.
   expect(counts).toEqual([
-    [1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 1, 1, 1, 1],
-    [1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 1, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 1, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 2, 1, 1, 1, 1],
   ])
 })

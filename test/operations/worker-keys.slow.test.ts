@@ -9,16 +9,8 @@ import { findCanaries } from '../support/canaries.ts'
 import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
 import { type CanaryAccount, createCanaryAccount, queueRemote, remoteWorkflow } from './canary-account.ts'
 import { type DocumentedOperation, expectDocumented, operations } from './document.ts'
-import {
-  addressOf,
-  newWorker,
-  queueRun,
-  registerWorker,
-  requestOf,
-  type SentRequest,
-  send,
-  validRequest,
-} from './requests.ts'
+import { newWorker } from './example-runs.ts'
+import { addressOf, queueRun, registerWorker, requestOf, type SentRequest, send, validRequest } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -152,6 +144,7 @@ async function rowsOf({ id }: TestAccount, apiKeyId: string): Promise<unknown> {
     steps: await ofRuns('run_steps', 'run_id, name'),
     waits: await ofRuns('run_waits', 'id'),
     artifacts: await ofRuns('artifacts', 'run_id, name'),
+    files: await all('SELECT * FROM files WHERE account_id = ? ORDER BY id'),
     contexts: await all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
     schedules: await all('SELECT * FROM schedules WHERE account_id = ? ORDER BY id'),
     endpoints: await all('SELECT * FROM webhook_endpoints WHERE account_id = ? ORDER BY id'),

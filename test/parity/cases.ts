@@ -31,7 +31,7 @@ export interface ParityCase {
 type Vary = (base: Base) => Base
 
 export function casesForOperation(operation: DocumentedOperation): ParityCase[] {
-  const { id, surface, parameters, body } = operation
+  const { id, surface, parameters } = operation
   const createCase = (what: string, vary: Vary): ParityCase => {
     return { title: `${id}: ${what}`, surface, operation, request: (base) => toRawRequest(vary(base)) }
   }
@@ -54,7 +54,7 @@ export function casesForOperation(operation: DocumentedOperation): ParityCase[] 
     ...pathEscapes(operation).map(([what, vary]) => createCase(what, vary)),
     ...credentialCases(operation, createCase),
     ...acceptCases(operation, createCase),
-    ...(body ? bodyCases(operation, createCase) : [createCase('an undocumented body', withBody('{}'))]),
+    ...requestBodyCases(operation, createCase),
   ]
 }
 
@@ -186,6 +186,23 @@ function withBody(body: string | Buffer | undefined, headers = json): Vary {
     contentType: headers,
     ...(body !== undefined && { body }),
   })
+}
+
+function requestBodyCases(operation: DocumentedOperation, createCase: CreateCase): ParityCase[] {
+  if (operation.bodySchema) return bodyCases(operation, createCase)
+  return operation.body ? rawBodyCases(createCase) : [createCase('an undocumented body', withBody('{}'))]
+}
+
+/** A body of any media type. */
+function rawBodyCases(createCase: CreateCase): ParityCase[] {
+  return [
+    ...notUtf8.map(([what, bytes]) => createCase(`a body of ${what}`, withBody(bytes, ['Content-Type', 'text/plain']))),
+    ...unsupportedBodies.map(([what, headers]) => createCase(`a body ${what}`, withBody('{}', headers))),
+    createCase('no body', withBody(undefined)),
+    createCase('no body and no Content-Type', withBody(undefined, [])),
+    createCase('an empty body', withBody('')),
+    createCase('a chunked body', (base) => ({ ...withBody('{}')(base), chunked: true })),
+  ]
 }
 
 function bodyCases(

@@ -130,7 +130,8 @@ export const prismDifferences: readonly Difference[] = [
     what: 'A file of Prism contains the word `string` and has the first acceptable media type',
     why: 'Prism makes up a string for `format: binary`.',
     is: ({ operation }, service, prism) => {
-      return operation?.id === 'getRunArtifact' && service.status === 200 && prism.status === 200
+      const downloads = ['getRunArtifact', 'getFile', 'getAttemptFile']
+      return downloads.includes(operation?.id ?? '') && service.status === 200 && prism.status === 200
     },
   },
   {

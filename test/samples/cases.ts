@@ -12,6 +12,7 @@ import {
   claimDeployed,
   claimRun,
   claimWithContext,
+  claimWithFile,
   contextPath,
   createContext,
   createContextWithState,
@@ -22,6 +23,7 @@ import {
   createSignIn,
   deploy,
   endpointPath,
+  fileContent,
   finishRun,
   listIds,
   queue,
@@ -38,6 +40,7 @@ import {
   statePath,
   storageState,
   storeValues,
+  uploadFile,
 } from './setups.ts'
 
 export interface Execution extends Setup {
@@ -63,6 +66,10 @@ const shownIds = ({ lang }: Execution, ids: string[]) => (lang === 'curl' ? ids.
 
 function expectAll(output: string, shown: (string | undefined)[]): void {
   for (const each of shown) expect(output).toContain(each)
+}
+
+function checkFile({ directory }: Execution): void {
+  expect(readFileSync(join(directory, 'invoice.pdf'), 'utf8')).toBe(fileContent)
 }
 
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
@@ -113,6 +120,7 @@ const cases: Record<OperationId, Case> = {
       expect(lang === 'curl' ? readFileSync(join(directory, 'storage-state.json'), 'utf8') : output).toContain(name)
     },
   },
+  getAttemptFile: { prepare: claimWithFile, check: checkFile },
   getLiveViews: { prepare: claimRun, check: (_, output) => expectAll(output, ['liveViews']) },
   updateLiveView: {
     async prepare(setup) {
@@ -187,6 +195,20 @@ const cases: Record<OperationId, Case> = {
     onlyReads: true,
     prepare: storeValues,
     check: (_, output) => expectAll(output, ['SHOP_TOKEN', '1']),
+  },
+  createFile: {
+    async prepare({ directory, environment }) {
+      environment.FILE_NAME = 'invoice.pdf'
+      writeFileSync(join(directory, 'invoice.pdf'), fileContent)
+    },
+    check: (_, output) => expectAll(output, [String(fileContent.length)]),
+  },
+  getFile: { onlyReads: true, prepare: uploadFile, check: checkFile },
+  deleteFile: {
+    prepare: uploadFile,
+    async check({ caller, environment }) {
+      expect((await caller.execution('GET', `/v1/execution/files/${environment.FILE_ID}`)).status).toBe(404)
+    },
   },
   putSecret: { check: (_, output) => expectAll(output, ['SHOP_TOKEN', '1']) },
   deleteSecret: {

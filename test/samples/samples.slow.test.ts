@@ -71,7 +71,13 @@ function setUp(operationId: OperationId, directory: string): Promise<Setup> {
   const { prepare, onlyReads } = caseFor(operationId)
   const make = async () => {
     const { key } = await service.createAccount()
-    const setup: Setup = { key, caller: callerWith(key), directory, environment: {} }
+    const setup: Setup = {
+      key,
+      executionUrl: service.executionUrl,
+      caller: callerWith(key),
+      directory,
+      environment: {},
+    }
     await prepare?.(setup)
     return setup
   }

@@ -19,6 +19,7 @@ export interface ApiResponse {
 /** The account, files and variables of a sample. */
 export interface Setup {
   key: string
+  executionUrl: string
   caller: Caller
   /** The sample's working directory. */
   directory: string
@@ -88,6 +89,32 @@ export async function listIds(call: Caller['execution'], path: string): Promise<
     cursor = body.nextCursor
   }
   return ids
+}
+
+/** The content of the sample's file. */
+export const fileContent = 'A file that is no PDF.'
+
+/** Uploads a file, which is the content of `execution`'s body. */
+export async function uploadFile({ key, environment, executionUrl }: Setup): Promise<void> {
+  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/pdf' }
+  const url = `${executionUrl}/v1/execution/files?name=invoice.pdf`
+  const response = await fetch(url, { method: 'POST', headers, body: fileContent })
+  expect(response.status).toBe(201)
+  environment.FILE_ID = ((await response.json()) as { id: string }).id
+}
+
+/** A worker with a workflow that takes a file, which executes the first attempt of a run. */
+export async function claimWithFile(setup: Setup): Promise<void> {
+  const { caller, environment } = setup
+  await uploadFile(setup)
+  environment.WORKER_ID = crypto.randomUUID()
+  const variables = { type: 'object', properties: { invoice: { type: 'string', format: 'file' } } }
+  const workflows = [{ id: 'read-invoice', version: '1.0.0', variables }]
+  const worker = { name: 'billing', language: 'Python 3.12', capacity: 4, workflows }
+  const { status } = await caller.execution('PUT', `/v1/execution/workers/${environment.WORKER_ID}`, worker)
+  expect(status).toBe(200)
+  await queue(setup, 'read-invoice', { invoice: environment.FILE_ID })
+  await claim(setup)
 }
 
 /** A worker with one workflow. */

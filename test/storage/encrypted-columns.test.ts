@@ -177,6 +177,7 @@ describe.each(stores)('re-encryption ($name)', (kind) => {
 const unencrypted = [
   'api_keys.hash',
   'artifacts.content',
+  'file_parts.content',
   'bulk_actions.fingerprint',
   'deployments.files',
   'idempotency_keys.fingerprint',

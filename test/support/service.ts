@@ -102,6 +102,8 @@ export const requestsPerMinute = 40
 export const queuedRunsMax = 20
 /** Limit of schedules for tests that reach it. */
 export const schedulesMax = 20
+/** Maximum size of a file for tests that reach it. */
+export const fileMegabytesMax = 2
 /** Storage quota for tests that reach it. */
 export const storageQuotaMegabytes = 5
 

@@ -34,6 +34,8 @@ test('every setting has a default or is optional', () => {
     PASSWORD_SIGN_IN: 'on',
     STORAGE_QUOTA_MB: 10240,
     BROWSER_CONTEXT_VERSIONS: 5,
+    FILE_MAX_MB: 100,
+    FILE_RETENTION_DAYS: 7,
     ARTIFACT_RETENTION_DAYS: 30,
     RUN_RETENTION_DAYS: 90,
     AUDIT_LOG_RETENTION_DAYS: 365,

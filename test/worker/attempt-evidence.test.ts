@@ -22,7 +22,7 @@ function createAttempt() {
     { abortGraceSeconds: 1, browser: {} },
     claim,
     { executor, workflows },
-    { secrets: {}, settings: {} },
+    { declared: { secrets: {}, settings: {} } },
     observer,
   ]
   return { attempt: new Attempt(...(given as unknown as Dependencies)), send: (event: ExecutorEvent) => send(event) }

@@ -300,7 +300,7 @@ describe.concurrent('a worker', () => {
     await startWorker(test, domain, { storageQuotaMegabytes: 1 })
     const run = await waitForRun(domain, await queueRun(domain, principal, { workflowId: 'write' }))
     const message =
-      'This account has reached its storage quota of 1 MB. Delete runs or browser contexts, or wait until their retention ends. The artifact was not stored.'
+      'This account has reached its storage quota of 1 MB. Delete runs, files or browser contexts, or wait until their retention ends. The artifact was not stored.'
     expect(run).toMatchObject({ status: 'failed', error: { message }, artifacts: [{ name: 'a' }] })
   })
 

@@ -17,6 +17,8 @@ class FakeService:
         self.cancelled = set()
         self.outages = []
         self.answers = {}
+        #: Contents by id.
+        self.files = {}
         service = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -26,7 +28,7 @@ class FakeService:
                 size = int(self.headers.get("Content-Length") or 0)
                 body = json.loads(self.rfile.read(size)) if size else None
                 status, answer, headers = service.handle(self.command, self.path, body, self.headers)
-                content = b"" if answer is None else json.dumps(answer).encode()
+                content = b"" if answer is None else answer if isinstance(answer, bytes) else json.dumps(answer).encode()
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
@@ -101,6 +103,9 @@ class FakeService:
             cancelled = [each for each in body["leases"] if each["runId"] in self.cancelled]
             extended = [each for each in body["leases"] if each not in cancelled]
             return 200, {"extended": extended, "cancelled": cancelled, "lost": []}, {}
+        if parts[4] == "files":
+            content = self.files.get(parts[5])
+            return (404, {"title": "Not found", "detail": "No such file."}, {}) if content is None else (200, content, {})
         self.reports.append((parts[1], parts[4], parts[5:], body))
         if parts[4] == "complete":
             return 200, {"status": "succeeded", "reason": None}, {}

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -59,6 +60,21 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(self.service.end_of(run)["output"], {"text": "token 3"})
         registered = self.service.worker["workflows"][1]
         self.assertEqual((registered["secrets"], registered["settings"]), (["SHOP_TOKEN"], {"RETRIES": {"type": "integer"}}))
+
+    def test_writes_files_before_the_attempt_and_removes_them(self):
+        self.service.files["f1"] = b"a" * 3_000_000
+        self.service.outages = [("GET", "f1", 503)]
+        file = {"pointer": "/file", "id": "f1", "name": "r\u00e9sum\u00e9.pdf", "bytes": 3_000_000}
+        queued = {"workflowId": "python-read", "variableData": {"file": "f1"}}
+        run = self.service.queue(**queued, files=[file])
+        self.assertEqual(self.service.end_of(run)["output"], {"text": "3000000 bytes of r\u00e9sum\u00e9.pdf in f1"})
+        self.assertEqual(self.service.events(run)[0]["message"], "reading f1")
+        registered = self.service.worker["workflows"][2]["variables"]["properties"]["file"]
+        self.assertEqual(registered, {"type": "string", "format": "file"})
+        missing = self.service.queue(**queued, files=[{**file, "id": "f2"}])
+        self.assertEqual(self.service.end_of(missing)["error"]["name"], "FileMissing")
+        left = [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("execution-service-files-")]
+        self.assertEqual([name for name in left if os.path.isdir(os.path.join(tempfile.gettempdir(), name, "f1"))], [])
 
     def test_repeats_reports_that_the_service_could_not_take(self):
         self.service.outages = [("POST", "claims", 503), ("PUT", "compose", 500), ("POST", "complete", 429)]

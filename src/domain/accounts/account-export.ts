@@ -1,7 +1,7 @@
 /** Writes everything that an account has to a directory: a file of JSON lines for each table, and files for contents. */
 import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AccountRow, type AccountTable, accountTables, readAccountRows } from '../../storage/account-rows.ts'
 import type { Contents } from '../../storage/blobs/contents.ts'
@@ -35,7 +35,7 @@ export interface ExportSummary {
   withSecrets: boolean
   /** Lines of each file. */
   lines: Record<string, number>
-  /** Files of artifacts and of deployments. */
+  /** Files of artifacts, uploaded files, and files of deployments. */
   files: number
 }
 
@@ -112,7 +112,7 @@ interface WrittenContents {
   filesProblem?: string
 }
 
-/** Writes the content of an artifact, or the files of a deployment. */
+/** Writes the content of an artifact, a part of a file, or the files of a deployment. */
 async function writeContents(
   directory: string,
   { name }: AccountTable,
@@ -128,6 +128,7 @@ async function writeContents(
     await writeNested(directory, path, content)
     return { files: [path] }
   }
+  if (name === 'file_parts') return writePart(directory, row, contents)
   if (name !== 'deployments' || row.is_remote === 1) return {}
   try {
     const files: string[] = []
@@ -142,6 +143,17 @@ async function writeContents(
     if (error instanceof SnapshotDamaged) return { filesProblem: error.message }
     throw error
   }
+}
+
+/** Appends to the file: the parts of each are read in their order. */
+async function writePart(directory: string, row: AccountRow, contents: ExportOptions['contents']) {
+  const path = join('files', String(row.file_id))
+  const bytes = Number(row.size_bytes)
+  const content = row.blob ? await contents.readBlob(String(row.blob), 0, bytes) : (row.content as Uint8Array)
+  if (!content) return { filesProblem: 'The content is missing where ARTIFACTS_URL says.' }
+  await mkdir(join(directory, 'files'), { recursive: true, mode: 0o700 })
+  await appendFile(join(directory, path), content, { mode: 0o600 })
+  return row.position === 0 ? { files: [path] } : {}
 }
 
 async function writeNested(directory: string, path: string, content: Uint8Array): Promise<void> {

@@ -17,7 +17,8 @@ export const roleTitles: Record<Role, string> = {
 /** What each role adds to the one before it. */
 export const roleDescriptions: Record<Role, string> = {
   viewer: 'Sees everything except the audit log and values of secrets.',
-  operator: 'Also queues, cancels and deletes runs, answers runs that wait, takes over browsers, and creates API keys.',
+  operator:
+    'Also queues, cancels and deletes runs, uploads files, answers runs that wait, takes over browsers, and creates API keys.',
   developer:
     'Also changes schedules, webhooks, browser contexts, secrets and settings, and deploys workflows with API keys.',
   admin: 'Also manages members, their roles, the account, and API keys of others, and reads the audit log.',
@@ -33,7 +34,7 @@ export function includesRole(role: Role | null, needed: Role): boolean {
 }
 
 /** The scopes that operators' keys may have besides those that read. Developers' keys may have all. */
-const operatorScopes = ['runs:write', 'waits:write', 'browser-contexts:use']
+const operatorScopes = ['runs:write', 'files:write', 'waits:write', 'browser-contexts:use']
 
 export function permitsScope(role: Role, scope: string): boolean {
   if (includesRole(role, 'developer') || scope.endsWith(':read')) return true

@@ -10,12 +10,14 @@ import { nextRuns, rowBytes, sumRuns } from '../../storage/runs/run-maintenance.
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 
 type AccountBytes = { account_id: string; bytes: number }
-const sumContexts = statement<AccountBytes, []>(
+const sumOthers = statement<AccountBytes, []>(
   `SELECT account_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM (
       SELECT account_id, ${rowBytes} AS bytes FROM browser_contexts
       UNION ALL
       SELECT account_id, size_bytes + ${rowBytes} FROM browser_context_versions
         JOIN browser_contexts ON browser_contexts.id = browser_context_id
+      UNION ALL
+      SELECT account_id, size_bytes + ${rowBytes} FROM files
       UNION ALL
       SELECT account_id, size_bytes + ${rowBytes} FROM deployments WHERE account_id IS NOT NULL) AS sizes GROUP BY account_id`,
 )
@@ -93,7 +95,7 @@ export class StorageUsage {
     const stored = this.bytesOf(accountId)
     const quota = this.quotaMegabytes * 1024 * 1024
     if (quota === 0 || stored + bytes < quota) return undefined
-    const advice = 'Delete runs or browser contexts, or wait until their retention ends.'
+    const advice = 'Delete runs, files or browser contexts, or wait until their retention ends.'
     if (stored < quota) {
       return `This request would store ${bytes} bytes, and exceed this account's storage quota of ${this.quotaMegabytes} MB. ${advice}`
     }
@@ -180,7 +182,7 @@ export class StorageUsage {
     if (this.#measurement !== measurement) return
     // A copy: after an error, the next call repeats this, and no other process measures until it has succeeded.
     const sums = new Map(measurement.sums)
-    addAll(sums, await this.#store.read.all(sumContexts, []))
+    addAll(sums, await this.#store.read.all(sumOthers, []))
     await this.#write(sums)
     this.#passes = (await counters.add(passes, 1, leaseMilliseconds)).count
     this.#measurement = undefined

@@ -45,6 +45,8 @@ export const actions = {
   'notificationRule.changed': 'changed a notification rule',
   'notificationRule.tested': 'sent a test message of a notification rule',
   'notificationRule.deleted': 'deleted a notification rule',
+  'file.created': 'uploaded a file',
+  'file.deleted': 'deleted a file',
   'secret.stored': 'stored a secret',
   'secret.deleted': 'deleted a secret',
   'setting.stored': 'stored a setting',

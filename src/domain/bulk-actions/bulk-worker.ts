@@ -12,6 +12,7 @@ import type { BulkActionsTable } from '../../storage/tables/tables.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { renewFiles } from '../files/files.sql.ts'
 import { cancelRuns, toFinishedRuns } from '../queue/cancellation.ts'
 import { insertRuns, type NewRun, QueuedRunsLimit, withContextLease } from '../queue/enqueue-batcher.ts'
 import type { EnqueuerDependencies } from '../queue/enqueue-runs.ts'
@@ -144,7 +145,7 @@ export class BulkWorker {
         action.waits_for = 'queuedRunsLimit'
         break
       }
-      const repeated = repeatRun(this.#dependencies, action, row, contexts)
+      const repeated = await this.#withFiles(tx, repeatRun(this.#dependencies, action, row, contexts))
       if (typeof repeated === 'string') {
         action.first_failure ??= JSON.stringify({ runId: row.id, detail: repeated })
         count(action, row.id, 'failed')
@@ -155,6 +156,14 @@ export class BulkWorker {
       count(action, row.id, 'done')
     }
     await insertRuns(tx, batch.queued)
+  }
+
+  /** Renews the files of a run that is about to be queued. Returns a sentence if one of them does not exist. */
+  async #withFiles(tx: Transaction, run: NewRun | string): Promise<NewRun | string> {
+    if (typeof run === 'string' || !run.files) return run
+    const { fileRetentionMilliseconds: retentionMilliseconds = 0 } = this.#dependencies
+    const errors = await renewFiles(tx, run.account_id, run.files, { now: this.#now(), retentionMilliseconds })
+    return errors.length === 0 ? run : describeRefusedRepeat({ kind: 'variablesInvalid', errors })
   }
 }
 

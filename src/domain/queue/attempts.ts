@@ -2,7 +2,7 @@
  * Starts and completes attempts, and leases and releases their browser contexts, always in the caller's transaction. A
  * run whose browser context is leased by another run leaves the queue until the context is released, so claims skip it.
  */
-import { type Contents, discardBlob, type StoredContent, useBlob } from '../../storage/blobs/contents.ts'
+import { type Contents, discardBlob, ifUploaded, type StoredContent, useBlob } from '../../storage/blobs/contents.ts'
 import type { ClaimedRun, NewEvent, NewLease } from '../../storage/runs/run-statements.ts'
 import { deleteWaits, expireAt } from '../../storage/runs/sign-in-statements.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
@@ -18,6 +18,7 @@ import {
   releaseContextLease,
 } from '../browser-contexts/context-lease.ts'
 import { setCheckOutcome } from '../browser-contexts/sign-ins.sql.ts'
+import type { FileOfRun } from '../files/file-of-run.ts'
 import {
   ArtifactError,
   type ArtifactKind,
@@ -119,6 +120,8 @@ export interface Claim extends Lease {
   timeLeftSeconds?: number
   /** What the run gets of its account, if the service tells it to a worker outside of it. */
   declared?: DeclaredValues
+  /** The files in its variables, if the service names them to a worker outside of it. */
+  files?: readonly FileOfRun[]
   /** The run that called this one. */
   parentRunId: string | null
   /** The W3C `traceparent` of the request that queued the run. */
@@ -514,21 +517,41 @@ export interface PreparedArtifact extends Omit<NewArtifact, 'content'>, StoredCo
  */
 export async function storeArtifact(
   { contents, store }: { contents: Contents; store: Store },
+  runId: string,
   artifact: NewArtifact,
   withLease: (work: (tx: Transaction) => Promise<void>) => Promise<boolean>,
   put: (tx: Transaction, prepared: PreparedArtifact) => Promise<void>,
 ): Promise<boolean> {
   checkArtifact(artifact)
-  const stored = await contents.write(artifact.content, withLease)
+  const sized = { ...artifact, sizeBytes: artifact.content.length }
+  // A large artifact that the limits of the run exclude is not uploaded.
+  const checkFirst = (work: (tx: Transaction) => Promise<void>) =>
+    withLease(async (tx) => {
+      await requireSpace(tx, runId, sized)
+      await work(tx)
+    })
+  const stored = await contents.write(artifact.content, checkFirst)
   if (!stored) return false
-  const prepared = { ...artifact, sizeBytes: artifact.content.length, ...stored }
+  const prepared = { ...sized, ...stored }
   try {
-    return await withLease((tx) => put(tx, prepared))
+    return await ifUploaded(withLease((tx) => put(tx, prepared)))
   } catch (error) {
     if (error instanceof ArtifactError && prepared.blob !== null)
       await store.write((tx) => discardBlob(tx, prepared), { concurrent: true })
     throw error
   }
+}
+
+/** @throws {ArtifactError} if the run may not have the artifact besides its others. */
+async function requireSpace(
+  tx: Transaction,
+  runId: string,
+  { name, kind = 'workflow', sizeBytes }: Pick<PreparedArtifact, 'name' | 'kind' | 'sizeBytes'>,
+): Promise<void> {
+  if (kind !== 'workflow') return
+  const [others] = await tx.all(sumOthers, [runId, name])
+  const { count = 0, bytes = 0 } = others ?? {}
+  checkArtifactsOfRun({ count, bytes: bytes + sizeBytes })
 }
 
 /**
@@ -544,11 +567,7 @@ export async function putArtifact(
   at: number,
 ): Promise<void> {
   const { name, mediaType, sizeBytes, content, blob, kind = 'workflow' } = artifact
-  if (kind === 'workflow') {
-    const [others] = await tx.all(sumOthers, [runId, name])
-    const { count = 0, bytes = 0 } = others ?? {}
-    checkArtifactsOfRun({ count, bytes: bytes + sizeBytes })
-  }
+  await requireSpace(tx, runId, artifact)
   const row = [runId, name, mediaType, sizeBytes, at, kind, attempt, content, blob] as const
   const [stored] = await tx.all(upsertArtifact, [...row])
   await (stored ? useBlob(tx, artifact) : discardBlob(tx, artifact))

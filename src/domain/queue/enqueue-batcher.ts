@@ -14,6 +14,8 @@ import {
   type WriteOptions,
 } from '../../storage/store.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
+import { insertRunFiles, renewFiles } from '../files/files.sql.ts'
+import type { FileVariable, VariableError } from '../workflows/workflows.ts'
 
 /** A run to insert. Every other column has its default. */
 export type NewRun = Omit<InsertedRun, 'secrets'> & {
@@ -21,6 +23,8 @@ export type NewRun = Omit<InsertedRun, 'secrets'> & {
   secrets: (() => Uint8Array) | null
   /** The results of steps that the run does not execute, in their order. Encrypted for each attempt to write them. */
   steps?: readonly { name: string; bytes: number; encrypt: () => Uint8Array }[]
+  /** The files in its variables; absent if there are none. */
+  files?: readonly FileVariable[]
 }
 
 /** Runs of one account, in their order: all are enqueued, or none. */
@@ -42,6 +46,8 @@ export type EnqueueResult =
   | { kind: 'enqueued'; runs: readonly NewRun[] }
   /** Positions of the runs whose browser context does not exist. */
   | { kind: 'noSuchBrowserContext'; indexes: number[] }
+  /** With the positions of the runs whose files do not exist. */
+  | { kind: 'noSuchFile'; errors: (VariableError & { index: number })[] }
   | { kind: 'tooManyQueuedRuns'; queuedMax: number }
   /** The idempotency key belongs to these earlier runs. */
   | { kind: 'keyInUse'; runIds: string[]; fingerprint: Uint8Array }
@@ -52,10 +58,12 @@ export class EnqueueBatcher {
   readonly #plainBatcher: Batcher<EnqueueRequest, EnqueueResult | undefined> | undefined
   readonly #store: Store
   readonly #limit: QueuedRunsLimit
+  readonly #fileRetentionMilliseconds: number
   readonly #now: () => number
 
-  constructor(store: Store, limit: QueuedRunsLimit, now: () => number) {
+  constructor(store: Store, limit: QueuedRunsLimit, fileRetentionMilliseconds: number, now: () => number) {
     this.#store = store
+    this.#fileRetentionMilliseconds = fileRetentionMilliseconds
     this.#batcher = new Batcher(store, (tx, requests) => this.#enqueueAll(tx, requests))
     const insertPlain = (tx: Transaction, requests: EnqueueRequest[]) => this.#insertPlain(tx, requests)
     this.#plainBatcher = store.isRemote ? new Batcher(store, insertPlain, { oneStatement: true }) : undefined
@@ -68,7 +76,7 @@ export class EnqueueBatcher {
     const [run] = request.runs
     if (!run) return { kind: 'enqueued', runs: [] }
     if (request.runs.length > 1 || run.steps || request.within) return this.#enqueueAlone(request)
-    const isPlain = !request.idempotencyKey && run.browser_context_id === null
+    const isPlain = !request.idempotencyKey && run.browser_context_id === null && !run.files
     const inserted = isPlain ? await this.#plainBatcher?.add(request) : undefined
     return inserted ?? this.#batcher.add(request)
   }
@@ -141,7 +149,7 @@ export class EnqueueBatcher {
     const result: EnqueueResult =
       capacity < runs.length
         ? { kind: 'tooManyQueuedRuns', queuedMax: this.#limit.max }
-        : await waitForContexts(tx, accountId, runs)
+        : ((await this.#refuseFiles(tx, accountId, runs)) ?? (await waitForContexts(tx, accountId, runs)))
     if (result.kind === 'enqueued') {
       capacities.set(accountId, capacity - runs.length)
       if (idempotencyKey && runs.length > 1) {
@@ -152,6 +160,13 @@ export class EnqueueBatcher {
     } else if (idempotencyKey)
       await tx.all(tx.statements.releaseIdempotencyKey, [accountId, idempotencyKey.key, first.id])
     return result
+  }
+
+  async #refuseFiles(tx: Transaction, accountId: string, runs: readonly NewRun[]): Promise<EnqueueResult | undefined> {
+    const expiry = { now: this.#now(), retentionMilliseconds: this.#fileRetentionMilliseconds }
+    const files = runs.flatMap((run, index) => (run.files ?? []).map((file) => ({ ...file, index })))
+    const errors = await renewFiles(tx, accountId, files, expiry)
+    return errors.length === 0 ? undefined : { kind: 'noSuchFile', errors }
   }
 }
 
@@ -178,8 +193,9 @@ export async function insertRuns(tx: Transaction, runs: readonly NewRun[]): Prom
   if (runs.length === 0) return
   await tx.statements.insertRuns(
     tx,
-    runs.map(({ steps: _, ...run }) => ({ ...run, secrets: run.secrets?.() ?? null })),
+    runs.map(({ steps: _, files: __, ...run }) => ({ ...run, secrets: run.secrets?.() ?? null })),
   )
+  if (runs.some(({ files }) => files)) await insertRunFiles(tx, runs)
   for (const run of runs) {
     if (!run.steps) continue
     await insertSteps(tx, run.id, run.steps)

@@ -15,7 +15,8 @@ import type { StorageUsage } from '../accounts/storage-usage.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { messageAttributes, Run, secretsAad } from '../runs/run.ts'
 import type { Secrets } from '../workflows/secrets.ts'
-import { EnqueueBatcher, type NewRun, QueuedRunsLimit } from './enqueue-batcher.ts'
+import type { VariableError } from '../workflows/workflows.ts'
+import { EnqueueBatcher, type EnqueueResult, type NewRun, QueuedRunsLimit } from './enqueue-batcher.ts'
 import { type RequestError, toErrors } from './queue-problems.ts'
 import {
   canonicalRequest,
@@ -43,6 +44,9 @@ type Conflict =
   /** The idempotency key belongs to these runs, which an equal request has queued. */
   | { kind: 'repeated'; runIds: string[] }
 
+/** A run refers to a browser context or a file that the account does not have. */
+type UnknownReference = Extract<EnqueueResult, { kind: 'noSuchBrowserContext' | 'noSuchFile' }>
+
 export type EnqueuedRun = { kind: 'queued'; run: Run } | RefusedRun | Conflict
 
 export type EnqueuedBatch =
@@ -60,6 +64,8 @@ export interface EnqueuerDependencies {
   queuedRunsMax?: number
   /** How many runs of one account may run at the same time; 0 for no limit. */
   accountConcurrency?: number
+  /** From when a file is used until it expires. */
+  fileRetentionMilliseconds?: number
 }
 
 export interface EnqueueOptions {
@@ -75,9 +81,9 @@ export class Enqueuer {
   readonly #now: () => number
 
   constructor(dependencies: EnqueuerDependencies, now: () => number) {
-    const { store, queuedRunsMax = 0 } = dependencies
+    const { store, queuedRunsMax = 0, fileRetentionMilliseconds = 0 } = dependencies
     this.#dependencies = dependencies
-    this.#batcher = new EnqueueBatcher(store, new QueuedRunsLimit(queuedRunsMax), now)
+    this.#batcher = new EnqueueBatcher(store, new QueuedRunsLimit(queuedRunsMax), fileRetentionMilliseconds, now)
     this.#now = now
   }
 
@@ -91,6 +97,8 @@ export class Enqueuer {
     const { run } = created
     const enqueued = await this.#store([run], { key: request.idempotencyKey, canonical }, within)
     if (enqueued.kind === 'noSuchBrowserContext') return { kind: 'noSuchBrowserContext' }
+    if (enqueued.kind === 'noSuchFile')
+      return { kind: 'variablesInvalid', errors: enqueued.errors.map(toVariableError) }
     return enqueued.kind === 'queued' ? { kind: 'queued', run: enqueued.runs[0] as Run } : enqueued
   }
 
@@ -99,6 +107,12 @@ export class Enqueuer {
     const created = await this.#createAll(queuer, requests, key !== undefined)
     if ('errors' in created) return { kind: 'invalid', errors: created.errors }
     const enqueued = await this.#store(created.runs, { key, canonical: created.canonical })
+    if (enqueued.kind === 'noSuchFile') {
+      const errors = enqueued.errors.map(({ index, pointer, detail }) => {
+        return { member: 'variableData' as const, index, pointer, detail }
+      })
+      return { kind: 'invalid', errors: errors.slice(0, errorsMax) }
+    }
     if (enqueued.kind !== 'noSuchBrowserContext') return enqueued
     const [error] = toErrors({ kind: 'noSuchBrowserContext' }) as [RequestError]
     return { kind: 'invalid', errors: enqueued.indexes.slice(0, errorsMax).map((index) => ({ ...error, index })) }
@@ -141,7 +155,7 @@ export class Enqueuer {
     runs: NewRun[],
     { key, canonical }: { key: string | undefined; canonical: string },
     within?: EnqueueOptions['within'],
-  ): Promise<{ kind: 'queued'; runs: Run[] } | { kind: 'noSuchBrowserContext'; indexes: number[] } | Conflict> {
+  ): Promise<{ kind: 'queued'; runs: Run[] } | UnknownReference | Conflict> {
     const { store, encryption, usage, workflows, accountConcurrency } = this.#dependencies
     const [first] = runs
     if (!first) return { kind: 'queued', runs: [] }
@@ -185,6 +199,8 @@ export class Enqueuer {
     return JSON.parse(encryption.decrypt(row.secrets, secretsAad(accountId, row.id)))
   }
 }
+
+const toVariableError = ({ pointer, detail }: VariableError): VariableError => ({ pointer, detail })
 
 function spanOf(runs: readonly NewRun[]) {
   const [run] = runs

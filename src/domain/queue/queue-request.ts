@@ -78,10 +78,11 @@ export function createRun(
   const workflows = registry.current(queuer.accountId)
   const checked = checkRequest(workflows, request, earlierSecrets)
   if (checked.kind !== 'valid') return checked
-  const { workflow, options, masked } = checked
+  const { workflow, options, masked, files } = checked
   const secrets = { ...checked.secrets, ...addedSecrets }
   const deploymentId = workflows.deploymentOf(workflow.id)
   const run = toNewRun(queuer, request, options, { ...workflow, deploymentId }, masked)
+  if (files) run.files = files
   if (isLimitedByKey(workflow)) run.concurrency_group = groupOf(run, options.concurrencyKey ?? undefined)
   const { id, account_id } = run
   if (Object.keys(secrets).length > 0) {
@@ -135,7 +136,7 @@ const unstarted = {
 } as const
 
 /** The stored row of a run that was just inserted, without its secrets. */
-export function toQueuedRow({ steps: _, ...run }: NewRun): RunsTable {
+export function toQueuedRow({ steps: _, files: __, ...run }: NewRun): RunsTable {
   return { ...unstarted, ...run, secrets: null }
 }
 

@@ -25,6 +25,7 @@ import {
   handBack,
   type Lease,
   nextStateOfRow,
+  type PreparedArtifact,
   putArtifact,
   recordReports,
   type Success,
@@ -166,10 +167,11 @@ export class RunQueue {
   async keepArtifact(lease: Lease, artifact: NewArtifact, reports: readonly Report[]): Promise<boolean> {
     const stores = { contents: this.#contents, store: this.#store }
     const withLease = (work: (tx: Transaction) => Promise<void>) => this.withLease(lease, work)
-    return storeArtifact(stores, artifact, withLease, async (tx, prepared) => {
+    const put = async (tx: Transaction, prepared: PreparedArtifact) => {
       await putArtifact(tx, lease, prepared, this.#now())
       await recordReports(tx, lease, reports)
-    })
+    }
+    return storeArtifact(stores, lease.runId, artifact, withLease, put)
   }
 
   /**

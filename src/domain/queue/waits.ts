@@ -31,6 +31,7 @@ import {
 import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable, RunWaitsTable, WaitKind } from '../../storage/tables/run-tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { renewFiles } from '../files/files.sql.ts'
 import { stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { attemptsOf, type Report, stepAad, waitAad } from '../runs/run.ts'
 import { type Suspension, waitingStatus } from '../runs/run-state.ts'
@@ -55,6 +56,8 @@ export interface WaitDependencies {
   encryption: ValueEncryption
   workflows: WorkflowRegistry
   waitingRuns: WaitingRunsLimit
+  /** From when a file is used until it expires. */
+  fileRetentionMilliseconds?: number
 }
 
 /**
@@ -150,7 +153,13 @@ async function store(
       }
     }
   }
-  await Promise.all([...waits.map((values) => tx.all(insertWait, values)), insertRuns(tx, children)])
+  // With files, it takes several statements, which must not go on after another has failed.
+  const hasFiles = children.some(({ files }) => files)
+  await Promise.all([
+    ...waits.map((values) => tx.all(insertWait, values)),
+    ...(hasFiles ? [] : [insertRuns(tx, children)]),
+  ])
+  if (hasFiles) await insertRuns(tx, children)
   return known.size === 0
 }
 
@@ -235,6 +244,13 @@ async function createChild(
     const errors = toErrors(created).map(({ member, pointer, detail }) => `${member}${pointer} ${detail}`)
     return { message: `The call of workflow ${workflowId} is refused: ${errors.join('; ')}.` }
   }
+  const { fileRetentionMilliseconds: retentionMilliseconds = 0 } = dependencies
+  const expiry = { now: created.run.created_at, retentionMilliseconds }
+  const [unknown] = await renewFiles(tx, row.account_id, created.run.files ?? [], expiry)
+  if (unknown)
+    return {
+      message: `The call of workflow ${workflowId} is refused: variableData${unknown.pointer} ${unknown.detail}.`,
+    }
   const placed = await waitForContexts(tx, row.account_id, [created.run])
   if (placed.kind !== 'enqueued') return { message: 'browserContextId names no browser context of this account.' }
   return { run: placed.runs[0] as NewRun }

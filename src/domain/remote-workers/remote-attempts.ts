@@ -19,7 +19,8 @@ import {
   type SavedContext,
 } from '../browser-contexts/run-contexts.ts'
 import type { CapturedState } from '../browser-contexts/storage-state.ts'
-import { type Lease, putArtifact, recordReports, storeArtifact } from '../queue/attempts.ts'
+import type { Files, StoredFile } from '../files/files.ts'
+import { type Lease, type PreparedArtifact, putArtifact, recordReports, storeArtifact } from '../queue/attempts.ts'
 import { type Redact, toFailure, toSuccess } from '../queue/outcomes.ts'
 import { describeInvalidOptions, type GivenOptions, type ReachedWait } from '../queue/run-options.ts'
 import type { RunQueue } from '../queue/run-queue.ts'
@@ -100,6 +101,7 @@ interface Dependencies {
   usage: StorageUsage
   contextVersions: Pick<ContextVersions, 'findCurrent' | 'read'>
   runContexts: RunContexts
+  files: Pick<Files, 'getOfRun'>
   now: () => number
 }
 
@@ -218,11 +220,12 @@ export class RemoteAttempts {
     const reports = isEvidence ? [] : [toReport(leased, leased.redact, 'artifact', described, now())]
     try {
       const withLease = (work: (tx: Transaction) => Promise<void>) => queue.withLease(lease, work)
-      const isLeased = await storeArtifact({ contents, store }, stored, withLease, async (tx, prepared) => {
+      const put = async (tx: Transaction, prepared: PreparedArtifact) => {
         await countArtifactWrite(tx, lease, kind)
         await putArtifact(tx, lease, prepared, now())
         await recordReports(tx, lease, reports)
-      })
+      }
+      const isLeased = await storeArtifact({ contents, store }, lease.runId, stored, withLease, put)
       if (!isLeased) return { kind: 'leaseLost' }
     } catch (error) {
       if (error instanceof ArtifactError) return invalid('', error.message)
@@ -281,6 +284,17 @@ export class RemoteAttempts {
     const id = leased.row.browser_context_id ?? ''
     await reserve((await contextVersions.findCurrent(key.accountId, id))?.sizeBytes ?? 0)
     return { kind: 'state', state: await contextVersions.read(key.accountId, id) }
+  }
+
+  /** A file to which the run refers; `undefined` if it refers to no such file. */
+  async findFile(
+    key: WorkerKey,
+    name: LeaseName,
+    fileId: string,
+  ): Promise<Refused | { kind: 'file'; file: StoredFile | undefined }> {
+    const leased = await this.#dependencies.leasedAttempts.findLease(key, name)
+    if ('kind' in leased) return leased
+    return { kind: 'file', file: await this.#dependencies.files.getOfRun(leased.row.id, fileId) }
   }
 
   /** Only a worker of the service suspends a run until its browser context is signed in. */

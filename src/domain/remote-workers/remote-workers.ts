@@ -14,7 +14,10 @@ import type { DeclaredValuesReader } from '../account-values/declared-values.ts'
 import type { Deployments } from '../deployments/deployments.ts'
 import { hasSameMajor } from '../deployments/evolution.ts'
 import { limitToWorkflows, packBundle } from '../deployments/snapshot.ts'
+import { FileMissing, type FileOfRun } from '../files/file-of-run.ts'
+import type { Files } from '../files/files.ts'
 import { type Claim, type Lease, toClaim } from '../queue/attempts.ts'
+import { toFailure } from '../queue/outcomes.ts'
 import type { RunQueue } from '../queue/run-queue.ts'
 import { pausedMillisecondsMax } from '../run-api/live-views.ts'
 import { secretsAad, stepAad } from '../runs/run.ts'
@@ -23,7 +26,7 @@ import { readStepResult } from '../runs/step-results.ts'
 import type { Sized } from '../sized.ts'
 import { insertSecrets } from '../workflows/secrets.ts'
 import { type DeclaredValues, declaresValues, noValues, type Workflow } from '../workflows/workflow.ts'
-import type { Workflows } from '../workflows/workflows.ts'
+import type { FileVariable, Workflows } from '../workflows/workflows.ts'
 import { type RegisteredWorkflow, type Registration, RemoteWorkflows, type SentWorkflow } from './remote-workflows.ts'
 
 /** An API key, and the account that it belongs to. A worker belongs to the key that has registered it. */
@@ -73,6 +76,8 @@ export interface ClaimedRun {
   /** Whether the worker has the workflow itself. */
   isOwn: boolean
   variables: Record<string, unknown>
+  /** In the variables. */
+  files: readonly FileOfRun[]
   /** Of the account. */
   declared: DeclaredValues
   /** JSON Pointers. */
@@ -96,6 +101,7 @@ interface Dependencies {
   deployments: Deployments
   encryption: Encryption
   declaredValues: DeclaredValuesReader
+  files: Pick<Files, 'findOfRun'>
   leaseSeconds: number
   now: () => number
 }
@@ -319,12 +325,27 @@ export class RemoteWorkers {
       const mayDeclare = declaresValues(workflow) || earlier.length > 0
       const declared = mayDeclare ? await this.#declaredValues(claim, workflows, earlier, isRepeated) : noValues
       if (!declared) continue
+      const files = await this.#findFiles(claim, workflows.filesIn(claim.workflowId, decrypted.variables))
+      if (!files) continue
       claimed.push({
         ...decrypted,
-        ...{ declared, isOwn: worker.workflows.some(({ id }) => id === claim.workflowId) },
+        ...{ declared, files, isOwn: worker.workflows.some(({ id }) => id === claim.workflowId) },
       })
     }
     return claimed
+  }
+
+  /** Fails the run if one of its files no longer exists. */
+  async #findFiles(claim: Claim, variables: readonly FileVariable[]): Promise<FileOfRun[] | undefined> {
+    if (variables.length === 0) return []
+    const { files, queue } = this.#dependencies
+    try {
+      return await files.findOfRun(claim.runId, variables)
+    } catch (error) {
+      if (!(error instanceof FileMissing)) throw error
+      await queue.complete(claim, toFailure('workflowFailed', { name: error.name, message: error.message }), noRetry)
+      return undefined
+    }
   }
 
   /**
@@ -364,7 +385,7 @@ export class RemoteWorkers {
     workflow: Workflow,
     version: string,
     leaseExpiresAt: number,
-  ): Omit<ClaimedRun, 'isOwn' | 'declared'> {
+  ): Omit<ClaimedRun, 'isOwn' | 'declared' | 'files'> {
     const { encryption } = this.#dependencies
     const { runId, accountId, secrets, executedMilliseconds } = claim
     const values = secrets ? JSON.parse(encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}

@@ -6,6 +6,7 @@ import { invalidRequest, NotPermitted } from '../../contract/problem.ts'
 import { inlineBytesMax } from '../../storage/blobs/contents.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import type { Principal } from '../api-keys/api-key.ts'
+import { type FileDependencies, fileHeaders, reserveParts } from '../files/file-operations.ts'
 import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
 import type { LiveCommand } from '../run-api/live-views.ts'
 import { readSized } from '../sized.ts'
@@ -25,6 +26,7 @@ type Operations = Pick<
   | 'appendRunEvents'
   | 'putAttemptArtifact'
   | 'getAttemptBrowserContext'
+  | 'getAttemptFile'
   | 'getLiveViews'
   | 'updateLiveView'
   | 'completeAttempt'
@@ -34,7 +36,7 @@ type Operations = Pick<
 
 type Schemas = components['schemas']
 
-export interface WorkerDependencies {
+export interface WorkerDependencies extends FileDependencies {
   remoteWorkers: RemoteWorkers
   remoteAttempts: RemoteAttempts
   attemptLiveViews: AttemptLiveViews
@@ -42,7 +44,7 @@ export interface WorkerDependencies {
 }
 
 export function workerOperations(dependencies: WorkerDependencies): Operations {
-  const { remoteWorkers, remoteAttempts, cursors } = dependencies
+  const { remoteWorkers, remoteAttempts, files, cursors } = dependencies
   return {
     ...liveViewOperations(dependencies),
 
@@ -125,6 +127,16 @@ export function workerOperations(dependencies: WorkerDependencies): Operations {
       if (read.state === undefined) return notFound('browser context')
       // It was validated when it was stored.
       return { status: 200, body: new JsonText(read.state) as never }
+    },
+
+    async getAttemptFile(request) {
+      const found = await remoteAttempts.findFile(request.principal, request.path, request.path.fileId)
+      if (found.kind !== 'file') return toProblem(found)
+      const { file } = found
+      if (!file) return notFound('file')
+      await reserveParts(request, file.sizeBytes)
+      const mediaType = 'application/octet-stream'
+      return { status: 200, headers: fileHeaders(file), stream: files.stream(file), mediaType }
     },
 
     async completeAttempt({ principal, path, body }) {
@@ -220,8 +232,9 @@ function toClaimedRun(claimed: ClaimedRun) {
   const { runId, workflowId, attempt, number, hasWaits, parentRunId, traceContext: traceparent } = claim
   const { browserContextId, persistContext } = claim
   const { secrets: accountSecrets, settings } = claimed.declared
+  const files = claimed.files.map(({ sizeBytes: bytes, ...file }) => ({ ...file, bytes }))
   return {
-    ...{ runId, workflowId, workflowVersion: version, attempt, number, variableData: variables, secrets },
+    ...{ runId, workflowId, workflowVersion: version, attempt, number, variableData: variables, secrets, files },
     deploymentId: isOwn ? null : claim.deploymentId,
     ...{ accountSecrets: { ...accountSecrets }, settings: { ...settings } },
     ...{ steps, hasWaits, timeLimitSeconds, parentRunId, traceparent },

@@ -5,7 +5,7 @@ import type { ServerSentEvent } from '../../contract/handler.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { RunTokens } from '../api-keys/run-tokens.ts'
-import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
+import { notFound, rangeNotSatisfiable, toTimestamp, wrongCursor } from '../problems.ts'
 import type { Artifact } from '../runs/artifact.ts'
 import type { Run, RunEvent } from '../runs/run.ts'
 import { isFinal } from '../runs/run-state.ts'
@@ -99,7 +99,7 @@ function notFinished({ status }: Run) {
 
 function toFileResponse(artifact: NonNullable<Awaited<ReturnType<RunArtifacts['read']>>>) {
   const { content: bytes, mediaType, sizeBytes, range: sent } = artifact
-  if (sent === 'unsatisfiable') return rangeNotSatisfiable(sizeBytes)
+  if (sent === 'unsatisfiable') return rangeNotSatisfiable('artifact', sizeBytes)
   const headers = {
     'Content-Disposition': `attachment; filename="${artifact.name}"`,
     'X-Content-Type-Options': 'nosniff' as const,
@@ -114,13 +114,6 @@ function toFileResponse(artifact: NonNullable<Awaited<ReturnType<RunArtifacts['r
 /** The time increases whenever the artifact is replaced. */
 function etagOf({ createdAt }: Artifact): string {
   return `"${createdAt.toString(36)}"`
-}
-
-function rangeNotSatisfiable(sizeBytes: number) {
-  const detail = `The artifact has ${sizeBytes} bytes; the range begins after its end.`
-  const errors = [{ header: 'Range', detail: 'begins after the end of the artifact' }]
-  const headers = { 'Content-Range': `bytes */${sizeBytes}` }
-  return { status: 416 as const, headers, problem: { kind: 'range-not-satisfiable', detail, errors } }
 }
 
 /** Checks the API key again before each event. While there is none, the request's signal ends the stream. */

@@ -4,10 +4,12 @@ import type { Transaction } from '../../storage/store.ts'
 import type { SchedulesTable } from '../../storage/tables/tables.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { renewFiles } from '../files/files.sql.ts'
 import { toMemberErrors } from '../queue/queue-problems.ts'
 import { canonicalJson, createRun, type RefusedRun } from '../queue/queue-request.ts'
 import { defaultScheduleOptions, type ScheduleOptions } from '../queue/run-options.ts'
 import { extractSecrets } from '../workflows/secrets.ts'
+import type { FileVariable } from '../workflows/workflows.ts'
 import { type OverlapPolicy, type ScheduleError, timingOf, toQueueRequest } from './schedule.ts'
 import { findTimingError, type MissedPolicy, nextTimeOf } from './schedule-times.ts'
 import { secretsAad } from './schedules.sql.ts'
@@ -30,9 +32,12 @@ export interface ScheduleChange
 export interface ScheduleRequest {
   workflows: WorkflowRegistry
   encryption: Encryption
+  /** From when a file is used until it expires. */
+  fileRetentionMilliseconds?: number
 }
 
-type Changed = { row: SchedulesTable } | { errors: ScheduleError[] }
+/** `files`: of its variables, if these change. */
+type Changed = { row: SchedulesTable; files: readonly FileVariable[] | undefined } | { errors: ScheduleError[] }
 
 /** A schedule before its first change, which gives it variables and times. */
 export function emptySchedule(id: string, accountId: string, workflowId: string, now: number): SchedulesTable {
@@ -82,8 +87,14 @@ export async function changeSchedule(
     const errors = await checkRuns(tx, dependencies, row, variables)
     if (errors.length > 0) return { errors }
   }
+  const files = variables && filesIn(dependencies, row, variables)
+  if (files && files.length > 0) {
+    const { fileRetentionMilliseconds: retentionMilliseconds = 0 } = dependencies
+    const errors = await renewFiles(tx, row.account_id, files, { now, retentionMilliseconds })
+    if (errors.length > 0) return { errors: toMemberErrors({ kind: 'variablesInvalid', errors }) }
+  }
   if (variables) Object.assign(row, encryptVariables(dependencies, row, variables))
-  return { row: { ...row, ...dueColumns(before, row, now) } }
+  return { row: { ...row, ...dueColumns(before, row, now) }, files }
 }
 
 function findConflict(before: SchedulesTable, change: ScheduleChange): ScheduleError | undefined {
@@ -152,6 +163,11 @@ export function findRefusal(
   const checked = variables ? { ...request, variables: structuredClone(variables) } : request
   const created = createRun({ workflows, encryption }, queuer, checked, variables ? {} : secrets)
   return created.kind === 'created' ? undefined : created
+}
+
+function filesIn({ workflows }: ScheduleRequest, row: SchedulesTable, variables: Record<string, unknown>) {
+  const { account_id, workflow_id } = row
+  return workflows.current(account_id).filesIn(workflow_id, variables)
 }
 
 /** Valid variables as they are stored. Defaults are left out, so that each run gets those of its deployment. */

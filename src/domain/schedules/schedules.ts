@@ -8,6 +8,7 @@ import type { Store, Transaction } from '../../storage/store.ts'
 import type { SchedulesTable } from '../../storage/tables/tables.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
+import { setScheduleFiles } from '../files/files.sql.ts'
 import type { QueueResult, Runs } from '../run-api/runs.ts'
 import { deletedStatus } from '../runs/run-state.ts'
 import { nextTimesMax, type Schedule, type ScheduleError, toQueueRequest, toSchedule } from './schedule.ts'
@@ -23,6 +24,8 @@ interface SchedulesDependencies {
   runs: Pick<Runs, 'queue'>
   /** Maximum schedules per account; 0 for no limit. */
   schedulesMax: number
+  /** From when a file is used until it expires. */
+  fileRetentionMilliseconds?: number
 }
 
 export type NewSchedule = ScheduleChange & { workflowId: string; variables: Record<string, unknown> }
@@ -64,6 +67,7 @@ export class Schedules {
         return { kind: 'tooManySchedules', schedulesMax }
       }
       await tx.query.insertInto('schedules').values(changed.row).execute()
+      if (changed.files) await setScheduleFiles(tx, changed.row.id, changed.files)
       await audit(tx, changed.row, 'schedule.created', by)
       return { kind: 'created', schedule: toSchedule(changed.row, new Map()) }
     })
@@ -102,6 +106,7 @@ export class Schedules {
       if ('errors' in changed) return changed
       const { id: _, ...columns } = changed.row
       await tx.query.updateTable('schedules').set(columns).where('id', '=', before.id).execute()
+      if (changed.files) await setScheduleFiles(tx, before.id, changed.files)
       const { variables, ...shown } = change
       const details = { ...shown, ...(variables && { variableData: 'changed' }) }
       await audit(tx, changed.row, 'schedule.changed', by, details)

@@ -52,6 +52,7 @@ const formatExamples: Record<string, string> = {
   'date-time': '2026-01-31T12:00:00Z',
   time: '12:00:00Z',
   email: 'ada@example.com',
+  file: '00000000-0000-7000-8000-000000000000',
   uri: 'https://example.com/',
   uuid: '00000000-0000-4000-8000-000000000000',
 }

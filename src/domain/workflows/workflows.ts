@@ -25,8 +25,33 @@ export interface VariableError {
 
 type CheckedVariables =
   | { errors: VariableError[] }
-  /** Variables with defaults filled in and secrets masked, and the secrets. */
-  | { masked: Record<string, unknown>; secrets: Secrets }
+  /** Variables with defaults filled in and secrets masked, the secrets, and the files if there are any. */
+  | { masked: Record<string, unknown>; secrets: Secrets; files?: FileVariable[] }
+
+/** A variable with `format: file`. */
+export interface FileVariable {
+  /** A JSON Pointer in the variables. */
+  pointer: string
+  /** The id of the file, in lower case. */
+  id: string
+}
+
+/** What the value of a variable with the format of files must be. */
+interface FileRule {
+  isFile(text: string): boolean
+  /** The detail of the error for other values. */
+  detail: string
+}
+
+const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+const idsOfFiles: FileRule = {
+  isFile: (text) => uuidPattern.test(text),
+  detail: 'must be the id of a file, which createFile returns',
+}
+
+/** Files in the variables of one run. */
+const filesMax = 100
 
 /** The detail of the error for a mask that no earlier secret replaces. */
 export const maskedSecretDetail = 'is the mask of a secret, not its value'
@@ -34,6 +59,7 @@ export const maskedSecretDetail = 'is the mask of a secret, not its value'
 export class Workflows {
   /** Sorted by ID. */
   readonly #checks: ReadonlyMap<string, WorkflowChecks>
+  readonly #fileRule: FileRule
   /** By the others. The same list is returned again, since representations are kept by list. */
   readonly #unions = new WeakMap<Workflows, Workflows>()
 
@@ -41,12 +67,15 @@ export class Workflows {
    * The schemas are compiled at their first use.
    *
    * @param deploymentId `null` for workflows that are not in the store.
+   * @param fileRule what a variable with the format of files must be.
    */
   constructor(
     workflows: readonly Workflow[] | ReadonlyMap<string, WorkflowChecks>,
     deploymentId: string | null = null,
+    fileRule: FileRule = idsOfFiles,
   ) {
-    const compiler = new SchemaCompiler()
+    this.#fileRule = fileRule
+    const compiler = new SchemaCompiler(fileRule)
     const entries = Array.isArray(workflows)
       ? workflows.map((workflow): [string, WorkflowChecks] => [
           workflow.id,
@@ -98,11 +127,14 @@ export class Workflows {
    */
   checkVariables(id: string, variables: Record<string, unknown>, earlier: Secrets = {}): CheckedVariables {
     const { value, restored } = restoreSecrets(variables, earlier)
-    const { errors, secretPointers } = this.#check(id, 'variables', value)
+    const { errors, secretPointers, files } = this.#check(id, 'variables', value)
     const masks = findMasked(value, secretPointers)
+    if (errors.length === 0 && files.length > filesMax)
+      return { errors: [{ pointer: '', detail: `names more than ${filesMax} files` }] }
     if (errors.length === 0) {
-      if (secretPointers.length === 0 && restored.length === 0) return { masked: value, secrets: {} }
-      const extracted = extractSecrets(value, secretPointers)
+      const ofFiles = files.length > 0 && { files }
+      if (secretPointers.length === 0 && restored.length === 0) return { masked: value, secrets: {}, ...ofFiles }
+      const extracted = { ...extractSecrets(value, secretPointers), ...ofFiles }
       // If the schema no longer marks an earlier secret as one, it would be shown.
       masks.push(...restored.filter((pointer) => isShownAt(extracted.masked, pointer)))
       if (masks.length === 0) return extracted
@@ -112,6 +144,17 @@ export class Workflows {
     const others = errors.filter((error) => !masks.some((pointer) => isWithin(error.pointer, pointer)))
     const maskErrors = masks.map((pointer) => ({ pointer, detail: maskedSecretDetail }))
     return { errors: [...maskErrors, ...others].slice(0, errorsMax) }
+  }
+
+  /** Whether the variables of the workflow may name files. */
+  takesFiles(id: string): boolean {
+    return this.#checks.get(id)?.takesFiles ?? false
+  }
+
+  /** The files in valid variables, which contain the values of secrets. */
+  filesIn(id: string, variables: Record<string, unknown>): FileVariable[] {
+    if (!this.takesFiles(id)) return []
+    return this.#check(id, 'variables', structuredClone(variables)).files
   }
 
   /** Validates an output, and masks its secrets. */
@@ -160,20 +203,21 @@ export class Workflows {
     return checked && 'secrets' in checked ? Object.values(checked.secrets) : []
   }
 
-  #check(id: string, member: SchemaMember, value: unknown): { errors: VariableError[]; secretPointers: string[] } {
+  #check(id: string, member: SchemaMember, value: unknown): Checked<VariableError> {
     const checks = this.#checks.get(id)
     if (!checks) throw new Error(`There is no workflow "${id}".`)
-    const { errors, secretPointers } = checks.check(member, value)
-    return { errors: errors.slice(0, errorsMax).map(toVariableError), secretPointers }
+    const { errors, ...found } = checks.check(member, value)
+    return { errors: errors.slice(0, errorsMax).map((error) => toVariableError(error, this.#fileRule)), ...found }
   }
 }
 
-function toVariableError({ instancePath, message, params }: ErrorObject): VariableError {
-  const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues } = params
+function toVariableError({ instancePath, message, params }: ErrorObject, fileRule = idsOfFiles): VariableError {
+  const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues, format } = params
   const unknown = additionalProperty ?? unevaluatedProperty
   if (missingProperty !== undefined)
     return { pointer: instancePath + toPointer([missingProperty]), detail: 'is required' }
   if (unknown !== undefined) return { pointer: instancePath + toPointer([unknown]), detail: 'is not in the schema' }
+  if (format === fileFormat) return { pointer: instancePath, detail: fileRule.detail }
   const values = allowedValues ? `: ${allowedValues.map((value: unknown) => JSON.stringify(value)).join(', ')}` : ''
   return { pointer: instancePath, detail: `${message ?? 'is invalid'}${values}` }
 }
@@ -188,30 +232,53 @@ function isWithin(pointer: string, other: string): boolean {
 /** Returns whether the value is valid, and adds to `errors` if it is not. */
 type Check = (value: unknown, errors: ErrorObject[]) => boolean
 
+interface Checked<ValidationError> {
+  errors: ValidationError[]
+  secretPointers: string[]
+  files: FileVariable[]
+}
+
 /** The schemas of one list of workflows, which may refer to each other by `$id`. */
 class SchemaCompiler {
+  readonly #fileRule: FileRule
   #ajv: { first: Ajv2020; all: Ajv2020 } | undefined
   /** Where the last check found values of `writeOnly` schemas. */
   #secretPointers: string[] = []
+  /** By pointer: several schemas may apply to one value. */
+  readonly #files = new Map<string, FileVariable>()
+
+  constructor(fileRule: FileRule) {
+    this.#fileRule = fileRule
+  }
 
   /** @throws {WorkflowError} if the schema is invalid. */
   compile(workflow: Workflow, member: SchemaMember): Check {
-    const noteSecret = (pointer: string) => void this.#secretPointers.push(pointer)
+    const notes = {
+      secret: (pointer: string) => void this.#secretPointers.push(pointer),
+      file: (pointer: string, id: string) => void this.#files.set(pointer, { pointer, id: id.toLowerCase() }),
+    }
     this.#ajv ??= {
-      first: createAjv(noteSecret, { allErrors: false }),
-      all: createAjv(noteSecret, { allErrors: true }),
+      first: createAjv(notes, this.#fileRule, { allErrors: false }),
+      all: createAjv(notes, this.#fileRule, { allErrors: true }),
     }
     return createCheck(compile(this.#ajv.first, workflow, member), compile(this.#ajv.all, workflow, member))
   }
 
   /** @param check of this compiler. */
-  run(check: Check, value: unknown): { errors: ErrorObject[]; secretPointers: string[] } {
+  run(check: Check, value: unknown): Checked<ErrorObject> {
     this.#secretPointers = []
+    this.#files.clear()
     const errors: ErrorObject[] = []
     check(value, errors)
-    return { errors, secretPointers: this.#secretPointers }
+    return {
+      errors,
+      secretPointers: this.#secretPointers,
+      files: this.#files.size === 0 ? none : [...this.#files.values()],
+    }
   }
 }
+
+const none: FileVariable[] = []
 
 class WorkflowChecks {
   readonly workflow: Workflow
@@ -219,6 +286,7 @@ class WorkflowChecks {
   readonly deploymentId: string | null
   readonly #compiler: SchemaCompiler
   readonly #checks = new Map<SchemaMember, Check>()
+  #takesFiles: boolean | undefined
 
   constructor(workflow: Workflow, deploymentId: string | null, compiler: SchemaCompiler) {
     this.workflow = workflow
@@ -230,12 +298,18 @@ class WorkflowChecks {
     return this.#checks.size === schemaMembers(this.workflow).length
   }
 
+  /** Whether its variables may name files. */
+  get takesFiles(): boolean {
+    this.#takesFiles ??= takesFiles(this.workflow.variables)
+    return this.#takesFiles
+  }
+
   /** @throws {WorkflowError} if a schema is invalid. */
   compile(): void {
     for (const member of schemaMembers(this.workflow)) this.#checkOf(member)
   }
 
-  check(member: SchemaMember, value: unknown): { errors: ErrorObject[]; secretPointers: string[] } {
+  check(member: SchemaMember, value: unknown): Checked<ErrorObject> {
     return this.#compiler.run(this.#checkOf(member), value)
   }
 
@@ -255,7 +329,12 @@ function findInvalid(schema: JsonSchema): VariableError | undefined {
   return toVariableError(schemaValidator.errors?.[0] as ErrorObject)
 }
 
-function createAjv(noteSecret: (pointer: string) => void, { allErrors }: { allErrors: boolean }): Ajv2020 {
+interface Notes {
+  secret(pointer: string): void
+  file(pointer: string, id: string): void
+}
+
+function createAjv(notes: Notes, { isFile }: FileRule, { allErrors }: { allErrors: boolean }): Ajv2020 {
   // Otherwise the member `constructor` that every object inherits would count as sent.
   const options = { useDefaults: true, strictTypes: false, strictRequired: false, ownProperties: true } as const
   const ajv = new Ajv2020({ ...options, allErrors, validateSchema: false })
@@ -266,11 +345,44 @@ function createAjv(noteSecret: (pointer: string) => void, { allErrors }: { allEr
     schemaType: 'boolean',
     errors: false,
     validate: (isWriteOnly: boolean, _value: unknown, _schema: unknown, context?: { instancePath: string }) => {
-      if (isWriteOnly && context) noteSecret(context.instancePath)
+      if (isWriteOnly && context) notes.secret(context.instancePath)
+      return true
+    },
+  })
+  ajv.addFormat(fileFormat, isFile).addKeyword({
+    keyword: fileKeyword,
+    schemaType: 'boolean',
+    errors: false,
+    validate: (_isMarked: boolean, value: unknown, _schema: unknown, context?: { instancePath: string }) => {
+      if (context && typeof value === 'string' && isFile(value)) notes.file(context.instancePath, value)
       return true
     },
   })
   return ajv
+}
+
+// Ajv does not tell a format where its value is, so that each schema with the format of files also gets a keyword.
+
+/** The format of a variable that names a file. */
+export const fileFormat = 'file'
+const fileKeyword = 'x-execution-service-file'
+
+/** Keywords whose members are values, not schemas. */
+const valueKeywords = ['const', 'enum', 'default', 'examples']
+
+function takesFiles(schema: JsonSchema): boolean {
+  return withFileKeyword(schema) !== schema
+}
+
+/** The same object unless the schema, or one in it, has the format of files. */
+function withFileKeyword<Value>(schema: Value): Value {
+  if (typeof schema !== 'object' || schema === null) return schema
+  const entries = Object.entries(schema)
+  const changed = entries.map(([name, each]) => [name, valueKeywords.includes(name) ? each : withFileKeyword(each)])
+  const isFile = 'format' in schema && schema.format === fileFormat
+  if (!isFile && changed.every(([, each], index) => each === entries[index]?.[1])) return schema
+  if (Array.isArray(schema)) return changed.map(([, each]) => each) as Value
+  return { ...Object.fromEntries(changed), ...(isFile && { [fileKeyword]: true }) }
 }
 
 /** Of larger values only the first error is reported: a body of 1 MiB can have millions, which exhausted the memory. */
@@ -294,8 +406,11 @@ function compile(ajv: Ajv2020, workflow: Workflow, member: SchemaMember): Valida
   }
   const invalid = findInvalid(schema)
   if (invalid) throw refusal(invalid.pointer, invalid.detail)
+  const marked = withFileKeyword(schema)
+  if (marked !== schema && member !== 'variables')
+    throw refusal('', 'has the format "file", which only variables may have')
   try {
-    return ajv.compile(schema)
+    return ajv.compile(marked)
   } catch (error) {
     throw refusal(...explain(schema, (error as Error).message))
   }

@@ -4,7 +4,7 @@
  */
 import { v7 as uuid } from 'uuid'
 import { inList } from '../statement-values.ts'
-import { type Store, statement, type Transaction } from '../store.ts'
+import { type Store, StoreUnavailable, statement, type Transaction } from '../store.ts'
 import type { BlobStore } from './blob-store.ts'
 
 /** Larger contents are blobs. */
@@ -108,9 +108,19 @@ export async function discardBlob(tx: Transaction, { blob }: StoredContent): Pro
   if (blob !== null) await tx.all(insertUnused, [blob, 0])
 }
 
-/** In the transaction that has stored a row with the blob. */
+/** No StoreUnavailable, which would fail other writes of the same transaction. */
+class BlobDeleted extends Error {}
+
+/** Turns the error of a blob that was deleted before its row was stored into StoreUnavailable: a later try uploads it again. */
+export function ifUploaded<Result>(stored: Promise<Result>): Promise<Result> {
+  return stored.catch((error: unknown) => {
+    throw error instanceof BlobDeleted ? new StoreUnavailable(error.message, { cause: error }) : error
+  })
+}
+
+/** In the transaction that has stored a row with the blob; see `ifUploaded`. */
 export async function useBlob(tx: Transaction, { blob }: StoredContent): Promise<void> {
   if (blob === null) return
   const [found] = await tx.all(deleteUnused, [blob])
-  if (!found) throw new Error('The upload of a blob took so long that it was deleted.')
+  if (!found) throw new BlobDeleted('The upload of a blob took so long that it was deleted.')
 }

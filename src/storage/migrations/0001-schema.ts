@@ -235,16 +235,45 @@ CREATE TABLE live_views (
   };
 `
 
+// Files that runs take as variables. The parts of a file follow each other without gaps. A file becomes visible when its last
+// part is stored, and is invisible again before its parts are deleted. Rows that refer to a file keep it from its expiry.
+const files = ({ text, blob }: ColumnTypes) => `
+CREATE TABLE files (
+  id ${text} PRIMARY KEY, account_id ${text} NOT NULL REFERENCES accounts (id), name ${text} NOT NULL,
+  media_type ${text} NOT NULL, status ${text} NOT NULL, size_bytes BIGINT NOT NULL, sha256 ${text},
+  created_at BIGINT NOT NULL, expires_at BIGINT NOT NULL);
+CREATE INDEX files_by_account ON files (account_id, id);
+CREATE UNIQUE INDEX files_by_content ON files (account_id, sha256, name, media_type) WHERE status = 'ready';
+CREATE INDEX files_expiring ON files (expires_at, id);
+
+CREATE TABLE file_parts (
+  file_id ${text} NOT NULL REFERENCES files (id), position BIGINT NOT NULL, size_bytes INTEGER NOT NULL,
+  blob ${text}, content ${blob} NOT NULL, CONSTRAINT file_parts_key PRIMARY KEY (file_id, position));
+
+CREATE TABLE run_files (
+  run_id ${text} NOT NULL REFERENCES runs (id), file_id ${text} NOT NULL REFERENCES files (id),
+  CONSTRAINT run_files_key PRIMARY KEY (run_id, file_id));
+CREATE INDEX run_files_by_file ON run_files (file_id);
+
+CREATE TABLE schedule_files (
+  schedule_id ${text} NOT NULL REFERENCES schedules (id) ON DELETE CASCADE, file_id ${text} NOT NULL REFERENCES files (id),
+  CONSTRAINT schedule_files_key PRIMARY KEY (schedule_id, file_id));
+CREATE INDEX schedule_files_by_file ON schedule_files (file_id);
+`
+
 // Blobs to which no row refers: not yet, or no longer. A statement that deletes or replaces the row of a blob cannot forget it.
 const blobs = ({ text, inPostgres, inSqlite }: ColumnTypes) => `
 CREATE TABLE unused_blobs (key ${text} PRIMARY KEY, delete_after BIGINT NOT NULL);
 CREATE INDEX unused_blobs_by_time ON unused_blobs (delete_after)${inSqlite(`;
 CREATE TRIGGER artifacts_blob_deleted AFTER DELETE ON artifacts WHEN OLD.blob IS NOT NULL
   BEGIN ${insertUnusedBlob} END;
+CREATE TRIGGER file_parts_blob_deleted AFTER DELETE ON file_parts WHEN OLD.blob IS NOT NULL
+  BEGIN ${insertUnusedBlob} END;
 CREATE TRIGGER artifacts_blob_replaced AFTER UPDATE OF blob ON artifacts
   WHEN OLD.blob IS NOT NULL AND OLD.blob IS DISTINCT FROM NEW.blob
   BEGIN ${insertUnusedBlob} END`)}${inPostgres(`CREATE FUNCTION add_unused_blob() RETURNS trigger ${postgresFunction} AS $$
   BEGIN ${insertUnusedBlob} RETURN NULL; END $$`)}${inPostgres(`CREATE TRIGGER artifacts_blob_deleted AFTER DELETE ON artifacts FOR EACH ROW
+  WHEN (OLD.blob IS NOT NULL) EXECUTE FUNCTION add_unused_blob()`)}${inPostgres(`CREATE TRIGGER file_parts_blob_deleted AFTER DELETE ON file_parts FOR EACH ROW
   WHEN (OLD.blob IS NOT NULL) EXECUTE FUNCTION add_unused_blob()`)}${inPostgres(`CREATE TRIGGER artifacts_blob_replaced AFTER UPDATE OF blob ON artifacts FOR EACH ROW
   WHEN (OLD.blob IS NOT NULL AND OLD.blob IS DISTINCT FROM NEW.blob) EXECUTE FUNCTION add_unused_blob()`)};
 `
@@ -530,12 +559,13 @@ export const script = (types: ColumnTypes) =>
     accounts,
     deployments,
     runs,
-    blobs,
     terms,
     waits,
     browserContexts,
     signIns,
     schedules,
+    files,
+    blobs,
     bulkActions,
     webhooks,
     notifications,

@@ -79,6 +79,13 @@ export const findNewestRuns = statement<{ id: string }, [accountId: string]>(
   "SELECT id FROM runs WHERE account_id = ? AND status = 'queued' ORDER BY id DESC LIMIT 20",
 )
 
+// Of files
+
+/** An unfinished run that refers to the file. */
+export const findRunOfFile = statement<{ id: string }, [fileId: string]>(
+  `SELECT id FROM runs WHERE id IN (SELECT run_id FROM run_files WHERE file_id = ?) AND ${isUnfinished} LIMIT 1`,
+)
+
 // Of schedules
 
 /** A condition on `schedules`. */

@@ -243,11 +243,12 @@ export const hideRun = statement<object, [id: string]>(
 
 export const findHidden = statement<ErasableRun, [id: string]>(`${selectErasable} WHERE id = ? AND status = 'deleted'`)
 
-/** Deletes the runs with their events, steps and terms. */
+/** Deletes the runs with their events, steps, terms and references to files. */
 export async function deleteRuns({ all }: Transaction, ids: readonly string[]): Promise<void> {
   const { marks, values } = inList(ids)
   await all(`DELETE FROM run_events WHERE run_id IN (${marks})`, values)
   await all(`DELETE FROM run_steps WHERE run_id IN (${marks})`, values)
+  await all(`DELETE FROM run_files WHERE run_id IN (${marks})`, values)
   await all(`DELETE FROM attempt_reports WHERE run_id IN (${marks})`, values)
   await all(`DELETE FROM wait_links WHERE run_id IN (${marks})`, values)
   await all(`DELETE FROM run_waits WHERE run_id IN (${marks})`, values)

@@ -10,9 +10,13 @@ export function addBlobs(copy: string, directory: string): void {
   const database = new DatabaseSync(copy)
   try {
     // A store of an earlier version has none.
-    const hasColumn = database.prepare("SELECT 1 FROM pragma_table_info('artifacts') WHERE name = 'blob'").get()
-    const find = 'SELECT blob AS key FROM artifacts WHERE blob IS NOT NULL'
-    const keys = hasColumn ? (database.prepare(find).all() as { key: string }[]) : []
+    const tables = ['artifacts', 'file_parts'].filter((table) =>
+      database.prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = 'blob'").get(table),
+    )
+    const keys = tables.flatMap((table) => {
+      const find = `SELECT blob AS key FROM ${table} WHERE blob IS NOT NULL`
+      return database.prepare(find).all() as { key: string }[]
+    })
     let insert: StatementSync | undefined
     database.exec('BEGIN')
     for (const { key } of keys) {

@@ -263,6 +263,46 @@ export interface ArtifactsTable {
   blob: string | null
 }
 
+/** A file that runs take as a variable. */
+export interface FilesTable {
+  id: string
+  account_id: string
+  name: string
+  media_type: string
+  /** `uploading`, `ready`, or `deleted` until its parts are deleted. Only a ready file is visible. */
+  status: string
+  /** Of the parts that are stored. */
+  size_bytes: number
+  /** In hexadecimal; `null` before the upload is complete. */
+  sha256: string | null
+  created_at: Milliseconds
+  /** When maintenance deletes it, unless a run or a schedule refers to it. */
+  expires_at: Milliseconds
+}
+
+export interface FilePartsTable {
+  file_id: string
+  /** Of its first byte in the file. */
+  position: number
+  size_bytes: number
+  /** The key of the blob with the content. */
+  blob: string | null
+  /** Empty if there is a blob. */
+  content: Uint8Array
+}
+
+/** A file to which the variables of a run refer. */
+export interface RunFilesTable {
+  run_id: string
+  file_id: string
+}
+
+/** A file to which the variables of a schedule refer. */
+export interface ScheduleFilesTable {
+  schedule_id: string
+  file_id: string
+}
+
 /** Blobs to which no row refers. */
 export interface UnusedBlobsTable {
   key: string

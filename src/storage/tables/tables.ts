@@ -21,9 +21,12 @@ import type {
 } from './notification-tables.ts'
 import type {
   ArtifactsTable,
+  FilePartsTable,
+  FilesTable,
   IdempotencyKeysTable,
   LiveViewsTable,
   RunEventsTable,
+  RunFilesTable,
   RunRollupProgressTable,
   RunRollupsTable,
   RunStepsTable,
@@ -31,6 +34,7 @@ import type {
   RunTermsTable,
   RunUsageTable,
   RunWaitsTable,
+  ScheduleFilesTable,
   SignInKind,
   ThrottleStartsTable,
   ThrottlesTable,
@@ -67,6 +71,10 @@ export interface Tables {
   throttle_starts: ThrottleStartsTable
   idempotency_keys: IdempotencyKeysTable
   artifacts: ArtifactsTable
+  files: FilesTable
+  file_parts: FilePartsTable
+  run_files: RunFilesTable
+  schedule_files: ScheduleFilesTable
   unused_blobs: UnusedBlobsTable
   live_views: LiveViewsTable
   browser_contexts: BrowserContextsTable

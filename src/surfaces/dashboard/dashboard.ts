@@ -1,6 +1,7 @@
 /** The dashboard: every page and action, with what guards it besides the roles of `pageRoles`. */
 import express, { type Express } from 'express'
 import { stateBytesMax } from '../../domain/browser-contexts/storage-state.ts'
+import { partBytes } from '../../domain/files/files.ts'
 import * as apiKeys from './api-keys/api-key-pages.ts'
 import { assetRouter } from './assets.ts'
 import * as contexts from './browser-contexts/context-pages.ts'
@@ -16,6 +17,7 @@ import { assignRequestId, protectPages, publicPages, setUpPath, userPages } from
 import * as bulkActions from './runs/bulk-action-pages.ts'
 import { streamAccountChanges, streamBulkActionChanges, streamRunChanges } from './runs/change-streams.ts'
 import { downloadArtifact } from './runs/run-artifacts.ts'
+import { downloadFile, uploadFile } from './runs/run-files.ts'
 import { followRun } from './runs/run-following.ts'
 import * as runs from './runs/run-handlers.ts'
 import { sendNextTimes } from './schedules/next-times.ts'
@@ -108,6 +110,8 @@ function routeRuns(pages: UserPages): void {
   pages.command('/runs/:id/live/return-control', control.returnControl)
   pages.command('/runs/:id/live/input', control.sendInput)
   pages.stream('/runs/:id/artifacts/:name', downloadArtifact)
+  pages.transfer('/files', partBytes, uploadFile)
+  pages.stream('/files/:id', downloadFile)
   pages.stream('/trace-viewer/runs/:id/:trace', sendTrace)
   pages.post('/runs/:id/follow', followRun)
   pages.get('/runs/:id/cancel', runs.confirmCancellation)

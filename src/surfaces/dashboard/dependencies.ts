@@ -30,6 +30,8 @@ export interface Dependencies extends DashboardDomain {
   builtDocs: BuiltDocs
   liveView: LiveViewHub
   identityProvider: IdentityProvider | undefined
+  /** Maximum size of a file. */
+  fileBytesMax: number
   /** Whether people may sign in with passwords. */
   passwords: boolean
   /** The first signs session cookies; cookies signed with the others are still accepted. */

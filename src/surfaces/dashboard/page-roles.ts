@@ -35,6 +35,8 @@ export const pageRoles = {
   'POST /runs/:id/live/return-control': 'operator',
   'POST /runs/:id/live/input': 'operator',
   'GET /runs/:id/artifacts/:name': 'viewer',
+  'POST /files': 'operator',
+  'GET /files/:id': 'viewer',
   'GET /trace-viewer/runs/:id/:trace': 'viewer',
   'GET /waits': 'viewer',
   'GET /runs/:id/waits/:wait': 'viewer',

@@ -81,8 +81,8 @@ export function publicPages(app: Express, deps: Dependencies) {
  * request body is read.
  */
 export function userPages(app: Express, deps: Dependencies) {
-  const requireUser = <Method extends 'GET' | 'POST'>(method: Method, path: UserPath<Method>) =>
-    requireRole(deps, neededRole(method, path))
+  const requireUser = <Method extends 'GET' | 'POST'>(method: Method, path: UserPath<Method>, bytesMax?: number) =>
+    requireRole(deps, neededRole(method, path), bytesMax)
   const handle =
     (handler: PageHandler): RequestHandler =>
     async (_request, response) => {
@@ -106,6 +106,11 @@ export function userPages(app: Express, deps: Dependencies) {
       app.post(path, requireUser('POST', path), ...readFormFields(publicFormBytesMax), (request, response) =>
         handler({ ...response.locals.page, form: submittedForm(response) }, deps, request, response),
       ),
+    /** The same for a body that the handler reads while it arrives. @param bytesMax of it in memory. */
+    transfer: (path: UserPath<'POST'>, bytesMax: number, handler: StreamHandler) =>
+      app.post(path, requireUser('POST', path, bytesMax), (request, response) =>
+        handler(response.locals.page, deps, request, response),
+      ),
     stream: (path: UserPath<'GET'>, handler: StreamHandler) =>
       app.get(path, requireUser('GET', path), (request, response) =>
         handler(response.locals.page, deps, request, response),
@@ -114,7 +119,7 @@ export function userPages(app: Express, deps: Dependencies) {
 }
 
 /** Redirects to the sign-in page without a session. @throws {RoleRequired} */
-function requireRole(deps: Dependencies, needed: Role): RequestHandler {
+function requireRole(deps: Dependencies, needed: Role, bytesMax = Number.POSITIVE_INFINITY): RequestHandler {
   return async (request, response, next) => {
     const page = await authenticate(deps, request)
     if (page) {
@@ -126,7 +131,7 @@ function requireRole(deps: Dependencies, needed: Role): RequestHandler {
       if (linked) return sendPage(response, page, environmentQuestion(request.originalUrl, linked))
       const tenant = deps.tenantLimits.begin(page.account.id, response)
       response.locals.page = { ...page, tenant, reserve: (size: number) => tenant.reserveBytes(size) }
-      await tenant.reserveBytes(bodyBytes(request))
+      await tenant.reserveBytes(Math.min(bytesMax, bodyBytes(request)))
       return next()
     }
     const isPage = request.method === 'GET' && request.accepts('html') === 'html'

@@ -17,6 +17,7 @@ const groups: Record<string, string[]> = {
     'index',
     'quick-start',
     'writing-workflows',
+    'files',
     'secrets-and-settings',
     'runs-that-wait',
     'your-own-project',

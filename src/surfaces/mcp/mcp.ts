@@ -381,7 +381,7 @@ const scopesByMethod = new Map<unknown, readonly string[]>([
 ])
 
 const message: Pick<Operation, 'body'> = {
-  body: { required: true, mediaTypes: ['application/json'], schemas: [], bytesMax: bodyBytesMax },
+  body: { isRaw: false, required: true, mediaTypes: ['application/json'], schemas: [], bytesMax: bodyBytesMax },
 }
 
 export function mcpHandler(dependencies: McpDependencies): RequestHandler {

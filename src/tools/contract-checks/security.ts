@@ -74,7 +74,10 @@ export const exceptions: Record<string, string> = {
   'owasp:api4:2023-string-limit /components/schemas/OriginStorage/': storageState,
   'owasp:api4:2023-string-limit /components/schemas/Timestamp':
     'Its format limits it, and all headers and the path together are limited to 16 KiB.',
+  'owasp:api4:2023-string-limit /components/schemas/FileContent': 'FILE_MAX_MB limits it while it is read.',
   [`owasp:api4:2023-string-limit ${lastEventId}/`]: 'Its pattern limits it.',
+  'owasp:api4:2023-string-restricted /components/parameters/IfFileRange/':
+    'A value that is no entity tag matches none.',
   'owasp:api4:2023-string-restricted /components/parameters/IfRange/': 'A value that is no entity tag matches none.',
   'owasp:api4:2023-string-restricted /components/parameters/ByteRange/': 'Malformed ranges are ignored (RFC 9110).',
   'owasp:api4:2023-string-restricted /components/parameters/Prefer/': 'Unknown preferences are ignored (RFC 7240).',

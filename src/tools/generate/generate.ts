@@ -164,7 +164,9 @@ function credential(document: Document): string {
 function describeOperation(document: Document, it: DocumentOperation): OperationDescription {
   const method = it.method.toUpperCase() as OperationDescription['method']
   const parseAs = parseAsFor(document, it.operation)
-  return { method, path: it.path, retry: retryRule(it), ...(parseAs !== 'json' && { parseAs }) }
+  const isRaw = '*/*' in (it.operation.requestBody?.content ?? {})
+  const described = { method, path: it.path, retry: retryRule(it), ...(parseAs !== 'json' && { parseAs }) }
+  return { ...described, ...(isRaw && { body: 'raw' as const }) }
 }
 
 /** RFC 9110, section 9.2.2. */

@@ -95,10 +95,11 @@ export async function mockResponse(
   const { isBinary = false, content = {} } = operation.responses.get(code) ?? {}
   const hasBody = Object.keys(content).length > 0
   const mediaType = isBinary ? mediaTypeByName(fileName(request)) : undefined
+  const isOffered = mediaType !== undefined && mediaType in content
   const choice = {
     code,
     ...(exampleKey !== undefined && { exampleKey }),
-    ...(mediaType !== undefined && { mediaTypes: [mediaType] }),
+    ...(isOffered && { mediaTypes: [mediaType] }),
     // For other media types, Prism would make up a random string.
     dynamic: dynamic && 'application/json' in content,
     ...(seed !== undefined && { seed }),
@@ -160,8 +161,9 @@ function toHeaders(
   }
 }
 
+/** The path of an artifact has its name. Every other file is the one of the document's examples. */
 function fileName({ path }: MockRequest): string {
-  return String(Object.values(path).at(-1))
+  return 'artifactName' in path ? String(path.artifactName) : 'invoice.pdf'
 }
 
 type SentEvent = NonNullable<ServerSentEvent>

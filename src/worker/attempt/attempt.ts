@@ -24,6 +24,7 @@ import type { Execution } from '../executors/executors.ts'
 import type { SessionStart } from '../executors/messages.ts'
 import { isLiveViewEvent } from '../live-view/attempt-live-view.ts'
 import { AttemptBrowser, type AttemptBrowserDependencies, AttemptEvidence } from './attempt-browser.ts'
+import type { PreparedFiles } from './attempt-files.ts'
 import type { AttemptEnd, AttemptObserver, ObservedStep } from './attempt-observer.ts'
 import { abortMessages, type Interruption, interruptedOutcome, type LastEvent, toOutcome } from './attempt-outcome.ts'
 import { AttemptRedactor, Reporter, retryUntilAvailable } from './reporter.ts'
@@ -46,6 +47,13 @@ export interface AttemptDependencies {
   usage: Pick<StorageUsage, 'refusal' | 'add'>
 }
 
+/** What an attempt gets besides its variables. */
+export interface AttemptValues {
+  declared: DeclaredValues
+  /** Absent if the variables name none. */
+  files?: PreparedFiles | undefined
+}
+
 export class Attempt {
   readonly #dependencies: AttemptDependencies
   readonly #claim: Claim
@@ -54,6 +62,8 @@ export class Attempt {
   readonly #redactor: AttemptRedactor
   readonly #secrets: Secrets
   readonly #declared: DeclaredValues
+  /** By pointer in the variables. */
+  readonly #filePaths: PreparedFiles['paths']
   /** Secrets of the account in results of earlier attempts, which may have been replaced since. */
   #earlierSecrets: readonly string[] = []
   readonly #browser: AttemptBrowser
@@ -86,7 +96,7 @@ export class Attempt {
     dependencies: AttemptDependencies,
     claim: Claim,
     execution: Execution,
-    declared: DeclaredValues,
+    { declared, files }: AttemptValues,
     observer: Required<AttemptObserver>,
   ) {
     this.#dependencies = dependencies
@@ -97,7 +107,8 @@ export class Attempt {
     const { secrets, accountId, runId } = claim
     this.#secrets = secrets ? JSON.parse(dependencies.encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
     this.#declared = declared
-    this.#redactor = new AttemptRedactor(this.#secrets, declared)
+    this.#filePaths = files?.paths ?? {}
+    this.#redactor = new AttemptRedactor(this.#secrets, declared, files?.ids)
     this.#reporter = new Reporter(dependencies.queue, claim, this.#redactor, () => this.interrupt('leaseLost'))
     const watched = { redactor: this.#redactor, reporter: this.#reporter, timeLimit: this.#timeLimit }
     this.#browser = new AttemptBrowser(dependencies.browser, claim, watched)
@@ -178,7 +189,7 @@ export class Attempt {
         workflowId,
         runId,
         runAttempt,
-        variables: insertSecrets(variables, this.#secrets),
+        variables: insertSecrets(insertSecrets(variables, this.#secrets), this.#filePaths),
         steps: Object.fromEntries(steps.map(({ name, outcome }) => [name, outcome])),
         recorded: this.#claim.hasWaits ? this.#claim.steps.map(({ name }) => name) : undefined,
         captureState: contextLease ? persistContext : ('never' as const),
@@ -351,6 +362,7 @@ export class Attempt {
   }
 
   readonly #maskWait = (wait: ReachedWait): ReachedWait => {
+    if (wait.kind === 'run') return { ...wait, variables: this.#redactor.withFileIds(wait.variables) }
     if (wait.kind !== 'answer') return wait
     return { ...wait, title: this.#redactor.redact(wait.title), shown: this.#redactor.redact(wait.shown) }
   }

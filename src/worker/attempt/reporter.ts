@@ -62,9 +62,13 @@ export class Reporter {
   }
 }
 
-/** Masks the secrets of a run, and those in answers and the cookies of its browser from when they are known. */
+/**
+ * Masks the secrets of a run, and those in answers and the cookies of its browser from when they are known. Writes the ids
+ * of files in place of their paths, which mean nothing after the attempt.
+ */
 export class AttemptRedactor {
   readonly #secrets: Secrets
+  readonly #fileIds: ReadonlyMap<string, string>
   readonly #answers: unknown[] = []
   readonly #cookies = new Set<string>()
   /** For the output, which may contain cookies. Replaced, as is the other, when more secrets become known. */
@@ -72,11 +76,25 @@ export class AttemptRedactor {
   /** For reports and errors. */
   redact: <Value>(value: Value) => Value
 
-  /** @param declared secrets of the account; the same object has the same redactor. */
-  constructor(secrets: Secrets, declared: DeclaredValues = noValues) {
+  /**
+   * @param declared secrets of the account; the same object has the same redactor.
+   * @param fileIds by path.
+   */
+  constructor(secrets: Secrets, declared: DeclaredValues = noValues, fileIds: ReadonlyMap<string, string> = new Map()) {
     this.#secrets = { ...secrets, declared: Object.values(declared.secrets) }
-    this.redactSecrets = Object.keys(secrets).length === 0 ? redactorOf(declared) : createRedactor(this.#secrets)
+    this.#fileIds = fileIds
+    const redact = Object.keys(secrets).length === 0 ? redactorOf(declared) : createRedactor(this.#secrets)
+    this.redactSecrets = this.#afterFileIds(redact)
     this.redact = this.redactSecrets
+  }
+
+  /** The value with the ids of files in place of their paths. */
+  withFileIds<Value>(value: Value): Value {
+    return this.#fileIds.size === 0 ? value : (replaceTexts(value, this.#fileIds) as Value)
+  }
+
+  #afterFileIds(redact: <Value>(value: Value) => Value): <Value>(value: Value) => Value {
+    return this.#fileIds.size === 0 ? redact : (value) => redact(this.withFileIds(value))
   }
 
   /** @throws {Error} for text that is not a storage state. */
@@ -95,10 +113,24 @@ export class AttemptRedactor {
 
   #replace(): void {
     const known = { ...this.#secrets, answers: this.#answers }
-    this.redactSecrets = createRedactor(known)
+    this.redactSecrets = this.#afterFileIds(createRedactor(known))
     this.redact =
-      this.#cookies.size === 0 ? this.redactSecrets : createRedactor({ ...known, cookies: [...this.#cookies] })
+      this.#cookies.size === 0
+        ? this.redactSecrets
+        : this.#afterFileIds(createRedactor({ ...known, cookies: [...this.#cookies] }))
   }
+}
+
+/** In the strings of a JSON value. */
+function replaceTexts(value: unknown, replacements: ReadonlyMap<string, string>): unknown {
+  if (typeof value === 'string') {
+    let text = value
+    for (const [from, to] of replacements) text = text.replaceAll(from, () => to)
+    return text
+  }
+  if (Array.isArray(value)) return value.map((each) => replaceTexts(each, replacements))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, replaceTexts(each, replacements)]))
 }
 
 const redactors = new WeakMap<DeclaredValues, <Value>(value: Value) => Value>()

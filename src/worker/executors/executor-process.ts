@@ -68,6 +68,8 @@ const outputLineBytesMax = 1024 * 1024
 const closeMillisecondsMax = 2000
 
 export class ExecutorProcess {
+  /** The user that it runs as, if not the worker's. */
+  readonly identity: Identity
   /** Rejects with a LoadError because of a module, with another error if no process can be started. */
   readonly ready: Promise<void>
   readonly #child: ChildProcess
@@ -91,6 +93,7 @@ export class ExecutorProcess {
   constructor(options: ExecutorOptions, { directory, modules, usesBrowser }: ModulesToLoad, reaper: ProcessReaper) {
     const { memoryMegabytesMax, loadSecondsMax, identity, temporaryParent = temporaryParentOf(directory) } = options
     const module = fileURLToPath(new URL(`./executor${extname(import.meta.url)}`, import.meta.url))
+    this.identity = identity
     this.#mark = reaper.mark(temporaryParent)
     this.#memoryMegabytesMax = memoryMegabytesMax
     const parameters = usesBrowser ? [module, directory, 'browser'] : [module, directory]

@@ -137,6 +137,7 @@ export class RemoteQueue implements WorkerQueue {
 
   #toClaim(run: Schemas['ClaimedRun']): Claim {
     const { runId, attempt, variableData: variables, browserContext, accountSecrets, settings } = run
+    const files = run.files.map(({ bytes: sizeBytes, ...file }) => ({ ...file, sizeBytes }))
     this.#executing.set(keyOf(run), { runId, attempt })
     const secrets = Object.fromEntries(run.secrets.map((pointer) => [pointer, valueAt(variables, pointer)]))
     return {
@@ -151,6 +152,7 @@ export class RemoteQueue implements WorkerQueue {
       ...{ availableAt: Date.now(), executedMilliseconds: 0, timeLeftSeconds: run.timeLimitSeconds },
       ...{ parentRunId: run.parentRunId, traceContext: run.traceparent },
       declared: { secrets: accountSecrets, settings },
+      files,
     }
   }
 

@@ -2,11 +2,14 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { v4 as uuid } from 'uuid'
-import { createExecutionClient } from '../../client/clients.ts'
+import { createExecutionClient, type ExecutionClient } from '../../client/clients.ts'
 import type { Config } from '../../config/config.ts'
+import { FileMissing } from '../../domain/files/file-of-run.ts'
 import { executorIdentity } from '../../domain/workflows/executor-identity.ts'
 import { ExecutorUsers } from '../../domain/workflows/executor-users.ts'
 import { loadSecondsMax, noValues } from '../../domain/workflows/workflow.ts'
+import { StoreUnavailable } from '../../storage/store.ts'
+import { AttemptFiles, type FileSource } from '../attempt/attempt-files.ts'
 import { BrowserHost } from '../browser/browser-host.ts'
 import { BrowserMissing, findBrowser } from '../browser/find-browser.ts'
 import { Executors } from '../executors/executors.ts'
@@ -64,6 +67,7 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
       executors: new Executors(deployed, processes, slots, log),
       browser: new BrowserHost({ path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL }, log),
       runContexts: queue.contexts,
+      files: new AttemptFiles({ source: remoteFiles(client), encryption: plainValues }),
       liveViews: new RemoteLiveViews(calls, log),
       readDeclared: async ({ declared = noValues }) => ({ kind: 'values', values: declared }),
       ...ofService,
@@ -72,6 +76,26 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
   )
   await worker.start()
   return worker
+}
+
+/** The service has named the files of a run with its claim. */
+function remoteFiles(client: Pick<ExecutionClient, 'getAttemptFile'>): FileSource {
+  return {
+    find: async ({ files = [] }) => [...files],
+    async *read({ runId, attempt }, { id: fileId, pointer }) {
+      const params = { path: { runId, attempt, fileId } }
+      const { data, error } = await client.getAttemptFile({ params, parseAs: 'stream' })
+      if (error?.status === 404) throw new FileMissing({ pointer, id: fileId })
+      const isTransient = error && (error.status === 0 || error.status === 429 || error.status >= 500)
+      if (isTransient) throw new StoreUnavailable(error.detail || error.title)
+      if (error) throw new RemoteError(error)
+      try {
+        yield* data
+      } catch (cause) {
+        throw new StoreUnavailable(`The connection broke while the file ${fileId} was read.`, { cause })
+      }
+    },
+  }
 }
 
 /** The service does its own maintenance, and counts what its accounts store. */

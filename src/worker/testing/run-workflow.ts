@@ -2,6 +2,7 @@
  * The test kit for authors of workflows, imported as `execution-service/testing`. It runs a workflow in the test's process
  * with the code that executors and workers run, and without a store.
  */
+import { existsSync } from 'node:fs'
 import type { BrowserContextOptions } from 'playwright-core'
 import type { Static, TSchema } from 'typebox'
 import { parseJson } from '../../contract/i-json.ts'
@@ -252,6 +253,9 @@ async function toSession({ signsIn }: Workflow, options: SignInOptions | undefin
   return { kind: signsIn ? (check ? 'check' : 'signIn') : null, totp }
 }
 
+/** A test gives the paths of files that exist, and the workflow gets them as they are. */
+const localFiles = { isFile: existsSync, detail: 'must be the path of a file that exists' }
+
 /** Validators by definition: compiling the schemas takes some milliseconds. */
 const compiled = new WeakMap<object, Workflows>()
 
@@ -262,7 +266,7 @@ function prepare(
 ): TestRun {
   const { variables = {}, steps = {}, finishedSteps = {}, runId = '01900000-0000-7000-8000-000000000000' } = options
   const workflow = parseWorkflow('The definition', definition)
-  const workflows = compiled.get(definition) ?? new Workflows([workflow])
+  const workflows = compiled.get(definition) ?? new Workflows([workflow], null, localFiles)
   compiled.set(definition, workflows)
   const checked = workflows.checkVariables(workflow.id, toVariableData(variables))
   if ('errors' in checked) {

@@ -76,11 +76,6 @@ CREATE INDEX run_usage_by_day ON run_usage (day)
 CREATE TABLE run_rollup_progress (id INTEGER PRIMARY KEY, finished_until BIGINT NOT NULL)
 CREATE TABLE live_views ( id TEXT COLLATE "C" PRIMARY KEY, run_id TEXT COLLATE "C" NOT NULL, address TEXT COLLATE "C" NOT NULL, expires_at BIGINT NOT NULL)
 ALTER TABLE runs SET (autovacuum_vacuum_scale_factor = 0.02)
-CREATE TABLE unused_blobs (key TEXT COLLATE "C" PRIMARY KEY, delete_after BIGINT NOT NULL)
-CREATE INDEX unused_blobs_by_time ON unused_blobs (delete_after)
-CREATE FUNCTION add_unused_blob() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN INSERT INTO unused_blobs (key, delete_after) VALUES (OLD.blob, 0); RETURN NULL; END $$
-CREATE TRIGGER artifacts_blob_deleted AFTER DELETE ON artifacts FOR EACH ROW WHEN (OLD.blob IS NOT NULL) EXECUTE FUNCTION add_unused_blob()
-CREATE TRIGGER artifacts_blob_replaced AFTER UPDATE OF blob ON artifacts FOR EACH ROW WHEN (OLD.blob IS NOT NULL AND OLD.blob IS DISTINCT FROM NEW.blob) EXECUTE FUNCTION add_unused_blob()
 CREATE TABLE run_terms ( account_id TEXT COLLATE "C" NOT NULL, term TEXT COLLATE "C" NOT NULL, scope TEXT COLLATE "C" NOT NULL, status TEXT COLLATE "C" NOT NULL, run_id TEXT COLLATE "C" NOT NULL, CONSTRAINT run_terms_key PRIMARY KEY (account_id, term, scope, status, run_id))
 CREATE INDEX run_terms_by_run ON run_terms ((run_id || ''))
 CREATE FUNCTION set_run_terms_status() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN UPDATE run_terms SET status = NEW.status WHERE run_id || '' = NEW.id; RETURN NULL; END $$
@@ -114,6 +109,21 @@ CREATE TABLE schedules ( id TEXT COLLATE "C" PRIMARY KEY, account_id TEXT COLLAT
 CREATE INDEX schedules_by_account ON schedules (account_id, id)
 CREATE INDEX schedules_due ON schedules (next_at) WHERE paused_reason IS NULL AND waits_for_run = 0
 CREATE INDEX schedules_waiting ON schedules (id) WHERE waits_for_run = 1
+CREATE TABLE files ( id TEXT COLLATE "C" PRIMARY KEY, account_id TEXT COLLATE "C" NOT NULL REFERENCES accounts (id), name TEXT COLLATE "C" NOT NULL, media_type TEXT COLLATE "C" NOT NULL, status TEXT COLLATE "C" NOT NULL, size_bytes BIGINT NOT NULL, sha256 TEXT COLLATE "C", created_at BIGINT NOT NULL, expires_at BIGINT NOT NULL)
+CREATE INDEX files_by_account ON files (account_id, id)
+CREATE UNIQUE INDEX files_by_content ON files (account_id, sha256, name, media_type) WHERE status = 'ready'
+CREATE INDEX files_expiring ON files (expires_at, id)
+CREATE TABLE file_parts ( file_id TEXT COLLATE "C" NOT NULL REFERENCES files (id), position BIGINT NOT NULL, size_bytes INTEGER NOT NULL, blob TEXT COLLATE "C", content BYTEA NOT NULL, CONSTRAINT file_parts_key PRIMARY KEY (file_id, position))
+CREATE TABLE run_files ( run_id TEXT COLLATE "C" NOT NULL REFERENCES runs (id), file_id TEXT COLLATE "C" NOT NULL REFERENCES files (id), CONSTRAINT run_files_key PRIMARY KEY (run_id, file_id))
+CREATE INDEX run_files_by_file ON run_files (file_id)
+CREATE TABLE schedule_files ( schedule_id TEXT COLLATE "C" NOT NULL REFERENCES schedules (id) ON DELETE CASCADE, file_id TEXT COLLATE "C" NOT NULL REFERENCES files (id), CONSTRAINT schedule_files_key PRIMARY KEY (schedule_id, file_id))
+CREATE INDEX schedule_files_by_file ON schedule_files (file_id)
+CREATE TABLE unused_blobs (key TEXT COLLATE "C" PRIMARY KEY, delete_after BIGINT NOT NULL)
+CREATE INDEX unused_blobs_by_time ON unused_blobs (delete_after)
+CREATE FUNCTION add_unused_blob() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN INSERT INTO unused_blobs (key, delete_after) VALUES (OLD.blob, 0); RETURN NULL; END $$
+CREATE TRIGGER artifacts_blob_deleted AFTER DELETE ON artifacts FOR EACH ROW WHEN (OLD.blob IS NOT NULL) EXECUTE FUNCTION add_unused_blob()
+CREATE TRIGGER file_parts_blob_deleted AFTER DELETE ON file_parts FOR EACH ROW WHEN (OLD.blob IS NOT NULL) EXECUTE FUNCTION add_unused_blob()
+CREATE TRIGGER artifacts_blob_replaced AFTER UPDATE OF blob ON artifacts FOR EACH ROW WHEN (OLD.blob IS NOT NULL AND OLD.blob IS DISTINCT FROM NEW.blob) EXECUTE FUNCTION add_unused_blob()
 CREATE TABLE bulk_actions ( id TEXT COLLATE "C" PRIMARY KEY, account_id TEXT COLLATE "C" NOT NULL, kind TEXT COLLATE "C" NOT NULL, filter TEXT COLLATE "C" NOT NULL, api_key_id TEXT COLLATE "C", user_id TEXT COLLATE "C", uses_browser_contexts INTEGER NOT NULL, idempotency_key TEXT COLLATE "C", fingerprint BYTEA, last_run_id TEXT COLLATE "C", total INTEGER, matched INTEGER NOT NULL, done INTEGER NOT NULL, skipped INTEGER NOT NULL, failed INTEGER NOT NULL, first_failure TEXT COLLATE "C", waits_for TEXT COLLATE "C", limit_reached INTEGER NOT NULL, next_at BIGINT NOT NULL, created_at BIGINT NOT NULL, finished_at BIGINT)
 CREATE INDEX bulk_actions_unfinished ON bulk_actions (next_at) WHERE finished_at IS NULL
 CREATE INDEX bulk_actions_by_account ON bulk_actions (account_id, id)

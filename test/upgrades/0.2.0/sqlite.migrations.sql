@@ -75,10 +75,6 @@ CREATE TABLE run_usage ( account_id TEXT NOT NULL, day TEXT NOT NULL, workflow_i
 CREATE INDEX run_usage_by_day ON run_usage (day)
 CREATE TABLE run_rollup_progress (id INTEGER PRIMARY KEY, finished_until BIGINT NOT NULL)
 CREATE TABLE live_views ( id TEXT PRIMARY KEY, run_id TEXT NOT NULL, address TEXT NOT NULL, expires_at BIGINT NOT NULL)
-CREATE TABLE unused_blobs (key TEXT PRIMARY KEY, delete_after BIGINT NOT NULL)
-CREATE INDEX unused_blobs_by_time ON unused_blobs (delete_after)
-CREATE TRIGGER artifacts_blob_deleted AFTER DELETE ON artifacts WHEN OLD.blob IS NOT NULL BEGIN INSERT INTO unused_blobs (key, delete_after) VALUES (OLD.blob, 0); END
-CREATE TRIGGER artifacts_blob_replaced AFTER UPDATE OF blob ON artifacts WHEN OLD.blob IS NOT NULL AND OLD.blob IS DISTINCT FROM NEW.blob BEGIN INSERT INTO unused_blobs (key, delete_after) VALUES (OLD.blob, 0); END
 CREATE TABLE run_terms ( account_id TEXT NOT NULL, term TEXT NOT NULL, scope TEXT NOT NULL, status TEXT NOT NULL, run_id TEXT NOT NULL, CONSTRAINT run_terms_key PRIMARY KEY (account_id, term, scope, status, run_id)) WITHOUT ROWID
 CREATE INDEX run_terms_by_run ON run_terms ((run_id || ''))
 CREATE TRIGGER run_terms_status AFTER UPDATE OF status ON runs WHEN NEW.tags IS NOT NULL AND NEW.status <> OLD.status BEGIN UPDATE run_terms SET status = NEW.status WHERE run_id || '' = NEW.id; END
@@ -107,6 +103,20 @@ CREATE TABLE schedules ( id TEXT PRIMARY KEY, account_id TEXT NOT NULL, name TEX
 CREATE INDEX schedules_by_account ON schedules (account_id, id)
 CREATE INDEX schedules_due ON schedules (next_at) WHERE paused_reason IS NULL AND waits_for_run = 0
 CREATE INDEX schedules_waiting ON schedules (id) WHERE waits_for_run = 1
+CREATE TABLE files ( id TEXT PRIMARY KEY, account_id TEXT NOT NULL REFERENCES accounts (id), name TEXT NOT NULL, media_type TEXT NOT NULL, status TEXT NOT NULL, size_bytes BIGINT NOT NULL, sha256 TEXT, created_at BIGINT NOT NULL, expires_at BIGINT NOT NULL)
+CREATE INDEX files_by_account ON files (account_id, id)
+CREATE UNIQUE INDEX files_by_content ON files (account_id, sha256, name, media_type) WHERE status = 'ready'
+CREATE INDEX files_expiring ON files (expires_at, id)
+CREATE TABLE file_parts ( file_id TEXT NOT NULL REFERENCES files (id), position BIGINT NOT NULL, size_bytes INTEGER NOT NULL, blob TEXT, content BLOB NOT NULL, CONSTRAINT file_parts_key PRIMARY KEY (file_id, position))
+CREATE TABLE run_files ( run_id TEXT NOT NULL REFERENCES runs (id), file_id TEXT NOT NULL REFERENCES files (id), CONSTRAINT run_files_key PRIMARY KEY (run_id, file_id))
+CREATE INDEX run_files_by_file ON run_files (file_id)
+CREATE TABLE schedule_files ( schedule_id TEXT NOT NULL REFERENCES schedules (id) ON DELETE CASCADE, file_id TEXT NOT NULL REFERENCES files (id), CONSTRAINT schedule_files_key PRIMARY KEY (schedule_id, file_id))
+CREATE INDEX schedule_files_by_file ON schedule_files (file_id)
+CREATE TABLE unused_blobs (key TEXT PRIMARY KEY, delete_after BIGINT NOT NULL)
+CREATE INDEX unused_blobs_by_time ON unused_blobs (delete_after)
+CREATE TRIGGER artifacts_blob_deleted AFTER DELETE ON artifacts WHEN OLD.blob IS NOT NULL BEGIN INSERT INTO unused_blobs (key, delete_after) VALUES (OLD.blob, 0); END
+CREATE TRIGGER file_parts_blob_deleted AFTER DELETE ON file_parts WHEN OLD.blob IS NOT NULL BEGIN INSERT INTO unused_blobs (key, delete_after) VALUES (OLD.blob, 0); END
+CREATE TRIGGER artifacts_blob_replaced AFTER UPDATE OF blob ON artifacts WHEN OLD.blob IS NOT NULL AND OLD.blob IS DISTINCT FROM NEW.blob BEGIN INSERT INTO unused_blobs (key, delete_after) VALUES (OLD.blob, 0); END
 CREATE TABLE bulk_actions ( id TEXT PRIMARY KEY, account_id TEXT NOT NULL, kind TEXT NOT NULL, filter TEXT NOT NULL, api_key_id TEXT, user_id TEXT, uses_browser_contexts INTEGER NOT NULL, idempotency_key TEXT, fingerprint BLOB, last_run_id TEXT, total INTEGER, matched INTEGER NOT NULL, done INTEGER NOT NULL, skipped INTEGER NOT NULL, failed INTEGER NOT NULL, first_failure TEXT, waits_for TEXT, limit_reached INTEGER NOT NULL, next_at BIGINT NOT NULL, created_at BIGINT NOT NULL, finished_at BIGINT)
 CREATE INDEX bulk_actions_unfinished ON bulk_actions (next_at) WHERE finished_at IS NULL
 CREATE INDEX bulk_actions_by_account ON bulk_actions (account_id, id)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import collections
+import copy
+import http.client
+import json
 import logging
 import multiprocessing.connection
 import os
 import platform
 import signal
+import shutil
 import socket
+import tempfile
 import threading
 import time
 import uuid
 from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Tuple
 
 from ._version import __version__
-from .errors import ApiError, ExecutionServiceError, LoadError
-from .http import Transport, backoff, dump_json, quote
+from .errors import ApiError, ExecutionServiceError, LoadError, ServiceUnreachable
+from .http import TEMPORARY, Transport, backoff, dump_json, quote
 from .process import AttemptProcess
 
 log = logging.getLogger("execution_service")
@@ -349,6 +354,7 @@ class Attempt:
         self._interrupted: Optional[str] = None
         self._kill_at = float("inf")
         self._step: Optional[str] = None
+        self._files = _Files(worker.transport, self._path, claim.get("files", []))
         self._is_over = threading.Event()
         self._wake_reader, self._wake_writer = multiprocessing.connection.Pipe(duplex=False)
 
@@ -374,10 +380,15 @@ class Attempt:
             except LoadError as error:
                 log.error("%s", error)
                 return self.hand_back(str(error)[:1000])
-            names = ("workflowId", "runId", "number", "steps", "variableData")
+            try:
+                variables = self._files.insert_paths(self._claim["variableData"], self._is_over.wait)
+            except _FileMissing as error:
+                return self._finish({"type": "threw", "error": {"name": "FileMissing", "message": str(error)}})
+            names = ("workflowId", "runId", "number", "steps")
             # A service of an earlier version knows neither.
             declared = {name: self._claim.get(name, {}) for name in ("accountSecrets", "settings")}
-            self.process.send({"type": "start", **{name: self._claim[name] for name in names}, **declared})
+            start = {name: self._claim[name] for name in names}
+            self.process.send({"type": "start", **start, **declared, "variableData": variables})
             started = time.monotonic()
             ended = self._follow(self.process)
             self._worker.note_duration(time.monotonic() - started)
@@ -388,6 +399,7 @@ class Attempt:
                 self._worker.release(self.process, reusable)
 
     def close(self) -> None:
+        self._files.remove()
         self._wake_reader.close()
         self._wake_writer.close()
 
@@ -414,7 +426,7 @@ class Attempt:
             if process.connection not in ready:
                 continue
             try:
-                message = process.receive()
+                message = self._files.with_ids(process.receive())
             except (EOFError, OSError, ValueError):
                 return {"type": "exited", "error": process.describe_end()}
             if message["type"] in ("returned", "threw", "left"):
@@ -530,6 +542,83 @@ class Attempt:
                 raise LeaseLost() from error
             raise
         return response.json() or {}
+
+
+class _FileMissing(Exception):
+    pass
+
+
+class _Files:
+    """The files of a run: written into a temporary directory before its attempt, and removed after it."""
+
+    def __init__(self, transport: Transport, path: str, files: Sequence[Dict[str, Any]]) -> None:
+        self._transport = transport
+        self._path = path
+        self._files = files
+        self._directory: Optional[str] = None
+        #: By path, as it stands in JSON.
+        self._ids: Dict[str, str] = {}
+
+    def insert_paths(self, variables: Any, sleep: Callable[[float], Any]) -> Any:
+        """The variables with the paths of files in place of their ids."""
+        if not self._files:
+            return variables
+        self._directory = tempfile.mkdtemp(prefix="execution-service-files-")
+        inserted = copy.deepcopy(variables)
+        for each in self._files:
+            directory = os.path.join(self._directory, each["id"])
+            path = os.path.join(directory, each["name"])
+            if not os.path.exists(path):
+                os.mkdir(directory, 0o700)
+                self._download(each, path, sleep)
+                os.chmod(path, 0o400)
+            self._ids[json.dumps(path)[1:-1]] = each["id"]
+            _insert(inserted, each["pointer"], path)
+        return inserted
+
+    def _download(self, file: Dict[str, Any], path: str, sleep: Callable[[float], Any]) -> None:
+        for failures in range(1, 1_000_000):
+            try:
+                with self._transport.stream(f"{self._path}/files/{file['id']}", {}, 30) as response, open(path, "wb") as target:
+                    shutil.copyfileobj(response, target, 1024 * 1024)
+                if os.path.getsize(path) == file["bytes"]:
+                    return
+                error: Exception = ServiceUnreachable("the connection broke")
+            except ApiError as refused:
+                if refused.status == 404:
+                    message = f"The file {file['id']}, which variableData{file['pointer']} names, no longer exists."
+                    raise _FileMissing(message) from refused
+                if refused.status == 409:
+                    raise LeaseLost() from refused
+                if refused.status not in TEMPORARY:
+                    raise
+                error = refused
+            except (OSError, http.client.HTTPException, ServiceUnreachable) as broken:
+                error = broken
+            log.warning("cannot read a file; trying again: %s", error)
+            if sleep(_pause(error, failures)):
+                raise LeaseLost()
+
+    def with_ids(self, message: Dict[str, Any]) -> Dict[str, Any]:
+        """A message with the ids of files in place of their paths, which mean nothing after the attempt."""
+        if not self._ids:
+            return message
+        text = json.dumps(message)
+        for path, file_id in self._ids.items():
+            text = text.replace(path, file_id)
+        replaced: Dict[str, Any] = json.loads(text)
+        return replaced
+
+    def remove(self) -> None:
+        if self._directory:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _insert(value: Any, pointer: str, replacement: str) -> None:
+    *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    for part in parents:
+        value = value[int(part) if isinstance(value, list) else part]
+    value[int(last) if isinstance(value, list) else last] = replacement
 
 
 def _explain(error: ApiError) -> str:

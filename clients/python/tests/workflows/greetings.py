@@ -6,8 +6,9 @@ import logging
 import os
 import time
 from dataclasses import dataclass
+from typing import Annotated
 
-from execution_service import Run, Wait, workflow
+from execution_service import Field, Run, Wait, workflow
 
 
 @dataclass
@@ -61,3 +62,17 @@ def greet(run: Run, variables: Greeting) -> Greeted:
 @workflow(id="python-shop", version="1.0.0", secrets=["SHOP_TOKEN"], settings={"RETRIES": int})
 def shop(run: Run) -> Greeted:
     return Greeted(f"{run.secrets['SHOP_TOKEN']} {run.settings['RETRIES'] + 1}")
+
+
+@dataclass
+class Document:
+    file: Annotated[str, Field(format="file")]
+
+
+@workflow(id="python-read", version="1.0.0")
+def read(run: Run, variables: Document) -> Greeted:
+    """Read a file."""
+    run.log(f"reading {variables.file}")
+    with open(variables.file, "rb") as content:
+        size = len(content.read())
+    return Greeted(f"{size} bytes of {os.path.basename(variables.file)} in {variables.file}")

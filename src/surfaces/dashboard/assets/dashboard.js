@@ -71,6 +71,34 @@ function showNextTimes(output) {
   }
 }
 
+/** Lets the user choose a file in place of entering the ID of one, which the field gets when the file is uploaded. */
+function enableUpload(field) {
+  const input = document.createElement('input')
+  const status = document.createElement('small')
+  Object.assign(input, { type: 'file', ariaLabel: `File for ${field.labels[0]?.textContent.trim()}` })
+  status.role = 'status'
+  field.before(input)
+  field.after(status)
+  const buttons = field.form.querySelectorAll('button')
+  input.addEventListener('change', async () => {
+    const [file] = input.files
+    if (!file) return
+    status.textContent = `Uploading ${file.name}…`
+    for (const button of buttons) button.disabled = true
+    try {
+      const headers = { 'Content-Type': file.type || 'application/octet-stream' }
+      const path = `${field.dataset.upload}?name=${encodeURIComponent(file.name)}`
+      const response = await fetch(path, { method: 'POST', headers, body: file })
+      const text = response.redirected ? 'Sign in again.' : await response.text()
+      if (response.ok && !response.redirected) field.value = text
+      status.textContent = response.ok && !response.redirected ? `Uploaded ${file.name}.` : text
+    } catch {
+      status.textContent = 'The file was not uploaded. Try again.'
+    }
+    for (const button of buttons) button.disabled = false
+  })
+}
+
 const reconnectMilliseconds = 5000
 
 /** Minimum time between two reloads of an element. */
@@ -183,6 +211,7 @@ for (const button of document.querySelectorAll('button.theme')) enableThemeButto
 for (const form of document.querySelectorAll('[data-submit-on-change]')) submitOnChange(form)
 for (const input of document.querySelectorAll('[data-zone]')) setZone(input)
 for (const output of document.querySelectorAll('[data-next-times]')) showNextTimes(output)
+for (const field of document.querySelectorAll('input[data-upload]')) enableUpload(field)
 for (const element of document.querySelectorAll('[data-live]')) new LiveElement(element)
 
 // Browsers may restore the page from memory when the user navigates back.

@@ -103,6 +103,7 @@ export const showRun: PageHandler = async (request, deps) => {
     queuerLabel,
     canceller: isCancellerKnown ? queuerLabel(run.cancelledBy) : undefined,
     workers: workers.length,
+    files: await deps.files.ofRun(run.id),
     user,
     executionUrl: deps.addresses().executionUrl,
     done: query.get('done') ?? '',

@@ -1,6 +1,7 @@
 /** Templates of the page of a run, its cancellation and its deletion. */
 import type { User } from '../../../domain/accounts/user.ts'
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
+import type { StoredFile } from '../../../domain/files/files.ts'
 import type { History } from '../../../domain/run-api/runs.ts'
 import type { Wait } from '../../../domain/run-api/waits.ts'
 import type { Run, RunEvent } from '../../../domain/runs/run.ts'
@@ -31,6 +32,7 @@ import { optionFacts } from '../workflows/queue-options.ts'
 import { renderArtifacts } from './run-artifacts.ts'
 import type { Attempt, Step } from './run-attempts.ts'
 import { type BrowserReport, renderEvidence } from './run-evidence.ts'
+import { renderFiles } from './run-files.ts'
 import {
   describeEnd,
   describeWait,
@@ -58,6 +60,8 @@ interface RunPage {
   /** `undefined` when the run has none, or it was deleted. */
   context: BrowserContext | undefined
   workers: number
+  /** Of its variables. */
+  files: readonly StoredFile[]
   /** The user of the page. */
   user: User
   executionUrl: string
@@ -96,7 +100,7 @@ export function renderRun(page: RunPage): Html {
         <div>
           ${hasFailed ? evidence : nothing} ${renderTimeline(run, attempts, history.othersOmitted)}
           ${renderRunWaits(page.waits, page.queuerLabel)} ${page.calls}
-          ${hasFailed ? nothing : evidence} ${renderArtifacts(run)} ${renderLog(run, history, executionUrl)}
+          ${hasFailed ? nothing : evidence} ${renderFiles(page.files)} ${renderArtifacts(run)} ${renderLog(run, history, executionUrl)}
           <div class="pair">
             ${renderJson('variables', 'Variables', run.variables, page)}
             ${status === 'succeeded' ? renderJson('output', 'Output', run.output, page) : nothing}

@@ -55,6 +55,7 @@ function isSame(a: unknown, b: unknown): boolean {
 function formatValue({ kind }: VariableField, value: unknown): string | undefined {
   switch (kind.type) {
     case 'text':
+    case 'file':
       // Browsers normalize line breaks to CR LF, so a CR cannot be represented.
       return typeof value === 'string' && !value.includes('\r') ? value : undefined
     case 'moment':
@@ -118,6 +119,8 @@ function parseText({ kind }: VariableField, text: string): ParsedText {
   switch (kind.type) {
     case 'text':
       return { value: text }
+    case 'file':
+      return { value: text.trim() }
     case 'moment': {
       // Browsers omit seconds that are zero.
       const withSeconds = /T\d\d:\d\d$/.test(text) ? `${text}:00` : text

@@ -126,6 +126,7 @@ function mustBeEntered(field: VariableField, { isHidden }: FormValue, keepsSecre
 }
 
 const kindHints: { [Type in FieldKind['type']]?: string } = {
+  file: 'The ID of an uploaded file.',
   moment: 'In UTC.',
   lines: 'One per line.',
   json: 'As JSON.',
@@ -150,6 +151,8 @@ function renderControl(field: VariableField, text: string, common: Html): Html {
     case 'text':
       if (kind.isLong || text.includes('\n')) return textArea(common, text, 5)
       return html`<input type="${kind.input}" ${common} value="${text}" ${placeholder(field)} autocomplete="off" />`
+    case 'file':
+      return html`<input type="text" ${common} value="${text}" data-upload="/files" spellcheck="false" autocomplete="off" />`
     case 'moment':
       return html`<input type="datetime-local" ${common} value="${text}" step="any" />`
     case 'number':

@@ -8,9 +8,12 @@ import {
   toMembers,
 } from '../../../domain/workflows/example-values.ts'
 import type { JsonSchema } from '../../../domain/workflows/workflow.ts'
+import { fileFormat } from '../../../domain/workflows/workflows.ts'
 
 export type FieldKind =
   | { type: 'text'; input: 'text' | 'email' | 'url' | 'date'; isLong: boolean }
+  /** The id of a file, which the dashboard's script uploads. */
+  | { type: 'file' }
   /** A date and time, entered in UTC. */
   | { type: 'moment' }
   | { type: 'number'; isWhole: boolean; min?: number; max?: number; step?: number }
@@ -113,6 +116,7 @@ const formatInputs = { email: 'email', uri: 'url', date: 'date' } as const
 function textKind(schema: Members): FieldKind {
   const { format, maxLength, contentMediaType } = schema
   if (format === 'date-time') return { type: 'moment' }
+  if (format === fileFormat) return { type: 'file' }
   const input = Object.hasOwn(formatInputs, String(format)) ? formatInputs[format as keyof typeof formatInputs] : 'text'
   const isLong = Number(maxLength) > lineLengthMax || contentMediaType !== undefined
   return { type: 'text', input, isLong: input === 'text' && isLong }
