@@ -1,5 +1,5 @@
 -- 0001-schema
-CREATE TABLE accounts ( id TEXT COLLATE "C" PRIMARY KEY, name TEXT COLLATE "C" NOT NULL, scopes_enabled INTEGER NOT NULL, created_at BIGINT NOT NULL, second_factor_required INTEGER NOT NULL DEFAULT 0, parent_id TEXT COLLATE "C", environment TEXT COLLATE "C")
+CREATE TABLE accounts ( id TEXT COLLATE "C" PRIMARY KEY, name TEXT COLLATE "C" NOT NULL, scopes_enabled INTEGER NOT NULL, created_at BIGINT NOT NULL, second_factor_required INTEGER NOT NULL DEFAULT 0, parent_id TEXT COLLATE "C", environment TEXT COLLATE "C", values_version INTEGER NOT NULL DEFAULT 0)
 CREATE UNIQUE INDEX accounts_by_environment ON accounts (parent_id, environment) WHERE parent_id IS NOT NULL
 CREATE TABLE users ( id TEXT COLLATE "C" PRIMARY KEY, account_id TEXT COLLATE "C" NOT NULL REFERENCES accounts (id), name TEXT COLLATE "C" NOT NULL, created_at BIGINT NOT NULL, email TEXT COLLATE "C", password_hash TEXT COLLATE "C", role TEXT COLLATE "C" DEFAULT 'viewer', last_signed_in_at BIGINT, removed_at BIGINT, credentials_epoch INTEGER NOT NULL DEFAULT 0, totp_secret BYTEA, totp_step BIGINT NOT NULL DEFAULT 0, identity_issuer TEXT COLLATE "C", identity_subject TEXT COLLATE "C", role_from TEXT COLLATE "C")
 CREATE UNIQUE INDEX users_by_identity ON users (identity_issuer, identity_subject) WHERE identity_issuer IS NOT NULL

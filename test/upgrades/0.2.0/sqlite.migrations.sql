@@ -1,5 +1,5 @@
 -- 0001-schema
-CREATE TABLE accounts ( id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes_enabled INTEGER NOT NULL, created_at BIGINT NOT NULL, second_factor_required INTEGER NOT NULL DEFAULT 0, parent_id TEXT, environment TEXT)
+CREATE TABLE accounts ( id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes_enabled INTEGER NOT NULL, created_at BIGINT NOT NULL, second_factor_required INTEGER NOT NULL DEFAULT 0, parent_id TEXT, environment TEXT, values_version INTEGER NOT NULL DEFAULT 0)
 CREATE UNIQUE INDEX accounts_by_environment ON accounts (parent_id, environment) WHERE parent_id IS NOT NULL
 CREATE TABLE users ( id TEXT PRIMARY KEY, account_id TEXT NOT NULL REFERENCES accounts (id), name TEXT NOT NULL, created_at BIGINT NOT NULL, email TEXT, password_hash TEXT, role TEXT DEFAULT 'viewer', last_signed_in_at BIGINT, removed_at BIGINT, credentials_epoch INTEGER NOT NULL DEFAULT 0, totp_secret BLOB, totp_step BIGINT NOT NULL DEFAULT 0, identity_issuer TEXT, identity_subject TEXT, role_from TEXT)
 CREATE UNIQUE INDEX users_by_identity ON users (identity_issuer, identity_subject) WHERE identity_issuer IS NOT NULL
