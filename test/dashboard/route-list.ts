@@ -1,5 +1,5 @@
 /** Every route of the dashboard, with the role that it needs by the table. A test compares the list with the app's routes. */
-
+import { Readable } from 'node:stream'
 import type { Role } from '../../src/domain/accounts/roles.ts'
 import type { Sessions } from '../../src/domain/accounts/sessions.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
@@ -19,6 +19,7 @@ type ItemKind =
   | 'invitation'
   | 'run'
   | 'waitingRun'
+  | 'file'
   | 'schedule'
   | 'session'
   | 'environment'
@@ -68,6 +69,8 @@ const list: [route: PageRoute, of?: ItemKind | undefined, isStream?: 'stream'][]
   ['POST /runs/:id/live/input', 'run'],
   ['GET /runs/:id/artifacts/:name', 'run'],
   ['GET /trace-viewer/runs/:id/:trace', 'run'],
+  ['POST /files'],
+  ['GET /files/:id', 'file'],
   ['GET /waits'],
   ['GET /runs/:id/waits/:wait', 'waitingRun'],
   ['POST /runs/:id/waits/:wait', 'waitingRun'],
@@ -274,6 +277,7 @@ export async function createItems(
     invitation: invitation?.id ?? '',
     run,
     waitingRun: waiting,
+    file: await createFile(dashboard, accountId),
     schedule: scheduled.id,
     environment: environment.id,
     session: (await domain.sessions.list(userId))[0]?.id ?? '',
@@ -285,6 +289,12 @@ export async function createItems(
     answer: new URL(link.url).pathname.split('/').at(-1) ?? '',
   }
   return { owner, member, items }
+}
+
+async function createFile({ domain }: DashboardService, accountId: string): Promise<string> {
+  const content = Readable.from([Buffer.from('the content of a file')])
+  const file = { name: 'notes.txt', mediaType: 'text/plain', declaredBytes: undefined, content }
+  return (await domain.files.create(accountId, file, operator)).id
 }
 
 /** Creates an action without runs. */

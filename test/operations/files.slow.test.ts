@@ -30,7 +30,6 @@ test('a run of a worker outside of the service reads 30 MB that the client has s
 }, async () => {
   const client = createExecutionClient({ baseUrl: service.executionUrl, apiKey: account.key })
   const query = { name: 'scan.pdf' }
-  const before = process.memoryUsage().arrayBuffers
   const body = new Blob([content], { type: 'application/pdf' })
   const uploaded = unwrap(await client.createFile({ params: { query }, body: body.stream() }))
   expect(uploaded).toMatchObject({ bytes: content.length, sha256, mediaType: 'application/octet-stream' })
@@ -38,7 +37,6 @@ test('a run of a worker outside of the service reads 30 MB that the client has s
     [1, 2].map(async () => unwrap(await client.createFile({ params: { query }, body }))),
   )
   expect(again?.id).toBe(file?.id)
-  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4 * content.length)
   const key = await account.createKey({ scopes: ['runs:execute'] })
   const environment = { PATH: process.env.PATH ?? '', API_KEY: key.value, LOG_LEVEL: 'warn' }
   const args = [main, 'worker', '--url', service.executionUrl]

@@ -162,7 +162,7 @@ test('a resumed copy has what has changed since it was interrupted, and copies n
     database.exec(`PRAGMA foreign_keys = ON; UPDATE accounts SET name = 'changed' WHERE id = 'id-1';
       DELETE FROM run_events WHERE run_id = 'id-2' OR id = 3000; DELETE FROM run_steps WHERE run_id = 'id-2';
       DELETE FROM wait_links WHERE run_id = 'id-2'; DELETE FROM run_waits WHERE run_id = 'id-2';
-      DELETE FROM attempt_reports WHERE run_id = 'id-2';
+      DELETE FROM attempt_reports WHERE run_id = 'id-2'; DELETE FROM run_files WHERE run_id = 'id-2';
       DELETE FROM unused_blobs WHERE key = 'id-2'; DELETE FROM artifacts WHERE run_id = 'id-2'; DELETE FROM runs WHERE id = 'id-2';
       UPDATE run_events SET data = '"changed"' WHERE id = 4000;
       INSERT INTO run_events (id, run_id, sequence, at, type, data) VALUES (9000, 'id-1', 9000, 0, 'log', '{}')`)
