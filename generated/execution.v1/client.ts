@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '4b26b94c09ff021d'
+export const documentHash = '437bc3ccb725b5d1'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -422,6 +422,9 @@ export interface ExecutionV1Operations {
    *
    * The same content with the same name and media type is the same file, so that a repeated call returns it again, with
    * a later `expiresAt`. A file that no run and no schedule refers to is deleted at its `expiresAt`.
+   *
+   * The variables of a run may name 100 files. A request to queue a run, or a schedule, whose variables name more, or a
+   * file that the account does not have, gets 400. A key that is restricted to workflows gets 403 here.
    *
    * The content must keep arriving: it has 20 seconds, and one more for each 64 KiB that has arrived.
    *

@@ -420,6 +420,9 @@ export interface ExecutionV1Handlers<Principal> {
    * The same content with the same name and media type is the same file, so that a repeated call returns it again, with
    * a later `expiresAt`. A file that no run and no schedule refers to is deleted at its `expiresAt`.
    *
+   * The variables of a run may name 100 files. A request to queue a run, or a schedule, whose variables name more, or a
+   * file that the account does not have, gets 400. A key that is restricted to workflows gets 403 here.
+   *
    * The content must keep arriving: it has 20 seconds, and one more for each 64 KiB that has arrived.
    *
    * `POST /v1/execution/files` · scopes: files:write · responses: 201, 400, 401, 403, 406, 413, 415, 429, 500, 503, 507
