@@ -23,6 +23,8 @@ export interface FilledStore {
   env: NodeJS.ProcessEnv
   /** One API key per account. */
   apiKeys: string[]
+  /** All API keys of all accounts. */
+  allKeys: string[]
   /** Main process of the database server, if the benchmark has started it. */
   databasePid: number | undefined
   open(): Promise<Store>
@@ -109,7 +111,8 @@ async function createDatabase(administration: string, name: string): Promise<voi
 }
 
 interface Contents {
-  apiKeys: string[]
+  /** Of each account. */
+  keys: string[][]
   /** Newer runs were added by a benchmark. */
   newestId: string
 }
@@ -131,19 +134,19 @@ async function fill(
   mkdirSync(directory, { recursive: true })
   await create()
   const store = await openStore(readConfig(env))
-  const apiKeys = await createAccounts(store)
+  const keys = await createAccounts(store)
   await addFinishedRuns(store, finished, hexadecimal[kind])
   const newest = store.read.query.selectFrom('runs').select('id').orderBy('id', 'desc').limit(1)
-  const known = { apiKeys, newestId: (await newest.executeTakeFirst())?.id ?? '' }
+  const known = { keys, newestId: (await newest.executeTakeFirst())?.id ?? '' }
   await store.close()
   if (env.DATABASE_URL) await vacuum(env.DATABASE_URL)
   writeFileSync(marker, JSON.stringify({ stamp: contentsHash, ...known }))
   return known
 }
 
-type StoreLocation = Omit<FilledStore, 'apiKeys' | 'open' | 'restore'>
+type StoreLocation = Omit<FilledStore, 'apiKeys' | 'allKeys' | 'open' | 'restore'>
 
-async function createFilledStore(location: StoreLocation, { apiKeys, newestId }: Contents): Promise<FilledStore> {
+async function createFilledStore(location: StoreLocation, { keys, newestId }: Contents): Promise<FilledStore> {
   const { DATABASE_URL } = location.env
   const open = () => openStore(readConfig(location.env))
   const restore = async () => {
@@ -160,7 +163,8 @@ async function createFilledStore(location: StoreLocation, { apiKeys, newestId }:
     if (DATABASE_URL) await vacuum(DATABASE_URL)
   }
   await restore()
-  return { ...location, apiKeys, open, restore }
+  const apiKeys = keys.flatMap(([first = '']) => first)
+  return { ...location, apiKeys, allKeys: keys.flat(), open, restore }
 }
 
 async function vacuum(url: string): Promise<void> {

@@ -8,6 +8,8 @@ import type { Store, Transaction } from '../src/storage/store.ts'
 
 /** The first account has half of the runs. */
 export const accountCount = 20
+/** As many as an account may have. */
+const keysOfEach = 5
 /** The first workflow is the one that the benchmark queues; the others exist in stored runs only. */
 const workflowIds = [
   ...['first-line', 'export-orders', 'sync-prices', 'send-invoices', 'renew-session'],
@@ -26,16 +28,20 @@ export const hexadecimal: Record<'embedded' | 'postgres', Hexadecimal> = {
   postgres: (value, digits) => sql`lpad(to_hex(CAST(${value} AS BIGINT)), ${sql.lit(digits)}, '0')`,
 }
 
-/** Creates the accounts, and returns an API key of each. */
-export async function createAccounts(store: Store): Promise<string[]> {
+/** Creates the accounts, and returns the API keys of each. */
+export async function createAccounts(store: Store): Promise<string[][]> {
   const accounts = new Accounts(store)
   const apiKeys = new ApiKeys(store, knownScopes())
-  const values: string[] = []
+  const values: string[][] = []
   for (let number = 1; number <= accountCount; number += 1) {
     const { id: accountId } = await accounts.create({ name: `Account ${number}`, scopesEnabled: false })
     const userId = await accounts.findAdminId(accountId)
-    const key = await apiKeys.create({ accountId, userId, name: 'bench', scopes: null, expiresAt: null }, operator)
-    values.push(key.value)
+    const ofAccount: string[] = []
+    for (let count = 1; count <= keysOfEach; count += 1) {
+      const created = { accountId, userId, name: `bench ${count}`, scopes: null, expiresAt: null }
+      ofAccount.push((await apiKeys.create(created, operator)).value)
+    }
+    values.push(ofAccount)
   }
   await apiKeys.close()
   return values

@@ -23,7 +23,7 @@ import { waits } from './waits.ts'
 import { webhooks } from './webhooks.ts'
 import { measureWorkflowsDocument } from './workflows-document.ts'
 
-type Benchmark = (options: BenchOptions) => Promise<void>
+type Benchmark = (options: BenchOptions) => Promise<unknown>
 
 const defaultBenchmarks: Record<string, Benchmark> = {
   starting,

@@ -9,7 +9,7 @@ import pg from 'pg'
 import { freePort } from '../test/support/free-port.ts'
 import { type PostgresServer, startPostgres } from '../test/support/postgres-server.ts'
 import { durable, type FilledStore, FilledStores } from './filled-store.ts'
-import { type Installation, type Shape, startInstallation } from './separate-processes.ts'
+import { type Installation, startInstallation } from './separate-processes.ts'
 
 export type StoreName = 'SQLite' | 'PostgreSQL' | 'Redis'
 
@@ -18,7 +18,12 @@ export interface Subject {
   name: string
   store: StoreName
   url: string
+  /** One of each account. */
   apiKeys: string[]
+  /** Of all accounts. */
+  allKeys: string[]
+  /** Absent when its queueing is measured under another name. */
+  isQueueing: boolean
   serverPids: number[]
   databasePids: number[]
   /** Absent when the subject only queues. */
@@ -113,18 +118,19 @@ interface Peer {
   queue: string
   store: StoreName
   executes: boolean
+  isQueueing: boolean
 }
 
 const peerScript = (name: string) => new URL(`./peers/${name}.ts`, import.meta.url).pathname
 
 export async function startPeer(databases: Databases, peer: Peer): Promise<Subject> {
-  const { name, framework, queue, store, executes } = peer
+  const { name, framework, queue, store, executes, isQueueing } = peer
   const { location, pids } = await databases.location(store)
   const server = fork(peerScript('server'), [framework, queue, location], { silent: true })
   const [{ port }] = await once(server, 'message')
-  const subject = { name, store, url: `http://127.0.0.1:${port}`, apiKeys: [''], databasePids: pids }
+  const keys = { apiKeys: [''], allKeys: [''] }
   return {
-    ...subject,
+    ...{ name, store, url: `http://127.0.0.1:${port}`, ...keys, isQueueing, databasePids: pids },
     serverPids: [server.pid ?? 0],
     ...(executes && { startWorkers: () => startPeerWorker(queue, location) }),
     clear: () => clear(queue, location),
@@ -144,7 +150,7 @@ const jobTables: Record<string, string> = {
 async function clear(queue: string, location: string): Promise<void> {
   const table = jobTables[queue]
   if (table) await query(location, `TRUNCATE ${table}`)
-  if (queue === 'BullMQ') spawnSync(process.execPath, [peerScript('clear-redis'), location])
+  if (queue.startsWith('BullMQ')) spawnSync(process.execPath, [peerScript('clear-redis'), location])
 }
 
 async function startPeerWorker(queue: string, location: string): Promise<Workers> {
@@ -180,19 +186,21 @@ async function startPeerWorker(queue: string, location: string): Promise<Workers
 /** Default limits are on, as high as the settings allow; several callers stay below them. */
 const serviceSettings = { RATE_LIMIT_PER_MINUTE: '1000000', QUEUED_RUNS_MAX: '100000', LOG_LEVEL: 'info' }
 
-export async function startService(databases: Databases, store: StoreName, shape: Shape): Promise<Subject> {
+export async function startService(databases: Databases, store: StoreName): Promise<Subject> {
   const filled = await databases.filled.get(store === 'SQLite' ? 'embedded' : 'postgres', 0)
   const env = { ...filled.env, ...serviceSettings, WORKER_SLOTS: String(slots) }
-  const apis = await startInstallation(env, { apis: shape.apis, workers: 0 })
+  const apis = await startInstallation(env, { apis: 1, workers: 0 })
   return {
-    name: shape.apis === 1 ? 'execution-service' : `execution-service, ${shape.apis} APIs, ${shape.workers} workers`,
+    name: 'execution-service',
     store,
     url: apis.executionUrls[0] ?? '',
     apiKeys: filled.apiKeys,
+    allKeys: filled.allKeys,
+    isQueueing: true,
     serverPids: apis.apiPids,
     databasePids: filled.databasePid === undefined ? [] : [filled.databasePid],
     startWorkers: async () => {
-      const workers = await startInstallation(env, { apis: 0, workers: shape.workers })
+      const workers = await startInstallation(env, { apis: 0, workers: 1 })
       return serviceWorkers(filled, apis, workers)
     },
     clear: () => filled.restore(),

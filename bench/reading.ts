@@ -4,9 +4,10 @@ import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import autocannon from 'autocannon'
+import { type Bar, formatRange } from './bars.ts'
 import type { BenchOptions } from './bench-options.ts'
 import { median, print, table } from './figures.ts'
-import { type FilledStore, FilledStores } from './filled-store.ts'
+import { type FilledStore, FilledStores, type StoreKind } from './filled-store.ts'
 import { cpuSeconds, startInstallation } from './separate-processes.ts'
 
 const finished = 10_000
@@ -29,15 +30,33 @@ interface Subject {
   stop(): Promise<void>
 }
 
-export async function reading({ stores, rounds, seconds }: BenchOptions): Promise<void> {
+export async function reading(options: BenchOptions): Promise<void> {
+  await readingRequests(options, async (kind, plain, service) =>
+    print(await compareFollowers(kind, plain, service, options.rounds)),
+  )
+}
+
+/** The CPU of each request, at most this many times that of node:http with 32 connections. */
+const atMost: Record<StoreKind, Record<Read, number>> = {
+  embedded: { runUrl: 1.5, listUrl: 1.7 },
+  postgres: { runUrl: 1.7, listUrl: 2 },
+}
+const barConnections = 32
+
+/** @param further what is measured of each store after the requests. */
+export async function readingRequests(
+  { stores, rounds, seconds }: BenchOptions,
+  further?: (kind: StoreKind, plain: Subject, service: Subject) => Promise<void>,
+): Promise<Bar[]> {
+  const bars: Bar[] = []
   const filled = new FilledStores()
   try {
     for (const kind of stores) {
       const store = await filled.get(kind, finished)
       const [plain, service] = [await startPlain(store), await startService(store)]
       try {
-        print(await compareRequests(kind, plain, service, rounds, seconds))
-        print(await compareFollowers(kind, plain, service, rounds))
+        bars.push(...(await compareRequests(kind, plain, service, rounds, seconds)))
+        await further?.(kind, plain, service)
       } finally {
         await Promise.all([plain.stop(), service.stop()])
         await store.restore()
@@ -46,6 +65,7 @@ export async function reading({ stores, rounds, seconds }: BenchOptions): Promis
   } finally {
     await filled.close()
   }
+  return bars
 }
 
 async function startPlain({ kind, env, open }: FilledStore): Promise<Subject> {
@@ -98,16 +118,23 @@ async function startService({ env, apiKeys }: FilledStore): Promise<Subject> {
 }
 
 type Sample = { rate: number; microseconds: number }
+type Read = 'runUrl' | 'listUrl'
+
+const reads: [Read, string][] = [
+  ['runUrl', 'a run'],
+  ['listUrl', 'a page of 50 runs'],
+]
 
 async function compareRequests(
-  kind: string,
+  kind: StoreKind,
   plain: Subject,
   service: Subject,
   rounds: number,
   seconds: number,
-): Promise<string> {
+): Promise<Bar[]> {
   const rows = [[kind, 'node:http', 'service', 'rate', 'CPU, node:http', 'CPU, service', 'ratio of CPU']]
-  for (const what of ['runUrl', 'listUrl'] as const) {
+  const bars: Bar[] = []
+  for (const [what, name] of reads) {
     for (const connections of connectionCounts) {
       const samples: [Sample, Sample][] = []
       for (let round = 0; round <= rounds; round += 1) {
@@ -115,19 +142,24 @@ async function compareRequests(
         if (round > 0) samples.push(pair as [Sample, Sample])
       }
       const figure = (index: 0 | 1, member: keyof Sample) => median(samples.map((pair) => pair[index][member]))
-      const ratio = (member: keyof Sample) => median(samples.map(([a, b]) => b[member] / a[member])).toFixed(2)
-      const name = `${what === 'runUrl' ? 'a run' : 'a page of 50 runs'}, ${connections} connections`
+      const ratios = (member: keyof Sample) => samples.map(([a, b]) => b[member] / a[member])
       const [rateA, rateB] = [figure(0, 'rate'), figure(1, 'rate')].map((each) => `${Math.round(each)}/s`)
       const [cpuA, cpuB] = [figure(0, 'microseconds'), figure(1, 'microseconds')].map(
         (each) => `${Math.round(each)} µs`,
       )
-      rows.push([name, rateA ?? '', rateB ?? '', ratio('rate'), cpuA ?? '', cpuB ?? '', ratio('microseconds')])
+      const [rate, cpu] = [ratios('rate'), ratios('microseconds')].map(formatRange)
+      const title = `${name}, ${connections} connection${connections > 1 ? 's' : ''}`
+      rows.push([title, rateA ?? '', rateB ?? '', rate ?? '', cpuA ?? '', cpuB ?? '', cpu ?? ''])
+      if (connections !== barConnections) continue
+      const values = ratios('microseconds')
+      bars.push({ name: `CPU of ${name} ÷ node:http`, store: kind, values, atMost: atMost[kind][what] })
     }
   }
-  return table(rows)
+  print(table(rows))
+  return bars
 }
 
-async function load(subject: Subject, what: 'runUrl' | 'listUrl', connections: number, duration: number) {
+async function load(subject: Subject, what: Read, connections: number, duration: number) {
   const before = cpuSeconds(subject.pids)
   const result = await autocannon({ url: subject[what], headers: subject.headers, connections, duration })
   if (result.non2xx > 0 || result.errors > 0)

@@ -1,12 +1,16 @@
-/** Measures how fast one worker executes waiting runs of many accounts, compared with the same runs of one account. */
+/**
+ * Measures how fast one worker executes waiting runs of many accounts, compared with the same runs of one account, and
+ * what a run costs with several workers.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Accounts } from '../src/domain/accounts/accounts.ts'
 import { insertRuns } from '../src/domain/queue/enqueue-batcher.ts'
 import type { Store } from '../src/storage/store.ts'
 import { newRunRow } from '../test/support/run-rows.ts'
+import { type Bar, formatRange } from './bars.ts'
 import type { BenchOptions } from './bench-options.ts'
 import { median, print, table } from './figures.ts'
-import { FilledStores } from './filled-store.ts'
+import { FilledStores, type StoreKind } from './filled-store.ts'
 import { cpuSeconds, processTree, startInstallation } from './separate-processes.ts'
 
 interface Load {
@@ -14,12 +18,15 @@ interface Load {
   runsOfEach: number
 }
 
-const loads: Load[] = [
+/** With what the rate is at least of that with one account. */
+const loads: (Load & { atLeast?: number })[] = [
   { accounts: 1, runsOfEach: 4000 },
   { accounts: 20, runsOfEach: 100 },
-  { accounts: 1000, runsOfEach: 4 },
-  { accounts: 1000, runsOfEach: 1 },
+  { accounts: 1000, runsOfEach: 4, atLeast: 0.4 },
+  { accounts: 1000, runsOfEach: 1, atLeast: 0.1 },
 ]
+/** What several workers drain together, and with what the CPU of a run is at most of that with one worker. */
+const shared = { accounts: 4, runsOfEach: 3000, workers: 4, atMost: { embedded: 1.2, postgres: 1.3 } }
 /** Executes the worker's code paths before they are measured. */
 const warmUp: Load = { accounts: 1, runsOfEach: 1000 }
 
@@ -28,33 +35,74 @@ interface Sample {
   microseconds: number
 }
 
-export async function tenants({ stores, rounds }: BenchOptions): Promise<void> {
+export async function tenants({ stores, rounds }: BenchOptions): Promise<Bar[]> {
   const filled = new FilledStores()
+  const bars: Bar[] = []
   try {
     for (const kind of stores) {
       const { env, databasePid, open, restore } = await filled.get(kind, 0)
       const store = await open()
-      const installation = await startInstallation(env, { apis: 1, workers: 1 })
-      const { workerPids: workers } = installation
       const database = databasePid === undefined ? [] : [databasePid]
-      const samples = loads.map((): Sample[] => [])
       try {
         const accountIds = await createAccounts(store, Math.max(...loads.map(({ accounts }) => accounts)))
-        const drainOf = (load: Load) => drain(store, accountIds, load, workers, database)
-        await drainOf(warmUp)
-        for (let round = 0; round < rounds; round += 1)
-          for (const [index, load] of loads.entries()) samples[index]?.push(await drainOf(load))
+        const start = async (workers: number) => {
+          const { workerPids, stop } = await startInstallation(env, { apis: 0, workers })
+          const drainOf = (load: Load) => drain(store, accountIds, load, workerPids, database)
+          await drainOf(warmUp)
+          return { drainOf, stop }
+        }
+        print(`${kind}, ${rounds} rounds\n`)
+        bars.push(...(await compareAccounts(kind, start, rounds)), await compareWorkers(kind, start, rounds))
       } finally {
-        await installation.stop()
         await store.close()
         await restore()
       }
-      print(`${kind}, ${rounds} rounds\n`)
-      print(formatTable(samples))
     }
   } finally {
     await filled.close()
   }
+  return bars
+}
+
+/** Starts workers that have executed runs. */
+type Start = (workers: number) => Promise<{ drainOf(load: Load): Promise<Sample>; stop(): Promise<void> }>
+
+async function compareAccounts(kind: StoreKind, start: Start, rounds: number): Promise<Bar[]> {
+  const { drainOf, stop } = await start(1)
+  const samples = loads.map((): Sample[] => [])
+  try {
+    for (let round = 0; round < rounds; round += 1)
+      for (const [index, load] of loads.entries()) samples[index]?.push(await drainOf(load))
+  } finally {
+    await stop()
+  }
+  print(formatTable(samples))
+  return loads.flatMap(({ accounts, runsOfEach, atLeast }, index) => {
+    const name = `runs a second of ${accounts} accounts, ${runsOfEach} each ÷ one account`
+    return atLeast === undefined ? [] : [{ name, store: kind, values: ratiosToFirst(samples, index), atLeast }]
+  })
+}
+
+/** Alternately with one worker and several, so each round starts both. */
+async function compareWorkers(kind: StoreKind, start: Start, rounds: number): Promise<Bar> {
+  const samples: [one: Sample, several: Sample][] = []
+  for (let round = 0; round < rounds; round += 1) {
+    const pair: Sample[] = []
+    for (const workers of [1, shared.workers]) {
+      const { drainOf, stop } = await start(workers)
+      pair.push(await drainOf(shared).finally(stop))
+    }
+    samples.push(pair as [Sample, Sample])
+  }
+  const figure = (index: 0 | 1, member: keyof Sample) => Math.round(median(samples.map((pair) => pair[index][member])))
+  const rows = ([0, 1] as const).map((index) => [
+    index === 0 ? 1 : shared.workers,
+    figure(index, 'rate'),
+    `${figure(index, 'microseconds')} µs`,
+  ])
+  print(table([['workers, 4 accounts with 3,000 runs each', 'runs/s', 'CPU per run'], ...rows]))
+  const values = samples.map(([one, several]) => several.microseconds / one.microseconds)
+  return { name: `CPU of a run, ${shared.workers} workers ÷ 1`, store: kind, values, atMost: shared.atMost[kind] }
 }
 
 /** The worker is paused while the runs are inserted. */
@@ -95,18 +143,17 @@ async function createAccounts(store: Store, count: number): Promise<string[]> {
   return ids
 }
 
+function ratiosToFirst(samples: readonly Sample[][], index: number): number[] {
+  return (samples[index] ?? []).map(({ rate }, round) => rate / (samples[0]?.[round]?.rate ?? Number.NaN))
+}
+
 function formatTable(samples: readonly Sample[][]): string {
-  const rateOf = (index: number, round: number) => samples[index]?.[round]?.rate ?? Number.NaN
-  const rows = loads.map(({ accounts, runsOfEach }, index) => {
-    const ratios = (samples[index] ?? []).map(({ rate }, round) => rate / rateOf(0, round))
-    const [low, high] = [Math.min(...ratios), Math.max(...ratios)]
-    return [
-      accounts,
-      runsOfEach,
-      Math.round(median((samples[index] ?? []).map(({ rate }) => rate))),
-      `${median(ratios).toFixed(2)} (${low.toFixed(2)} to ${high.toFixed(2)})`,
-      `${Math.round(median((samples[index] ?? []).map(({ microseconds }) => microseconds)))} µs`,
-    ]
-  })
+  const rows = loads.map(({ accounts, runsOfEach }, index) => [
+    accounts,
+    runsOfEach,
+    Math.round(median((samples[index] ?? []).map(({ rate }) => rate))),
+    formatRange(ratiosToFirst(samples, index)),
+    `${Math.round(median((samples[index] ?? []).map(({ microseconds }) => microseconds)))} µs`,
+  ])
   return table([['accounts', 'runs of each', 'runs/s', '÷ one account', 'CPU per run'], ...rows])
 }

@@ -12,11 +12,14 @@ export type Job = { id: string }
 /** Resolves when the job is stored durably. */
 export type Enqueue = (job: Job) => Promise<unknown>
 
+/** @param at when the job began, in milliseconds since 1970, if not now. */
+export type Report = (job: Job, at?: number) => void
+
 export interface Queue {
   /** @param location a PostgreSQL or Redis URL, or a directory. */
   open(location: string): Promise<Enqueue>
-  /** Executes jobs, `slots` at a time, by calling `execute`. Absent in queues that only store. */
-  work?(location: string, slots: number, execute: (job: Job) => void): Promise<unknown>
+  /** Executes jobs, `slots` at a time, and reports each. Absent in queues that only store. */
+  work?(location: string, slots: number, report: Report): Promise<unknown>
 }
 
 const name = 'runs'
@@ -63,12 +66,12 @@ export const queues: Record<string, Queue> = {
       await boss.createQueue(name, { notify: true })
       return (job) => boss.send(name, job)
     },
-    async work(location, slots, execute) {
+    async work(location, slots, report) {
       const boss = new PgBoss({ connectionString: location, max: connectionsMax, useListenNotify: true })
       await boss.start()
       const options = { batchSize: slots, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 }
       return boss.work<Job>(name, options, async (jobs) => {
-        for (const { data } of jobs) execute(data)
+        for (const { data } of jobs) report(data)
       })
     },
   },
@@ -79,8 +82,8 @@ export const queues: Record<string, Queue> = {
       await utils.migrate()
       return (job) => utils.addJob(name, job)
     },
-    async work(location, slots, execute) {
-      const taskList = { [name]: async (job: unknown) => execute(job as Job) }
+    async work(location, slots, report) {
+      const taskList = { [name]: async (job: unknown) => report(job as Job) }
       return runGraphile({ connectionString: location, concurrency: slots, noHandleSignals: true, taskList })
     },
   },
@@ -94,23 +97,38 @@ export const queues: Record<string, Queue> = {
       const client = await DBOSClient.create({ ...systemDatabase, applicationName })
       return (job) => client.enqueue({ queueName: name, workflowName: name }, job)
     },
-    async work(location, slots, execute) {
-      DBOS.registerWorkflow(async (job: Job) => execute(job), { name })
+    async work(location, slots, report) {
+      DBOS.registerWorkflow(async (job: Job) => report(job), { name })
       await launchDbos(location)
       return DBOS.registerQueue(name, { workerConcurrency: slots, minPollingIntervalMs: 100 })
     },
   },
 
   BullMQ: {
-    async open(location) {
-      const queue = new BullQueue(name, { connection: { url: location } })
-      return (job) => queue.add(name, job, { removeOnComplete: true })
-    },
-    async work(location, slots, execute) {
-      const connection = { url: location, maxRetriesPerRequest: null }
-      return new BullWorker<Job>(name, async ({ data }) => execute(data), { connection, concurrency: slots })
+    open: openBull,
+    async work(location, slots, report) {
+      return new BullWorker<Job>(name, async ({ data }) => report(data), bullOptions(location, slots))
     },
   },
+
+  /** Jobs are executed in processes of the worker's own, as the service does. */
+  'BullMQ, sandboxed': {
+    open: openBull,
+    async work(location, slots, report) {
+      const processor = new URL('./sandboxed-processor.ts', import.meta.url)
+      const worker = new BullWorker<Job, number>(name, processor, bullOptions(location, slots))
+      return worker.on('completed', ({ data }, at) => report(data, at))
+    },
+  },
+}
+
+async function openBull(location: string): Promise<Enqueue> {
+  const queue = new BullQueue(name, { connection: { url: location } })
+  return (job) => queue.add(name, job, { removeOnComplete: true })
+}
+
+function bullOptions(location: string, concurrency: number) {
+  return { connection: { url: location, maxRetriesPerRequest: null }, concurrency }
 }
 
 const applicationName = 'bench'

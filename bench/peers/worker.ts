@@ -10,8 +10,8 @@ setInterval(() => {
   executed = []
 }, 20)
 
-await queues[queue]?.work?.(location, Number(slots), ({ id }) => {
-  executed.push([id, performance.timeOrigin + performance.now()])
+await queues[queue]?.work?.(location, Number(slots), ({ id }, at) => {
+  executed.push([id, at ?? performance.timeOrigin + performance.now()])
 })
 process.send?.({ ready: true })
 process.on('disconnect', () => process.exit())
