@@ -18,7 +18,7 @@ import type { Workflows } from '../domain/workflows/workflows.ts'
 import type { Maintenance } from '../maintenance/maintenance.ts'
 import type { ValueEncryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
-import { Attempt, type AttemptDependencies, type AttemptQueue } from './attempt/attempt.ts'
+import { Attempt, type AttemptDependencies, type AttemptQueue, type CallerSlots } from './attempt/attempt.ts'
 import type { AttemptBrowserDependencies } from './attempt/attempt-browser.ts'
 import type { AttemptFiles, PreparedFiles } from './attempt/attempt-files.ts'
 import {
@@ -86,6 +86,8 @@ export class Worker {
   readonly #claims = new Map<Claim, Promise<unknown>>()
   /** Claims that take a slot: those that have, or wait for, an executor. */
   readonly #executing = new Set<Claim>()
+  /** The callers of runs that execute in their slots, which they get back unless they have left their processes. */
+  readonly #callers = new Map<Claim, Claim>()
   #attemptDependencies: AttemptDependencies | undefined
   #unsubscribe: (() => void)[] = []
   #claiming: Promise<void> | undefined
@@ -105,9 +107,10 @@ export class Worker {
   async start(): Promise<void> {
     const { store, encryption, runContexts: contexts, browser: host, maintenance, usage } = this.#dependencies
     const { deployments, executors, liveViews } = this.#dependencies
-    const { abortGraceSeconds, slots } = this.#settings
+    const { abortGraceSeconds } = this.#settings
     const browser = { host, liveViews, contexts }
-    this.#attemptDependencies = { queue: this.#queue, encryption, abortGraceSeconds, browser, usage }
+    const slots = this.#callerSlots()
+    this.#attemptDependencies = { queue: this.#queue, slots, encryption, abortGraceSeconds, browser, usage }
     await executors.open(() => this.#wake())
     this.#unsubscribe = [
       store.listen('queue', () => this.#wake()),
@@ -121,7 +124,7 @@ export class Worker {
     this.#wake()
     const workflows = new Set(deployments.listAll().map(({ id }) => id))
     if (!canInspectProcesses()) this.#log.warn(noProcesses)
-    this.#log.info({ workflows: [...workflows], slots }, 'worker ready')
+    this.#log.info({ workflows: [...workflows], slots: this.#settings.slots }, 'worker ready')
   }
 
   /** The workflows whose runs it claims now, for metrics. */
@@ -180,7 +183,7 @@ export class Worker {
       try {
         const workflows = this.#dependencies.deployments.claimable()
         const claims = await this.#queue.claim(id, workflows, free, leaseSeconds, this.#own)
-        for (const claim of claims) this.#begin(claim, dependencies)
+        for (const claim of claims) void this.#begin(claim, dependencies)
       } catch (error) {
         this.#log.warn({ err: error }, 'claiming runs failed; retrying')
         setTimeout(() => this.#wake(), claimRetryMilliseconds).unref()
@@ -197,7 +200,36 @@ export class Worker {
     endQuantum: (accountId) => this.#dependencies.executors.endQuantum(accountId),
   }
 
-  #begin(claim: Claim, dependencies: AttemptDependencies): void {
+  /** At most one caller for each slot waits in its process. */
+  #callerSlots(): CallerSlots {
+    const { slots, leaseSeconds } = this.#settings
+    return {
+      offer: () => {
+        if (this.#stopping || this.#callers.size >= slots) return undefined
+        return { workflows: this.#dependencies.deployments.claimable(), leaseSeconds }
+      },
+      execute: (called, caller) => {
+        this.#executing.delete(caller)
+        this.#callers.set(called, caller)
+        return this.#begin(called, this.#attemptDependencies as AttemptDependencies)
+      },
+    }
+  }
+
+  /** Gives the slot of an attempt that has ended to its caller, if that waits in its process, and else to any run. */
+  #freeSlot(claim: Claim): void {
+    const caller = this.#callers.get(claim)
+    this.#callers.delete(claim)
+    // It waits no more.
+    for (const [called, each] of this.#callers) if (each === claim) this.#callers.delete(called)
+    // Without it, a run that this one has called executes in its slot.
+    if (!this.#executing.delete(claim)) return
+    if (caller) this.#executing.add(caller)
+    else this.#wake()
+  }
+
+  /** Resolves when the attempt has ended. */
+  #begin(claim: Claim, dependencies: AttemptDependencies): Promise<unknown> {
     const observer = observeWithAll(this.#dependencies.observers, claim)
     this.#executing.add(claim)
     this.#leases.begin(claim)
@@ -215,6 +247,7 @@ export class Worker {
         this.#claims.delete(claim)
       })
     this.#claims.set(claim, ended)
+    return ended
   }
 
   /** Returns whether the outcome is stored. */
@@ -229,10 +262,12 @@ export class Worker {
     let attempt: Attempt | undefined
     let end: AttemptEnd
     // Before the outcome is stored, so that the claim of the next run shares its commit.
+    let isFree = false
     const freeSlot = () => {
-      if (!this.#executing.delete(claim)) return
+      if (isFree) return
+      isFree = true
       if (execution) executors.release(execution, attempt?.reusable ?? false)
-      this.#wake()
+      this.#freeSlot(claim)
     }
     try {
       execution = await executors.acquire(claim).catch((error: unknown) => this.#replace(claim, error))

@@ -255,12 +255,8 @@ const queue = [
     ['domain/queue/notifications', 'domain/queue/queue', 'domain/queue/attempts', 'domain/queue/hand-back'],
     [
       ['notification', "if (completed) this.#store.notify('queue')", ''],
-      ['notification', "if (this.#claims.hasLimits || lease.parentRunId) this.#store.notify('queue')", ''],
-      [
-        'notification',
-        "this.#store.notify('runs')\n        if (this.#claims.hasLimits ||",
-        'if (this.#claims.hasLimits ||',
-      ],
+      ['notification', "if (this.#claims.hasLimits || mayResume) this.#store.notify('queue')", ''],
+      ['notification', "this.#store.notify('runs')\n        const hasWaiting", 'const hasWaiting'],
       ['notification', "if (isLeased) this.#store.notify('queue')", ''],
       ['notification', "if (isLeased) this.#store.notify('runs')", ''],
     ],

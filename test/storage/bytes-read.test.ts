@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { StatementSync } from 'node:sqlite'
 import { expect, type TestContext, test } from 'vitest'
-import { putArtifact } from '../../src/domain/queue/attempts.ts'
+import { putArtifact } from '../../src/domain/queue/attempt-artifacts.ts'
 import { RunFeed } from '../../src/domain/run-api/run-feed.ts'
 import { queueDepth } from '../../src/domain/statistics/queue-depth.ts'
 import { RunStatistics } from '../../src/domain/statistics/run-statistics.ts'

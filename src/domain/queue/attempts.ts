@@ -2,10 +2,16 @@
  * Starts and completes attempts, and leases and releases their browser contexts, always in the caller's transaction. A
  * run whose browser context is leased by another run leaves the queue until the context is released, so claims skip it.
  */
-import { type Contents, discardBlob, ifUploaded, type StoredContent, useBlob } from '../../storage/blobs/contents.ts'
-import type { ClaimedRun, NewEvent, NewLease } from '../../storage/runs/run-statements.ts'
+import {
+  type ClaimedRun,
+  type InsertedRun,
+  insertedRunColumns,
+  type NewEvent,
+  type NewLease,
+  tagRows,
+} from '../../storage/runs/run-statements.ts'
 import { deleteWaits, expireAt } from '../../storage/runs/sign-in-statements.ts'
-import { type Store, statement, type Transaction } from '../../storage/store.ts'
+import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable, SignInKind } from '../../storage/tables/run-tables.ts'
 import { describeVersions, findValues, waitReason } from '../account-values/account-values.sql.ts'
 import type { ValueWait } from '../account-values/declared-values.ts'
@@ -19,14 +25,6 @@ import {
 } from '../browser-contexts/context-lease.ts'
 import { setCheckOutcome } from '../browser-contexts/sign-ins.sql.ts'
 import type { FileOfRun } from '../files/file-of-run.ts'
-import {
-  ArtifactError,
-  type ArtifactKind,
-  checkArtifact,
-  checkArtifactsOfRun,
-  evidenceAttemptsMax,
-  type NewArtifact,
-} from '../runs/artifact.ts'
 import { toRunError } from '../runs/reported-values.ts'
 import {
   attemptsOf,
@@ -47,13 +45,12 @@ import {
   type SignedOutRun,
   toFinishedRun,
 } from '../runs/run-state.ts'
-import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 import type { DeclaredValues } from '../workflows/workflow.ts'
 import type { Concurrency, Throttle } from '../workflows/workflow-limits.ts'
 import { addAttemptEnd, attemptError, executedUntil, insertErrorWords } from './attempt-history.ts'
 import type { ClaimCandidate } from './claim.ts'
+import type { NewRun } from './enqueue-batcher.ts'
 import { groupCapacity, permitsStart, recordStart, type ScopeOf, throttleId } from './limits.ts'
-import type { WaitResults } from './run-options.ts'
 import { appendEvents, appendStatus, statusReport, toNewEvent } from './runs.sql.ts'
 import {
   retryPolicyOf,
@@ -62,7 +59,14 @@ import {
   startMilliseconds,
   suspendUntilSignedIn,
 } from './sign-in-runs.ts'
-import { reachWaits, suspendRun, type WaitDependencies, type WaitRequest } from './waits.ts'
+import {
+  type KnownWaits,
+  reachWaits,
+  type StoredWaits,
+  suspendRun,
+  type WaitDependencies,
+  type WaitRequest,
+} from './waits.ts'
 
 /** What claiming a workflow's runs depends on. */
 export interface Claimable {
@@ -171,6 +175,27 @@ export async function startSingly(
   return toClaim({ ...row, steps }, workerId, lease)
 }
 
+/** Inserts a run, and starts its first attempt. Nothing may limit its start, and it has no files and no results of steps. */
+export async function insertStarted(tx: Transaction, run: NewRun, newLease: NewLease): Promise<Claim> {
+  const { at, workerId, leaseExpiresAt } = newLease
+  const row = { ...run, secrets: run.secrets?.() ?? null, status: 'running' as const }
+  const values = [...insertedRunColumns.map((column) => row[column]), at, at, workerId, leaseExpiresAt]
+  const [[inserted]] = await Promise.all([
+    tx.all(tx.statements.insertStarted, values),
+    tx.statements.insertTerms(tx, tagRows([row])),
+  ])
+  return toClaim({ ...row, ...inserted, ...firstAttempt, steps: [] }, workerId)
+}
+
+const firstAttempt = {
+  attempts: 1,
+  continuations: 0,
+  continues: 0,
+  executed_ms: 0,
+  has_waits: 0,
+  signs_in: null,
+} as const
+
 /** Leases the run's browser context; `null` if the run has none, `wait` when another run leases it. */
 async function leaseContext(
   tx: Transaction,
@@ -187,7 +212,9 @@ async function leaseContext(
   return 'wait'
 }
 
-export function toClaim(row: ClaimedRun, workerId: string, context: LeasedContext | null = null): Claim {
+type StartedRun = Pick<ClaimedRun, keyof InsertedRun | keyof typeof firstAttempt | 'values_version' | 'steps'>
+
+export function toClaim(row: StartedRun, workerId: string, context: LeasedContext | null = null): Claim {
   return {
     runId: row.id,
     workerId,
@@ -219,10 +246,10 @@ export async function waitInAttempt(
   tx: Transaction,
   dependencies: WaitDependencies,
   row: RunsTable,
-  request: WaitRequest,
+  request: WaitRequest & { known: KnownWaits },
   reports: readonly Report[],
   at: number,
-): Promise<WaitResults> {
+): Promise<StoredWaits> {
   await recordProgress(tx, row.id, reports)
   const results = await reachWaits(tx, dependencies, row, request, reports, at)
   if (results.isSuspended) await resumeOthers(tx, row)
@@ -477,99 +504,4 @@ export async function waitForValue(
   const isChanged = describeVersions(await findValues(tx, row.account_id, names)) !== versions
   const delay = isChanged ? { delaySeconds: 0 } : isRetried ? {} : { delaySeconds: missingSeconds }
   await returnToQueue(tx, row, { reason: waitReason(kind, name), message: detail, ...delay }, at)
-}
-
-// Stores the files of an attempt.
-
-const upsertArtifact = statement<
-  { blob: string | null },
-  [string, string, ArtifactMediaType, number, number, ArtifactKind, number, Uint8Array, string | null]
->(
-  // The time increases with each replacement, even when clocks differ, because it is the ETag.
-  `INSERT INTO artifacts (run_id, name, media_type, size_bytes, created_at, kind, attempt, content, blob)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (run_id, name) DO UPDATE SET media_type = excluded.media_type, size_bytes = excluded.size_bytes,
-    created_at = CASE WHEN excluded.created_at > artifacts.created_at THEN excluded.created_at
-      ELSE artifacts.created_at + 1 END, attempt = excluded.attempt, kind = excluded.kind, content = excluded.content,
-    blob = excluded.blob WHERE excluded.kind = 'workflow' OR artifacts.kind = 'evidence' RETURNING blob`,
-)
-const sumOthers = statement<{ count: number; bytes: number }, [runId: string, name: string]>(
-  `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts
-    WHERE run_id = ? AND name <> ? AND kind = 'workflow'`,
-)
-/** Keeps the evidence of the last attempts that have any. */
-const deleteOldEvidence = statement<object, [runId: string, sameRunId: string, attempts: number]>(
-  `DELETE FROM artifacts WHERE run_id = ? AND kind = 'evidence' AND attempt NOT IN (SELECT attempt FROM artifacts
-    WHERE run_id = ? AND kind = 'evidence' GROUP BY attempt ORDER BY attempt DESC LIMIT ?)`,
-)
-
-/** An artifact whose content is stored, to be written to its row. */
-export interface PreparedArtifact extends Omit<NewArtifact, 'content'>, StoredContent {
-  sizeBytes: number
-}
-
-/**
- * Checks the artifact, writes its content, and then stores it. False when the lease was lost.
- *
- * @param withLease see `RunQueue.withLease`. It ends repeated attempts while contents cannot be written.
- * @param put calls `putArtifact` in the transaction of `withLease`.
- * @throws {ArtifactError}
- */
-export async function storeArtifact(
-  { contents, store }: { contents: Contents; store: Store },
-  runId: string,
-  artifact: NewArtifact,
-  withLease: (work: (tx: Transaction) => Promise<void>) => Promise<boolean>,
-  put: (tx: Transaction, prepared: PreparedArtifact) => Promise<void>,
-): Promise<boolean> {
-  checkArtifact(artifact)
-  const sized = { ...artifact, sizeBytes: artifact.content.length }
-  // A large artifact that the limits of the run exclude is not uploaded.
-  const checkFirst = (work: (tx: Transaction) => Promise<void>) =>
-    withLease(async (tx) => {
-      await requireSpace(tx, runId, sized)
-      await work(tx)
-    })
-  const stored = await contents.write(artifact.content, checkFirst)
-  if (!stored) return false
-  const prepared = { ...sized, ...stored }
-  try {
-    return await ifUploaded(withLease((tx) => put(tx, prepared)))
-  } catch (error) {
-    if (error instanceof ArtifactError && prepared.blob !== null)
-      await store.write((tx) => discardBlob(tx, prepared), { concurrent: true })
-    throw error
-  }
-}
-
-/** @throws {ArtifactError} if the run may not have the artifact besides its others. */
-async function requireSpace(
-  tx: Transaction,
-  runId: string,
-  { name, kind = 'workflow', sizeBytes }: Pick<PreparedArtifact, 'name' | 'kind' | 'sizeBytes'>,
-): Promise<void> {
-  if (kind !== 'workflow') return
-  const [others] = await tx.all(sumOthers, [runId, name])
-  const { count = 0, bytes = 0 } = others ?? {}
-  checkArtifactsOfRun({ count, bytes: bytes + sizeBytes })
-}
-
-/**
- * Stores the artifact; replaces one of the same name. Evidence replaces no file of the workflow, and does not count
- * towards the workflow's limits.
- *
- * @throws {ArtifactError}
- */
-export async function putArtifact(
-  tx: Transaction,
-  { runId, attempt }: { runId: string; attempt: number },
-  artifact: PreparedArtifact,
-  at: number,
-): Promise<void> {
-  const { name, mediaType, sizeBytes, content, blob, kind = 'workflow' } = artifact
-  await requireSpace(tx, runId, artifact)
-  const row = [runId, name, mediaType, sizeBytes, at, kind, attempt, content, blob] as const
-  const [stored] = await tx.all(upsertArtifact, [...row])
-  await (stored ? useBlob(tx, artifact) : discardBlob(tx, artifact))
-  if (kind === 'evidence') await tx.all(deleteOldEvidence, [runId, runId, evidenceAttemptsMax])
 }

@@ -8,6 +8,7 @@ import {
   queueHeadsMax,
 } from '../../storage/runs/run-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
+import type { RunsTable } from '../../storage/tables/run-tables.ts'
 import { parseCreatedAt } from '../runs/run.ts'
 import { limitPer } from '../workflows/workflow-limits.ts'
 import { type Claim, type Claimable, startSingly, toClaim } from './attempts.ts'
@@ -21,6 +22,9 @@ import {
   type ScopeOf,
   throttleId,
 } from './limits.ts'
+import type { ReachedWait } from './run-options.ts'
+
+export type CalledRun = Extract<ReachedWait, { kind: 'run' }>
 
 /** A snapshot has one account for each free slot and each process within its quantum, and this many more to choose from. */
 const accountsMore = 2
@@ -82,6 +86,14 @@ export class RunClaims {
     }
     if (claims.length > 0) this.#store.notify('runs')
     return claims
+  }
+
+  /** Whether the called run may start in the slot of its caller: no limit applies to either, or to their account. */
+  canStartCalled(caller: RunsTable, { workflowId, options }: CalledRun, workflows: ClaimableWorkflows): boolean {
+    if (this.#accountConcurrency > 0 || caller.browser_context_id !== null || options.browserContextId) return false
+    const [ofCaller, ofCalled] = [caller.workflow_id, workflowId].map((id) => workflows.find(caller.account_id, id))
+    if (!ofCaller || ofCaller.concurrency || !ofCalled) return false
+    return !ofCalled.concurrency && !ofCalled.throttle && !ofCalled.otherVersions?.length
   }
 
   /** Claims runs of one snapshot; returns whether there may be more. */

@@ -17,26 +17,33 @@ import {
   type RunObserver,
   type RunStatus,
 } from '../runs/run-state.ts'
+import { type PreparedArtifact, putArtifact, storeArtifact } from './attempt-artifacts.ts'
 import {
   type Claim,
   completeAttempt,
   type EndedAttempt,
   finishSuccesses,
   handBack,
+  insertStarted,
   type Lease,
   nextStateOfRow,
-  type PreparedArtifact,
-  putArtifact,
   recordReports,
   type Success,
-  storeArtifact,
   waitForValue,
   waitInAttempt,
 } from './attempts.ts'
-import { RunClaims } from './claim.ts'
-import { Batcher } from './enqueue-batcher.ts'
+import { type CalledRun, type ClaimableWorkflows, RunClaims } from './claim.ts'
+import { Batcher, type NewRun } from './enqueue-batcher.ts'
 import type { WaitResults } from './run-options.ts'
-import type { WaitDependencies, WaitRequest } from './waits.ts'
+import {
+  findOutcomeOfCalled,
+  findWaitsOf,
+  type KnownWaits,
+  type StoredWaits,
+  toOutcomeOfSuccess,
+  type WaitDependencies,
+  type WaitRequest,
+} from './waits.ts'
 
 export interface RunQueueOptions {
   /** How many runs of one account may run at the same time, over all workers; 0 for no limit. */
@@ -49,6 +56,19 @@ export interface RunQueueOptions {
   waits?: WaitDependencies
 }
 
+/** The slot of an attempt that calls a run: its worker can execute the called run in it. */
+export interface CallerSlot {
+  workflows: ClaimableWorkflows
+  leaseSeconds: number
+}
+
+/** A called run that executes in the slot of its caller. */
+export interface StartedCall {
+  claim: Claim
+  /** What the call resolves with, as JSON, if the run has ended. */
+  outcome(): Promise<string | undefined>
+}
+
 export class RunQueue {
   readonly #store: Store
   readonly #claims: RunClaims
@@ -56,6 +76,8 @@ export class RunQueue {
   readonly #observer: RunObserver | undefined
   readonly #contents: Contents
   readonly #waits: WaitDependencies | undefined
+  /** The outcomes of called runs that have succeeded, until their callers ask. */
+  readonly #called = new Map<string, string | undefined>()
   readonly #successes: Batcher<Success, FinishedRun | undefined>
 
   constructor(
@@ -129,26 +151,48 @@ export class RunQueue {
 
   /**
    * Stores the waits that a run has reached, and the runs that it calls. Suspends the run if the request says so and none
-   * of the waits has ended. `undefined` when the lease was lost.
+   * of the waits has ended. If it waits for one run only, which can start at once in the given slot, that run is started
+   * instead, and the caller keeps its lease. `undefined` when the lease was lost.
    */
   async wait(
     lease: Lease,
-    request: WaitRequest,
+    { slot, ...request }: WaitRequest & { slot?: CallerSlot | undefined },
     reports: readonly Report[],
     // A power cut ends an attempt of this machine too, and undoes nothing that a later write of the run, or of a called one,
     // includes.
     options: WriteOptions = { durableLater: true },
-  ): Promise<WaitResults | undefined> {
+  ): Promise<(WaitResults & { started?: StartedCall | undefined }) | undefined> {
     const dependencies = this.#waits
     if (!dependencies) throw new Error('Runs of this queue cannot wait.')
-    let results: WaitResults | undefined
-    const wait = async (tx: Transaction, row: RunsTable) => {
-      results = await waitInAttempt(tx, dependencies, row, request, reports, this.#now())
+    const only = slot && findOnlyCall(request)
+    let results: StoredWaits | undefined
+    const findReached = (tx: Transaction) => findWaitsOf(tx, lease.runId, request.reached)
+    const wait = async (tx: Transaction, row: RunsTable, known: KnownWaits) => {
+      const at = this.#now()
+      const canStart = only && this.#claims.canStartCalled(row, only, slot.workflows)
+      const start = (run: NewRun) => {
+        const leaseExpiresAt = at + (slot as CallerSlot).leaseSeconds * 1000
+        return insertStarted(tx, run, { workerId: lease.workerId, at, leaseExpiresAt })
+      }
+      const given = { ...request, known, insertStarted: canStart ? start : undefined }
+      results = await waitInAttempt(tx, dependencies, row, given, reports, at)
     }
-    await this.withLease(lease, wait, options)
-    const hasCalled = request.reached.some(({ kind }) => kind === 'run')
-    if (results?.isSuspended || hasCalled) this.#store.notify('queue')
-    return results
+    await this.withLease(lease, wait, options, findReached)
+    const hasQueued = request.reached.some(({ kind }) => kind === 'run') && !results?.started
+    if (results?.isSuspended || hasQueued) this.#store.notify('queue')
+    return results && { ...results, started: results.started && this.#toCall(results.started) }
+  }
+
+  /** Remembers the output of the called run, if it succeeds. */
+  #toCall(claim: Claim): StartedCall {
+    const { runId } = claim
+    this.#called.set(runId, undefined)
+    const outcome = async () => {
+      const known = this.#called.get(runId)
+      this.#called.delete(runId)
+      return known ?? findOutcomeOfCalled(this.#store.read, runId)
+    }
+    return { claim, outcome }
   }
 
   /**
@@ -191,7 +235,10 @@ export class RunQueue {
       if (succeeded) {
         this.#observer?.finished(succeeded)
         this.#store.notify('runs')
-        if (this.#claims.hasLimits || lease.parentRunId) this.#store.notify('queue')
+        const hasWaitingCaller = this.#called.has(lease.runId)
+        if (hasWaitingCaller) this.#called.set(lease.runId, toOutcomeOfSuccess(JSON.stringify(outcome.output)))
+        const mayResume = lease.parentRunId && !hasWaitingCaller
+        if (this.#claims.hasLimits || mayResume) this.#store.notify('queue')
         return true
       }
     }
@@ -242,19 +289,31 @@ export class RunQueue {
     return isLeased
   }
 
-  /** Writes in a transaction that has locked the leased run. False when the lease was lost. */
-  async withLease(
+  /**
+   * Writes in a transaction that has locked the leased run. False when the lease was lost.
+   *
+   * @param read reads what `work` needs, in the round trip that locks the run.
+   */
+  async withLease<Found = undefined>(
     { runId, attempt, workerId }: Lease,
-    work: (tx: Transaction, row: RunsTable) => Promise<void>,
+    work: (tx: Transaction, row: RunsTable, found: Found) => Promise<void>,
     options: WriteOptions = {},
+    read?: (tx: Transaction) => Promise<Found>,
   ): Promise<boolean> {
     const workIfLeased = async (tx: Transaction) => {
-      const [row] = await tx.all(tx.statements.lockLeasedRun, [runId, attempt, workerId])
-      if (row) await work(tx, row)
+      const locking = tx.all(tx.statements.lockLeasedRun, [runId, attempt, workerId])
+      const [[row], found] = await Promise.all([locking, read?.(tx)])
+      if (row) await work(tx, row, found as Found)
       return row !== undefined
     }
     const isLeased = await this.#store.write(workIfLeased, { ...options, concurrent: true })
     if (isLeased) this.#store.notify('runs')
     return isLeased
   }
+}
+
+/** The call that the run has just reached, if it waits for nothing else. */
+function findOnlyCall({ reached, names, suspend }: WaitRequest): CalledRun | undefined {
+  const [wait] = reached
+  return suspend && wait?.kind === 'run' && names.length === 1 && names[0] === wait.name ? wait : undefined
 }

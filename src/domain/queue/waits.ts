@@ -6,6 +6,7 @@
 import { v7 as uuid } from 'uuid'
 import type { ValueEncryption } from '../../storage/encryption.ts'
 import {
+  type CalledRun,
   callDepthMax,
   countWaiting,
   countWaits,
@@ -15,8 +16,8 @@ import {
   endAnswered,
   endedWaits,
   endWaits,
+  findCalledRun,
   findDelivered,
-  findEndedRun,
   findWaits,
   insertAnswer,
   insertWait,
@@ -37,11 +38,12 @@ import { attemptsOf, type Report, stepAad, waitAad } from '../runs/run.ts'
 import { type Suspension, waitingStatus } from '../runs/run-state.ts'
 import { readStepResult } from '../runs/step-results.ts'
 import { addAttemptEnd, executedUntil } from './attempt-history.ts'
+import type { Claim } from './attempts.ts'
 import { insertRuns, type NewRun, waitForContexts } from './enqueue-batcher.ts'
 import { toErrors } from './queue-problems.ts'
 import { createRun } from './queue-request.ts'
 import type { ReachedWait, WaitResults } from './run-options.ts'
-import { appendEvents, statusReport } from './runs.sql.ts'
+import { appendEvents, statusReport, toNewEvent } from './runs.sql.ts'
 
 export interface WaitRequest {
   /** Waits that the executor has not sent before. */
@@ -50,7 +52,22 @@ export interface WaitRequest {
   names: readonly string[]
   /** If the run is to be suspended unless one of them has ended. */
   suspend: Suspension | undefined
+  /** Inserts the only run that the request calls, and starts it. The caller is not suspended then. */
+  insertStarted?: ((run: NewRun) => Promise<Claim>) | undefined
 }
+
+/** Waits that a run has reached before, or that were answered, by name. */
+export type KnownWaits = ReadonlyMap<string, RunWaitsTable>
+
+export function findWaitsOf(tx: Transaction, runId: string, reached: readonly ReachedWait[]): Promise<KnownWaits> {
+  return findWaits(
+    tx,
+    runId,
+    reached.map(({ name }) => name),
+  )
+}
+
+export type StoredWaits = WaitResults & { started?: Claim | undefined }
 
 export interface WaitDependencies {
   encryption: ValueEncryption
@@ -70,10 +87,10 @@ export async function reachWaits(
   tx: Transaction,
   dependencies: WaitDependencies,
   row: RunsTable,
-  request: WaitRequest,
+  request: WaitRequest & { known: KnownWaits },
   reports: readonly Report[],
   at: number,
-): Promise<WaitResults> {
+): Promise<StoredWaits> {
   const results: WaitResults = { ended: [], refused: [], deadlines: {}, isSuspended: false }
   const effects: Effects = { results, events: [...reports] }
   // The worker is about to end the attempt.
@@ -81,7 +98,23 @@ export async function reachWaits(
     await appendEvents(tx, row.id, effects.events)
     return results
   }
-  const isFirst = (await store(tx, dependencies, row, request.reached, effects, at)) && row.has_waits === 0
+  const { isNew, waits, children } = await check(tx, dependencies, row, request, effects, at)
+  const setHas = async () => row.has_waits === 0 && tx.all(setHasWaits, [row.id])
+  const [only] = children
+  // With files, it takes several statements, which must not go on after another has failed.
+  const hasFiles = children.some(({ files }) => files)
+  const inserting = waits.map((values) => tx.all(insertWait, values))
+  if (only && request.insertStarted && !hasFiles && waits.length === request.names.length) {
+    const inserted = request.insertStarted(only)
+    const started = toNewEvent(only.id, statusReport(1, 'running', null, at))
+    const events = [...effects.events.map((each) => toNewEvent(row.id, each)), started]
+    const appending = tx.statements.appendEvents(tx, events)
+    const [claim] = await Promise.all([inserted, ...inserting, setHas(), appending])
+    return { ...results, started: claim }
+  }
+  await Promise.all([...inserting, ...(hasFiles ? [] : [insertRuns(tx, children)])])
+  if (hasFiles) await insertRuns(tx, children)
+  const isFirst = isNew && row.has_waits === 0
   const ended = isFirst ? [] : await findEnded(tx, row.id, request.names)
   await handOver(tx, dependencies.encryption, row, ended, effects, at)
   const isIdle = () => results.ended.length === 0 && results.refused.length === 0
@@ -91,10 +124,7 @@ export async function reachWaits(
     results.isSuspended = await suspendRun(tx, row, request.suspend, at, { ended, kinds, events: effects.events })
   }
   if (results.isSuspended) return results
-  await Promise.all([
-    row.has_waits === 0 ? tx.all(setHasWaits, [row.id]) : undefined,
-    appendEvents(tx, row.id, effects.events),
-  ])
+  await Promise.all([setHas(), appendEvents(tx, row.id, effects.events)])
   return results
 }
 
@@ -104,22 +134,26 @@ interface Effects {
   events: Report[]
 }
 
-/** Returns whether all of them are new. */
-async function store(
+interface CheckedWaits {
+  /** Whether all of them are new. */
+  isNew: boolean
+  /** The rows of the new ones. */
+  waits: ReturnType<typeof toValues>[]
+  /** The runs that they call. */
+  children: NewRun[]
+}
+
+/** Refuses waits, and stores what has changed of those that the run has reached before. */
+async function check(
   tx: Transaction,
   dependencies: WaitDependencies,
   row: RunsTable,
-  reached: readonly ReachedWait[],
+  { reached, known }: { reached: readonly ReachedWait[]; known: KnownWaits },
   effects: Effects,
   at: number,
-): Promise<boolean> {
-  if (reached.length === 0) return false
+): Promise<CheckedWaits> {
+  if (reached.length === 0) return { isNew: false, waits: [], children: [] }
   const { results, events } = effects
-  const known = await findWaits(
-    tx,
-    row.id,
-    reached.map(({ name }) => name),
-  )
   const isAnyNew = known.size < reached.length
   const [total] = isAnyNew && row.has_waits === 1 ? await tx.all(countWaits, [row.id]) : []
   let count = total?.count ?? 0
@@ -153,14 +187,7 @@ async function store(
       }
     }
   }
-  // With files, it takes several statements, which must not go on after another has failed.
-  const hasFiles = children.some(({ files }) => files)
-  await Promise.all([
-    ...waits.map((values) => tx.all(insertWait, values)),
-    ...(hasFiles ? [] : [insertRuns(tx, children)]),
-  ])
-  if (hasFiles) await insertRuns(tx, children)
-  return known.size === 0
+  return { isNew: known.size === 0, waits, children }
 }
 
 /** The deadline of a wait is that of the first time. An answer may have come before the run has reached its wait. */
@@ -330,10 +357,25 @@ async function outcomeOf(tx: Transaction, encryption: ValueEncryption, wait: Run
     if (status !== 'completed' || value === null) return '{"ok":false}'
     return `{"ok":true,"value":${encryption.decrypt(value, waitAad(run_id, name))}}`
   }
-  const [child] = child_run_id === null ? [] : await tx.all(findEndedRun, [child_run_id])
-  if (child?.status === 'succeeded') return `{"ok":true,"output":${child.output ?? 'null'}}`
-  const error = child?.error ? JSON.parse(child.error) : null
-  return JSON.stringify({ ok: false, runId: child_run_id, status: child?.status ?? 'deleted', error })
+  const [called] = child_run_id === null ? [] : await tx.all(findCalledRun, [child_run_id])
+  return describeCalled(child_run_id, called)
+}
+
+/** @param output JSON */
+export function toOutcomeOfSuccess(output: string | null | undefined): string {
+  return `{"ok":true,"output":${output ?? 'null'}}`
+}
+
+function describeCalled(id: string | null, called: CalledRun | undefined): string {
+  if (called?.status === 'succeeded') return toOutcomeOfSuccess(called.output)
+  const error = called?.error ? JSON.parse(called.error) : null
+  return JSON.stringify({ ok: false, runId: id, status: called?.status ?? 'deleted', error })
+}
+
+/** What the call of this run resolves with, as JSON, if the run has ended. */
+export async function findOutcomeOfCalled(tx: Transaction, id: string): Promise<string | undefined> {
+  const [called] = await tx.all(findCalledRun, [id])
+  return called?.finished_at == null ? undefined : describeCalled(id, called)
 }
 
 // Suspends runs.

@@ -407,6 +407,11 @@ export const sharedRunStatements = {
   >(`UPDATE runs SET ${startedAttempt}, started_at = COALESCE(started_at, ?), attempt_started_at = ?, worker_id = ?,
     lease_expires_at = ? WHERE id = ? RETURNING *, ${valuesVersion()}`),
 
+  /** Inserts a run whose first attempt begins at once. */
+  insertStarted: statement<Pick<ClaimedRow, 'values_version'>>(`INSERT INTO runs (${insertedRunColumns}, attempts,
+    started_at, attempt_started_at, worker_id, lease_expires_at)
+    VALUES (${insertedRunColumns.map(() => '?')}, 1, ?, ?, ?, ?) RETURNING ${valuesVersion()}`),
+
   findSteps: statement<{ name: string; value: Uint8Array }, [runId: string]>(
     'SELECT name, value FROM run_steps WHERE run_id = ? ORDER BY position, name',
   ),

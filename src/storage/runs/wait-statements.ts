@@ -113,7 +113,9 @@ export const setDelivered = statement<object, [runId: string, name: string]>(
   'UPDATE run_waits SET delivered = 1 WHERE run_id = ? AND name = ?',
 )
 
-export const findEndedRun = statement<EndedRun, [id: string]>('SELECT status, output, error FROM runs WHERE id = ?')
+export const findCalledRun = statement<CalledRun, [id: string]>(
+  'SELECT status, output, error, finished_at FROM runs WHERE id = ?',
+)
 
 /** Of one transaction. */
 export const dueWaitsMax = 500
@@ -134,7 +136,7 @@ export const insertAnswer = statement(
     VALUES (?, ?, ?, ?, ?, 'answer', 'completed', ?, ?, ?)`,
 )
 
-type EndedRun = Pick<RunsTable, 'status' | 'output' | 'error'>
+export type CalledRun = Pick<RunsTable, 'status' | 'output' | 'error' | 'finished_at'>
 
 export async function findWaits(
   tx: Transaction,

@@ -2,13 +2,7 @@
 import type { StorageUsage } from '../../domain/accounts/storage-usage.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
 import type { ReachedWait, WaitResults } from '../../domain/queue/run-options.ts'
-import type { RunQueue } from '../../domain/queue/run-queue.ts'
-import {
-  ArtifactError,
-  artifactWritesMax,
-  type NewArtifact,
-  tooManyArtifactWrites,
-} from '../../domain/runs/artifact.ts'
+import type { CallerSlot, RunQueue, StartedCall } from '../../domain/queue/run-queue.ts'
 import { stepBytesOfRunMax, stepsMax, toAttemptError } from '../../domain/runs/reported-values.ts'
 import { type Report, secretsAad, stepAad } from '../../domain/runs/run.ts'
 import type { Outcome, RetryPolicy, RunStatus, Suspension } from '../../domain/runs/run-state.ts'
@@ -16,13 +10,13 @@ import { readStepResult, secretsOfResults, writeStepResult } from '../../domain/
 import { insertSecrets, type Secrets } from '../../domain/workflows/secrets.ts'
 import { type TotpSeed, totpSecret } from '../../domain/workflows/totp.ts'
 import type { DeclaredValues, Workflow } from '../../domain/workflows/workflow.ts'
-import { inlineBytesMax } from '../../storage/blobs/contents.ts'
 import type { ValueEncryption } from '../../storage/encryption.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { AttemptChannel, ExecutorEvent } from '../executors/executor-process.ts'
 import type { Execution } from '../executors/executors.ts'
 import type { SessionStart } from '../executors/messages.ts'
 import { isLiveViewEvent } from '../live-view/attempt-live-view.ts'
+import { AttemptArtifacts } from './attempt-artifacts.ts'
 import { AttemptBrowser, type AttemptBrowserDependencies, AttemptEvidence } from './attempt-browser.ts'
 import type { PreparedFiles } from './attempt-files.ts'
 import type { AttemptEnd, AttemptObserver, ObservedStep } from './attempt-observer.ts'
@@ -38,8 +32,22 @@ type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type
 /** Where an attempt reports: the queue, or the service over HTTP. */
 export type AttemptQueue = Pick<RunQueue, 'report' | 'finishStep' | 'wait' | 'useCode' | 'keepArtifact' | 'complete'>
 
+/** What a worker does for an attempt that waits for the only run that it has called. */
+export interface CallerSlots {
+  /** `undefined` if the caller has to be suspended. */
+  offer(): CallerSlot | undefined
+  /** Executes the called run in the slot of its caller. Resolves when it has ended: the caller has the slot again. */
+  execute(called: Claim, caller: Claim): Promise<unknown>
+}
+
+/** For how long the process of a caller is kept for a called run, as for a sleep. */
+const calledMillisecondsMax = 2000
+/** An attempt that succeeds within this time need not store what it got of a called run. */
+const unstoredMilliseconds = 100
+
 export interface AttemptDependencies {
   queue: AttemptQueue
+  slots?: CallerSlots
   encryption: ValueEncryption
   /** Time between a workflow's AbortSignal and the end of its process. */
   abortGraceSeconds: number
@@ -87,6 +95,8 @@ export class Attempt {
   #waiting: Promise<unknown> = Promise.resolve()
   /** The waits that the run waits for. */
   #awaited: readonly string[] = []
+  /** A called run whose outcome the workflow has got, until it is stored: before anything that the attempt stores later. */
+  #unstored: { name: string; at: number; timer: NodeJS.Timeout } | undefined
   /** Whether the executor may run another attempt. */
   reusable = false
   /** Set when `execute` has resolved. */
@@ -235,6 +245,7 @@ export class Attempt {
         return void this.#wait(event).catch(() => this.interrupt('leaseLost'))
       case 'stepFinished': {
         this.#steps.addFinished(event.name, event.value)
+        this.#storeOutcome()
         const saved = this.#saveStep(event, this.#waiting).catch(() => this.interrupt('leaseLost'))
         this.#saving.add(saved)
         return void saved.finally(() => this.#saving.delete(saved))
@@ -314,33 +325,84 @@ export class Attempt {
   }
 
   async #wait(event: EventOf<'waits'>): Promise<void> {
+    this.#storeOutcome()
     const waiting = this.#waiting.then(() => this.#storeWaits(event))
     this.#waiting = waiting.catch(() => {})
     await waiting
   }
 
-  async #storeWaits({ reached, names, canSuspend, hasOpenBrowser, reusable }: EventOf<'waits'>): Promise<void> {
+  async #storeWaits(event: EventOf<'waits'>): Promise<void> {
+    const { reached, names, canSuspend, hasOpenBrowser, reusable } = event
     await Promise.all(this.#saving)
     // The process is about to be told, or to end.
     if (this.#isEnding || this.#interruption) return
-    const { queue } = this.#dependencies
+    const { queue, slots } = this.#dependencies
     const before = await this.#reporter.take()
     this.#awaited = names
     const suspend = canSuspend && !hasOpenBrowser ? this.#suspension() : undefined
-    const request = { reached: reached.map(this.#maskWait), names, suspend }
+    const request = { reached: reached.map(this.#maskWait), names, suspend, slot: suspend && slots?.offer() }
     const results = await retryUntilAvailable(() => queue.wait(this.#claim, request, before))
     if (!results) return this.interrupt('leaseLost')
-    const { isSuspended, ...reply } = results
+    const { isSuspended, started, ...reply } = results
+    if (started && slots) return void this.#awaitCalled(started, slots, event)
     if (isSuspended) {
       this.reusable = reusable
       this.#channel?.leave(reusable)
       return this.#end('suspended')
     }
-    const secrets = this.#maskAnswers(reply.ended)
-    for (const { name, outcome } of reply.ended) this.#steps.addWait(name, outcome)
     if (canSuspend && hasOpenBrowser && reply.ended.length + reply.refused.length === 0)
       this.#channel?.reply({ type: 'suspend' })
-    else this.#channel?.reply({ type: 'waitsEnded', ...reply, secrets })
+    else this.#handOver(reply)
+  }
+
+  #handOver(reply: Pick<WaitResults, 'ended' | 'refused' | 'deadlines'>): void {
+    const secrets = this.#maskAnswers(reply.ended)
+    for (const { name, outcome } of reply.ended) this.#steps.addWait(name, outcome)
+    this.#channel?.reply({ type: 'waitsEnded', ...reply, secrets })
+  }
+
+  /** Hands over the outcome of a called run that ends soon. Otherwise, the caller is suspended. */
+  async #awaitCalled(started: StartedCall, slots: CallerSlots, event: EventOf<'waits'>): Promise<void> {
+    const ended = slots.execute(started.claim, this.#claim)
+    this.#timeLimit.pause({ isLimited: false })
+    let timer: NodeJS.Timeout | undefined
+    const isTooLong = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, calledMillisecondsMax)
+    })
+    await Promise.race([ended, isTooLong])
+    clearTimeout(timer)
+    this.#timeLimit.resume()
+    const outcome = await retryUntilAvailable(() => started.outcome())
+    if (this.#isEnding || this.#interruption) return
+    const [name] = event.names
+    if (name === undefined || outcome === undefined || !this.#steps.hasRoom(outcome))
+      return this.#wait({ ...event, reached: [] }).catch(() => this.interrupt('leaseLost'))
+    const unstored = setTimeout(() => this.#storeOutcome(), unstoredMilliseconds)
+    this.#unstored = { name, at: Date.now(), timer: unstored }
+    this.#handOver({ ended: [{ name, outcome }], refused: [], deadlines: {} })
+  }
+
+  /** Stores what the workflow has got of a called run. Until then, a later attempt gets it again from that run. */
+  #storeOutcome(): void {
+    if (!this.#unstored) return
+    const { name, timer } = this.#unstored
+    clearTimeout(timer)
+    this.#unstored = undefined
+    const request = { reached: [], names: [name], suspend: undefined }
+    const store = async () => {
+      if (!(await retryUntilAvailable(() => this.#dependencies.queue.wait(this.#claim, request, []))))
+        this.interrupt('leaseLost')
+    }
+    this.#waiting = this.#waiting.then(store).catch(() => this.interrupt('leaseLost'))
+  }
+
+  /** What is left to report of a call, by an attempt that succeeds: nobody reads the results of its steps. */
+  #takeUnstored(): Report[] {
+    if (!this.#unstored) return []
+    const { name, at, timer } = this.#unstored
+    clearTimeout(timer)
+    this.#unstored = undefined
+    return [this.#reporter.report('step', { name, state: 'finished', wait: 'run' }, at)]
   }
 
   #accountSecrets(): string[] {
@@ -375,8 +437,11 @@ export class Attempt {
 
   async #complete(ended: Outcome, retry: RetryPolicy): Promise<boolean> {
     const context = await retryUntilAvailable(() => this.#browser.save(ended))
+    const unstored = context.outcome.kind === 'succeeded' ? this.#takeUnstored() : []
+    this.#storeOutcome()
+    await this.#waiting
     const mask = (list: readonly Report[]) => list.map(({ at, type, data }) => this.#reporter.report(type, data, at))
-    const reports = [...(await this.#reporter.take()), ...mask(context.reports)]
+    const reports = [...unstored, ...(await this.#reporter.take()), ...mask(context.reports)]
     const { outcome, within } = context
     const masked = within && (async (tx: Transaction, next: RunStatus) => mask(await within(tx, next)))
     const { queue } = this.#dependencies
@@ -389,13 +454,15 @@ export class Attempt {
 class AttemptSteps {
   /** Steps that this attempt or an earlier one has finished. */
   readonly #finished: Set<string>
+  readonly #earlierBytes: number
   #bytes = 0
   #position: number
   /** Steps that have started and not ended, the latest last. */
   #running: string[] = []
 
-  constructor(finished: readonly { name: string }[]) {
+  constructor(finished: Claim['steps']) {
     this.#finished = new Set(finished.map(({ name }) => name))
+    this.#earlierBytes = finished.reduce((sum, { value }) => sum + value.length, 0)
     this.#position = finished.length
   }
 
@@ -415,6 +482,12 @@ class AttemptSteps {
     return this.#position
   }
 
+  /** Whether one more result is certainly within the limits. */
+  hasRoom(value: string): boolean {
+    const bytes = this.#earlierBytes + this.#bytes + Buffer.byteLength(value)
+    return this.#finished.size < stepsMax && bytes <= stepBytesOfRunMax
+  }
+
   /** Adds the outcome of a wait, which is stored as a step's result. */
   addWait(name: string, outcome: string): void {
     this.addFinished(name, outcome)
@@ -427,91 +500,5 @@ class AttemptSteps {
     const isWithinLimits = this.#finished.size < stepsMax && this.#bytes <= stepBytesOfRunMax
     if (this.#finished.has(name) || !isWithinLimits) throw new Error('The step is finished, or exceeds a limit.')
     this.#finished.add(name)
-  }
-}
-
-// Stores the artifacts of an attempt: those that the workflow writes, and evidence.
-
-type ArtifactEvent = Extract<ExecutorEvent, { type: 'artifact' }>
-
-interface AttemptArtifactsDependencies {
-  queue: AttemptQueue
-  usage: Pick<StorageUsage, 'refusal' | 'add'>
-}
-
-class AttemptArtifacts {
-  readonly #dependencies: AttemptArtifactsDependencies
-  readonly #claim: Claim
-  readonly #reporter: Reporter
-  readonly #redact: (text: string) => string
-  #writes = 0
-  #isSaving = false
-
-  constructor(
-    dependencies: AttemptArtifactsDependencies,
-    claim: Claim,
-    reporter: Reporter,
-    redact: (text: string) => string,
-  ) {
-    this.#dependencies = dependencies
-    this.#claim = claim
-    this.#reporter = reporter
-    this.#redact = redact
-  }
-
-  /**
-   * Stores an artifact of the workflow, and reports it together with the pending reports.
-   *
-   * @returns the error that the workflow gets, if the artifact was not stored.
-   * @throws {Error} synchronously, while another artifact is being stored.
-   */
-  save(event: ArtifactEvent): Promise<'leaseLost' | { error?: string }> {
-    if (this.#isSaving) throw new Error('The executor sends one artifact at a time.')
-    this.#isSaving = true
-    return this.#tryToSave(event).finally(() => {
-      this.#isSaving = false
-    })
-  }
-
-  async #tryToSave({ name, mediaType, content }: ArtifactEvent): Promise<'leaseLost' | { error?: string }> {
-    this.#writes += 1
-    if (this.#writes > artifactWritesMax) {
-      return { error: tooManyArtifactWrites }
-    }
-    const { queue, usage } = this.#dependencies
-    const { accountId } = this.#claim
-    const refusal = usage.refusal(accountId)
-    if (refusal) return { error: `${refusal} The artifact was not stored.` }
-    const bytes = Buffer.from(content, 'base64')
-    const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }
-    const report = this.#reporter.report('artifact', { name: artifact.name, mediaType, sizeBytes: bytes.length })
-    let before = await this.#reporter.take()
-    try {
-      if (bytes.length > inlineBytesMax && before.length > 0) {
-        // Its content may take long: an attempt that ends meanwhile has reported what was before.
-        const reported = before
-        if (!(await retryUntilAvailable(() => queue.report(this.#claim, reported)))) return 'leaseLost'
-        before = []
-      }
-      const saved = await retryUntilAvailable(() => queue.keepArtifact(this.#claim, artifact, [...before, report]))
-      if (saved) usage.add(accountId, bytes.length)
-      return saved ? {} : 'leaseLost'
-    } catch (error) {
-      if (!(error instanceof ArtifactError)) throw error
-      const reported = await retryUntilAvailable(() => queue.report(this.#claim, before))
-      return reported ? { error: error.message } : 'leaseLost'
-    }
-  }
-
-  /** Stores evidence. Never rejects: evidence that cannot be stored does not change the attempt's outcome. */
-  async saveEvidence(artifact: NewArtifact): Promise<void> {
-    const { queue, usage } = this.#dependencies
-    const { accountId } = this.#claim
-    try {
-      if (usage.refusal(accountId)) return
-      if (await queue.keepArtifact(this.#claim, artifact, [])) usage.add(accountId, artifact.content.length)
-    } catch {
-      this.#reporter.add('log', { level: 'warn', message: `The evidence ${artifact.name} could not be stored.` })
-    }
   }
 }

@@ -1,4 +1,7 @@
-/** The time limit of an attempt. Time for which a person has paused it does not count, up to a maximum. */
+/**
+ * The time limit of an attempt. Time for which a person has paused it does not count, up to a maximum. Nor does time for
+ * which the attempt waits for a run that it has called.
+ */
 import { pausedMillisecondsMax } from '../../domain/run-api/live-views.ts'
 
 export class TimeLimit {
@@ -7,6 +10,7 @@ export class TimeLimit {
   #pausedLeft = pausedMillisecondsMax
   #since = 0
   #isPaused = false
+  #isLimited = false
   #timer: NodeJS.Timeout | undefined
   #onReached: () => void = () => {}
 
@@ -23,19 +27,20 @@ export class TimeLimit {
     return Math.round(this.#total - this.#left + running)
   }
 
-  /** Does nothing once the attempt has been paused for the maximum. */
-  pause(): void {
-    if (this.#isPaused || !this.#timer || this.#pausedLeft <= 0) return
+  /** Does nothing once the attempt has been paused for the maximum, if it is limited to that. */
+  pause({ isLimited = true } = {}): void {
+    if (this.#isPaused || !this.#timer || (isLimited && this.#pausedLeft <= 0)) return
     this.#left -= performance.now() - this.#since
     this.#isPaused = true
+    this.#isLimited = isLimited
     this.#since = performance.now()
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.resume(), this.#pausedLeft)
+    if (isLimited) this.#timer = setTimeout(() => this.resume(), this.#pausedLeft)
   }
 
   resume(): void {
     if (!this.#isPaused) return
-    this.#pausedLeft -= performance.now() - this.#since
+    if (this.#isLimited) this.#pausedLeft -= performance.now() - this.#since
     this.#isPaused = false
     clearTimeout(this.#timer)
     this.#run()

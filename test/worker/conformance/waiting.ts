@@ -52,6 +52,9 @@ export default defineWorkflow({
         return waitFor('approvals' as 'approval')
       case 'child':
         return 'grown'
+      // So long that its caller leaves its process, as it always does in the kit.
+      case 'failing child':
+        await new Promise((resolve) => setTimeout(resolve, 3000))
     }
     throw new Error('The child fails.')
   },
