@@ -9,23 +9,25 @@ import { durable } from './filled-store.ts'
 
 const embedded: StoreKind = { ...sqlite, open: (location) => openSqliteStore(location) }
 
-async function openPostgres({ onTestFinished }: Test): Promise<StoreKind> {
+async function openPostgres({ onTestFinished }: Test): Promise<{ kind: StoreKind; databasePid: number }> {
   const server = await startPostgres({ settings: durable })
   onTestFinished(() => server.remove())
-  return { ...sqlite, prepare: async () => server.url(), remove: async () => {}, open: (url) => openPostgresStore(url) }
+  const open = (url: string) => openPostgresStore(url)
+  const kind = { ...sqlite, prepare: async () => server.url(), remove: async () => {}, open }
+  return { kind, databasePid: server.pid() }
 }
 
 /** Measures with a new store of each kind; `onTestFinished` registers what is called after it. */
 export async function onEachStore<Row>(
   stores: BenchOptions['stores'],
-  measure: (domain: Domain, test: Test) => Promise<Row[]>,
+  measure: (domain: Domain, test: Test, databasePid?: number) => Promise<Row[]>,
 ): Promise<(string | Row)[][]> {
   const rows = []
   for (const name of stores) {
     const cleanups: (() => unknown)[] = []
     const test: Test = { onTestFinished: (cleanup) => void cleanups.push(cleanup as () => unknown) }
-    const kind = name === 'embedded' ? embedded : await openPostgres(test)
-    rows.push([name, ...(await measure(await openDomain(test, { kind }), test))])
+    const { kind, databasePid } = name === 'embedded' ? { kind: embedded } : await openPostgres(test)
+    rows.push([name, ...(await measure(await openDomain(test, { kind }), test, databasePid))])
     for (const cleanup of cleanups.reverse()) await cleanup()
   }
   return rows

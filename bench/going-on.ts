@@ -1,4 +1,7 @@
-/** Measures how soon a run goes on after its answer, and what a call costs, with an API process and a worker. */
+/**
+ * Measures how soon a run goes on after its answer, and what a call costs, with an API process and a worker. The CPU time
+ * is that of both and of the database.
+ */
 import { hash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Domain, newAccount, newDirectory, type Test } from '../test/support/domain.ts'
@@ -8,7 +11,7 @@ import { cpuSeconds, type Installation, startInstallation } from './separate-pro
 
 const latencyRounds = 60
 const intervalMilliseconds = 30
-const costRounds = 5
+const costRounds = 9
 /** Runs that call, and calls of each. */
 const shapes = [
   [300, 1],
@@ -38,7 +41,7 @@ export async function residentMegabytes({ apiPids, workerPids }: Installation): 
 
 type Call = (method: string, path: string, body?: object) => Promise<{ json: { id: string }; at: number }>
 
-export async function measureGoingOn(domain: Domain, test: Test): Promise<string[]> {
+export async function measureGoingOn(domain: Domain, test: Test, databasePid?: number): Promise<string[]> {
   const { key } = await newAccount(domain)
   const installation = await startOn(domain, test)
   try {
@@ -52,9 +55,11 @@ export async function measureGoingOn(domain: Domain, test: Test): Promise<string
       if (!response.ok) throw new Error(await response.text())
       return { json: (await response.json()) as { id: string }, at }
     }
+    const { apiPids, workerPids } = installation
+    const pids = [...apiPids, ...workerPids, ...(databasePid === undefined ? [] : [databasePid])]
     const starts = await measureLatencies(domain, call)
     const costs = []
-    for (const [runs, calls] of shapes) costs.push(...(await measureCosts(domain, installation, call, runs, calls)))
+    for (const [runs, calls] of shapes) costs.push(...(await measureCosts(domain, pids, call, runs, calls)))
     return [...starts, ...costs]
   } finally {
     await installation.stop()
@@ -103,15 +108,14 @@ interface Cost {
   milliseconds: number
 }
 
-/** Runs that call others, divided by the same number of runs with steps, and others that are queued. Without the database. */
+/** Runs that call others, divided by the same number of runs with steps, and others that are queued. */
 async function measureCosts(
   domain: Domain,
-  { apiPids, workerPids }: Installation,
+  pids: readonly number[],
   call: Call,
   runs: number,
   calls: number,
 ): Promise<string[]> {
-  const pids = [...apiPids, ...workerPids]
   const measure = async (act: () => Promise<unknown>): Promise<Cost> => {
     const [before, startedAt] = [cpuSeconds(pids), performance.now()]
     await act()

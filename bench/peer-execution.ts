@@ -86,12 +86,12 @@ async function execute(subject: Subject): Promise<ExecutionSample> {
 async function drain(subject: Subject, workers: Workers, runs: number): Promise<Omit<ExecutionSample, 'latencies'>> {
   await workers.finish(0)
   const pids = processTree(workers.pids)
-  signal(pids, 'SIGSTOP')
+  await workers.pause(pids)
   await fill(subject, runs)
   const measured = [...subject.serverPids, ...workers.pids]
   const [all, database] = [cpuSeconds(measured), cpuSeconds(subject.databasePids)]
   const startedAt = performance.now()
-  signal(pids, 'SIGCONT')
+  for (const pid of pids) process.kill(pid, 'SIGCONT')
   await workers.finish(runs)
   const milliseconds = performance.now() - startedAt
   const databaseCpu = cpuSeconds(subject.databasePids) - database
@@ -130,8 +130,4 @@ async function measureLatency({ url, apiKeys }: Subject, workers: Workers, note:
   // Later, so that asking does not affect the measurement.
   await delay(250)
   return (await workers.startedAt(id)) - respondedAt
-}
-
-function signal(pids: number[], name: 'SIGSTOP' | 'SIGCONT'): void {
-  for (const pid of pids) process.kill(pid, name)
 }

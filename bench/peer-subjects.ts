@@ -10,6 +10,7 @@ import { freePort } from '../test/support/free-port.ts'
 import { type PostgresServer, startPostgres } from '../test/support/postgres-server.ts'
 import { durable, type FilledStore, FilledStores } from './filled-store.ts'
 import { type Installation, startInstallation } from './separate-processes.ts'
+import { pause } from './tenants.ts'
 
 export type StoreName = 'SQLite' | 'PostgreSQL' | 'Redis'
 
@@ -39,6 +40,8 @@ export interface Workers {
   finish(count: number): Promise<void>
   /** When the job of a response began, in milliseconds since 1970. */
   startedAt(id: string): Promise<number>
+  /** Stops the processes, which keep no lock then, until SIGCONT. */
+  pause(pids: readonly number[]): Promise<void>
   stop(): Promise<void>
 }
 
@@ -177,6 +180,9 @@ async function startPeerWorker(queue: string, location: string): Promise<Workers
       while (!started.has(id)) await delay(5)
       return started.get(id) ?? Number.NaN
     },
+    async pause(pids) {
+      for (const pid of pids) process.kill(pid, 'SIGSTOP')
+    },
     async stop() {
       child.kill('SIGKILL')
     },
@@ -232,6 +238,7 @@ async function serviceWorkers(filled: FilledStore, apis: Installation, workers: 
         await delay(50)
       }
     },
+    pause: (pids) => pause(store, pids),
     async stop() {
       await store.close()
       await workers.stop()

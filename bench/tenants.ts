@@ -114,7 +114,7 @@ async function drain(
   database: readonly number[],
 ): Promise<Sample> {
   const processes = processTree(workers)
-  for (const pid of processes) process.kill(pid, 'SIGSTOP')
+  await pause(store, processes)
   const runs = accountIds
     .slice(0, accounts)
     .flatMap((id) => Array.from({ length: runsOfEach }, () => newRunRow(id, { workflow_id: 'first-line' })))
@@ -128,6 +128,13 @@ async function drain(
   const seconds = (performance.now() - startedAt) / 1000
   const cpu = cpuSeconds([...workers, ...database]) - before
   return { rate: runs.length / seconds, microseconds: (cpu * 1e6) / runs.length }
+}
+
+/** Within a write, so that none of them stops while it has the lock of the embedded store. */
+export async function pause(store: Store, pids: readonly number[]): Promise<void> {
+  await store.write(async () => {
+    for (const pid of pids) process.kill(pid, 'SIGSTOP')
+  })
 }
 
 async function untilFinished(store: Store): Promise<void> {
