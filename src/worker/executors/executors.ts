@@ -3,6 +3,7 @@
  * is pinned. Processes are started ahead, so that a claimed run begins within milliseconds.
  */
 import { statSync } from 'node:fs'
+import { freemem, totalmem } from 'node:os'
 import type { Logger } from 'pino'
 import { DeploymentUnavailable } from '../../domain/deployments/deployment-files.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
@@ -21,6 +22,8 @@ const keepPerStart = 2
 
 /** All idle processes but one are killed after this time. */
 const idleMilliseconds = 30_000
+/** Processes for each slot: of accounts whose runs alternate, and of more accounts while half of the memory is free. */
+const processesPerSlot = { always: 2, whileMemoryIsFree: 8 }
 
 interface Pooled {
   process: ExecutorProcess
@@ -283,9 +286,13 @@ export class Executors {
     if (workflowId === undefined && process.endedEarly) this.#loadSeparately.add(deploymentId)
   }
 
-  /** Keeps two processes per slot, so that runs that alternate between few accounts start none, and a spare. */
+  /** Keeps processes of several accounts for each slot, so that runs that alternate between them start none, and a spare. */
   #removeExcess(): void {
-    this.#keepOnly(2 * this.#size + 1 - this.#busy.size)
+    const { always, whileMemoryIsFree } = processesPerSlot
+    const count = this.#idle.length + this.#busy.size
+    if (count <= always * this.#size + 1) return
+    const perSlot = hasFreeMemory() ? whileMemoryIsFree : always
+    this.#keepOnly(perSlot * this.#size + 1 - this.#busy.size)
   }
 
   /** Kills those that were used least recently, and never the spare. */
@@ -299,6 +306,20 @@ export class Executors {
     for (const each of this.#idle) if (isKilled(each)) each.process.kill()
     this.#idle = this.#idle.filter((each) => !isKilled(each))
   }
+}
+
+const memoryMilliseconds = 1000
+let memory = { isFree: false, readAt: Number.NEGATIVE_INFINITY }
+
+/** Whether half of the memory that this process may use, by its container or its machine, is available. */
+export function hasFreeMemory(): boolean {
+  const now = performance.now()
+  if (now - memory.readAt < memoryMilliseconds) return memory.isFree
+  // Node.js before 20.13 knows the machine's memory only.
+  const available = process.availableMemory?.() ?? freemem()
+  const most = Math.min(process.constrainedMemory?.() || Number.POSITIVE_INFINITY, totalmem())
+  memory = { isFree: available > most / 2, readAt: now }
+  return memory.isFree
 }
 
 function isWithinQuantum({ quantumStartedAt }: Pooled, milliseconds = quantumMilliseconds): boolean {
