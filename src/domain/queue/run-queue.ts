@@ -65,7 +65,7 @@ export interface CallerSlot {
 /** A called run that executes in the slot of its caller. */
 export interface StartedCall {
   claim: Claim
-  /** What the call resolves with, as JSON, if the run has ended. */
+  /** The result of the call as JSON, if the run has ended. */
   outcome(): Promise<string | undefined>
 }
 

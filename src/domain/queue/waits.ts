@@ -372,7 +372,7 @@ function describeCalled(id: string | null, called: CalledRun | undefined): strin
   return JSON.stringify({ ok: false, runId: id, status: called?.status ?? 'deleted', error })
 }
 
-/** What the call of this run resolves with, as JSON, if the run has ended. */
+/** The result of the call of this run as JSON, if the run has ended. */
 export async function findOutcomeOfCalled(tx: Transaction, id: string): Promise<string | undefined> {
   const [called] = await tx.all(findCalledRun, [id])
   return called?.finished_at == null ? undefined : describeCalled(id, called)

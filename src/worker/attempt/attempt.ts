@@ -32,7 +32,7 @@ type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type
 /** Where an attempt reports: the queue, or the service over HTTP. */
 export type AttemptQueue = Pick<RunQueue, 'report' | 'finishStep' | 'wait' | 'useCode' | 'keepArtifact' | 'complete'>
 
-/** What a worker does for an attempt that waits for the only run that it has called. */
+/** For an attempt that waits for the only run that it has called. */
 export interface CallerSlots {
   /** `undefined` if the caller has to be suspended. */
   offer(): CallerSlot | undefined
@@ -42,7 +42,7 @@ export interface CallerSlots {
 
 /** For how long the process of a caller is kept for a called run, as for a sleep. */
 const calledMillisecondsMax = 2000
-/** An attempt that succeeds within this time need not store what it got of a called run. */
+/** An attempt that succeeds within this time need not store the outcome of a called run. */
 const unstoredMilliseconds = 100
 
 export interface AttemptDependencies {
@@ -382,7 +382,7 @@ export class Attempt {
     this.#handOver({ ended: [{ name, outcome }], refused: [], deadlines: {} })
   }
 
-  /** Stores what the workflow has got of a called run. Until then, a later attempt gets it again from that run. */
+  /** Stores the outcome that the workflow has got. Until then, a later attempt gets it from the called run again. */
   #storeOutcome(): void {
     if (!this.#unstored) return
     const { name, timer } = this.#unstored
@@ -396,7 +396,7 @@ export class Attempt {
     this.#waiting = this.#waiting.then(store).catch(() => this.interrupt('leaseLost'))
   }
 
-  /** What is left to report of a call, by an attempt that succeeds: nobody reads the results of its steps. */
+  /** The report that is left of a call, for an attempt that succeeds: the results of its steps are not read any more. */
   #takeUnstored(): Report[] {
     if (!this.#unstored) return []
     const { name, at, timer } = this.#unstored
