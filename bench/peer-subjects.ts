@@ -23,7 +23,7 @@ export interface Subject {
   apiKeys: string[]
   /** Of all accounts. */
   allKeys: string[]
-  /** Absent when its queueing is measured under another name. */
+  /** False when its queueing is measured under another name. */
   isQueueing: boolean
   serverPids: number[]
   databasePids: number[]

@@ -2640,7 +2640,8 @@ export interface components {
              *     growing delay of at most 300 seconds. `secret` and `setting`: the account lacks one that the workflow declares, or
              *     its value does not fit; the run starts when it is stored. `sleep`, `answer` and `run`: the workflow waits for a time, for an answer,
              *     or for a run that it has called; `listRunWaits` says which. `signIn`: its browser context is signed out, and a run
-             *     signs in, or a person has to. Such a run uses no worker.
+             *     signs in, or a person has to. Such a run uses no worker. A run that sleeps for less than two seconds, or whose only
+             *     called run ends as soon, stays `running`.
              */
             waitingFor: ("worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment" | "secret" | "setting" | "sleep" | "answer" | "run" | "signIn") | null;
             /**

@@ -344,7 +344,7 @@ export class Attempt {
     const results = await retryUntilAvailable(() => queue.wait(this.#claim, request, before))
     if (!results) return this.interrupt('leaseLost')
     const { isSuspended, started, ...reply } = results
-    if (started && slots) return void this.#awaitCalled(started, slots, event)
+    if (started && slots) return void this.#awaitCalled(started, slots, event).catch(() => this.interrupt('leaseLost'))
     if (isSuspended) {
       this.reusable = reusable
       this.#channel?.leave(reusable)
@@ -376,7 +376,7 @@ export class Attempt {
     if (this.#isEnding || this.#interruption) return
     const [name] = event.names
     if (name === undefined || outcome === undefined || !this.#steps.hasRoom(outcome))
-      return this.#wait({ ...event, reached: [] }).catch(() => this.interrupt('leaseLost'))
+      return this.#wait({ ...event, reached: [] })
     const unstored = setTimeout(() => this.#storeOutcome(), unstoredMilliseconds)
     this.#unstored = { name, at: Date.now(), timer: unstored }
     this.#handOver({ ended: [{ name, outcome }], refused: [], deadlines: {} })
