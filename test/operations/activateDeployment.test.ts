@@ -1,16 +1,7 @@
 /** Tests activateDeployment by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
 import { queueRun, send, storeDeployment } from './requests.ts'
 
 describeOperation(
@@ -35,19 +26,13 @@ describeOperation(
         expect(entries).toEqual([{ actor_kind: 'caller', subject_id: first }])
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
     404(subject) {
-      testNotFound(subject)
-
       test('refuses the deployment of all accounts, whose workflows the account sees', async () => {
         const account = await subject.service.createAccount()
         const { body } = await send(subject.service, 'getWorkflow', account.key, { path: { workflowId: 'greet' } })
         await subject.call(account.key, { path: { deploymentId: body.deploymentId } })
       })
     },
-    406: testNotAcceptable,
     409(subject) {
       test('refuses what breaks callers, unless that is allowed', async () => {
         const account = await subject.service.createAccount()
@@ -64,10 +49,5 @@ describeOperation(
         expect(allowed.body.breakingChanges).toEqual(response.body.detail.split('\n').slice(0, -1))
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -2,11 +2,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../support/service.ts'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { queueRun, send } from './requests.ts'
 
 describeOperation(
@@ -78,13 +74,5 @@ describeOperation(
         await subject.call(account.key, { path: { runId }, headers: { 'Content-Type': 'application/json' } })
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,16 +1,7 @@
 /** Tests completeAttempt by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
 import { claimedAttempt, send } from './requests.ts'
 
 describeOperation(
@@ -23,11 +14,6 @@ describeOperation(
         expect((await subject.send(request)).body).toEqual({ status: 'succeeded', reason: null })
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    406: testNotAcceptable,
     409(subject) {
       test('refuses a report of an attempt that has ended', async () => {
         const account = await subject.service.createAccount()
@@ -40,10 +26,5 @@ describeOperation(
         })
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

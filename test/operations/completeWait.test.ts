@@ -1,17 +1,8 @@
 /** Tests completeWait by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
 import { approve } from './example-runs.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
 import { cancelledRun, queueRun, send } from './requests.ts'
 
 const name = 'approval'
@@ -32,8 +23,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       test('names the members that do not fit the declared schema', async () => {
         const account = await subject.service.createAccount()
         const path = { runId: await queueRun(subject.service, account, approve), name }
@@ -49,11 +38,7 @@ describeOperation(
         )
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
     404(subject) {
-      testNotFound(subject)
-
       test('does not know a wait that the workflow does not declare', async () => {
         const account = await subject.service.createAccount()
         const path = { runId: await queueRun(subject.service, account, approve), name: 'other' }
@@ -61,7 +46,6 @@ describeOperation(
         expect((await subject.call(account.key, { path, body })).status).toBe(404)
       })
     },
-    406: testNotAcceptable,
     409(subject) {
       test('refuses another answer, and any after the run has ended', async () => {
         const account = await subject.service.createAccount()
@@ -89,10 +73,5 @@ describeOperation(
         )
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,20 +1,10 @@
 /** Tests createBrowserContext by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  expectInvalid,
-  testContentTooLarge,
-  testInvalidNames,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
+import { expectInvalid } from './guards.ts'
+import { testInvalidNames } from './request-tests.ts'
 import { send } from './requests.ts'
-import { testStorageQuota } from './storage-quota-tests.ts'
 
 describeOperation(
   'createBrowserContext',
@@ -53,7 +43,6 @@ describeOperation(
       )
     },
     400(subject) {
-      testInvalidRequest(subject)
       testInvalidNames(subject)
 
       test('refuses an undocumented member', async () => {
@@ -61,9 +50,6 @@ describeOperation(
         await expectInvalid(subject, (request) => ({ ...request, body: '{"name":"a","colour":"red"}' }), errors)
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    406: testNotAcceptable,
     409(subject) {
       const conflict = {
         kind: 'name-taken',
@@ -89,11 +75,5 @@ describeOperation(
         expect(statuses.filter((status) => status === 409)).toHaveLength(19)
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
-    507: testStorageQuota,
   },
 )

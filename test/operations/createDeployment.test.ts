@@ -1,18 +1,8 @@
 /** Tests createDeployment by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
 import { reverseText, send } from './requests.ts'
-import { testStorageQuota } from './storage-quota-tests.ts'
 
 describeOperation(
   'createDeployment',
@@ -60,8 +50,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       const { files, modules } = reverseText('1.0.0')
       test.each([
         [
@@ -114,9 +102,6 @@ describeOperation(
         expect(body.detail).toBe(`${place}: version must be a non-empty string. Nothing was deployed.`)
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    406: testNotAcceptable,
     409(subject) {
       test('refuses a version that breaks callers, unless that is allowed', async () => {
         const account = await subject.service.createAccount()
@@ -135,11 +120,7 @@ describeOperation(
         expect(allowed.body.breakingChanges).toEqual(refused.body.detail.split('\n').slice(0, -1))
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
     429(subject) {
-      testRateLimit(subject)
-
       test('refuses a third bundle of an account at the same time', async () => {
         const { key } = await subject.service.createAccount()
         const content = 'await new Promise((resolve) => setTimeout(resolve, 300)); export default {}'
@@ -152,8 +133,5 @@ describeOperation(
         expect(refused?.headers['retry-after']).toBe('5')
       })
     },
-    500: testInternalError,
-    503: testUnavailable,
-    507: testStorageQuota,
   },
 )

@@ -1,17 +1,8 @@
 /** Tests createNotificationRule by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  expectInvalid,
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
+import { expectInvalid } from './guards.ts'
 import { createNotificationRule, send } from './requests.ts'
 
 describeOperation(
@@ -45,8 +36,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       const [slack, email] = ['slack', 'email'].map((channel) => ({ name: 'a', events: ['run.failed'], channel }))
       const noMail = { pointer: '/channel', detail: 'must not be email: the operator has not set SMTP_URL' }
       const noUrl = { pointer: '/url', detail: 'is required for the channel slack' }
@@ -82,9 +71,6 @@ describeOperation(
         await expectInvalid(subject, (request) => ({ ...request, body }), [error])
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    406: testNotAcceptable,
     409(subject) {
       test('concurrent requests create 20 rules at most', async () => {
         const account = await subject.service.createAccount()
@@ -100,10 +86,5 @@ describeOperation(
         })
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,17 +1,8 @@
 /** Tests createSchedule by documented status. */
 import { expect, test } from 'vitest'
 import { schedulesMax } from '../support/service.ts'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
 import { send } from './requests.ts'
 
 describeOperation(
@@ -43,8 +34,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       const valid = { workflowId: 'greet', variableData: { name: 'Ada' }, cron: '0 7 * * *' }
       test.each([
         [
@@ -86,10 +75,7 @@ describeOperation(
         expect(body.errors).toEqual([{ pointer: '/cron', detail }])
       })
     },
-    401: testUnauthorized,
     403(subject) {
-      testForbidden(subject)
-
       test('requires the scope to use browser contexts if one is named', async () => {
         const account = await subject.service.createAccount()
         const { value: key } = await account.createKey({ scopes: ['schedules:write'] })
@@ -99,7 +85,6 @@ describeOperation(
         })
       })
     },
-    406: testNotAcceptable,
     409(subject) {
       test('concurrent requests do not exceed the limit of the account', async () => {
         const account = await subject.service.createAccount()
@@ -116,10 +101,5 @@ describeOperation(
         })
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

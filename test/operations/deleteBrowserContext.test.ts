@@ -1,11 +1,7 @@
 /** Tests deleteBrowserContext by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest } from './request-tests.ts'
 import { createContext, send } from './requests.ts'
 
 describeOperation(
@@ -28,12 +24,7 @@ describeOperation(
         await subject.call(account.key, { path, headers: { Accept: 'image/png' } })
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
     404(subject) {
-      testNotFound(subject)
-
       test('a deleted context is not found', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account, 'Shop') }
@@ -42,8 +33,5 @@ describeOperation(
         expectProblem(subject.operation, response, { kind: 'not-found', title: 'Not found', status: 404 })
       })
     },
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

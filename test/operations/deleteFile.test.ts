@@ -1,12 +1,8 @@
 /** Tests deleteFile by documented status. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest } from './request-tests.ts'
 import { claimedWithFile, createFile, createSchedule, send } from './requests.ts'
 
 describeOperation(
@@ -38,10 +34,6 @@ describeOperation(
         expect(again.body.errors).toEqual(errors)
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
     409(subject) {
       const inUse = {
         ...{ kind: 'file-in-use', title: 'File in use', status: 409 },
@@ -72,8 +64,5 @@ describeOperation(
         await send(service, 'deleteFile', account.key, { path: { fileId } }).expect(204)
       })
     },
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

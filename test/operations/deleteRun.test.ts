@@ -1,11 +1,7 @@
 /** Tests deleteRun by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest } from './request-tests.ts'
 import { putArtifact, queueRun, send } from './requests.ts'
 
 describeOperation(
@@ -41,12 +37,7 @@ describeOperation(
         ])
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
     404(subject) {
-      testNotFound(subject)
-
       test('a deleted run is not found', async () => {
         const { account } = await subject.caller()
         const runId = await queueRun(subject.service, account)
@@ -72,8 +63,5 @@ describeOperation(
         await subject.service.change(lease, 'queued', null, runId)
       })
     },
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,10 +1,6 @@
 /** Tests deleteWebhookEndpoint by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest } from './request-tests.ts'
 import { createWebhookEndpoint, send } from './requests.ts'
 
 describeOperation(
@@ -22,12 +18,5 @@ describeOperation(
         expect(await subject.service.rows(sql, path.endpointId)).toEqual([])
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,11 +1,7 @@
 /** Tests getAttemptBrowserContext by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { claimedAttempt, claimedWithContext, send, storageStateFor } from './requests.ts'
 
 describeOperation(
@@ -22,12 +18,7 @@ describeOperation(
         expect(JSON.stringify(subject.service.log)).not.toContain('7f3a')
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
     404(subject) {
-      testNotFound(subject)
-
       test('a run without a browser context has no state', async () => {
         const account = await subject.service.createAccount()
         const { runId, attempt } = await claimedAttempt(subject.service, account)
@@ -37,7 +28,6 @@ describeOperation(
         })
       })
     },
-    406: testNotAcceptable,
     409(subject) {
       test('refuses an attempt that has ended', async () => {
         const account = await subject.service.createAccount()
@@ -49,8 +39,5 @@ describeOperation(
         })
       })
     },
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,12 +1,8 @@
 /** Tests getAttemptFile by documented status. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { claimedWithFile, createFile, send } from './requests.ts'
 
 describeOperation(
@@ -32,12 +28,7 @@ describeOperation(
         expect(Buffer.from(await fetched.arrayBuffer()).equals(content)).toBe(true)
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
     404(subject) {
-      testNotFound(subject)
-
       test('returns no other file of the account', async () => {
         const account = await subject.service.createAccount()
         const { runId, attempt } = await claimedWithFile(subject.service, account)
@@ -47,7 +38,6 @@ describeOperation(
         })
       })
     },
-    406: testNotAcceptable,
     409(subject) {
       test('refuses an attempt that has ended', async () => {
         const account = await subject.service.createAccount()
@@ -59,8 +49,5 @@ describeOperation(
         })
       })
     },
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,10 +1,6 @@
 /** Tests getBrowserContext by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { createContext, leaseContext, queueRun, send, storageStateFor } from './requests.ts'
 
 describeOperation(
@@ -55,13 +51,5 @@ describeOperation(
         expect(body).toMatchObject({ status: 'inUse', heldByRunId: runId })
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

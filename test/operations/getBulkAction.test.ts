@@ -1,10 +1,6 @@
 /** Tests getBulkAction by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { queueRun, send } from './requests.ts'
 
 describeOperation(
@@ -25,13 +21,5 @@ describeOperation(
         expect(run.body.status).toBe('cancelled')
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,12 +1,8 @@
 /** Tests getDeploymentBundle by documented status. */
 import { gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { leasedRun, reverseText, send } from './requests.ts'
 
 describeOperation(
@@ -27,12 +23,7 @@ describeOperation(
         expect(externals).toEqual([])
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
     404(subject) {
-      testNotFound(subject)
-
       test("does not find an account's own deployment for a worker of another account", async () => {
         const { service } = subject
         const [owner, other] = [await service.createAccount(), await service.createAccount()]
@@ -51,9 +42,5 @@ describeOperation(
         })
       })
     },
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,12 +1,8 @@
 /** Tests getFile by documented status. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { createFile, queueRun, send } from './requests.ts'
 
 describeOperation(
@@ -62,12 +58,7 @@ describeOperation(
         expect((await get({ Range: range, 'If-Range': '"other"' })).status).toBe(200)
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
     404(subject) {
-      testNotFound(subject)
-
       test('does not find a file that has expired, unless a run refers to it', async () => {
         const { service, operation } = subject
         const account = await service.createAccount()
@@ -81,7 +72,6 @@ describeOperation(
         await send(service, 'getFile', account.key, { path }).expect(200)
       })
     },
-    406: testNotAcceptable,
     416(subject) {
       test.each(['bytes=5-', 'bytes=-0'])('refuses %s of 5 bytes', async (range) => {
         const account = await subject.service.createAccount()
@@ -95,8 +85,5 @@ describeOperation(
         expect(response.headers['content-range']).toBe('bytes */5')
       })
     },
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,11 +1,7 @@
 /** Tests getLiveViews by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { claimedAttempt, send } from './requests.ts'
 
 describeOperation(
@@ -34,11 +30,6 @@ describeOperation(
         expect(await open(`except=${ids[0]}&except=${ids[1]}&waitSeconds=1`)).toEqual([])
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    406: testNotAcceptable,
     409(subject) {
       test('refuses an attempt that has ended', async () => {
         const account = await subject.service.createAccount()
@@ -51,8 +42,5 @@ describeOperation(
         })
       })
     },
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

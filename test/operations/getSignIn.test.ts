@@ -1,10 +1,6 @@
 /** Tests getSignIn by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { createContext, createSignIn, send } from './requests.ts'
 
 describeOperation(
@@ -26,12 +22,7 @@ describeOperation(
         expect(context.body.signIn).toEqual(signIn)
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
     404(subject) {
-      testNotFound(subject)
-
       test('a browser context without a sign-in has none', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account) }
@@ -40,9 +31,5 @@ describeOperation(
         expect(context.body.signIn).toBe(null)
       })
     },
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

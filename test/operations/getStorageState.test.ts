@@ -1,11 +1,8 @@
 /** Tests getStorageState by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidEntityTags, testInvalidRequest, testNotAcceptable } from './request-tests.ts'
+import { testInvalidEntityTags } from './request-tests.ts'
 import { createContext, send, storageStateFor } from './requests.ts'
 
 describeOperation(
@@ -75,14 +72,9 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
       testInvalidEntityTags(subject, 'If-None-Match')
     },
-    401: testUnauthorized,
-    403: testForbidden,
     404(subject) {
-      testNotFound(subject)
-
       test('the state of a deleted context is not found', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account) }
@@ -93,9 +85,5 @@ describeOperation(
         expectProblem(subject.operation, response, { kind: 'not-found', title: 'Not found', status: 404 })
       })
     },
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,11 +1,7 @@
 /** Tests getWorkflow by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import betray from './workflows/betray.ts'
 
 describeOperation(
@@ -42,9 +38,6 @@ describeOperation(
         expect(body.usesBrowser).toBe(true)
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
     404(subject) {
       test.each(['no-such-workflow', 'GREET', 'a'.repeat(128), 'constructor', '__proto__', '...'])(
         'the workflow %s is not found',
@@ -56,9 +49,5 @@ describeOperation(
         },
       )
     },
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

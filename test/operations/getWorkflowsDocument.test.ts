@@ -1,11 +1,8 @@
 /** Tests getWorkflowsDocument by documented status. */
 import { expect, test } from 'vitest'
 import { executionContract } from '../../src/openapi/served-documents.ts'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidEntityTags, testInvalidRequest, testNotAcceptable } from './request-tests.ts'
+import { testInvalidEntityTags } from './request-tests.ts'
 import { send } from './requests.ts'
 import approve from './workflows/approve.ts'
 import greet from './workflows/greet.ts'
@@ -126,14 +123,7 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
       testInvalidEntityTags(subject, 'If-None-Match')
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

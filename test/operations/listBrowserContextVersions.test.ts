@@ -1,10 +1,6 @@
 /** Tests listBrowserContextVersions by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { createContext, putState, send, storageStateFor } from './requests.ts'
 
 describeOperation(
@@ -44,8 +40,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       test('refuses a cursor of another context', async () => {
         const account = await subject.service.createAccount()
         const cursorOf = async () => {
@@ -61,12 +55,5 @@ describeOperation(
         expect(response.body.errors).toEqual([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

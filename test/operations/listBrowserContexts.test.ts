@@ -1,11 +1,7 @@
 /** Tests listBrowserContexts by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
 import { expectPages, testOtherCursor } from './list-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { createContext, send } from './requests.ts'
 
 describeOperation(
@@ -52,8 +48,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       testOtherCursor(subject, createContext)
 
       test('refuses a cursor of a list with another name', async () => {
@@ -70,11 +64,5 @@ describeOperation(
         expect(body.errors[0]).toMatchObject({ parameter: 'name' })
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,11 +1,7 @@
 /** Tests listNotificationRules by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
 import { expectPages, testOtherCursor } from './list-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { createNotificationRule } from './requests.ts'
 
 describeOperation(
@@ -25,15 +21,7 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       testOtherCursor(subject, (service, account) => createNotificationRule(service, account))
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,11 +1,8 @@
 /** Tests listRuns by documented status. */
 import { expect, test } from 'vitest'
 import type { TestKey } from '../support/service.ts'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation, type Subject } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { expectInvalid, testInvalidRequest, testNotAcceptable } from './request-tests.ts'
+import { expectInvalid } from './guards.ts'
 import { createContext, queueRun, send } from './requests.ts'
 
 /** The ids on each page, to the last page. */
@@ -193,8 +190,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       test('refuses to search lines of logs, which have no index, and names the parameter', async () => {
         const { key } = await subject.service.createAccount()
         const { body } = await subject.call(key, { query: 'logText=timeout' })
@@ -284,11 +279,5 @@ describeOperation(
         await expectInvalid(subject, withLimit(101), [{ parameter: 'limit', detail: 'must be <= 100' }])
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

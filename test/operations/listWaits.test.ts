@@ -1,11 +1,7 @@
 /** Tests listWaits by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { approve } from './example-runs.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { answeredRun, queueRun, send } from './requests.ts'
 
 describeOperation(
@@ -34,12 +30,5 @@ describeOperation(
         expect(await list(`limit=1&cursor=${first.cursor}`)).toEqual({ runs: [ids[1]], cursor: null })
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

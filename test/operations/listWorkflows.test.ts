@@ -1,10 +1,6 @@
 /** Tests listWorkflows by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { queueRun, send } from './requests.ts'
 
 describeOperation(
@@ -48,8 +44,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       test('refuses a cursor that was altered or belongs to another list', async () => {
         const account = await subject.service.createAccount()
         const { key } = account
@@ -62,11 +56,5 @@ describeOperation(
         }
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,11 +1,7 @@
 /** Tests putAttemptArtifact by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testContentTooLarge, testInvalidRequest, testUnsupportedMediaType } from './request-tests.ts'
 import { claimedAttempt, send } from './requests.ts'
 
 describeOperation(
@@ -22,10 +18,6 @@ describeOperation(
         expect(stored.text).toBe('Hello')
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
     409(subject) {
       test('refuses a report of an attempt that has ended', async () => {
         const account = await subject.service.createAccount()
@@ -42,10 +34,5 @@ describeOperation(
         )
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,17 +1,8 @@
 /** Tests putSetting by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  expectInvalid,
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
+import { expectInvalid } from './guards.ts'
 import { putSetting, send } from './requests.ts'
 
 const path = { name: 'SHOP_URL' }
@@ -52,8 +43,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       test.each([
         ['a long value', { value: 'a'.repeat(16_384) }, '/value', 'has more than 16384 characters as JSON'],
         ['no value', {}, '/value', 'is required'],
@@ -64,9 +53,6 @@ describeOperation(
         ])
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    406: testNotAcceptable,
     409(subject) {
       test('concurrent requests store 100 settings at most, and new versions at the limit', async () => {
         const account = await subject.service.createAccount()
@@ -97,10 +83,5 @@ describeOperation(
         await putSetting(subject.service, account, 'NAME_1')
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,20 +1,11 @@
 /** Tests putStorageState by documented status. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  expectInvalid,
-  testContentTooLarge,
-  testInvalidEntityTags,
-  testInvalidRequest,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
+import { expectInvalid } from './guards.ts'
+import { testInvalidEntityTags } from './request-tests.ts'
 import { createContext, leaseContext, queueRun, send, sendRequest, storageStateFor } from './requests.ts'
-import { testStorageQuota } from './storage-quota-tests.ts'
 
 /**
  * Written by Playwright 1.65.1 with `storageState({ path, indexedDB: true })`: cookies of every kind, an entry without a
@@ -85,7 +76,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
       testInvalidEntityTags(subject, 'If-Match')
 
       const cookie = storageStateFor('one.example').cookies[0]
@@ -125,9 +115,6 @@ describeOperation(
         expect(after.body).toMatchObject({ status: 'empty', version: 0 })
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
     409(subject) {
       test('refuses a context that a run has leased, and stores nothing', async () => {
         const { account, request } = await subject.caller()
@@ -190,11 +177,5 @@ describeOperation(
         expect(after.etag).toBe(responses[won]?.headers.etag)
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
-    507: testStorageQuota,
   },
 )

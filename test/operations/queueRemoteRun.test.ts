@@ -7,20 +7,10 @@ import {
   testInvalidBrowserContext,
   testUnknownBrowserContext,
 } from './browser-context-tests.ts'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  expectInvalid,
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
+import { expectInvalid, fillStorage } from './guards.ts'
 import { send } from './requests.ts'
-import { fillStorage, testStorageQuota } from './storage-quota-tests.ts'
 
 const path = { workflowId: 'greet' }
 const body = { variableData: { name: 'Ada' } }
@@ -160,8 +150,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       testInvalidBrowserContext(subject)
 
       test.each([
@@ -217,8 +205,6 @@ describeOperation(
       )
     },
     401(subject) {
-      testUnauthorized(subject)
-
       test('a waiting request ends when its key is deleted, and its run goes on', async () => {
         const account = await subject.service.createAccount()
         const { id, value } = await account.createKey()
@@ -232,8 +218,6 @@ describeOperation(
       })
     },
     403(subject) {
-      testForbidden(subject)
-
       const queries = ['browserContextId=', 'browserContext%49d=', 'priority=1&browserContextId=x&browserContextId=']
       test.each(queries)('refuses a key without browser-contexts:use: ?%s…', async (query) => {
         const account = await subject.service.createAccount({ scopesEnabled: true })
@@ -257,7 +241,6 @@ describeOperation(
         },
       )
     },
-    406: testNotAcceptable,
     409(subject) {
       testBrowserContextConflict(subject)
 
@@ -299,11 +282,7 @@ describeOperation(
         expect((await send(subject.service, 'listRuns', key)).body.data).toEqual([])
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
     429(subject) {
-      testRateLimit(subject)
-
       test('refuses a run beyond the limit of queued runs, except a replay', async () => {
         const { key } = await subject.service.createAccount()
         const queue = (headers = {}) =>
@@ -326,10 +305,7 @@ describeOperation(
         await queue().expect(202)
       })
     },
-    500: testInternalError,
     503(subject) {
-      testUnavailable(subject)
-
       test('stores nothing when another program locks the store for longer than a write waits', async () => {
         const { account, request } = await subject.caller()
         await subject.service.whileLocked(() => subject.send(request))
@@ -337,8 +313,6 @@ describeOperation(
       })
     },
     507(subject) {
-      testStorageQuota(subject)
-
       test('returns the run of a repeated request', async () => {
         const account = await subject.service.createAccount()
         const repeated = { path, body, query: later, headers: { 'Idempotency-Key': 'once' } }

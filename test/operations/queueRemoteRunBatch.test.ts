@@ -1,19 +1,9 @@
 /** Tests queueRemoteRunBatch by documented status. */
 import { expect, test } from 'vitest'
 import { queuedRunsMax } from '../support/service.ts'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation, type Subject } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
 import { createContext, leaseContext, send } from './requests.ts'
-import { testStorageQuota } from './storage-quota-tests.ts'
 
 const entry = { workflowId: 'greet', variableData: { name: 'Ada' }, delaySeconds: 3600 }
 const bodyOf = (...runs: object[]) => ({ body: { runs } })
@@ -95,8 +85,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       test('names each entry that cannot be queued, and queues none', async () => {
         const runs = [
           entry,
@@ -151,10 +139,7 @@ describeOperation(
         await expectRefused(subject, runs, [{ pointer, detail: expect.any(String) }])
       })
     },
-    401: testUnauthorized,
     403(subject) {
-      testForbidden(subject)
-
       test('refuses a key without browser-contexts:use if an entry has a browser context', async () => {
         const account = await subject.service.createAccount()
         const browserContextId = await createContext(subject.service, account)
@@ -166,7 +151,6 @@ describeOperation(
         await send(subject.service, 'queueRemoteRunBatch', permitted.value, filled).expect(202)
       })
     },
-    406: testNotAcceptable,
     409(subject) {
       test('refuses a used Idempotency-Key with other entries, or of a single run', async () => {
         const { key } = await subject.service.createAccount()
@@ -204,11 +188,7 @@ describeOperation(
         })
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
     429(subject) {
-      testRateLimit(subject)
-
       test('queues none beyond the limit of queued runs, and the key can be used again', async () => {
         const { key } = await subject.service.createAccount()
         const headers = { 'Idempotency-Key': 'once' }
@@ -224,8 +204,5 @@ describeOperation(
         await send(subject.service, 'queueRemoteRunBatch', key, rest).expect(202)
       })
     },
-    500: testInternalError,
-    503: testUnavailable,
-    507: testStorageQuota,
   },
 )

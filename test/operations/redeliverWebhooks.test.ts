@@ -1,15 +1,6 @@
 /** Tests redeliverWebhooks by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
 import { createWebhookEndpoint, send, sendTestWebhook } from './requests.ts'
 
 describeOperation(
@@ -36,15 +27,5 @@ describeOperation(
         expect(await ask(anHourAgo, 'failed')).toEqual({ count: 2, nextSince: null })
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    406: testNotAcceptable,
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,17 +1,8 @@
 /** Tests registerWorker by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
 import { newWorker } from './example-runs.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
 import { registerWorker } from './requests.ts'
 
 describeOperation(
@@ -29,8 +20,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       test('names a workflow that is there twice', async () => {
         const account = await subject.service.createAccount()
         const [workflow] = newWorker.workflows
@@ -39,9 +28,6 @@ describeOperation(
         expect(refused.body.errors).toEqual([{ pointer: '/workflows/1/id', detail: 'is there twice' }])
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    406: testNotAcceptable,
     409(subject) {
       test('refuses other schemas for a version, and an id that is deployed', async () => {
         const account = await subject.service.createAccount()
@@ -60,10 +46,5 @@ describeOperation(
         })
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

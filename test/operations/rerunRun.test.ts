@@ -2,19 +2,9 @@
 import { expect, test } from 'vitest'
 import { insertSteps } from '../support/finished-steps.ts'
 import { queuedRunsMax } from '../support/service.ts'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
 import { cancelledRun, createContext, queueRun, send } from './requests.ts'
-import { testStorageQuota } from './storage-quota-tests.ts'
 
 const withToken = { body: { variableData: { name: 'Ada', token: 'very secret' } } }
 
@@ -112,8 +102,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       test('names variables that do not fit the schema, and stores nothing', async () => {
         const account = await subject.service.createAccount()
         const runId = await cancelledRun(subject.service, account)
@@ -159,10 +147,7 @@ describeOperation(
         expect(response.body.errors).toMatchObject([{ parameter: 'expiresInSeconds' }])
       })
     },
-    401: testUnauthorized,
     403(subject) {
-      testForbidden(subject)
-
       test('refuses a key without browser-contexts:use if the run has a browser context', async () => {
         const account = await subject.service.createAccount()
         const query = `browserContextId=${await createContext(subject.service, account)}`
@@ -174,8 +159,6 @@ describeOperation(
         await send(subject.service, 'rerunRun', permitted.value, { path }).expect(202)
       })
     },
-    404: testNotFound,
-    406: testNotAcceptable,
     409(subject) {
       test.each(['queued', 'running'])('refuses a run that is %s', async (status) => {
         const account = await subject.service.createAccount()
@@ -236,11 +219,7 @@ describeOperation(
         expect(response.body.type).toContain('idempotency-conflict')
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
     429(subject) {
-      testRateLimit(subject)
-
       test('refuses runs beyond the limit of queued runs', async () => {
         const account = await subject.service.createAccount()
         const path = { runId: await cancelledRun(subject.service, account) }
@@ -248,8 +227,5 @@ describeOperation(
         expect((await subject.call(account.key, { path })).body.type).toContain('too-many-queued-runs')
       })
     },
-    500: testInternalError,
-    503: testUnavailable,
-    507: testStorageQuota,
   },
 )

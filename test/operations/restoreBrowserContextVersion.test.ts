@@ -1,13 +1,9 @@
 /** Tests restoreBrowserContextVersion by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation, type Subject } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidEntityTags, testInvalidRequest, testNotAcceptable } from './request-tests.ts'
+import { testInvalidEntityTags } from './request-tests.ts'
 import { createContext, leaseContext, putState, queueRun, send, storageStateFor } from './requests.ts'
-import { testStorageQuota } from './storage-quota-tests.ts'
 
 /** A context with the versions 1 and 2. */
 async function open({ service }: Subject) {
@@ -60,7 +56,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
       testInvalidEntityTags(subject, 'If-Match')
 
       test.each(['0', '-1', '1.5', 'one', '2147483648'])('refuses the version %s', async (version) => {
@@ -69,11 +64,7 @@ describeOperation(
         expect(body.errors).toEqual([{ parameter: 'version', detail: expect.any(String) }])
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
     404(subject) {
-      testNotFound(subject)
-
       test('finds neither a version that never existed nor one that newer versions displaced', async () => {
         const { account, path } = await open(subject)
         for (const domain of ['3.example', '4.example', '5.example', '6.example'])
@@ -88,7 +79,6 @@ describeOperation(
         }
       })
     },
-    406: testNotAcceptable,
     409(subject) {
       test('refuses a context that a run has leased, and stores nothing', async () => {
         const { account, path, second, read } = await open(subject)
@@ -122,9 +112,5 @@ describeOperation(
         expect(await list()).toHaveLength(2)
       })
     },
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
-    507: testStorageQuota,
   },
 )

@@ -1,10 +1,6 @@
 /** Tests rotateWebhookSecret by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { createWebhookEndpoint } from './requests.ts'
 
 describeOperation(
@@ -23,13 +19,5 @@ describeOperation(
         expect(hours).toBeLessThanOrEqual(24)
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    406: testNotAcceptable,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,16 +1,7 @@
 /** Tests setSignIn by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
 import { createContext, createSignIn, send } from './requests.ts'
 
 const password = 'canary-password-91b2'
@@ -62,8 +53,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
-
       test.each([
         [
           'a workflow that does not exist',
@@ -98,14 +87,5 @@ describeOperation(
         },
       )
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    406: testNotAcceptable,
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

@@ -1,11 +1,7 @@
 /** Tests signInNow by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { createSignIn, send } from './requests.ts'
 
 describeOperation(
@@ -30,11 +26,6 @@ describeOperation(
         expect(after.body).toMatchObject({ status: 'unknown', runId: null, history: [{ outcome: 'cancelled' }] })
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    406: testNotAcceptable,
     409(subject) {
       test('refuses a sign-in whose variables no longer fit', async () => {
         const account = await subject.service.createAccount()
@@ -48,8 +39,5 @@ describeOperation(
         })
       })
     },
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

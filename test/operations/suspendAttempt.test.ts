@@ -1,17 +1,8 @@
 /** Tests suspendAttempt by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
 import { invoice } from './example-runs.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  testContentTooLarge,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
 import { claimedAttempt, createContext, send } from './requests.ts'
 
 describeOperation(
@@ -60,11 +51,6 @@ describeOperation(
         expect(result).toMatchObject({ suspended: true, refused: [] })
       })
     },
-    400: testInvalidRequest,
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    406: testNotAcceptable,
     409(subject) {
       test('refuses a report of an attempt that has ended', async () => {
         const account = await subject.service.createAccount()
@@ -77,10 +63,5 @@ describeOperation(
         })
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )

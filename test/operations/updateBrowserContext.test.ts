@@ -1,18 +1,9 @@
 /** Tests updateBrowserContext by documented status. */
 import { expect, test } from 'vitest'
-import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { testInternalError, testUnavailable } from './failure-tests.ts'
-import { testRateLimit } from './rate-limit-tests.ts'
-import {
-  expectInvalid,
-  testContentTooLarge,
-  testInvalidNames,
-  testInvalidRequest,
-  testNotAcceptable,
-  testUnsupportedMediaType,
-} from './request-tests.ts'
+import { expectInvalid } from './guards.ts'
+import { testInvalidNames } from './request-tests.ts'
 import { createContext, send } from './requests.ts'
 
 describeOperation(
@@ -40,7 +31,6 @@ describeOperation(
       })
     },
     400(subject) {
-      testInvalidRequest(subject)
       testInvalidNames(subject)
 
       test('requires a body with a name', async () => {
@@ -50,10 +40,6 @@ describeOperation(
         await expectInvalid(subject, (request) => ({ ...request, body: '{}' }), errors)
       })
     },
-    401: testUnauthorized,
-    403: testForbidden,
-    404: testNotFound,
-    406: testNotAcceptable,
     409(subject) {
       test('refuses the name of another context of the account', async () => {
         const account = await subject.service.createAccount()
@@ -70,10 +56,5 @@ describeOperation(
         expect(after.body.name).toBe('Mine')
       })
     },
-    413: testContentTooLarge,
-    415: testUnsupportedMediaType,
-    429: testRateLimit,
-    500: testInternalError,
-    503: testUnavailable,
   },
 )
