@@ -19,7 +19,7 @@ import type { BlobStore } from '../../src/storage/blobs/blob-store.ts'
 import { Encryption, FixedKeys } from '../../src/storage/encryption.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { workflow } from './snapshots.ts'
-import { type StoreKind, sqlite } from './store-kinds.ts'
+import { type LentStore, type StoreKind, sqlite } from './store-kinds.ts'
 
 export { workflow } from './snapshots.ts'
 
@@ -45,6 +45,12 @@ export async function openStore(test: Test, location: string, kind: StoreKind = 
   const store = await kind.open(location)
   test.onTestFinished(() => store.close())
   return store
+}
+
+async function lendStore(test: Test, kind: StoreKind): Promise<LentStore> {
+  const lent = await kind.lend()
+  test.onTestFinished(() => lent.giveBack())
+  return lent
 }
 
 /** The default retention. */
@@ -98,8 +104,9 @@ export type Domain = Awaited<ReturnType<typeof openDomain>>
 /** Opens the domain on a store. Two domains on one store behave like two processes of an installation. */
 export async function openDomain(test: Test, options: DomainOptions = {}) {
   const { kind = sqlite, now = Date.now } = options
-  const location = options.location ?? (await newStoreLocation(test, kind))
-  const store = await openStore(test, location, kind)
+  const { location, store } = options.location
+    ? { location: options.location, store: await openStore(test, options.location, kind) }
+    : await lendStore(test, kind)
   const workflows = options.snapshot
     ? await deploySnapshot(store, options.snapshot)
     : createWorkflows(options.workflows)

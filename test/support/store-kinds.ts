@@ -14,10 +14,18 @@ export interface StoreKind {
   remove(location: string): Promise<void>
   /** Opens a store without the fallback of notifications, so that no test passes because of it. */
   open(location: string): Promise<Store>
+  /** Opens a store at a new location, or an empty one that an earlier test of this process has given back. */
+  lend(): Promise<LentStore>
   /** Returns all stored bytes. */
   contents(location: string): Promise<Buffer>
   /** Violates a constraint that is checked at COMMIT. */
   failOnCommit(tx: Transaction): Promise<void>
+}
+
+export interface LentStore {
+  location: string
+  store: Store
+  giveBack(): Promise<void>
 }
 
 /** A database with the service's tables, read once per process: migrating a new file takes 10 ms. */
@@ -46,6 +54,11 @@ export const sqlite: StoreKind = {
   },
   remove: (location) => rm(location, { recursive: true, force: true, maxRetries: 5 }),
   open: (location) => openSqliteStore(location, { fallbackNotifyMilliseconds: 3_600_000 }),
+  async lend() {
+    const location = await sqlite.prepare()
+    const store = await sqlite.open(location)
+    return { location, store, giveBack: () => store.close().then(() => sqlite.remove(location)) }
+  },
   contents: async (location) => {
     const entries = await readdir(location, { recursive: true, withFileTypes: true })
     const files = entries.filter((entry) => entry.isFile())
