@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'f0c883e943717076'
+export const documentHash = 'ad21669e46e30505'
 
 /** Every operation of Browser Context API 0.2.0 as a function. */
 export interface BrowserContextAlphaOperations {

@@ -692,7 +692,7 @@ export interface components {
             };
         };
         /** @description The request is invalid; `errors` lists each validation error. Nothing was stored. */
-        InvalidRequest: {
+        InvalidParameter: {
             headers: {
                 /**
                  * @description Identifies this request in the service's logs. Quote it when you report a problem.
@@ -731,8 +731,8 @@ export interface components {
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
                  *       "errors": [
                  *         {
-                 *           "parameter": "limit",
-                 *           "detail": "must be <= 100"
+                 *           "parameter": "colour",
+                 *           "detail": "is not a parameter of this operation"
                  *         }
                  *       ]
                  *     }
@@ -979,8 +979,103 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /**
+         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts, its files, its
+         *     browser contexts and its deployments. Nothing was stored.
+         */
+        StorageQuotaExceeded: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#storage-quota-exceeded",
+                 *       "title": "Storage quota exceeded",
+                 *       "status": 507,
+                 *       "detail": "This account has reached its storage quota of 10240 MB. Delete runs, files or browser contexts, or wait until their retention ends. Nothing was stored.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The request is invalid; `errors` lists each validation error. Nothing was stored. */
+        InvalidBody: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#invalid-request",
+                 *       "title": "Invalid request",
+                 *       "status": 400,
+                 *       "detail": "The request is invalid. Nothing was stored.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
+                 *       "errors": [
+                 *         {
+                 *           "pointer": "/colour",
+                 *           "detail": "is not a documented member"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The body is larger than 1 MiB. Nothing was stored. */
-        ContentTooLarge: {
+        LargerThan1MiB: {
             headers: {
                 /**
                  * @description Identifies this request in the service's logs. Quote it when you report a problem.
@@ -1065,54 +1160,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /**
-         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts, its files, its
-         *     browser contexts and its deployments. Nothing was stored.
-         */
-        StorageQuotaExceeded: {
-            headers: {
-                /**
-                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
-                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
-                 */
-                "X-Request-Id": string;
-                /**
-                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
-                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
-                 *     contract has changed.
-                 * @example 5f9a1c0e7b2d4836
-                 */
-                "X-Document-Hash": string;
-                /**
-                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
-                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
-                 *     Absent if the operator has set no limit.
-                 * @example "api-key";r=5999;t=42
-                 */
-                RateLimit?: string;
-                /**
-                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
-                 *     if the operator has set no limit.
-                 * @example "api-key";q=6000;w=60
-                 */
-                "RateLimit-Policy"?: string;
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "type": "/docs/errors#storage-quota-exceeded",
-                 *       "title": "Storage quota exceeded",
-                 *       "status": 507,
-                 *       "detail": "This account has reached its storage quota of 10240 MB. Delete runs, files or browser contexts, or wait until their retention ends. Nothing was stored.",
-                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
-                 *     }
-                 */
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description No such resource in this account. */
-        NotFound: {
+        NoBrowserContext: {
             headers: {
                 /**
                  * @description Identifies this request in the service's logs. Quote it when you report a problem.
@@ -1147,7 +1196,50 @@ export interface components {
                  *       "type": "/docs/errors#not-found",
                  *       "title": "Not found",
                  *       "status": 404,
-                 *       "detail": "No such run in this account.",
+                 *       "detail": "No such browser context in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than 5 MiB. Nothing was stored. */
+        LargerThan5MiB: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 5242880 bytes.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */
@@ -1283,7 +1375,7 @@ export interface operations {
                     "application/json": components["schemas"]["BrowserContextPage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -1344,12 +1436,12 @@ export interface operations {
                     "application/json": components["schemas"]["BrowserContext"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["NameTaken"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -1403,10 +1495,10 @@ export interface operations {
                     "application/json": components["schemas"]["BrowserContext"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoBrowserContext"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -1457,10 +1549,10 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoBrowserContext"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -1516,13 +1608,13 @@ export interface operations {
                     "application/json": components["schemas"]["BrowserContext"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoBrowserContext"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["NameTaken"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -1583,10 +1675,10 @@ export interface operations {
                     "application/json": components["schemas"]["BrowserContextVersionPage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoBrowserContext"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -1656,10 +1748,10 @@ export interface operations {
                     "application/json": components["schemas"]["BrowserContextVersion"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoBrowserContext"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["BrowserContextInUse"];
             412: components["responses"]["VersionChanged"];
@@ -1763,10 +1855,10 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoBrowserContext"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -1833,13 +1925,13 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoBrowserContext"];
             409: components["responses"]["BrowserContextInUse"];
             412: components["responses"]["VersionChanged"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan5MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -1893,10 +1985,10 @@ export interface operations {
                     "application/json": components["schemas"]["SignIn"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoBrowserContext"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -1953,12 +2045,12 @@ export interface operations {
                     "application/json": components["schemas"]["SignIn"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoBrowserContext"];
             406: components["responses"]["NotAcceptable"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -2009,10 +2101,10 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoBrowserContext"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -2064,10 +2156,10 @@ export interface operations {
                     "application/json": components["schemas"]["SignIn"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoBrowserContext"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["SignInDoesNotFit"];
             429: components["responses"]["TooManyRequests"];

@@ -4459,8 +4459,54 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /**
+         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts, its files, its
+         *     browser contexts and its deployments. Nothing was stored.
+         */
+        StorageQuotaExceeded: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#storage-quota-exceeded",
+                 *       "title": "Storage quota exceeded",
+                 *       "status": 507,
+                 *       "detail": "This account has reached its storage quota of 10240 MB. Delete runs, files or browser contexts, or wait until their retention ends. Nothing was stored.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The request is invalid; `errors` lists each validation error. Nothing was stored. */
-        InvalidRequest: {
+        InvalidBody: {
             headers: {
                 /**
                  * @description Identifies this request in the service's logs. Quote it when you report a problem.
@@ -4499,8 +4545,8 @@ export interface components {
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
                  *       "errors": [
                  *         {
-                 *           "parameter": "limit",
-                 *           "detail": "must be <= 100"
+                 *           "pointer": "/colour",
+                 *           "detail": "is not a documented member"
                  *         }
                  *       ]
                  *     }
@@ -4615,7 +4661,7 @@ export interface components {
             };
         };
         /** @description The body is larger than 1 MiB. Nothing was stored. */
-        ContentTooLarge: {
+        LargerThan1MiB: {
             headers: {
                 /**
                  * @description Identifies this request in the service's logs. Quote it when you report a problem.
@@ -4791,11 +4837,8 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /**
-         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts, its files, its
-         *     browser contexts and its deployments. Nothing was stored.
-         */
-        StorageQuotaExceeded: {
+        /** @description The body is larger than 5 MiB. Nothing was stored. */
+        LargerThan5MiB: {
             headers: {
                 /**
                  * @description Identifies this request in the service's logs. Quote it when you report a problem.
@@ -4827,11 +4870,60 @@ export interface components {
             content: {
                 /**
                  * @example {
-                 *       "type": "/docs/errors#storage-quota-exceeded",
-                 *       "title": "Storage quota exceeded",
-                 *       "status": 507,
-                 *       "detail": "This account has reached its storage quota of 10240 MB. Delete runs, files or browser contexts, or wait until their retention ends. Nothing was stored.",
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 5242880 bytes.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The request is invalid; `errors` lists each validation error. Nothing was stored. */
+        InvalidParameter: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#invalid-request",
+                 *       "title": "Invalid request",
+                 *       "status": 400,
+                 *       "detail": "The request is invalid. Nothing was stored.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
+                 *       "errors": [
+                 *         {
+                 *           "parameter": "colour",
+                 *           "detail": "is not a parameter of this operation"
+                 *         }
+                 *       ]
                  *     }
                  */
                 "application/problem+json": components["schemas"]["Problem"];
@@ -4879,8 +4971,94 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The body is larger than 0.015625 MiB. Nothing was stored. */
+        "LargerThan0.015625MiB": {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 16384 bytes.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description No such resource in this account. */
-        NotFound: {
+        NoBulkAction: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such bulk action in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No such resource in this account. */
+        NoRun: {
             headers: {
                 /**
                  * @description Identifies this request in the service's logs. Quote it when you report a problem.
@@ -4916,6 +5094,915 @@ export interface components {
                  *       "title": "Not found",
                  *       "status": 404,
                  *       "detail": "No such run in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No such resource in this account. */
+        NoArtifact: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such artifact in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than 0.0009765625 MiB. Nothing was stored. */
+        "LargerThan0.0009765625MiB": {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 1024 bytes.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No such resource in this account. */
+        NoWorker: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such worker in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than 0.125 MiB. Nothing was stored. */
+        "LargerThan0.125MiB": {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 131072 bytes.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than 1.125 MiB. Nothing was stored. */
+        "LargerThan1.125MiB": {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 1179648 bytes.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than 14 MiB. Nothing was stored. */
+        LargerThan14MiB: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 14680064 bytes.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than 2 MiB. Nothing was stored. */
+        LargerThan2MiB: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 2097152 bytes.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than 6.25 MiB. Nothing was stored. */
+        "LargerThan6.25MiB": {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 6553600 bytes.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than 1.0625 MiB. Nothing was stored. */
+        "LargerThan1.0625MiB": {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 1114112 bytes.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No such resource in this account. */
+        NoDeployment: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such deployment in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No such resource in this account. */
+        NoSecret: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such secret in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No such resource in this account. */
+        NoSetting: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such setting in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No such resource in this account. */
+        NoFile: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such file in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The request is invalid; `errors` lists each validation error. Nothing was stored. */
+        InvalidLimit: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#invalid-request",
+                 *       "title": "Invalid request",
+                 *       "status": 400,
+                 *       "detail": "The request is invalid. Nothing was stored.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
+                 *       "errors": [
+                 *         {
+                 *           "parameter": "limit",
+                 *           "detail": "must be <= 100"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No such resource in this account. */
+        NoWorkflow: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such workflow in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than 32 MiB. Nothing was stored. */
+        LargerThan32MiB: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 33554432 bytes.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No such resource in this account. */
+        NoWebhookEndpoint: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such webhook endpoint in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No such resource in this account. */
+        NoWebhookDelivery: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such webhook delivery in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No such resource in this account. */
+        NoNotificationRule: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such notification rule in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than 0.25 MiB. Nothing was stored. */
+        "LargerThan0.25MiB": {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#content-too-large",
+                 *       "title": "Content too large",
+                 *       "status": 413,
+                 *       "detail": "The body may have at most 262144 bytes.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description No such resource in this account. */
+        NoSchedule: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled document, which `/docs` serves, as JSON without `servers` and white space. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such schedule in this account.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */
@@ -5359,7 +6446,7 @@ export interface operations {
                     "application/json": components["schemas"]["Run"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             /** @description There is no such workflow, or the account has no browser context with the id in `browserContextId`. */
@@ -5431,7 +6518,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             /**
              * @description The API key has exceeded its rate limit, or the account has reached its limit of queued runs, of requests in
@@ -5539,7 +6626,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunBatch"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -5580,7 +6667,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan5MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             /**
              * @description The API key has exceeded its rate limit, or the account has reached its limit of queued runs, of requests in
@@ -5724,7 +6811,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunPage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -5800,7 +6887,7 @@ export interface operations {
                     "application/json": components["schemas"]["BulkAction"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -5841,7 +6928,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan0.015625MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -5915,7 +7002,7 @@ export interface operations {
                     "application/json": components["schemas"]["BulkAction"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -5956,7 +7043,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan0.015625MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -6009,10 +7096,10 @@ export interface operations {
                     "application/json": components["schemas"]["BulkAction"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoBulkAction"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -6065,10 +7152,10 @@ export interface operations {
                     "application/json": components["schemas"]["Run"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -6119,10 +7206,10 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             /** @description The run is queued or running. Nothing was deleted. */
             409: {
                 headers: {
@@ -6217,10 +7304,10 @@ export interface operations {
                     "application/json": components["schemas"]["Run"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -6316,10 +7403,10 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -6414,10 +7501,10 @@ export interface operations {
                     "application/json": components["schemas"]["Run"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             /**
              * @description The run has not finished; or its workflow or browser context is gone, or the workflow no longer uses a browser;
@@ -6457,7 +7544,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             /**
              * @description The API key has exceeded its rate limit, or the account has reached its limit of queued runs, of requests in
@@ -6662,10 +7749,10 @@ export interface operations {
                     "text/plain": components["schemas"]["ArtifactContent"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoArtifact"];
             406: components["responses"]["NotAcceptable"];
             /** @description The file has no byte in the range. */
             416: {
@@ -6787,7 +7874,7 @@ export interface operations {
                     "application/json": components["schemas"]["WaitPage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -6850,10 +7937,10 @@ export interface operations {
                     "application/json": components["schemas"]["WaitPage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -6912,13 +7999,13 @@ export interface operations {
                     "application/json": components["schemas"]["Wait"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["WaitConflict"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -6977,13 +8064,13 @@ export interface operations {
                     "application/json": components["schemas"]["WaitLink"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["WaitConflict"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan0.0009765625MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -7047,7 +8134,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -7107,7 +8194,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkerPage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -7166,12 +8253,12 @@ export interface operations {
                     "application/json": components["schemas"]["RegisteredWorker"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["WorkerConflict"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -7222,10 +8309,10 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoWorker"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -7313,12 +8400,12 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoWorker"];
             406: components["responses"]["NotAcceptable"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan0.125MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -7375,12 +8462,12 @@ export interface operations {
                     "application/json": components["schemas"]["RenewedLeases"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoWorker"];
             406: components["responses"]["NotAcceptable"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan0.125MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -7442,12 +8529,12 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             409: components["responses"]["LeaseLost"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1.125MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -7507,12 +8594,12 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             409: components["responses"]["LeaseLost"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -7574,12 +8661,12 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             409: components["responses"]["LeaseLost"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan14MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -7637,10 +8724,10 @@ export interface operations {
                     "application/json": components["schemas"]["StorageState"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["LeaseLost"];
             429: components["responses"]["TooManyRequests"];
@@ -7719,10 +8806,10 @@ export interface operations {
                     "application/octet-stream": components["schemas"]["ArtifactContent"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["LeaseLost"];
             429: components["responses"]["TooManyRequests"];
@@ -7794,10 +8881,10 @@ export interface operations {
                     "application/json": components["schemas"]["LiveViews"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["LeaseLost"];
             429: components["responses"]["TooManyRequests"];
@@ -7865,13 +8952,13 @@ export interface operations {
                     "application/json": components["schemas"]["LiveViewState"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["LeaseLost"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan2MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -7933,13 +9020,13 @@ export interface operations {
                     "application/json": components["schemas"]["CompletedAttempt"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["LeaseLost"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan6.25MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -8001,13 +9088,13 @@ export interface operations {
                     "application/json": components["schemas"]["SuspendedAttempt"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["LeaseLost"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1.0625MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -8067,12 +9154,12 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             409: components["responses"]["LeaseLost"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan0.015625MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -8128,10 +9215,10 @@ export interface operations {
                     "application/octet-stream": components["schemas"]["ArtifactContent"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoDeployment"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -8189,7 +9276,7 @@ export interface operations {
                     "application/json": components["schemas"]["SecretPage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -8251,12 +9338,12 @@ export interface operations {
                     "application/json": components["schemas"]["Secret"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["TooManySecrets"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan0.125MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -8310,10 +9397,10 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoSecret"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -8370,7 +9457,7 @@ export interface operations {
                     "application/json": components["schemas"]["SettingPage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -8432,12 +9519,12 @@ export interface operations {
                     "application/json": components["schemas"]["Setting"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["TooManySettings"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan0.125MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -8491,10 +9578,10 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoSetting"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -8558,7 +9645,7 @@ export interface operations {
                     "application/json": components["schemas"]["StoredFile"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -8727,10 +9814,10 @@ export interface operations {
                     "text/plain": components["schemas"]["ArtifactContent"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoFile"];
             406: components["responses"]["NotAcceptable"];
             /** @description The range begins after the end of the file. */
             416: {
@@ -8838,10 +9925,10 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoFile"];
             409: components["responses"]["FileInUse"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -8895,12 +9982,12 @@ export interface operations {
                     "application/json": components["schemas"]["RunToken"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoRun"];
             406: components["responses"]["NotAcceptable"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -8958,7 +10045,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkflowPage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidLimit"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -9013,10 +10100,10 @@ export interface operations {
                     "application/json": components["schemas"]["Workflow"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoWorkflow"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -9114,7 +10201,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -9174,7 +10261,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeploymentPage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -9312,7 +10399,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["DeploymentRefused"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan32MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -9373,13 +10460,13 @@ export interface operations {
                     "application/json": components["schemas"]["ActivatedDeployment"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoDeployment"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["BreaksCallers"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan0.0009765625MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -9437,7 +10524,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookEndpointPage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -9498,12 +10585,12 @@ export interface operations {
                     "application/json": components["schemas"]["NewWebhookEndpoint"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["TooManyWebhookEndpoints"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -9556,10 +10643,10 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookEndpoint"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoWebhookEndpoint"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -9610,10 +10697,10 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoWebhookEndpoint"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -9669,12 +10756,12 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookEndpoint"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoWebhookEndpoint"];
             406: components["responses"]["NotAcceptable"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -9727,10 +10814,10 @@ export interface operations {
                     "application/json": components["schemas"]["NewWebhookEndpoint"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoWebhookEndpoint"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -9783,10 +10870,10 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDelivery"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoWebhookEndpoint"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -9849,10 +10936,10 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDeliveryPage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoWebhookEndpoint"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -9907,10 +10994,10 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookDelivery"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoWebhookDelivery"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -9967,12 +11054,12 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookRedelivery"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoWebhookEndpoint"];
             406: components["responses"]["NotAcceptable"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -10030,7 +11117,7 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationRulePage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -10091,12 +11178,12 @@ export interface operations {
                     "application/json": components["schemas"]["NewNotificationRule"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["TooManyNotificationRules"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -10149,10 +11236,10 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationRule"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoNotificationRule"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -10203,10 +11290,10 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoNotificationRule"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -10262,12 +11349,12 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationRule"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoNotificationRule"];
             406: components["responses"]["NotAcceptable"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan1MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -10320,10 +11407,10 @@ export interface operations {
                     "application/json": components["schemas"]["NotificationMessage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoNotificationRule"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -10381,7 +11468,7 @@ export interface operations {
                     "application/json": components["schemas"]["SchedulePage"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
@@ -10442,12 +11529,12 @@ export interface operations {
                     "application/json": components["schemas"]["Schedule"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["TooManySchedules"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan0.25MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -10500,10 +11587,10 @@ export interface operations {
                     "application/json": components["schemas"]["Schedule"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoSchedule"];
             406: components["responses"]["NotAcceptable"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -10554,10 +11641,10 @@ export interface operations {
                 };
                 content?: never;
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoSchedule"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -10613,12 +11700,12 @@ export interface operations {
                     "application/json": components["schemas"]["Schedule"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidBody"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoSchedule"];
             406: components["responses"]["NotAcceptable"];
-            413: components["responses"]["ContentTooLarge"];
+            413: components["responses"]["LargerThan0.25MiB"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
@@ -10676,10 +11763,10 @@ export interface operations {
                     "application/json": components["schemas"]["Run"];
                 };
             };
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidParameter"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            404: components["responses"]["NoSchedule"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["ScheduleDoesNotFit"];
             /**

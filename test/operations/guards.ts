@@ -248,37 +248,14 @@ const sufficientScope: Guard = {
 
 // 404
 
-const nounsOfTags: Record<string, string> = {
-  Runs: 'run',
-  Deployments: 'deployment',
-  Schedules: 'schedule',
-  Waits: 'run',
-  Webhooks: 'webhook endpoint',
-  Notifications: 'notification rule',
-  Workers: 'run',
-}
-
-const nounsOfOperations: Record<string, string> = {
-  getRunArtifact: 'artifact',
-  getFile: 'file',
-  deleteFile: 'file',
-  redeliverWebhook: 'webhook delivery',
-  getBulkAction: 'bulk action',
-  getDeploymentBundle: 'deployment',
-  deleteWorker: 'worker',
-  deleteSecret: 'secret',
-  deleteSetting: 'setting',
-  claimRuns: 'worker',
-  renewLeases: 'worker',
-}
-
 const unknownResource: Guard = {
   status: 404,
-  title: 'does not find a resource that does not exist',
+  title: 'does not find a resource that does not exist, and names its kind as the document does',
   // two-accounts.slow.test.ts requires the same response for resources of other accounts.
   fits: (operation) => ![undefined, 'workflowId'].includes(idOf(operation)),
   async check(subject) {
-    const { id, tag } = subject.operation
+    const [[, , example] = []] = subject.operation.responses.get(404)?.examples ?? []
+    const { detail } = example as { detail: string }
     const { request } = await subject.refusedCaller()
     const path = request.path
       .replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, crypto.randomUUID())
@@ -288,7 +265,7 @@ const unknownResource: Guard = {
       kind: 'not-found',
       title: 'Not found',
       status: 404,
-      detail: `No such ${nounsOfOperations[id] ?? nounsOfTags[tag] ?? 'browser context'} in this account.`,
+      detail,
     })
   },
 }

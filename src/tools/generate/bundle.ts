@@ -8,6 +8,7 @@ import {
   type NormalizedProblem,
   YamlParseError,
 } from '@redocly/openapi-core'
+import executionService from '../../../openapi/redocly-plugin.ts'
 import {
   type Document,
   type DocumentName,
@@ -30,7 +31,11 @@ const leadingMembers = ['openapi', 'info', 'jsonSchemaDialect', 'servers', 'secu
  */
 export async function bundle(name: DocumentName): Promise<Document> {
   const ref = `openapi/${name}.yaml`
-  const config = await createConfig({ rules: { struct: 'error', 'no-unresolved-refs': 'error' } })
+  const config = await createConfig({
+    plugins: [executionService()],
+    preprocessors: { 'execution-service/complete': 'on' },
+    rules: { struct: 'error', 'no-unresolved-refs': 'error' },
+  })
   const [problem] = await lint({ ref, config }).catch((error: Error) => {
     throw error instanceof YamlParseError ? toSyntaxError(error) : error
   })
