@@ -76,6 +76,8 @@ const unknownId = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
 /** Members of bodies and parameters that name a resource of another kind. */
 const kinds: Record<string, string> = { parentRunId: 'runId', rerunOf: 'runId' }
 
+const takesFile = ({ body, bodySchema }: DocumentedOperation) => body !== undefined && bodySchema === undefined
+
 /** Closed before the server closes them, which a request could meet. */
 const connections = { keepAlive: true, timeout: 2000 }
 
@@ -179,17 +181,19 @@ export class Comparison {
         : undefined
     const tag =
       operation.parameters.some(({ name }) => name === 'If-None-Match') && random() < 0.3 ? linked('ETag') : undefined
+    const seed = random()
     return (side: 0 | 1) => ({
       path: Object.fromEntries(path.map(([name, pair]) => [name, encodeURIComponent(pair[side])])),
       query: query.map(([name, pair]) => `${name}=${encodeURIComponent(pair[side])}`).join('&'),
       headers: { ...(key && { 'Idempotency-Key': key }), ...(tag && { 'If-None-Match': tag[side] }) },
       ...(body && { body: body(side) }),
+      ...(takesFile(operation) && { raw: Buffer.from(`file ${Math.floor(seed * 5)}`) }),
     })
   }
 
   #body(operation: DocumentedOperation, random: () => number, linked: (name: string) => Pair) {
     const examples = Object.values(operation.body ?? {})
-    if (examples.length === 0) return undefined
+    if (examples.length === 0 || takesFile(operation)) return undefined
     const chosen =
       random() < 0.7
         ? examples[Math.floor(random() * examples.length)]
