@@ -44,7 +44,7 @@ const limits = {
 }
 
 const inProcess =
-  'test/{unit,domain,maintenance,contract,operations,storage,upgrades,generate,contract-checks,samples,parity,dashboard,docs,client,mock,simulator}'
+  'test/{unit,domain,maintenance,contract,operations,storage,upgrades,generate,contract-checks,samples,dashboard,docs,client,simulator}'
 const startingProcesses = 'test/{e2e,worker,browser,commands,faults,consumers}'
 
 const throughPrism = '{first-key.test,{examples,examples-browser,journeys,limits,roles,tracing}.slow.test}'

@@ -60,8 +60,8 @@ program
 
 program
   .command('mock')
-  .description('serve a mock of both APIs, which validates requests and responds with examples')
-  .option('--workflows <directory>', 'the workflows that it knows; by default the examples')
+  .description('serve Prism on both documents: it validates requests and responds with examples')
+  .option('--workflows <directory>', 'with --simulate: its workflows; by default the examples')
   .option('--simulate', 'serve the service itself instead, in memory and by a clock that you set')
   .option('--scenarios <file>', 'with --simulate: what runs do')
   .option('--speed <number>', 'with --simulate: simulated seconds in a second; 0: the clock stands still (default: 1)')

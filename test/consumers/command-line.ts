@@ -18,7 +18,7 @@ export interface CommandLine {
 /** The servers behind the addresses in walkthroughs. */
 const servers: Record<string, { args: string[]; address: RegExp }> = {
   'http://127.0.0.1:3001': { args: ['src/main.ts', 'start'], address: /^Execution API +(\S+)$/m },
-  'http://127.0.0.1:4001': { args: ['src/tools/mock/main.ts'], address: /^Mock of the Execution API +(\S+)$/m },
+  'http://127.0.0.1:4001': { args: ['src/main.ts', 'mock'], address: /^Mock of the Execution API +(\S+)$/m },
 }
 
 const portNames = ['DASHBOARD', 'EXECUTION', 'BROWSER_CONTEXT', 'MANAGEMENT', 'MOCK_EXECUTION', 'MOCK_BROWSER_CONTEXT']

@@ -2,11 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { bruToEnvJsonV2, bruToJsonV2, collectionBruToJson, type Pair, type Request } from '@usebruno/lang'
-import { pino } from 'pino'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
-import { validKey } from '../../src/tools/mock/mock-keys.ts'
-import { testedWorkflows } from '../mock/use-mock.ts'
+import { type Mock, startMock } from '../../src/commands/mock.ts'
+import { validKey } from '../../src/commands/mock-keys.ts'
 import { operations } from '../operations/document.ts'
 import { claimedWithFile, leasedRun, signInBody } from '../operations/requests.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
@@ -246,21 +244,11 @@ test('every request succeeds against the service, using the resources that earli
 })
 
 test('every request succeeds against the mock with the variables of its environment', async () => {
-  const log = pino({ level: 'silent' })
-  const mock = await startMock({
-    host: '127.0.0.1',
-    executionPort: 0,
-    browserContextPort: 0,
-    log,
-    workflows: await testedWorkflows(),
-  })
+  const mock = await startMock({ MOCK_EXECUTION_PORT: '0', MOCK_BROWSER_CONTEXT_PORT: '0' })
   onTestFinished(() => mock.stop())
   const variables = readEnvironment('Mock', mock)
-  // The mock refuses an answer to a run whose workflow declares no such wait.
-  const waiting = readEnvironment('Mock', mock)
-  await createWaitingRun(waiting)
   for (const id of sendingOrder) {
-    const { status, text } = await send(findRequest(id), id === 'completeWait' ? waiting : variables)
+    const { status, text } = await send(findRequest(id), variables)
     expect(successes, `${id}: ${text}`).toContain(status)
   }
 })
@@ -271,6 +259,6 @@ test("the collection contains no key except the mock's", () => {
   })
   expect(keys).toMatchObject([
     { value: '', secret: true },
-    { value: validKey.value, secret: false },
+    { value: validKey, secret: false },
   ])
 })

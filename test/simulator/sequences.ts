@@ -6,8 +6,8 @@ import { Agent } from 'node:http'
 import { type DocumentedOperation, type Json, operations, type ReceivedResponse } from '../operations/document.ts'
 import { sendRaw } from '../operations/raw-http.ts'
 import { addressOf, requestOf } from '../operations/requests.ts'
-import { modifiedBodies, parameterValues } from '../parity/values.ts'
 import { seededRandom } from '../support/seeded-random.ts'
+import { modifiedBodies, parameterValues } from './values.ts'
 
 export interface Server {
   executionUrl: string

@@ -8,8 +8,8 @@ import type { ChildProcess } from 'node:child_process'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, expect } from 'vitest'
+import { spawnPrism } from '../../src/commands/mock.ts'
 import type { DocumentName } from '../../src/openapi/document.ts'
-import { spawnPrism } from '../../src/tools/mock/main.ts'
 import type { Addresses } from './service.ts'
 
 export interface Violation {

@@ -6,6 +6,7 @@ import {
   type Pair,
   type Request,
 } from '@usebruno/lang'
+import { mockPorts, validKey } from '../../commands/mock-keys.ts'
 import {
   type Document,
   type DocumentName,
@@ -15,18 +16,12 @@ import {
   type ResponseObject,
   resolve,
 } from '../../openapi/document.ts'
-import { defaultPorts, validKey } from '../mock/mock-keys.ts'
 
 type Documents = Record<DocumentName, Document>
 
-const mockAddresses: Record<DocumentName, string> = {
-  'execution.v1': `http://127.0.0.1:${defaultPorts.execution}`,
-  'browser-context.alpha': `http://127.0.0.1:${defaultPorts.browserContext}`,
-}
-
 /** Users enter the key of their service; the mock's key is not secret. */
 const serverKey = { value: '', secret: true }
-const mockKey = { value: validKey.value, secret: false }
+const mockKey = { value: validKey, secret: false }
 
 const manifest = { version: '1', name: 'Execution service', type: 'collection', ignore: [] }
 
@@ -37,7 +32,10 @@ export function writeBruno(documents: Documents): Map<string, string> {
       'environments/Server.bru',
       writeEnvironment(documents, (name) => documents[name].servers[0]?.url ?? '', serverKey),
     ],
-    ['environments/Mock.bru', writeEnvironment(documents, (name) => mockAddresses[name], mockKey)],
+    [
+      'environments/Mock.bru',
+      writeEnvironment(documents, (name) => `http://127.0.0.1:${mockPorts[name].port}`, mockKey),
+    ],
   ])
   const variables = new Set(listPathVariables(documents).keys())
   listDocuments(documents).forEach(([name, document], index) => {

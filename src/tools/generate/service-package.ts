@@ -24,7 +24,6 @@ import { bundlePackages } from './bundled-packages.ts'
 export const entries = [
   'src/commands/launcher.ts',
   'src/main.ts',
-  'src/tools/mock/main.ts',
   'src/simulator/simulator.ts',
   'src/simulator/world-thread.ts',
   'src/worker/executors/executor.ts',
@@ -52,11 +51,10 @@ export const copied = [
   'generated/browser-context.alpha/document.json',
   'src/commands/project/template',
   'src/surfaces',
-  'src/tools/mock/files',
 ]
 
 /** For the mock and the browser, which an installation has only when it uses them. */
-const optionalPeers = ['@sparticuz/chromium', '@stoplight/prism-http']
+const optionalPeers = ['@sparticuz/chromium', '@stoplight/prism-cli']
 
 /** What projects of authors get at the same versions. */
 const ofProjects = ['@types/node', 'typescript']
