@@ -113,7 +113,7 @@ export const ofState: readonly Difference[] = [
   },
 ]
 
-/** Both the mock and the simulator serve pages of any origin. */
+/** The mock serves pages of any origin. */
 export const ofPages: readonly Difference[] = [
   {
     what: 'A preflight: the service responds 405, the mock 204',
