@@ -184,6 +184,12 @@ export const settings = {
   ),
   LEASE_SECONDS: integer('Seconds without a heartbeat after which a worker loses its runs.', '15', 3, 300),
   ABORT_GRACE_SECONDS: integer("Seconds from a run's abort signal until its process is killed.", '5', 1, 300),
+  KEEP_ALIVE_SECONDS: integer(
+    'Seconds after which an idle connection is closed: more than a [proxy](guides/reverse-proxies.md) keeps it.',
+    '10',
+    1,
+    3600,
+  ),
   DRAIN_SECONDS: integer(
     'Seconds during which a stopping process still accepts requests while `/readyz` responds 503, for a proxy to notice.',
     '0',

@@ -81,7 +81,8 @@ export async function createSurfaces(roles: ReadonlySet<Role>, dependencies: Sur
   const listening = (name: Surface) => opened.get(name)?.url ?? ''
   const shared = { ...dependencies, tenantLimits: new TenantLimits(), listening }
   const apps = await createApps(roles, shared, addresses)
-  const options = (name: PortSetting) => ({ host: config.HOST, port: config[name], name })
+  const limits = { keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000 }
+  const options = (name: PortSetting) => ({ host: config.HOST, port: config[name], name, limits })
   const warmUpAll = async () => {
     for (const app of apps.values()) await warmUp(app)
   }

@@ -46,6 +46,7 @@ test('every setting has a default or is optional', () => {
     BROWSER_CDP_URL: undefined,
     LEASE_SECONDS: 15,
     ABORT_GRACE_SECONDS: 5,
+    KEEP_ALIVE_SECONDS: 10,
     DRAIN_SECONDS: 0,
     SHUTDOWN_SECONDS: 10,
     DATABASE_URL: undefined,
