@@ -7,6 +7,7 @@ import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Config } from './config/config.ts'
 import { ConfigError } from './config/setting-kinds.ts'
+import { loopbackOrigins } from './contract/cross-origin.ts'
 import type { Intercept } from './contract/stages.ts'
 import { AccountValues } from './domain/account-values/account-values.ts'
 import { DeclaredValuesReader } from './domain/account-values/declared-values.ts'
@@ -257,7 +258,8 @@ async function prepareSurfaces(
     ...{ config, store, encryption, domain, rateLimit, log, intercept: simulated?.intercept },
     metrics: metrics.registerRequestMetrics(() => domain.feed.followers),
     isTraced: tracing !== undefined,
-    anyOrigin: simulated !== undefined,
+    // Whoever knows the documented key of a simulator may call it.
+    origins: simulated ? loopbackOrigins(config.CORS_ORIGINS) : config.CORS_ORIGINS,
   })
   return { surfaces }
 }

@@ -10,7 +10,14 @@ const cache = fileURLToPath(new URL('../node_modules/.cache/node', import.meta.u
 enableCompileCache(cache)
 process.env.NODE_COMPILE_CACHE = resolve(process.env.NODE_COMPILE_CACHE ?? cache)
 
-const program = new Command('execution-service').description('Queues remote runs of workflows over an HTTP API.')
+const program = new Command('execution-service')
+  .description('Queues remote runs of workflows over an HTTP API.')
+  .option('--env-file <file>', 'take settings from a file too, such as the environment file of a systemd unit')
+  .hook('preAction', async () => {
+    const { envFile } = program.opts<{ envFile?: string }>()
+    if (envFile === undefined) return
+    Object.assign(process.env, (await import('./config/environment-file.ts')).readEnvironmentFile(envFile))
+  })
 
 const accountOption = ['--account <id>', 'the account, if there are several'] as const
 const environmentOption = [

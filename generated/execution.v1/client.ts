@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '3f88b9744c17e0e1'
+export const documentHash = '998bad168d786ec2'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -12,6 +12,10 @@ export interface ExecutionV1Operations {
    *
    * Queues a run, and responds as soon as the run is stored durably. Every call creates a new run unless it repeats
    * an `Idempotency-Key`. `variableData` must be valid by the workflow's `variablesSchema`.
+   *
+   * Although HTTP takes PUT for idempotent, a call without `Idempotency-Key` is not: a proxy that repeats a PUT whose server
+   * has ended, as nginx does by default, or that gives up before the time that `Prefer` allows, creates a second run. Send a
+   * key, and let proxies repeat no PUT and wait for at least 60 seconds.
    *
    * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write or runs:write, browser-contexts:use · responses: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503, 507
    */

@@ -10,6 +10,10 @@ export interface ExecutionV1Handlers<Principal> {
    * Queues a run, and responds as soon as the run is stored durably. Every call creates a new run unless it repeats
    * an `Idempotency-Key`. `variableData` must be valid by the workflow's `variablesSchema`.
    *
+   * Although HTTP takes PUT for idempotent, a call without `Idempotency-Key` is not: a proxy that repeats a PUT whose server
+   * has ended, as nginx does by default, or that gives up before the time that `Prefer` allows, creates a second run. Send a
+   * key, and let proxies repeat no PUT and wait for at least 60 seconds.
+   *
    * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write or runs:write, browser-contexts:use · responses: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503, 507
    */
   queueRemoteRun: Handler<operations['queueRemoteRun'], 'delaySeconds' | 'priority' | 'persistContext', Principal>

@@ -19,6 +19,10 @@ export interface paths {
          * Queue a remote run of a workflow
          * @description Queues a run, and responds as soon as the run is stored durably. Every call creates a new run unless it repeats
          *     an `Idempotency-Key`. `variableData` must be valid by the workflow's `variablesSchema`.
+         *
+         *     Although HTTP takes PUT for idempotent, a call without `Idempotency-Key` is not: a proxy that repeats a PUT whose server
+         *     has ended, as nginx does by default, or that gives up before the time that `Prefer` allows, creates a second run. Send a
+         *     key, and let proxies repeat no PUT and wait for at least 60 seconds.
          */
         put: operations["queueRemoteRun"];
         post?: never;

@@ -6,8 +6,9 @@ import { type Config, readConfig } from '../config/config.ts'
 import { blobLocation, openKeyRing } from '../domain/installation.ts'
 import { decryptLatest } from '../storage/encrypted-columns.ts'
 import { DecryptionError, Encryption } from '../storage/encryption.ts'
-import { DatabaseBusy, DatabaseError } from '../storage/postgres/postgres-schema.ts'
+import { DatabaseBusy, DatabaseError, describeDatabase } from '../storage/postgres/postgres-schema.ts'
 import { isUniqueViolation, openTarget, type Target } from '../storage/postgres/postgres-target.ts'
+import { markMoved } from '../storage/sqlite/moved-store.ts'
 import { StoreLocked } from '../storage/sqlite/sqlite-connection.ts'
 import { inspectSqliteStore } from '../storage/sqlite/sqlite-inspection.ts'
 import {
@@ -55,6 +56,7 @@ export async function migrateStore(
       try {
         await copyAll(source, target, tables)
         await target.publish()
+        markMoved(config.DATA_DIR, describeDatabase(url))
       } finally {
         await target.close()
       }
@@ -241,9 +243,9 @@ function nextSteps(config: Config, serving: boolean): string {
   const key = config.ENCRYPTION_KEY
     ? 'Keep ENCRYPTION_KEY as it is.'
     : `Set ENCRYPTION_KEY to the key in ${config.DATA_DIR}, or keep that directory.`
-  const steps = `Everything is in PostgreSQL. Set DATABASE_URL to it for all processes, and start them. ${key}${blobNote(config)}`
+  const steps = `Everything is in PostgreSQL, and the store in ${config.DATA_DIR} opens no more. Set DATABASE_URL for all processes and commands, and start them. ${key}${blobNote(config)}`
   if (!serving) return steps
-  return `${steps}\nThe old store accepts no writes until this command ends: stop all processes of the service first, then press Ctrl+C.`
+  return `${steps}\nProcesses that have the old store open cannot write to it until this command ends: stop all processes of the service first, then press Ctrl+C.`
 }
 
 /** Blobs stay where they are, and the default of ARTIFACTS_URL is another one with DATABASE_URL. */

@@ -30,12 +30,13 @@ export function table(rows: Record<string, unknown>[]): string {
 async function isExpected(error: unknown): Promise<boolean> {
   const expected = [CommandError, ConfigError, WorkflowError, ApiKeyError, UserError, ListenError, RoleError]
   if (expected.some((kind) => error instanceof kind)) return true
-  const [{ EnvironmentError }, { StoreTooNew }, { BackupError }] = await Promise.all([
+  const [{ EnvironmentError }, { StoreTooNew }, { StoreMoved }, { BackupError }] = await Promise.all([
     import('../domain/accounts/environments.ts'),
     import('../storage/migrations/migrations.ts'),
+    import('../storage/sqlite/moved-store.ts'),
     import('../storage/sqlite/sqlite-backup.ts'),
   ])
-  return [EnvironmentError, StoreTooNew, BackupError].some((kind) => error instanceof kind)
+  return [EnvironmentError, StoreTooNew, StoreMoved, BackupError].some((kind) => error instanceof kind)
 }
 
 /** Runs a command; on an error, prints its message, or its stack if it is unexpected, and exits with code 1. */

@@ -7,6 +7,7 @@ import { keyRefreshMilliseconds } from '../storage/encryption.ts'
 import { addKeyInTransaction, keyFilePath } from '../storage/key-file.ts'
 import { schemaDifference } from '../storage/migrations/migrations.ts'
 import { ignoreUnavailable } from '../storage/store.ts'
+import { requireStore } from './accounts.ts'
 import { CommandError, print } from './output.ts'
 
 /** Processes reload the key file within one refresh interval; a second one lets writes under the old key finish. */
@@ -14,6 +15,7 @@ const waitMilliseconds = 2 * keyRefreshMilliseconds
 
 export async function rotateEncryptionKey(): Promise<void> {
   const config = readConfig(process.env)
+  await requireStore(config)
   const store = await openStore(config)
   try {
     const { newer } = await schemaDifference(store.read.query)

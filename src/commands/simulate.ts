@@ -78,7 +78,7 @@ function readPorts(): Record<string, string> {
 
 /** As for the service. */
 function readOthers(): Record<string, string> {
-  const names = ['HOST', 'LOG_LEVEL', 'ALLOWED_HOSTS'] as const
+  const names = ['HOST', 'LOG_LEVEL', 'ALLOWED_HOSTS', 'CORS_ORIGINS'] as const
   return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
 }
 

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { BlobLocation } from '../storage/blobs/blob-store.ts'
 import { keyBytes, parseKey } from '../storage/encryption.ts'
+import { DatabaseUrlError, readDatabaseUrl } from '../storage/postgres/database-url.ts'
 import {
   addRange,
   ConfigError,
@@ -52,10 +53,15 @@ export const settings = {
     10,
   ),
   DATA_DIR: directory('Directory of the embedded store and the encryption key.', './data'),
-  DATABASE_URL: secretUrl(
-    'PostgreSQL database (15 or later) to use instead of the embedded store, for several processes and machines: `postgres://user:password@host/database`.',
-    /^postgres(ql)?:\/\//,
-    'such as postgres://user:password@host/database',
+  DATABASE_URL: optional(
+    'PostgreSQL database (15 or later) to use instead of the embedded store, for several processes and machines: `postgres://user:password@host/database`. [Parameters](operating.md#postgresql) are those of libpq. In a password, write `#` as `%23` and `/` as `%2F`.',
+    (text, name) => {
+      try {
+        return readDatabaseUrl(text, name)
+      } catch (error) {
+        throw error instanceof DatabaseUrlError ? new ConfigError(error.message) : error
+      }
+    },
   ),
   DATABASE_CONNECTIONS: integer('Maximum connections of a process to `DATABASE_URL`.', '10', 2, 1000),
   WORKFLOWS_DIR: optional('Directory of workflows that a start deploys. By default none.', (text) => resolve(text)),
@@ -178,6 +184,12 @@ export const settings = {
   ),
   LEASE_SECONDS: integer('Seconds without a heartbeat after which a worker loses its runs.', '15', 3, 300),
   ABORT_GRACE_SECONDS: integer("Seconds from a run's abort signal until its process is killed.", '5', 1, 300),
+  KEEP_ALIVE_SECONDS: integer(
+    'Seconds after which an idle connection is closed: more than a [proxy](guides/reverse-proxies.md) keeps it.',
+    '10',
+    1,
+    3600,
+  ),
   DRAIN_SECONDS: integer(
     'Seconds during which a stopping process still accepts requests while `/readyz` responds 503, for a proxy to notice.',
     '0',

@@ -29,7 +29,17 @@ export const text = (description: string, value: string) => ({
 export const port = (description: string, value: string): Setting<number> => ({
   description,
   default: value,
-  read: (text, name) => readInteger(text, name, 0, 65535),
+  read: (text, name) => {
+    // Kubernetes sets such a variable for each Service, in every pod of its namespace.
+    if (!/^(tcp|udp|sctp):\/\//.test(text)) return readInteger(text, name, 0, 65535)
+    const service = name
+      .replace(/_PORT$/, '')
+      .toLowerCase()
+      .replaceAll('_', '-')
+    throw new ConfigError(
+      `${name} is "${text}", which Kubernetes sets for its Service ${service}: set enableServiceLinks to false in the pod, or ${name} to a port.`,
+    )
+  },
 })
 
 export const integer = (description: string, value: string, min: number, max: number): Setting<number> => ({
@@ -45,9 +55,13 @@ export const directory = (description: string, value: string): Setting<string> =
 })
 
 export const publicUrl = (surface: string, more = '') =>
-  optional(`Public URL of the ${surface} when it is behind a proxy.${more}`, (text, name) => {
-    if (URL.canParse(text) && /^https?:/.test(text)) return text.replace(/\/$/, '')
-    throw new ConfigError(`${name} is "${text}": set it to a URL that starts with http:// or https://.`)
+  optional(`Public URL of the ${surface} when it is behind a proxy, without a path.${more}`, (text, name) => {
+    const url = URL.parse(text)
+    if (!url || !/^https?:$/.test(url.protocol))
+      throw new ConfigError(`${name} is "${text}": set it to a URL that starts with http:// or https://.`)
+    // Links and cookies are for the whole host.
+    if (url.href === `${url.origin}/`) return text.replace(/\/$/, '')
+    throw new ConfigError(`${name} is "${text}": give the ${surface} a host name of its own, such as ${url.origin}.`)
   })
 
 /** A URL that may contain a password or token, so that errors do not repeat it. */

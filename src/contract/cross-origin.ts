@@ -8,7 +8,7 @@ import type { HandlerResponse } from './exchange.ts'
 
 /** The origins whose pages may call a surface, and what they may read. */
 export interface CrossOrigin {
-  origins: Pick<ReadonlySet<string>, 'has'>
+  origins: OriginSet
   /** The documented response headers, for `Access-Control-Expose-Headers`. */
   exposedHeaders: string
 }
@@ -19,8 +19,9 @@ const preflightSeconds = '7200'
 /** Headers of W3C Trace Context, which every operation takes. */
 const traceHeaders = ['traceparent', 'tracestate']
 
-/** Origins, or all of them. */
-export type Origins = readonly string[] | 'any'
+type OriginSet = Pick<ReadonlySet<string>, 'has'>
+
+export type Origins = readonly string[] | OriginSet
 
 export function crossOriginOf(document: Document, origins: Origins): CrossOrigin {
   const names = listOperations(document).flatMap(({ operation }) =>
@@ -29,12 +30,19 @@ export function crossOriginOf(document: Document, origins: Origins): CrossOrigin
     ),
   )
   return {
-    origins: origins === 'any' ? anyOrigin : new Set(origins),
+    origins: 'has' in origins ? origins : new Set(origins),
     exposedHeaders: [...new Set(names)].sort().join(', '),
   }
 }
 
-const anyOrigin = { has: () => true }
+/** The origins of pages that this machine serves, whatever their port, and some more. */
+export function loopbackOrigins(others: readonly string[] = []): OriginSet {
+  return { has: (origin) => others.includes(origin) || isLoopback(URL.parse(origin)?.hostname ?? '') }
+}
+
+function isLoopback(hostname: string): boolean {
+  return /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
+}
 
 /** Alternating names and values, for any response. `Vary` keeps caches from serving one origin's response to another. */
 export function crossOriginHeaders({ origins, exposedHeaders }: CrossOrigin, origin: string | undefined): string[] {

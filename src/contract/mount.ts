@@ -71,7 +71,7 @@ export async function mountDocument<P, H extends object>(options: MountOptions<P
     requireHandlers(operations, handlers)
     if (options.limitRate || options.tenants) requireRateLimit(operations)
     const { proxyHops = 0, fallback, origins = [] } = options
-    const crossOrigin = origins.length > 0 ? crossOriginOf(document, origins) : undefined
+    const crossOrigin = 'has' in origins || origins.length > 0 ? crossOriginOf(document, origins) : undefined
     const problemTypes = { ...httpProblemTypes, ...options.problemTypes }
     // express-openapi-validator matches paths by these settings.
     const app = express().enable('strict routing').enable('case sensitive routing')

@@ -36,6 +36,11 @@ const ports = {
 
 export class Front {
   readonly #settings: Readonly<Record<string, string>>
+  /**
+   * By the value of a Host header. Also for requests with a key, which is in the docs of the simulator: the browser of a
+   * developer could bring it to pages of a website whose name resolves to this machine.
+   */
+  readonly #isKnownHost: (host: string | undefined) => boolean
   readonly #listeners = new Map<AddressName, Listener>()
   readonly #passing = createPassOn()
   /** Of worlds. */
@@ -44,12 +49,8 @@ export class Front {
   /** @param given the settings of the simulator. */
   constructor(given: Readonly<Record<string, string>>) {
     this.#settings = given
-  }
-
-  /** Whether the simulator is known by the value of a Host header, as a service of these settings would be. */
-  get isKnownHost(): (host: string | undefined) => boolean {
-    const { HOST = settings.HOST.default, ALLOWED_HOSTS, ...urls } = this.#settings
-    return hostCheck({
+    const { HOST = settings.HOST.default, ALLOWED_HOSTS, ...urls } = given
+    this.#isKnownHost = hostCheck({
       ...{ HOST, DASHBOARD_URL: urls.DASHBOARD_URL, EXECUTION_URL: urls.EXECUTION_URL },
       BROWSER_CONTEXT_URL: urls.BROWSER_CONTEXT_URL,
       ALLOWED_HOSTS: ALLOWED_HOSTS ? settings.ALLOWED_HOSTS.read(ALLOWED_HOSTS, 'ALLOWED_HOSTS') : undefined,
@@ -96,6 +97,7 @@ export class Front {
     const locals: Record<string, unknown> = {}
     const serve = async (request: IncomingMessage, response: ServerResponse) => {
       try {
+        if (!this.#isKnownHost(request.headers.host)) return refuseHost(response)
         const world = await route(request, response)
         if (!world) return
         const { [name]: url } = await world.listening()
@@ -118,6 +120,11 @@ export class Front {
   #urlOf(name: AddressName): string {
     return this.#listeners.get(name)?.url ?? ''
   }
+}
+
+function refuseHost(response: ServerResponse): void {
+  response.writeHead(421, { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' })
+  response.end('This simulator is not known by the host name of this request: add it to ALLOWED_HOSTS.\n')
 }
 
 const bearer = credentialReader({ type: 'bearer' }, '')

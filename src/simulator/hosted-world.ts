@@ -92,7 +92,7 @@ export class HostedWorld implements PassedTo {
     return this.options.addresses
   }
 
-  /** Signs up the owner of the account; works once. */
+  /** Signs up the admin of the account; works once. */
   get welcomeUrl(): string | undefined {
     const token = this.#latest?.welcomeToken
     return token && `${this.addresses.dashboardUrl}/links/${token}`

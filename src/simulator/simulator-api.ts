@@ -51,7 +51,7 @@ export interface World {
   readonly dashboardUrl: string
   /** Serves `/simulator/…`, besides what the management address of a service has. */
   readonly managementUrl: string
-  /** Signs up the owner of the account in the dashboard. Works once in each world. */
+  /** Signs up the admin of the account in the dashboard. Works once in each world. */
   readonly welcomeUrl: string | undefined
   /** An API key with full access. */
   readonly apiKey: string

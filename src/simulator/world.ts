@@ -65,7 +65,7 @@ export interface OpenedWorld {
   listening: WorldAddresses
   /** By the surfaces that send them. */
   documentHashes: Partial<Record<AddressName, string>>
-  /** Signs up the account's owner in the dashboard; works once. */
+  /** Signs up the account's admin in the dashboard; works once. */
   welcomeToken: string | undefined
 }
 

@@ -30,7 +30,6 @@ export interface NewWorld {
 
 export class Worlds {
   readonly #front: Front
-  readonly isKnownHost: Front['isKnownHost']
   readonly #threads = new WorldThreads()
   readonly #worlds = new Map<string, HostedWorld>()
   /** The worlds of other credentials than their first API key. */
@@ -46,7 +45,6 @@ export class Worlds {
     this.#options = options
     this.#apiKey = options.apiKeys[0]?.value ?? ''
     this.#front = new Front(options.settings)
-    this.isKnownHost = this.#front.isKnownHost
     this.#isBuilt.promise.catch(() => {})
     // Imports the service while the workflows are built.
     this.#threads.prepare()

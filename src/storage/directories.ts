@@ -2,7 +2,7 @@
  * Directories and files of DATA_DIR: private to the user of the service, and durable. The file system keeps an entry only
  * once the directory with it is synced.
  */
-import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import { chownSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
 /** Creates the directory, private to this user, and its missing parents. On return, those it created are durable. */
@@ -29,4 +29,10 @@ export function syncDirectory(path: string): void {
   } finally {
     closeSync(directory)
   }
+}
+
+/** Gives a file that root has written to the user of the directory, who runs the service. */
+export function copyOwner(directory: string, file: string): void {
+  const { uid, gid } = statSync(directory)
+  if (process.getuid?.() === 0 && existsSync(file)) chownSync(file, uid, gid)
 }

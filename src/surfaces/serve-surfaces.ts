@@ -2,6 +2,7 @@
 import type { Express, RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Config } from '../config/config.ts'
+import type { Origins } from '../contract/cross-origin.ts'
 import { type Listener, listen, urlOf } from '../contract/listener.ts'
 import { mountDocument, warmUp } from '../contract/mount.ts'
 import type { Authenticate, Fallback, Intercept } from '../contract/stages.ts'
@@ -36,8 +37,8 @@ export interface SurfaceDependencies {
   domain: DashboardDomain & DeploymentDependencies & WorkerDependencies
   metrics: SurfaceMetrics
   isTraced: boolean
-  /** Whether pages of any origin may call the APIs, as in a simulator. */
-  anyOrigin: boolean
+  /** Whose pages may call the APIs. */
+  origins: Origins | undefined
   rateLimit: RateLimit | undefined
   /** Of both APIs. */
   intercept?: Intercept | undefined
@@ -80,7 +81,8 @@ export async function createSurfaces(roles: ReadonlySet<Role>, dependencies: Sur
   const listening = (name: Surface) => opened.get(name)?.url ?? ''
   const shared = { ...dependencies, tenantLimits: new TenantLimits(), listening }
   const apps = await createApps(roles, shared, addresses)
-  const options = (name: PortSetting) => ({ host: config.HOST, port: config[name], name })
+  const limits = { keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000 }
+  const options = (name: PortSetting) => ({ host: config.HOST, port: config[name], name, limits })
   const warmUpAll = async () => {
     for (const app of apps.values()) await warmUp(app)
   }
@@ -151,7 +153,7 @@ async function createApps(
 }
 
 function apiOptions(dependencies: Shared, docs: RequestHandler) {
-  const { config, domain, metrics, isTraced, anyOrigin, rateLimit, tenantLimits, intercept, log } = dependencies
+  const { config, domain, metrics, isTraced, origins, rateLimit, tenantLimits, intercept, log } = dependencies
   return (name: Surface) => ({
     name,
     realm: apiKeyRealm,
@@ -162,7 +164,7 @@ function apiOptions(dependencies: Shared, docs: RequestHandler) {
     ...(rateLimit && { limitRate: metrics.admit(name, limitRate(domain, rateLimit)) }),
     tenants: { limits: tenantLimits, nameOf: ({ accountId }: Principal) => accountId },
     proxyHops: config.PROXY_HOPS,
-    origins: anyOrigin ? ('any' as const) : config.CORS_ORIGINS,
+    origins,
     isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId, runId }: Principal) => ({
       accountId,

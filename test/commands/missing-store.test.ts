@@ -2,9 +2,13 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { exportAccountData } from '../../src/commands/account-data.ts'
 import { createSignInLink, listAccounts, listUsers, removeSecondFactor } from '../../src/commands/accounts.ts'
+import { listEnvironments } from '../../src/commands/environments.ts'
 import { createKey, deleteKey, listKeys } from '../../src/commands/keys.ts'
 import { CommandError } from '../../src/commands/output.ts'
+import { rotateEncryptionKey } from '../../src/commands/rotate-encryption-key.ts'
+import { listValues } from '../../src/commands/values.ts'
 import { deployWorkflows, listWorkflows, rollbackWorkflows } from '../../src/commands/workflows.ts'
 import { inspectDatabase } from '../../src/storage/postgres/postgres-inspection.ts'
 import { newDirectory, type Test } from '../support/domain.ts'
@@ -18,6 +22,10 @@ const commands: [string, (directory: string) => Promise<void>][] = [
   ['keys list', () => listKeys({})],
   ['keys delete', () => deleteKey('id', {})],
   ['accounts list', () => listAccounts({})],
+  ['accounts export', (directory) => exportAccountData(join(directory, 'export'), {})],
+  ['environments list', () => listEnvironments({})],
+  ['secrets list', () => listValues('secret', {})],
+  ['rotate-encryption-key', () => rotateEncryptionKey()],
   ['users list', () => listUsers({})],
   ['users sign-in-link', () => createSignInLink({})],
   ['users remove-second-factor', () => removeSecondFactor({ email: 'a@example.com' })],

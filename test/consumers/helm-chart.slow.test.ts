@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { unzipSync } from 'fflate'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { readConfig, settings } from '../../src/config/config.ts'
+import { isSecretVariable, readConfig, settings } from '../../src/config/config.ts'
 import { readRoles, roles } from '../../src/surfaces/roles.ts'
 import { readStages } from '../support/dockerfile.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
@@ -35,13 +35,29 @@ async function render(...args: string[]): Promise<Manifest[]> {
   return parseAllDocuments(stdout).map((document) => document.toJS())
 }
 
-const examples = ['one-node', 'many-nodes']
+const examples = ['one-node', 'many-nodes', 'secrets-in-files', 'sign-in-and-mail', 'vault']
 const valuesOf = (name: string) => join(chart, `examples/${name}.yaml`)
 const find = (manifests: Manifest[], kind: string, name: string) => {
   const found = manifests.find((each) => each.kind === kind && each.metadata.name === name)
   if (!found) throw new Error(`There is no ${kind} ${name}.`)
   return found
 }
+interface Variable {
+  name: string
+  value?: string
+  valueFrom?: { secretKeyRef?: { name: string; key: string; optional?: boolean } }
+}
+
+/** What the Secret of an example may have. */
+const secretValues: Record<string, string> = {
+  DATABASE_URL: 'postgres://user:password@db/runs',
+  ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
+  OIDC_CLIENT_SECRET: 'secret',
+  SMTP_URL: 'smtps://user:password@mail.example.com',
+  ARTIFACTS_ACCESS_KEY_ID: 'id',
+  ARTIFACTS_SECRET_ACCESS_KEY: 'secret',
+}
+
 const container = ({ spec }: Manifest) => spec.template.spec.containers[0]
 
 describe.skipIf(process.arch !== 'x64' || process.platform !== 'linux')('the Helm chart', () => {
@@ -114,6 +130,7 @@ describe.skipIf(process.arch !== 'x64' || process.platform !== 'linux')('the Hel
       const pod = deployment.spec.template.spec
       expect(pod).toMatchObject({
         automountServiceAccountToken: false,
+        enableServiceLinks: false,
         securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
       })
       expect(`${pod.securityContext.runAsUser}:${pod.securityContext.runAsGroup}`).toBe(ofImage('USER'))
@@ -123,7 +140,9 @@ describe.skipIf(process.arch !== 'x64' || process.platform !== 'linux')('the Hel
         readOnlyRootFilesystem: true,
         capabilities: { drop: ['ALL'] },
       })
-      expect(volumeMounts).toEqual([{ name: 'tmp', mountPath: '/tmp' }])
+      expect(volumeMounts[0]).toEqual({ name: 'tmp', mountPath: '/tmp' })
+      const mounted = volumeMounts.map(({ name }: { name: string }) => name)
+      expect(mounted).toEqual(pod.volumes.map((volume: { name: string }) => volume.name))
       expect(ofImage('EXPOSE')?.split(' ').map(Number)).toEqual(
         expect.arrayContaining(ports.map((port: { containerPort: number }) => port.containerPort)),
       )
@@ -134,38 +153,56 @@ describe.skipIf(process.arch !== 'x64' || process.platform !== 'linux')('the Hel
     }
   })
 
-  test.for(examples)('sets existing settings to valid values, and gives pods time to stop (%s)', async (name) => {
-    const manifests = await render('--values', valuesOf(name))
+  test.for(examples)('sets existing settings to valid values, and gives pods time to stop (%s)', async (example) => {
+    const manifests = await render('--values', valuesOf(example))
     for (const deployment of manifests.filter(({ kind }) => kind === 'Deployment')) {
-      const { env } = container(deployment) as {
-        env: { name: string; value?: string; valueFrom?: { secretKeyRef?: { optional?: boolean } } }[]
-      }
-      const secrets: Record<string, string> = {
-        DATABASE_URL: 'postgres://user:password@db/runs',
-        ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
-        POD_IP: '10.0.0.5',
-      }
-      const values = Object.fromEntries(env.map((each) => [each.name, each.value ?? secrets[each.name] ?? '']))
-      expect(Object.keys(values).filter((each) => each !== 'POD_IP' && !(each in settings))).toEqual([])
-      const expanded = Object.entries(values).map(([key, value]) => [
-        key,
-        value.replace('$(POD_IP)', values.POD_IP ?? ''),
+      const { env } = container(deployment) as { env: Variable[] }
+      const names = env.map((each) => each.name)
+      expect(new Set(names).size, 'no variable stands twice').toBe(names.length)
+      const references = env.flatMap(({ name, valueFrom }) =>
+        valueFrom?.secretKeyRef ? [{ ...valueFrom.secretKeyRef, name }] : [],
+      )
+      // A pod does not start without them.
+      const required = references.filter(({ optional }) => optional !== true).map(({ name }) => name)
+      expect(required.sort()).toEqual(['DATABASE_URL', 'ENCRYPTION_KEY'])
+      expect(references.map(({ name }) => name).filter((name) => !isSecretVariable(name))).toEqual([
+        'ARTIFACTS_ACCESS_KEY_ID',
       ])
-      const config = readConfig(Object.fromEntries(expanded))
+      const ofSecret = /The Secret has (.*?)\.$/ms.exec(await readFile(valuesOf(example), 'utf8'))?.[1] ?? ''
+      const secrets = references.filter(({ name }) => required.includes(name) || ofSecret.includes(name))
+      const values = Object.fromEntries([
+        ...secrets.map(({ name }) => [name, secretValues[name]]),
+        ...env.flatMap(({ name, value }) =>
+          value === undefined ? [] : [[name, value.replace('$(POD_IP)', '10.0.0.5')]],
+        ),
+      ])
+      const others = ['NODE_EXTRA_CA_CERTS', 'SHOP_URL', 'OTEL_EXPORTER_OTLP_HEADERS']
+      expect(Object.keys(values).filter((each) => !others.includes(each) && !(each in settings))).toEqual([])
+      const config = readConfig(values)
       const seconds = config.DRAIN_SECONDS + config.SHUTDOWN_SECONDS + config.ABORT_GRACE_SECONDS
       expect(deployment.spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThan(seconds)
-      const fromSecret = env.filter(({ valueFrom }) => valueFrom?.secretKeyRef)
-      const isOptional = (each: (typeof env)[number]) => each.valueFrom?.secretKeyRef?.optional === true
-      expect(fromSecret.filter((each) => !isOptional(each)).map(({ name }) => name)).toEqual([
-        'DATABASE_URL',
-        'ENCRYPTION_KEY',
-      ])
-      // A pod starts without them, and then has no bucket.
-      expect(fromSecret.filter(isOptional).map(({ name }) => name)).toEqual([
-        'ARTIFACTS_ACCESS_KEY_ID',
-        'ARTIFACTS_SECRET_ACCESS_KEY',
-      ])
     }
+  })
+
+  test('has a place for every setting of the service', async () => {
+    const schema = JSON.parse(await readFile(join(chart, 'values.schema.json'), 'utf8'))
+    const plain: string[] = schema.properties.settings.propertyNames.enum
+    const rendered = await render('--values', valuesOf('many-nodes'))
+    const own = rendered.flatMap((each) =>
+      each.kind === 'Deployment' ? container(each).env.map(({ name }: Variable) => name) : [],
+    )
+    // The chart has a Service for them.
+    const ports = ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT']
+    const inValues = ['PROXY_HOPS', 'DATABASE_CONNECTIONS']
+    const places = [...plain, ...ports, ...own.filter((name: string) => name in settings && !inValues.includes(name))]
+    expect([...new Set(places)].sort()).toEqual(Object.keys(settings).sort())
+    const secrets = Object.keys(settings).filter(isSecretVariable)
+    // The address of the collector is none, although the headers of its requests are.
+    expect(secrets.filter((name) => plain.includes(name))).toEqual(['OTEL_EXPORTER_OTLP_ENDPOINT'])
+    expect(plain.filter((name: string) => own.includes(name) && !inValues.includes(name))).toEqual([])
+    const values = await readFile(join(chart, 'values.yaml'), 'utf8')
+    for (const name of secrets.filter((each) => !plain.includes(each)))
+      expect(values, name).toMatch(new RegExp(`\\b${name}\\b`))
   })
 
   test('one node has one process of each kind; many scale the workers by the queue', async () => {
@@ -218,6 +255,8 @@ describe.skipIf(process.arch !== 'x64' || process.platform !== 'linux')('the Hel
     ['', 'Set secretName, or databaseUrl and encryptionKey.'],
     ['secretName=a,worker.slot=2', "additional properties 'slot' not allowed"],
     ['databaseUrl=mysql://db,encryptionKey=a2V5', 'does not match pattern'],
+    ['secretName=a,settings.PROXY_HOSP=1', 'value must be one of'],
+    ['secretName=a,settings.SMTP_URL=smtp://a', 'value must be one of'],
   ])('refuses the values "%s" with a reason', async ([values = '', reason]) => {
     const failed = await render('--set', values).catch((error) => error)
     expect(failed.stderr).toContain(reason)

@@ -67,7 +67,7 @@ test('mistakes are named at their fields, and the form keeps what was entered', 
   expect(await refused({ notStartedSeconds: '5' }, 'notStartedSeconds')).toContain('from 60 to 604800')
   expect(await refused({ workflowIds: 'gret' }, 'workflowIds')).toContain('“gret” is no workflow')
   const slack = { channel: 'slack', recipients: '' }
-  expect(await refused({ ...slack, url: 'https://10.0.0.1/' }, 'url')).toContain('not public')
+  expect(await refused({ ...slack, url: 'https://10.0.0.1/' }, 'url')).toContain('WEBHOOK_PRIVATE_ADDRESSES')
   expect(await refused(slack, 'url')).toContain('is required')
 })
 
@@ -85,7 +85,9 @@ test('the address and the secret of a webhook are on no later page', async () =>
     expect(text).not.toContain(secret)
     expect(text).not.toContain('canary-1f0d')
   }
-  expect(readRows(await visitor.get(rule ?? ''))[0]).toContain('localhost is not at a public address.')
+  expect(readRows(await visitor.get(rule ?? ''))[0]).toContain(
+    'localhost is not at a public address, or one that WEBHOOK_PRIVATE_ADDRESSES allows.',
+  )
 })
 
 test('a user with an address follows a run and gets one email when it ends; one without an address is asked for it', async () => {

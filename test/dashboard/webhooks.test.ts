@@ -102,7 +102,11 @@ test('an endpoint is changed, paused and enabled', async (test) => {
 
 test.each([
   [{ url: 'http://93.184.216.34/' }, 'url', 'The URL must start with https: for a public address.'],
-  [{ url: 'https://10.1.2.3/' }, 'url', 'The URL must not have an address that is not public.'],
+  [
+    { url: 'https://10.1.2.3/' },
+    'url',
+    'The URL must have a public address, or one that WEBHOOK_PRIVATE_ADDRESSES allows.',
+  ],
   [{ url: 'ftp://hooks.example/' }, 'url', /^Enter an address that begins with https/],
   [{ url: 'https://hooks.example/#part' }, 'url', /without a fragment/],
   [{ workflowIds: 'greet, a/b' }, 'workflowIds', '“a/b” is not a workflow ID.'],

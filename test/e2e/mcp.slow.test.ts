@@ -195,6 +195,40 @@ test('a workflow with a member `constructor` leaves the list of tools readable f
   expect(result.structuredContent).toEqual({ constructor: 'Ada' })
 })
 
+test('an id that clients refuse as a name has another name, which no other workflow takes from it', async () => {
+  const directory = temporaryDirectory()
+  onTestFinished(() => removeDirectory(directory))
+  const long = `long-${'a'.repeat(65)}`
+  const ids = ['billing.invoice-send', 'billing_invoice-send-a67b1809', long, 'x_1']
+  const schema = { type: 'object' }
+  for (const [index, id] of ids.entries()) {
+    const source = JSON.stringify({
+      id,
+      version: '1.0.0',
+      title: 'Title',
+      variables: schema,
+      output: { type: 'string' },
+    })
+    const text = `import { defineWorkflow } from 'execution-service/workflow'
+      export default defineWorkflow({ ...${source}, run: () => '${id}' })`
+    writeFileSync(join(directory, `${index}.ts`), text)
+  }
+  const other = await startTestService({ settings: { WORKFLOWS_DIR: directory } })
+  onTestFinished(() => other.stop())
+  const client = await connect((await other.createAccount()).key, new URL('/mcp', other.executionUrl))
+  const { tools } = await client.listTools()
+  const names = tools.map(({ name }) => name)
+  const isMapped = [true, false, true, false]
+  expect(names.slice(0, 2)).toEqual(['billing_invoice-send-a67b1809e47fa1b1', ids[1]])
+  for (const [index, { name, description = '' }] of tools.entries()) {
+    expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
+    expect(name !== ids[index]).toBe(isMapped[index])
+    expect(description.includes(`\`${ids[index]}\``)).toBe(isMapped[index])
+    expect((await call(client, name, {})).structuredContent).toEqual({ result: ids[index] })
+  }
+  expect(new Set(names).size).toBe(ids.length)
+})
+
 /** Schemas that the official client could not read, or with which it refused what the service accepts. */
 const outputs: Record<string, { schema: object; value: unknown }> = {
   'closed-tuple': {

@@ -39,7 +39,10 @@ describeOperation(
       const [slack, email] = ['slack', 'email'].map((channel) => ({ name: 'a', events: ['run.failed'], channel }))
       const noMail = { pointer: '/channel', detail: 'must not be email: the operator has not set SMTP_URL' }
       const noUrl = { pointer: '/url', detail: 'is required for the channel slack' }
-      const isPrivate = { pointer: '/url', detail: 'must not have an address that is not public' }
+      const isPrivate = {
+        pointer: '/url',
+        detail: 'must have a public address, or one that WEBHOOK_PRIVATE_ADDRESSES allows',
+      }
       const noRecipients = { pointer: '/recipients', detail: 'must have at least one address for the channel email' }
       const withUrl = { pointer: '/url', detail: 'must be absent for the channel email' }
       const withRecipients = { pointer: '/recipients', detail: 'must be absent or empty for the channel slack' }

@@ -35,9 +35,9 @@ describeOperation(
     },
     400(subject) {
       test.each([
-        ['http://127.0.0.1/hooks', 'must not have an address that is not public'],
-        ['https://[::ffff:10.0.0.1]/hooks', 'must not have an address that is not public'],
-        ['https://169.254.169.254/latest', 'must not have an address that is not public'],
+        ['http://127.0.0.1/hooks', 'must have a public address, or one that WEBHOOK_PRIVATE_ADDRESSES allows'],
+        ['https://[::ffff:10.0.0.1]/hooks', 'must have a public address, or one that WEBHOOK_PRIVATE_ADDRESSES allows'],
+        ['https://169.254.169.254/latest', 'must have a public address, or one that WEBHOOK_PRIVATE_ADDRESSES allows'],
         ['https://user:secret@example.com/', 'must not contain credentials'],
         ['http://93.184.215.14/', 'must start with https: for a public address'],
       ])('refuses the URL %s', async (url, detail) => {

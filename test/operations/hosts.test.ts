@@ -7,7 +7,7 @@ import { startTestService, type TestService } from '../support/service.ts'
 let service: TestService
 beforeAll(async () => {
   const settings = {
-    DASHBOARD_URL: 'https://runs.example.com/prefix',
+    DASHBOARD_URL: 'https://runs.example.com/',
     EXECUTION_URL: 'https://api.example.com',
     BROWSER_CONTEXT_URL: 'http://contexts.example.com:8080',
     ALLOWED_HOSTS: 'metrics.internal, Other.Example.com',

@@ -28,7 +28,9 @@ describeOperation(
     },
     400(subject) {
       test('refuses a URL with a private address', async () => {
-        const errors = [{ pointer: '/url', detail: 'must not have an address that is not public' }]
+        const errors = [
+          { pointer: '/url', detail: 'must have a public address, or one that WEBHOOK_PRIVATE_ADDRESSES allows' },
+        ]
         await expectInvalid(subject, (request) => ({ ...request, body: '{"url":"https://10.0.0.1/"}' }), errors)
       })
     },

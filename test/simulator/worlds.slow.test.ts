@@ -125,23 +125,44 @@ test('pages of other sites cannot change a simulator', async () => {
   expect(await simulator.now()).toEqual(now)
 })
 
-test('a world is made once for a key, at a host of the simulator, by a request of bounded size', async () => {
+test('a world is made once for a key, by a request of bounded size', async () => {
   const apiKey = crypto.randomUUID()
   const twice = await Promise.all([1, 2].map(() => control('POST', '/worlds', { body: JSON.stringify({ apiKey }) })))
   expect(twice.map(({ status }) => status).sort()).toEqual([201, 400])
   expect((await control('DELETE', `/worlds/${apiKey}`)).status).toBe(204)
-  const { hostname, port } = new URL(simulator.managementUrl)
-  for (const [path, status] of [
-    ['/simulator/worlds', 421],
-    ['/simulator/clock', 421],
-  ] as const) {
-    const request = sendRequest({ hostname, port, path, headers: { Host: 'pages.example' } }).end()
-    const [response] = await once(request, 'response')
-    expect(response.statusCode).toBe(status)
-    response.resume()
-  }
   const body = JSON.stringify({ seed: 'a'.repeat(12 * 1024 * 1024) })
   expect(await control('POST', '/worlds', { body })).toMatchObject({ status: 413 })
+})
+
+test('every address refuses unknown hosts, and lets pages of this machine and of CORS_ORIGINS call it', async () => {
+  const { executionUrl, browserContextUrl, dashboardUrl, managementUrl } = simulator
+  const paths = [
+    `${executionUrl}/v1/execution/runs`,
+    `${executionUrl}/mcp`,
+    `${browserContextUrl}/alpha/browser-contexts`,
+    `${dashboardUrl}/sign-in`,
+    ...['worlds', 'clock'].map((path) => `${managementUrl}/simulator/${path}`),
+  ]
+  const key = { Authorization: `Bearer ${simulator.apiKey}` }
+  for (const url of paths) {
+    const request = sendRequest(url, { headers: { ...key, Host: 'pages.example' } }).end()
+    const [response] = await once(request, 'response')
+    expect(response.statusCode, url).toBe(421)
+    response.resume()
+  }
+  const settings = { CORS_ORIGINS: 'https://app.example.com' }
+  const open = await simulate(Promise.resolve(workflows), { settings })
+  const allowed = async (to: Simulator, Origin: string) => {
+    const response = await fetch(`${to.executionUrl}/v1/execution/runs`, { headers: { ...key, Origin } })
+    expect(response.status).toBe(200)
+    return response.headers.get('access-control-allow-origin') === Origin
+  }
+  for (const origin of ['http://localhost:5173', 'http://127.0.0.1', 'https://shop.localhost', 'http://[::1]:8080'])
+    expect(await allowed(simulator, origin), origin).toBe(true)
+  for (const origin of ['https://app.example.com', 'https://localhost.example', 'http://127.0.0.1.example', 'null'])
+    expect(await allowed(simulator, origin), origin).toBe(false)
+  expect(await allowed(open, 'https://app.example.com')).toBe(true)
+  await open.stop()
 })
 
 test('two simulators in one process do not see each other', async () => {

@@ -1,7 +1,12 @@
 /** Copying the embedded store to PostgreSQL. */
+import { existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import { expect, type TestContext, test, vi } from 'vitest'
+import { backup } from '../../src/commands/backup.ts'
+import { openEmbeddedStore } from '../../src/commands/doctor/doctor.ts'
+import { checkStore } from '../../src/commands/doctor/embedded-store.ts'
 import { migrateStore } from '../../src/commands/migrate-store.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
@@ -126,16 +131,37 @@ test('the service opens the copy with the same key, finds its accounts and decry
   expect((await new Accounts(store).list()).map(({ id }) => id)).toEqual(['id-1', 'id-2'])
 })
 
+test('afterwards the old store opens for no command, until its mark is removed', async (context) => {
+  const { settings, url, run } = await openInstallation(context)
+  await run()
+  const { host, pathname } = new URL(url)
+  const file = join(settings.DATA_DIR, 'moved-to-postgresql')
+  const moved = new RegExp(`^The store in \\S+ was moved to PostgreSQL at ${host}${pathname} on \\S+: set DATABASE_URL`)
+  const snapshot = join(emptyDirectory(context), 'snapshot')
+  const doors = [() => openStore(readConfig(settings)), () => backup(snapshot, {}, settings), run]
+  for (const open of doors) await expect(open()).rejects.toThrow(moved)
+  expect(existsSync(snapshot)).toBe(false)
+  expect(await checkStore(await openEmbeddedStore(settings.DATA_DIR))).toMatchObject({
+    status: 'fail',
+    detail: expect.stringContaining('was moved to PostgreSQL at'),
+    advice: `Set DATABASE_URL as the service has it, or remove ${file} to go back to the old store.`,
+  })
+  rmSync(file)
+  await (await openStore(readConfig(settings))).close()
+})
+
 /** Turns a complete copy into one that was interrupted. */
-async function interrupt(url: string): Promise<void> {
+async function interrupt({ url, settings }: { url: string; settings: { DATA_DIR: string } }): Promise<void> {
+  rmSync(`${settings.DATA_DIR}/moved-to-postgresql`)
   await query(url, `ALTER SCHEMA execution_service RENAME TO ${copySchema}`)
   await query(url, `DELETE FROM ${copySchema}.run_events WHERE id = 2`)
 }
 
 test('an interrupted copy resumes', async (context) => {
-  const { url, run, printed } = await openInstallation(context)
+  const installation = await openInstallation(context)
+  const { url, run, printed } = installation
   await run()
-  await interrupt(url)
+  await interrupt(installation)
   await run()
   expect(printed()).toContain('Resuming the copy that was interrupted')
   expect(printed()).not.toContain('Starting over.')
@@ -148,13 +174,14 @@ test('an interrupted copy resumes', async (context) => {
 const many = 5000
 
 test('a resumed copy has what has changed since it was interrupted, and copies nothing else again', async (context) => {
-  const { path, url, run, printed } = await openInstallation(context)
+  const installation = await openInstallation(context)
+  const { path, url, run, printed } = installation
   withFile(path, (database) =>
     database.exec(`WITH RECURSIVE numbers (n) AS (SELECT 3 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${many})
       INSERT INTO run_events (id, run_id, sequence, at, type, data) SELECT n, 'id-1', n, 0, 'log', '{}' FROM numbers`),
   )
   await run()
-  await query(url, `ALTER SCHEMA execution_service RENAME TO ${copySchema}`)
+  await interrupt(installation)
   await query(url, `DELETE FROM ${copySchema}.run_events WHERE id > ${many - 10}`)
   const version = `SELECT xmin::text FROM ${copySchema}.run_events WHERE id = 1500`
   const [before] = await query(url, version)
@@ -181,9 +208,10 @@ test('a resumed copy has what has changed since it was interrupted, and copies n
 })
 
 test('a resumed copy starts over when rows have exchanged values that must be unique', async (context) => {
-  const { path, url, run, printed } = await openInstallation(context)
+  const installation = await openInstallation(context)
+  const { path, url, run, printed } = installation
   await run()
-  await interrupt(url)
+  await interrupt(installation)
   withFile(path, (database) =>
     database.exec(`UPDATE api_keys SET hash = x'00' WHERE id = 'id-1'; UPDATE api_keys SET hash = x'00ff01' WHERE id = 'id-2';
       UPDATE api_keys SET hash = x'00ff02' WHERE id = 'id-1'`),
@@ -197,8 +225,9 @@ test('a resumed copy starts over when rows have exchanged values that must be un
 })
 
 test('a database that contains an installation is refused', async (context) => {
-  const { run } = await openInstallation(context)
+  const { settings, run } = await openInstallation(context)
   await run()
+  rmSync(`${settings.DATA_DIR}/moved-to-postgresql`)
   await expect(run()).rejects.toThrow(/already contains an installation: use an empty database, or drop its schema/)
 })
 

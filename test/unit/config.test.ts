@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { environmentWithoutSecrets, executorEnvironment, readConfig, settings } from '../../src/config/config.ts'
 import { ConfigError } from '../../src/config/setting-kinds.ts'
+import { describeDatabase } from '../../src/storage/postgres/postgres-schema.ts'
 
 test('every setting has a default or is optional', () => {
   expect(readConfig({})).toEqual({
@@ -45,6 +46,7 @@ test('every setting has a default or is optional', () => {
     BROWSER_CDP_URL: undefined,
     LEASE_SECONDS: 15,
     ABORT_GRACE_SECONDS: 5,
+    KEEP_ALIVE_SECONDS: 10,
     DRAIN_SECONDS: 0,
     SHUTDOWN_SECONDS: 10,
     DATABASE_URL: undefined,
@@ -114,7 +116,7 @@ test.each<[keyof typeof settings, string, unknown]>([
   ['EXECUTION_PORT', '0', 0],
   ['MANAGEMENT_PORT', '65535', 65535],
   ['EXECUTION_URL', 'https://api.example.com/', 'https://api.example.com'],
-  ['BROWSER_CONTEXT_URL', 'http://localhost:8080/contexts', 'http://localhost:8080/contexts'],
+  ['BROWSER_CONTEXT_URL', 'http://localhost:8080/', 'http://localhost:8080'],
   ['CORS_ORIGINS', 'https://a.example.com, http://localhost:5173,', ['https://a.example.com', 'http://localhost:5173']],
   ['DATA_DIR', 'some/where', resolve('some/where')],
   ['WORKFLOWS_DIR', '/workflows', '/workflows'],
@@ -142,6 +144,12 @@ test.each<[string, string, string]>([
   ['EXECUTION_URL', 'api.example.com', url],
   ['EXECUTION_URL', 'ftp://example.com', url],
   ['BROWSER_CONTEXT_URL', 'http://', url],
+  [
+    'BROWSER_CONTEXT_URL',
+    'https://example.com/contexts',
+    'give the Browser Context API a host name of its own, such as https://example.com.',
+  ],
+  ['DASHBOARD_URL', 'https://a.com/?a', 'give the dashboard a host name of its own, such as https://a.com.'],
   ['WORKER_SLOTS', '0', 'set it to a whole number from 1 to 64.'],
   ['WORKER_SLOTS', '65', 'set it to a whole number from 1 to 64.'],
   ['WORKER_SLOTS', '1.5', 'set it to a whole number from 1 to 64.'],
@@ -217,6 +225,46 @@ test('an invalid DATABASE_URL is rejected without its value, which may contain a
     )
   }
   expect(readConfig({ DATABASE_URL: 'postgresql://localhost/x' }).DATABASE_URL).toBe('postgresql://localhost/x')
+})
+
+test.each([
+  ['postgres://u:secret#1@host/db', 'has # in its user name or password: write %23 for each #.'],
+  ['postgres://u:1#2@host/db', 'has # in its user name or password: write %23 for each #.'],
+  ['postgres://u:secret/1@host:5432/db', 'has / in its user name or password: write %2F for each /.'],
+  ['postgres://u:1/2@host/db', 'has / in its user name or password: write %2F for each /.'],
+  ['postgres://u:1?2@host/db', 'has ? in its user name or password: write %3F for each ?.'],
+  ['postgres://u:100%@host/db', 'has % in its user name or password: write %25 for each %.'],
+  ['postgres://u:p@a:1,b:1/db', 'names several hosts: set it to one that leads to the primary.'],
+  ['postgres://u:p@a,b/db', 'names several hosts: set it to one that leads to the primary.'],
+  [
+    'postgres://u:p@host/db?sslmode=on',
+    'has an unknown sslmode: set it to one of disable, allow, prefer, require, verify-ca, verify-full.',
+  ],
+  [
+    'postgres://host/db?sslmode=verify-ca',
+    'has sslmode=verify-ca without sslrootcert: add the path of its certificate, or use verify-full.',
+  ],
+])('DATABASE_URL=%s is refused with the part to change', (DATABASE_URL, problem) => {
+  expect(() => readConfig({ DATABASE_URL })).toThrow(new ConfigError(`DATABASE_URL ${problem}`))
+})
+
+test.each([
+  ['postgres://u:p@/db?host=/cloudsql/project:region:name', '/cloudsql/project:region:name:5432/db'],
+  ['postgres://u:p@localhost/db?host=/tmp/sock&port=5433', '/tmp/sock:5433/db'],
+  ['postgresql://%2Fvar%2Frun%2Fpostgresql/db', '/var/run/postgresql:5432/db'],
+  ['postgres://u%40server:p@ss@host:6432/db?sslmode=require', 'host:6432/db'],
+  ['postgres://host/db?user=u@server&options=-c%20x%3D1', 'host:5432/db'],
+  ['postgres:///db', 'localhost:5432/db'],
+  ['postgres://u:p@[::1]/db', '[::1]:5432/db'],
+])('DATABASE_URL=%s names the database %s', (given, place) => {
+  const { DATABASE_URL = '' } = readConfig({ DATABASE_URL: given })
+  expect(describeDatabase(DATABASE_URL)).toBe(place)
+})
+
+test('a variable of a Service of Kubernetes is no port, and the error says why it is there', () => {
+  const sentence =
+    'BROWSER_CONTEXT_PORT is "tcp://10.0.0.1:80", which Kubernetes sets for its Service browser-context: set enableServiceLinks to false in the pod, or BROWSER_CONTEXT_PORT to a port.'
+  expect(() => readConfig({ BROWSER_CONTEXT_PORT: 'tcp://10.0.0.1:80' })).toThrow(new ConfigError(sentence))
 })
 
 test('every setting is described in sentences', () => {

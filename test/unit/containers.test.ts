@@ -120,7 +120,15 @@ test('the image contains every file and package that the service needs', () => {
 })
 
 test('the build context contains no secrets and no tests', () => {
-  for (const path of ['.env', 'data/encryption.key', '.git/config', 'node_modules/pg/package.json', 'test/README.md']) {
+  for (const path of [
+    '.env',
+    'settings.env',
+    'secrets/token',
+    'data/encryption.key',
+    '.git/config',
+    'node_modules/pg/package.json',
+    'test/README.md',
+  ]) {
     expect(isInBuildContext(path), path).toBe(false)
   }
   expect(readFileSync('.gitignore', 'utf8').split('\n')).toContain('.env')
@@ -213,6 +221,21 @@ test('containers have more time to stop than the service needs', () => {
   expect(all('STOPSIGNAL')).toEqual(['SIGTERM'])
 })
 
+const secretsVolume = '${SECRETS:-./secrets}:/run/secrets:ro'
+
+test('every setting can be set in a file, apart from those that Compose itself decides', () => {
+  const comment = readFileSync('compose.yaml', 'utf8').split('\nname:')[0] ?? ''
+  const samples = [...comment.matchAll(/^# {3}([A-Z_]+)=(\S+)$/gm)].map(([, name = '', value]) => [name, value])
+  for (const [, { env_file, environment, ports = [] }] of ownServices) {
+    expect(env_file).toEqual([{ path: 'settings.env', required: false }])
+    expect(Object.keys(environment)).toEqual(['DATABASE_URL', 'ENCRYPTION_KEY', 'LIVE_VIEW_ADDRESS'])
+    expect(ports.length === 0 || ports.every((port) => port.startsWith('127.0.0.1:'))).toBe(true)
+  }
+  expect(samples.map(([name]) => name)).toEqual(['DASHBOARD_URL', 'SECRETS_DIR'])
+  expect(readConfig(Object.fromEntries(samples))).toMatchObject({ SECRETS_DIR: '/run/secrets/workflows' })
+  expect(readFileSync('.gitignore', 'utf8').split('\n')).toEqual(expect.arrayContaining(['settings.env', '/secrets/']))
+})
+
 test('containers run without privileges and can write only to /tmp', () => {
   expect(all('USER')).toEqual(['1000:1000'])
   expect(variables.NODE_COMPILE_CACHE).toMatch(/^\/tmp\//)
@@ -225,7 +248,7 @@ test('containers run without privileges and can write only to /tmp', () => {
       depends_on: { postgres: { condition: 'service_healthy' } },
     })
     expect(container.tmpfs?.join()).toMatch(/^\/tmp:exec,/)
-    expect(container.volumes).toEqual([expect.stringMatching(`:${variables.WORKFLOWS_DIR}:ro$`)])
+    expect(container.volumes).toEqual([expect.stringMatching(`:${variables.WORKFLOWS_DIR}:ro$`), secretsVolume])
   }
   expect(compose.services.postgres?.healthcheck).toBeDefined()
 })

@@ -1,9 +1,10 @@
 /** The units in deploy/systemd: their commands and settings exist, and systemd accepts them where it is installed. */
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { readConfig, settings } from '../../src/config/config.ts'
+import { readEnvironmentFile } from '../../src/config/environment-file.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
 const units = globSync('deploy/systemd/*.service').sort()
@@ -59,6 +60,45 @@ test('the guide installs the program and the units where they expect it', () => 
   const directory = '/opt/execution-service/lib/node_modules/execution-service/deploy/systemd'
   expect(guide).toContain(`cp ${directory}/*.service /etc/systemd/system/`)
   expect(guide).toContain('systemctl enable --now execution-service-worker@1')
+})
+
+test('commands take the settings of the environment file, which the guide passes to them', () => {
+  const guide = readFileSync('docs/guides/running-in-production.md', 'utf8')
+  const [, file = ''] = /execution-service --env-file (\S+) "\$@"/.exec(guide) ?? []
+  for (const unit of units) expect(readOptions(unit).get('EnvironmentFile')).toEqual([`-${file}`])
+  const directory = temporaryDirectory()
+  onTestFinished(() => removeDirectory(directory))
+  const path = join(directory, 'environment')
+  const lines = [
+    '# A comment, and settings as systemd reads them.',
+    '; Another one.',
+    'DATABASE_URL=postgres://user:p%23@host/db?sslmode=require&a=b#c ',
+    '  HOST = "10.0.0.5"',
+    'OIDC_NAME=\'it "is" $HOME\'',
+    'OIDC_ROLES="{\\"*\\":\\"viewer\\"}"',
+    'LOG_LEVEL=info',
+    'LOG_LEVEL=warn',
+    'DATA_DIR=/from/the/file',
+    'EMPTY=',
+  ]
+  writeFileSync(path, lines.join('\n'))
+  expect(readEnvironmentFile(path)).toEqual({
+    DATABASE_URL: 'postgres://user:p%23@host/db?sslmode=require&a=b#c',
+    HOST: '10.0.0.5',
+    OIDC_NAME: 'it "is" $HOME',
+    OIDC_ROLES: '{"*":"viewer"}',
+    LOG_LEVEL: 'warn',
+    DATA_DIR: '/from/the/file',
+    EMPTY: '',
+  })
+  writeFileSync(path, 'DATA_DIR=/from/the/file')
+  const command = [resolve('src/main.ts'), '--env-file', path, 'keys', 'list']
+  const { stderr } = spawnSync(process.execPath, command, { encoding: 'utf8', env: { DATA_DIR: '/from/outside' } })
+  expect(stderr).toMatch(/^There is no store in \/from\/the\/file: /)
+  for (const broken of ['NO VALUE', 'A="open', "A='b'c'"]) {
+    writeFileSync(path, `A=1\n${broken}`)
+    expect(() => readEnvironmentFile(path), broken).toThrow(/^Line 2 of \S+ is invalid: write NAME=VALUE/)
+  }
 })
 
 const analyze = (...args: string[]) => spawnSync('systemd-analyze', args, { encoding: 'utf8' })

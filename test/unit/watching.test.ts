@@ -1,4 +1,5 @@
 /** The Grafana dashboard, the alerts and docs/observability.md match the metrics of the service. */
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { Registry } from 'prom-client'
 import { expect, type TestContext, test } from 'vitest'
@@ -185,6 +186,13 @@ test('every alert has a test in which it fires, and is explained in docs/observa
   expect(new Set(firing.map(({ alertname }) => alertname))).toEqual(new Set(names))
   const explained = [...readFileSync('docs/observability.md', 'utf8').matchAll(/^\| `(ExecutionService\w+)` \|/gm)]
   expect(explained.map(([, name]) => name)).toEqual(names)
+})
+
+const promtool = (...args: string[]) => spawnSync('promtool', args, { cwd: 'deploy/prometheus', encoding: 'utf8' })
+
+test.skipIf(promtool('--version').status !== 0)('Prometheus evaluates the alerts as their tests say', () => {
+  const { status, stdout, stderr } = promtool('test', 'rules', 'alerts.test.yaml')
+  expect({ status, failures: stderr }, stdout).toEqual({ status: 0, failures: '' })
 })
 
 test('the dashboard uses every metric of the service', async (context) => {

@@ -7,15 +7,33 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if .Values.secretName }}{{ .Values.secretName }}{{ else }}{{ .Release.Name }}-secret{{ end }}
 {{- end }}
 
-{{- /* The environment of every process; settings of the values come last and win. */}}
+{{- /* Settings that the Secret may have besides DATABASE_URL and ENCRYPTION_KEY, and the headers of OpenTelemetry's exporter. */}}
+{{- define "secretSettings" -}}
+ARTIFACTS_ACCESS_KEY_ID ARTIFACTS_SECRET_ACCESS_KEY BROWSER_CDP_URL ENCRYPTION_KEY_PREVIOUS OIDC_CLIENT_SECRET
+OTEL_EXPORTER_OTLP_HEADERS SMTP_URL VAULT_TOKEN
+{{- end }}
+
+{{- /* The names of the variables in extraEnv, as JSON. */}}
+{{- define "extraNames" -}}
+{{- $names := list }}
+{{- range .Values.extraEnv }}{{ $names = append $names .name }}{{ end }}
+{{- toJson $names }}
+{{- end }}
+
+{{- /* The environment of every process, in which no variable stands twice. */}}
 {{- define "environment" -}}
-- name: DATABASE_URL
-  valueFrom: { secretKeyRef: { name: {{ include "secretName" . }}, key: DATABASE_URL } }
-- name: ENCRYPTION_KEY
-  valueFrom: { secretKeyRef: { name: {{ include "secretName" . }}, key: ENCRYPTION_KEY } }
-{{- range list "ARTIFACTS_ACCESS_KEY_ID" "ARTIFACTS_SECRET_ACCESS_KEY" }}
+{{- $extra := include "extraNames" . | fromJsonArray }}
+{{- range list "DATABASE_URL" "ENCRYPTION_KEY" }}
+{{- if not (has . $extra) }}
+- name: {{ . }}
+  valueFrom: { secretKeyRef: { name: {{ include "secretName" $ }}, key: {{ . }} } }
+{{- end }}
+{{- end }}
+{{- range splitList " " (include "secretSettings" . | replace "\n" " ") }}
+{{- if not (has . $extra) }}
 - name: {{ . }}
   valueFrom: { secretKeyRef: { name: {{ include "secretName" $ }}, key: {{ . }}, optional: true } }
+{{- end }}
 {{- end }}
 - name: DRAIN_SECONDS
   value: {{ .Values.drainSeconds | quote }}
@@ -39,11 +57,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - name: {{ $name }}
   value: {{ $value | toString | quote }}
 {{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- /* What pods of the API and of workers have in common. */}}
 {{- define "pod" -}}
 automountServiceAccountToken: false
+# Variables that Kubernetes makes of the names of Services would be taken for settings, such as EXECUTION_PORT.
+enableServiceLinks: false
 terminationGracePeriodSeconds: {{ add .Values.drainSeconds .Values.shutdownSeconds .Values.abortGraceSeconds 10 }}
 securityContext:
   runAsNonRoot: true
@@ -57,6 +80,9 @@ imagePullSecrets:
 volumes:
   - name: tmp
     emptyDir: { sizeLimit: 2Gi }
+  {{- with .Values.volumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end }}
 
 {{- define "container" -}}
@@ -69,6 +95,13 @@ securityContext:
 volumeMounts:
   - name: tmp
     mountPath: /tmp
+  {{- with .Values.volumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .Values.envFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 # The first process migrates the database before it serves.
 startupProbe:
   httpGet: { path: /livez, port: management }

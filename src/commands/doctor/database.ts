@@ -1,7 +1,7 @@
 /** Checks the database of DATABASE_URL: access, durability, speed and connections. */
 import type { Config } from '../../config/config.ts'
 import type { DatabaseFacts, DatabaseInspection } from '../../storage/postgres/postgres-inspection.ts'
-import { minimumVersion } from '../../storage/postgres/postgres-schema.ts'
+import { minimumVersion, otherEncoding, requiredEncoding } from '../../storage/postgres/postgres-schema.ts'
 import { type Finding, fail, failWithMessage, formatBytes, notChecked, type Opened, ok, warn } from './finding.ts'
 
 /** The newest version that the tests run on. */
@@ -16,6 +16,7 @@ export function checkDatabase(opened: OpenedDatabase): Finding {
   if (facts.version < minimumVersion) {
     return fail(`${found} is too old`, `Set DATABASE_URL to a server of version ${minimumVersion} or later.`)
   }
+  if (facts.encoding !== requiredEncoding) return failWithMessage(`${found} ${otherEncoding(facts.encoding)}.`)
   if (facts.isReadOnly) return fail(`${found} is a read-only standby`, 'Set DATABASE_URL to the primary.')
   if (facts.version <= newestVersion) return ok(found)
   return warn(`${found} is newer than any tested version`, `Use version ${minimumVersion} to ${newestVersion}.`)

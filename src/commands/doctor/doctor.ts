@@ -153,7 +153,7 @@ export async function openEmbeddedStore(directory: string): Promise<Opened<Inspe
   try {
     return { inspection: await inspectSqliteStore(directory) }
   } catch (error) {
-    return { error: shortMessage(error) }
+    return { error: shortMessage(error), cause: error }
   }
 }
 

@@ -2,13 +2,25 @@
 import { constants } from 'node:fs'
 import { access, mkdtemp, readdir, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { StoreMoved } from '../../storage/sqlite/moved-store.ts'
+import { resultCode, StoreLocked } from '../../storage/sqlite/sqlite-connection.ts'
 import {
   type Inspection,
   measureFsyncMicroseconds,
   probeSettings,
   type Settings,
 } from '../../storage/sqlite/sqlite-inspection.ts'
-import { type Finding, fail, formatBytes, notChecked, type Opened, ok, shortMessage, warn } from './finding.ts'
+import {
+  type Finding,
+  fail,
+  failWithMessage,
+  formatBytes,
+  notChecked,
+  type Opened,
+  ok,
+  shortMessage,
+  warn,
+} from './finding.ts'
 
 export async function checkDataDirectory(directory: string): Promise<Finding> {
   const advice = 'Set DATA_DIR to a directory that the user of the service can write to.'
@@ -117,8 +129,7 @@ export async function checkStore(
   opened: Opened<Inspection>,
   millisecondsMax = quickCheckMillisecondsMax,
 ): Promise<Finding> {
-  const restore = 'Stop the service, and restore the data directory from a backup.'
-  if ('error' in opened) return fail(`the store cannot be opened (${opened.error})`, restore)
+  if ('error' in opened) return explainUnopened(opened)
   if (!opened.inspection) return notYet
   const { schema, quickCheck, schemaDeviations, path } = opened.inspection
   const newer = `${path} was written by a newer version of this service (it has ${schema.newer.join(', ')})`
@@ -142,6 +153,20 @@ export async function checkStore(
     `${path} ${version}; SQLite's check did not finish within ${millisecondsMax / 1000} s`,
     `Run \`sqlite3 ${path} 'PRAGMA quick_check'\` when there is time.`,
   )
+}
+
+const restore = 'Stop the service, and restore the data directory from a backup.'
+
+/** SQLITE_PERM, SQLITE_READONLY, SQLITE_CANTOPEN */
+const forbidden = [3, 8, 14]
+
+function explainUnopened({ error, cause }: { error: string; cause?: unknown }): Finding {
+  if (cause instanceof StoreMoved) return failWithMessage(cause.message)
+  const found = `the store cannot be opened (${error})`
+  if (cause instanceof StoreLocked) return fail(found, 'End that program, or wait until it has ended.')
+  const { syscall } = cause as NodeJS.ErrnoException
+  const isForbidden = syscall !== undefined || forbidden.includes(resultCode(cause))
+  return fail(found, isForbidden ? 'Let the user of the service read and write DATA_DIR and the files in it.' : restore)
 }
 
 const logBytesMax = 1_000_000_000

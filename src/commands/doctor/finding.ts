@@ -39,7 +39,7 @@ export function failWithMessage(message: string): Finding {
 /** An inspection of a store; `undefined` inside when there is no store yet. */
 export type Opened<Inspection extends StoreInspection = StoreInspection> =
   | { inspection: Inspection | undefined }
-  | { error: string }
+  | { error: string; cause?: unknown }
 
 export function shortMessage(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)

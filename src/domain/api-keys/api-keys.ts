@@ -214,12 +214,18 @@ export class ApiKeys {
   }
 }
 
+/** For how long both values of a rotated key count, in the texts about limits. */
+export const rotatedNote = `The old value of a rotated key counts for the account until it expires, at most ${overlapHoursMax} hours after the rotation, and for its user until it is deleted.`
+
 function limitError(ofUser: number, active: number): ApiKeyError | undefined {
   if (ofUser >= keysPerUserMax) {
-    return new ApiKeyError('userLimit', `This user has ${ofUser} API keys, which is the limit. Delete one first.`)
+    return new ApiKeyError(
+      'userLimit',
+      `This user has ${ofUser} API keys, which is the limit. Delete one first. ${rotatedNote}`,
+    )
   }
   if (active >= activeKeysPerAccountMax) {
-    const message = `This account has ${active} active API keys, which is the limit. Delete one first.`
+    const message = `This account has ${active} active API keys, which is the limit. Delete one first. ${rotatedNote}`
     return new ApiKeyError('accountLimit', message)
   }
   return undefined

@@ -98,7 +98,8 @@ export class WebhookSender {
     const addresses = isIP(name) ? [name] : await resolveName(name, this.#options)
     for (const address of addresses) {
       if (isAllowed(address, this.#allowed)) continue
-      if (!isPublic(address)) throw new AddressRefused(`${host} is not at a public address.`)
+      if (!isPublic(address))
+        throw new AddressRefused(`${host} is not at a public address, or one that WEBHOOK_PRIVATE_ADDRESSES allows.`)
       if (protocol !== 'https:') throw new AddressRefused('Public addresses need https.')
     }
     return addresses[0] ?? ''
@@ -220,6 +221,6 @@ export function findUrlError(text: string, allowed: BlockList | undefined): stri
   if (!ipaddr.isValid(host) && (url.protocol === 'https:' || allowed)) return undefined
   if (!ipaddr.isValid(host)) return 'must start with https:, since WEBHOOK_PRIVATE_ADDRESSES allows no address'
   if (isAllowed(host, allowed)) return undefined
-  if (!isPublic(host)) return 'must not have an address that is not public'
+  if (!isPublic(host)) return 'must have a public address, or one that WEBHOOK_PRIVATE_ADDRESSES allows'
   return url.protocol === 'https:' ? undefined : 'must start with https: for a public address'
 }

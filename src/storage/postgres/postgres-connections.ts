@@ -1,10 +1,12 @@
 /** Connections to PostgreSQL: settings, the pool, prepared statements, type conversion, and Kysely. */
+import { createConnection } from 'node:net'
 import { Kysely, PostgresDialect } from 'kysely'
 import { Client, type ClientConfig, type PoolClient, types } from 'pg'
 import type { ColumnTypes } from '../migrations/migrations.ts'
 import { postgresRunStatements } from '../runs/postgres-run-statements.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
 import type { Tables } from '../tables/tables.ts'
+import { addressOf, endpointOf } from './database-url.ts'
 import { isConnectionUnusable, isStalePlan, toStoreError } from './postgres-errors.ts'
 import { WatchedPool } from './watched-pool.ts'
 
@@ -26,9 +28,9 @@ const parsers = {
     numberTypes.includes(id) ? Number : types.getTypeParser(id, format as 'text')) as typeof types.getTypeParser,
 }
 
-function clientConfig(url: string): ClientConfig {
+async function clientConfig(url: string): Promise<ClientConfig> {
   return {
-    connectionString: url,
+    ...(await addressOf(url, offersTls)),
     application_name: applicationName,
     connectionTimeoutMillis: connectMillisecondsMax,
     query_timeout: queryMillisecondsMax,
@@ -36,6 +38,29 @@ function clientConfig(url: string): ClientConfig {
     types: parsers,
   }
 }
+
+/** SSLRequest (PostgreSQL, "Message Formats"), which a server answers with `S` or `N`. */
+const tlsRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
+
+/** Whether the server offers TLS. A failure to connect is that of the connection, which follows. */
+function offersTls(url: URL): Promise<boolean> {
+  const { host, port } = endpointOf(url)
+  // On a Unix socket, there is none.
+  if (host.startsWith('/')) return Promise.resolve(false)
+  const socket = createConnection({ host, port, timeout: connectMillisecondsMax })
+  return new Promise<boolean>((resolve) => {
+    socket.once('connect', () => socket.write(tlsRequest))
+    socket.once('data', (bytes) => resolve(bytes[0] === 'S'.charCodeAt(0)))
+    for (const event of ['error', 'timeout', 'end']) socket.once(event, () => resolve(false))
+  }).finally(() => socket.destroy())
+}
+
+/**
+ * Settings that a role or a database may have, and that would change what transactions do. Statements are written for READ
+ * COMMITTED: under SERIALIZABLE, most of those that claim at the same time would fail.
+ */
+const sessionSettings =
+  "SET default_transaction_isolation TO 'read committed'; SET default_transaction_read_only TO off"
 
 /**
  * Planner settings that leave nested loops of index scans, and prefer the index that has the order of the statement.
@@ -53,20 +78,21 @@ const disabledPlans = [
  * Runs on each new connection, since options in the URL would replace those of the client configuration. A write is
  * acknowledged once it is durable, even if the server defaults to asynchronous commits.
  */
-const settings = `SET search_path TO ${schema}; SET plan_cache_mode TO force_generic_plan; SET lock_timeout TO ${lockMillisecondsMax};
+const settings = `${sessionSettings}; SET search_path TO ${schema}; SET plan_cache_mode TO force_generic_plan; SET lock_timeout TO ${lockMillisecondsMax};
   SET idle_in_transaction_session_timeout TO ${idleMillisecondsMax};
   ${disabledPlans.map((name) => `SET ${name} TO off;`).join(' ')}
   SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`
 
-export function openPool(url: string, connectionsMax: number): WatchedPool {
-  return new WatchedPool(clientConfig(url), connectionsMax, settings)
+export async function openPool(url: string, connectionsMax: number): Promise<WatchedPool> {
+  return new WatchedPool(await clientConfig(url), connectionsMax, settings)
 }
 
 /** Opens a connection outside the pool, for migrations and LISTEN. */
 export async function connect(url: string, queryMilliseconds = queryMillisecondsMax): Promise<Client> {
-  const client = new Client({ ...clientConfig(url), query_timeout: queryMilliseconds })
+  const client = new Client({ ...(await clientConfig(url)), query_timeout: queryMilliseconds })
   client.on('error', () => {})
   await client.connect()
+  await client.query(sessionSettings)
   return client
 }
 

@@ -52,7 +52,7 @@ export function isConnectionUnusable(error: unknown): boolean {
 }
 
 /** No SQLSTATE class begins with E; EPIPE has five letters, too. */
-function isSqlState(code: string): boolean {
+export function isSqlState(code: string): boolean {
   return /^(?!E)[0-9A-Z]{5}$/.test(code)
 }
 

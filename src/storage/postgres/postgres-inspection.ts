@@ -17,6 +17,7 @@ export interface DatabaseInspection extends StoreInspection {
 export interface DatabaseFacts {
   /** Major version of PostgreSQL, such as 18. */
   version: number
+  encoding: string
   isReadOnly: boolean
   /** Server settings that make a commit durable. */
   fsync: boolean
@@ -34,6 +35,7 @@ export interface DatabaseFacts {
 }
 
 const factsSql = `SELECT current_setting('server_version_num')::int / 10000 AS version,
+  current_setting('server_encoding') AS encoding,
   pg_is_in_recovery() AS "isReadOnly",
   current_setting('fsync')::bool AS fsync,
   current_setting('full_page_writes')::bool AS "fullPageWrites",

@@ -3,8 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Client } from 'pg'
 import { canServe, migrate, StoreTooNew } from '../migrations/migrations.ts'
 import { StoreUnavailable } from '../store.ts'
+import { DatabaseUrlError, endpointOf } from './database-url.ts'
 import { connect, createKysely, postgresColumnTypes, schema } from './postgres-connections.ts'
-import { errorCode } from './postgres-errors.ts'
+import { errorCode, isSqlState } from './postgres-errors.ts'
 
 /** The database cannot be used; the message says why, and what to do. */
 export class DatabaseError extends Error {}
@@ -38,7 +39,7 @@ export async function prepareDatabase(url: string, prepareMore: () => Promise<vo
     throw toDatabaseError(error, url)
   })
   try {
-    await rejectOldVersion(client)
+    await rejectUnusable(client, url)
     await rejectTransactionPooler(client, url)
     await client.query(`SET search_path TO ${schema}`)
     if (await isPrepared(client)) return
@@ -101,13 +102,25 @@ async function migrateBetweenWrites(client: Client, url: string): Promise<void> 
   }
 }
 
-async function rejectOldVersion(client: Client): Promise<void> {
-  const { rows } = await client.query<{ server_version_num: string }>('SHOW server_version_num')
-  const version = Math.floor(Number(rows[0]?.server_version_num) / 10_000)
-  if (version >= minimumVersion) return
-  throw new DatabaseError(
-    `DATABASE_URL points to PostgreSQL ${version}: version ${minimumVersion} or later is required.`,
+async function rejectUnusable(client: Client, url: string): Promise<void> {
+  const { rows } = await client.query<{ version: number; encoding: string }>(
+    "SELECT current_setting('server_version_num')::int / 10000 AS version, current_setting('server_encoding') AS encoding",
   )
+  const [{ version, encoding }] = rows as [{ version: number; encoding: string }]
+  if (version < minimumVersion) {
+    throw new DatabaseError(
+      `DATABASE_URL points to PostgreSQL ${version}: version ${minimumVersion} or later is required.`,
+    )
+  }
+  if (encoding !== requiredEncoding)
+    throw new DatabaseError(`The database at ${describeDatabase(url)} ${otherEncoding(encoding)}.`)
+}
+
+export const requiredEncoding = 'UTF8'
+
+/** What is wrong with a database of another encoding, and what to do, after the last colon. */
+export function otherEncoding(encoding: string): string {
+  return `has the encoding ${encoding}, which cannot store every text: create it anew by \`CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0\``
 }
 
 const setNameSql = "SELECT set_config('execution_service.connection', $1, false)"
@@ -161,6 +174,7 @@ const messages: Readonly<Record<string, (where: string, message: string) => stri
 /** Explains why the database cannot be used, without the password, which messages of the driver may repeat. */
 export function toDatabaseError(error: unknown, url: string): unknown {
   if (error instanceof DatabaseError || error instanceof DatabaseBusy || !(error instanceof Error)) return error
+  if (error instanceof DatabaseUrlError) return new DatabaseError(error.message)
   const where = describeDatabase(url)
   const code = errorCode(error)
   // An AggregateError has one error for each address of the host.
@@ -170,20 +184,21 @@ export function toDatabaseError(error: unknown, url: string): unknown {
   const explain = (message: string) => new DatabaseError(message, { cause: error })
   const message = messages[code ?? '']
   if (message) return explain(message(where, reason))
-  const isConnectionError = code === undefined || /^(08|57|53|E[A-Z])/.test(code)
+  const isConnectionError = code === undefined || !isSqlState(code) || /^(08|57|53)/.test(code)
   if (!isConnectionError || error instanceof StoreTooNew) return error
   if (/password must be a string/.test(reason)) {
     return explain(`PostgreSQL at ${where} requires a password: add it to DATABASE_URL.`)
   }
   if (/SSL|TLS|certificate/i.test(reason)) {
-    const advice = 'set up TLS on the server, or correct sslmode in DATABASE_URL'
+    const advice = 'set up TLS on the server, or correct sslmode and sslrootcert in DATABASE_URL'
     return explain(`The TLS settings of PostgreSQL at ${where} and DATABASE_URL do not match (${reason}): ${advice}.`)
   }
   return explain(`PostgreSQL at ${where} cannot be reached (${reason}): start it, or correct DATABASE_URL.`)
 }
 
 /** Formats host, port and database for messages. */
-export function describeDatabase(url: string): string {
-  const { hostname, port, pathname, searchParams } = new URL(url)
-  return `${hostname || searchParams.get('host') || 'localhost'}:${port || 5432}${pathname}`
+export function describeDatabase(text: string): string {
+  const url = new URL(text)
+  const { host, port } = endpointOf(url)
+  return `${host}:${port}${url.pathname}`
 }

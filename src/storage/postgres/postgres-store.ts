@@ -48,7 +48,9 @@ const attemptsMax = 10
  */
 export async function openPostgresStore(url: string, options: Partial<typeof defaults> = {}): Promise<Store> {
   const { connectionsMax, fallbackNotifyMilliseconds } = { ...defaults, ...options }
-  const pool = openPool(url, connectionsMax)
+  const pool = await openPool(url, connectionsMax).catch((error: unknown) => {
+    throw toDatabaseError(error, url)
+  })
   const counters = new PostgresCounters(pool)
   const notifications = new PostgresNotifications(url, pool, fallbackNotifyMilliseconds)
   try {

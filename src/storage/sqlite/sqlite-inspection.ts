@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { migrate, schemaDifference } from '../migrations/migrations.ts'
 import type { StoreInspection } from '../store.ts'
+import { rejectMoved } from './moved-store.ts'
 import { connect, retryWhileLocked, sqliteColumnTypes } from './sqlite-connection.ts'
 
 export interface Inspection extends StoreInspection {
@@ -26,10 +27,11 @@ export interface Inspection extends StoreInspection {
   close(): void
 }
 
-/** Returns `undefined` when there is no store. @throws when the file is not a store or cannot be read. */
+/** Returns `undefined` when there is no store. @throws when the file is not a store, was moved, or cannot be read. */
 export async function inspectSqliteStore(directory: string): Promise<Inspection | undefined> {
   const path = join(directory, 'service.db')
   if (!existsSync(path)) return undefined
+  rejectMoved(directory)
   const header = readHeader(path)
   // Format versions (section 1.3.3).
   const journalMode = header[18] === 2 && header[19] === 2 ? 'wal' : 'delete'

@@ -1,9 +1,10 @@
 /** Replaces the store and key file of a data directory, and keeps the previous files. */
-import { chownSync, existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { syncDirectory } from '../directories.ts'
+import { copyOwner, syncDirectory } from '../directories.ts'
 import { keyFilePath } from '../key-file.ts'
+import { moveMark } from './moved-store.ts'
 import { BackupError, corrupt } from './sqlite-backup.ts'
 import { isBusy, resultCode } from './sqlite-connection.ts'
 
@@ -35,6 +36,7 @@ export function replaceStore({ directory, from, replace }: Replacement): string 
     // The key first: a start between the two renames fails with a key mismatch.
     if (existsSync(keyFilePath(from))) renameSync(keyFilePath(from), keyFilePath(directory))
     installStore(directory, from, lock.exists)
+    if (kept) moveMark(directory, kept)
     syncDirectory(path)
     return kept
   } finally {
@@ -70,12 +72,6 @@ function lockExclusively(path: string): { exists: boolean; release(): void } {
     throw isBusy(error) ? inUse : error
   }
   return { exists: true, release }
-}
-
-/** Lets the service open the file when root restores it. */
-function copyOwner(directory: string, file: string): void {
-  const { uid, gid } = statSync(directory)
-  if (process.getuid?.() === 0 && existsSync(file)) chownSync(file, uid, gid)
 }
 
 /** The logs of a damaged store, which SQLite must not apply to the new one. */

@@ -18,6 +18,7 @@ import {
   topics,
 } from '../store.ts'
 import { GroupCommit } from './group-commit.ts'
+import { rejectMoved } from './moved-store.ts'
 import { connect, retryWhileLocked, sqliteColumnTypes, wrapStoreErrors } from './sqlite-connection.ts'
 
 const defaults = {
@@ -37,6 +38,7 @@ export type SqliteOptions = typeof defaults
 export async function openSqliteStore(directory: string, options: Partial<SqliteOptions> = {}): Promise<Store> {
   const limits = { ...defaults, ...options }
   createDirectory(directory)
+  rejectMoved(directory)
   const path = join(directory, 'service.db')
   const writer = await retryWhileLocked(path, limits.openWaitMillisecondsMax, async () => {
     await migrateFile(path)

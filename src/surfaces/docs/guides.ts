@@ -42,6 +42,7 @@ const groups: Record<string, string[]> = {
   Tools: ['client', 'python', 'workers', 'mcp', 'mock', 'simulator', 'scenarios'],
   Operations: [
     'running-in-production',
+    'reverse-proxies',
     'configuration',
     'operating',
     'observability',

@@ -45,6 +45,7 @@ import { bodyBytesMax, type Operation } from '../../openapi/served-operations.ts
 import type { Cursors } from '../../storage/cursors.ts'
 import { StoreUnavailable } from '../../storage/store.ts'
 import { admitCaller, type CallerDependencies, refuse } from '../api-caller.ts'
+import { toToolName, workflowIdOf } from './tool-names.ts'
 
 interface ToolDependencies {
   workflows: WorkflowRegistry
@@ -78,6 +79,7 @@ function createToolServer(dependencies: ToolDependencies, caller: ToolCaller): S
 
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal, _meta, sendNotification }) => {
     const token = _meta?.progressToken
+    const workflowId = workflowIdOf(params.name, visible)
     let percent = 0
     const notify = async (event: RunEvent, runId: string) => {
       if (token === undefined) return
@@ -87,7 +89,7 @@ function createToolServer(dependencies: ToolDependencies, caller: ToolCaller): S
     }
     try {
       const queued = await dependencies.runs.queue(caller.principal, {
-        workflowId: params.name,
+        workflowId,
         variables: params.arguments ?? {},
       })
       if (queued.kind !== 'queued') return toToolError(params.name, queued)
@@ -108,7 +110,7 @@ function createToolServer(dependencies: ToolDependencies, caller: ToolCaller): S
       // An error, because a result without error must have the output of the workflow.
       const asked = waiting && (await describeNeeded(dependencies, waiting))
       if (run && asked !== undefined) return { ...toolError(asked), _meta: { [runIdMember]: id } }
-      return toResult(run, id, visible.get(params.name))
+      return toResult(run, id, visible.get(workflowId))
     } catch (error) {
       if (error instanceof Problem) return toolError(error.problem.detail)
       throw toMcpError(error, caller)
@@ -202,19 +204,23 @@ function listTools(cursors: Cursors, workflows: Workflows, after: string): strin
   const rest = workflows.list().filter(({ id }) => id > after)
   const page = rest.slice(0, toolsPerPage)
   const last = rest.length > page.length ? page.at(-1) : undefined
-  return JSON.stringify({ tools: page.map(toTool), ...(last && { nextCursor: cursors.write(listName, last.id) }) })
+  return JSON.stringify({
+    tools: page.map((each) => toTool(each, toToolName(each.id, workflows))),
+    ...(last && { nextCursor: cursors.write(listName, last.id) }),
+  })
 }
 
 /** MCP has objects only: another output is the member `result` of one. */
-function toTool({ id, title, description, variables, output, deprecated }: Workflow): Tool {
-  const notes = [description ?? title, ...(deprecated ? ['Deprecated.'] : [])]
+function toTool({ id, title, description, variables, output, deprecated }: Workflow, name: string): Tool {
+  const other = name === id ? [] : [`Workflow \`${id}\`.`]
+  const notes = [description ?? title, ...other, ...(deprecated ? ['Deprecated.'] : [])]
   const { root, $defs } = toToolSchema(output)
   const outputSchema = isObject(output)
     ? { ...root, ...$defs }
     : { type: 'object', properties: { result: root }, required: ['result'], ...$defs }
   const arguments_ = toToolSchema(variables)
   return {
-    name: id,
+    name,
     title,
     description: notes.join('\n\n'),
     inputSchema: { ...arguments_.root, ...arguments_.$defs, type: 'object' } as Tool['inputSchema'],

@@ -305,7 +305,11 @@ describe.each(stores)('notifications ($name)', (kind) => {
     await notify()
     await deliver()
     const message = (await domain.notificationRules.get(accountId, id))?.lastMessage
-    expect(message).toMatchObject({ status: 'pending', attempts: 1, error: '10.0.0.1 is not at a public address.' })
+    expect(message).toMatchObject({
+      status: 'pending',
+      attempts: 1,
+      error: '10.0.0.1 is not at a public address, or one that WEBHOOK_PRIVATE_ADDRESSES allows.',
+    })
   })
 
   test('processes that make and send messages at once send each once, also after one was killed in between', async (test) => {

@@ -161,7 +161,7 @@ test('names that no server resolves delay no other request, look-up or file, and
 
 test('the error of a refused name contains no address', async (test) => {
   const { error } = await open(test, undefined).send('https://localhost/')
-  expect(error).toBe('localhost is not at a public address.')
+  expect(error).toBe('localhost is not at a public address, or one that WEBHOOK_PRIVATE_ADDRESSES allows.')
 })
 
 test('names of the hosts file are found without a name server', async (test) => {

@@ -9,7 +9,7 @@ import {
   keysPerUserMax,
   overlapHoursMax,
 } from '../../../domain/api-keys/api-key.ts'
-import type { RevealedKey } from '../../../domain/api-keys/api-keys.ts'
+import { type RevealedKey, rotatedNote } from '../../../domain/api-keys/api-keys.ts'
 import { restrictableScopes } from '../../../domain/api-keys/workflow-restriction.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Dependencies } from '../dependencies.ts'
@@ -298,9 +298,9 @@ function renderLimit(limit: ApiKeyError): Html {
   const advice =
     limit.about === 'userLimit'
       ? html`<strong>You have reached your limit of ${keysPerUserMax} API keys</strong>, including expired ones. Delete a
-          key that you no longer need, or rotate a key to replace its value.`
+          key that you no longer need, or rotate a key to replace its value. ${rotatedNote}`
       : html`<strong>This account has reached its limit of ${activeKeysPerAccountMax} active API keys.</strong> Delete a key,
-          or ask its creator or an admin to delete one.`
+          or ask its creator or an admin to delete one. ${rotatedNote}`
   return notice('warning', advice)
 }
 
