@@ -2378,11 +2378,11 @@ export interface components {
             /** @constant */
             outcome: "failed";
             /**
-             * @description `workflowFailed` by default. `workflowExited`: its process ended. `outputInvalid`: what it returned is no JSON. `contextNotSaved`: the state of
+             * @description `workflowFailed` by default. `nonRetryable`: it threw an error that another attempt would meet again, so none follows. `workflowExited`: its process ended. `outputInvalid`: what it returned is no JSON. `contextNotSaved`: the state of
              *     its browser could not be read.
              * @enum {string}
              */
-            reason?: "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved";
+            reason?: "workflowFailed" | "nonRetryable" | "workflowExited" | "outputInvalid" | "contextNotSaved";
             storageState?: components["schemas"]["NewStorageState"];
             events?: components["schemas"]["EventsBefore"];
             /** @description The error. Texts that are too long are cut. */
@@ -2614,11 +2614,11 @@ export interface components {
         /** @description Why the run is in its status, if the status alone does not say so. */
         RunReason: components["schemas"]["RunReasonCode"] | null;
         /**
-         * @description Why a run is in its status. `needsSignIn`: the run has waited for a session of its browser context until `expiresAt`, or
-         *     for seven days.
+         * @description Why a run is in its status. `nonRetryable`: the workflow threw an error that ends the retries, however many attempts
+         *     were left. `needsSignIn`: the run has waited for a session of its browser context until `expiresAt`, or for seven days.
          * @enum {string}
          */
-        RunReasonCode: "attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime" | "needsSignIn" | "waiting";
+        RunReasonCode: "attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "nonRetryable" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime" | "needsSignIn" | "waiting";
         /** @description One execution of a workflow. */
         Run: {
             id: components["schemas"]["Uuid"];
