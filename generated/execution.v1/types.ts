@@ -1147,8 +1147,8 @@ export interface paths {
         };
         /**
          * List deployments
-         * @description Lists the account's own deployments, the newest first. Deployments for all accounts, which the operator makes, are
-         *     not among them. Those that have not been current for the retention of runs are deleted, unless an unfinished run
+         * @description Lists the account's own deployments, the newest first. Of those for all accounts, which the operator makes, the page
+         *     names the current one. Own deployments that have not been current for the retention of runs are deleted, unless an unfinished run
          *     needs them.
          */
         get: operations["listDeployments"];
@@ -1196,9 +1196,10 @@ export interface paths {
         put?: never;
         /**
          * Return to a deployment
-         * @description Makes a deployment of the account current again, for example the one before a faulty one. It is compared with the
-         *     current one as a new deployment is: what breaks callers gets 409, unless `allowBreaking` is set. Activating the
-         *     current deployment changes nothing.
+         * @description Makes a deployment of the account current again, for example the one before a faulty one. The deployment for all
+         *     accounts, `installationDeployment` of `listDeployments`, sets the account's own aside: its callers then see the
+         *     workflows that all accounts see. It is compared with the current one as a new deployment is: what breaks callers gets
+         *     409, unless `allowBreaking` is set. Activating the current deployment changes nothing.
          */
         post: operations["activateDeployment"];
         delete?: never;
@@ -3091,15 +3092,41 @@ export interface components {
              *     these workflows wait until `putSecret` or `putSetting` has stored them.
              */
             missing: components["schemas"]["MissingValue"][];
-            /** @description The deployment that was current before this call; `null` if the account had none. */
+            /**
+             * @description The deployment that served the account before this call: its own, or the one for all accounts if it had none of its
+             *     own; `null` if there was neither.
+             */
             previousDeployment: components["schemas"]["Deployment"] | null;
+            /**
+             * @description What callers of the account see of each workflow of the deployment, then of those that they no longer see in the
+             *     deployment before.
+             */
+            changes: components["schemas"]["WorkflowChange"][];
             /** @description What breaks callers and was allowed by `allowBreaking`, in lines for people. */
             breakingChanges: string[];
+        };
+        /** @description What a deployment changes for callers of one workflow. */
+        WorkflowChange: {
+            workflowId: components["schemas"]["WorkflowId"];
+            /** @description The version that they saw; `null` if they saw none. */
+            before: string | null;
+            /** @description The version that they see; `null` if they see none. Runs that are queued are still executed. */
+            after: string | null;
+            /**
+             * @description Whether the account's deployment no longer has the workflow, so that its callers see that of the deployment for all
+             *     accounts.
+             */
+            fallsBack: boolean;
         };
         /** @description A page of deployments. */
         DeploymentPage: {
             data: components["schemas"]["Deployment"][];
             nextCursor: components["schemas"]["NextCursor"];
+            /**
+             * @description The deployment for all accounts, whose workflows the account sees unless its own deployment has them; `null` if there
+             *     is none. Activate it to return from the account's first deployment.
+             */
+            installationDeployment: components["schemas"]["Deployment"] | null;
         };
         /** @description An OpenAPI 3.1 document. */
         WorkflowsDocument: {

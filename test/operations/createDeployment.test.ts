@@ -28,8 +28,9 @@ describeOperation(
         const created = await send(subject.service, 'createDeployment', account.key, { body }).expect(201)
         const encoded = { ...file, content: Buffer.from(file.content).toString('base64'), encoding: 'base64' }
         const again = await subject.call(account.key, { body: { files: [data, encoded], modules } })
-        expect(again.body).toEqual({ ...created.body, previousDeployment: again.body.previousDeployment })
-        expect(again.body.previousDeployment.id).toBe(created.body.id)
+        const { previousDeployment, changes } = again.body
+        expect(again.body).toEqual({ ...created.body, previousDeployment, changes })
+        expect([previousDeployment.id, changes[0].before]).toEqual([created.body.id, '1.0.0'])
         expect(again.headers.location).toBe(created.headers.location)
       })
     },
@@ -39,7 +40,8 @@ describeOperation(
         const { body, headers } = await subject.call(account.key, { body: reverseText('1.0.0') })
         expect(headers.location).toBe(`/v1/execution/deployments/${body.id}`)
         const workflows = [{ id: 'reverse-text', version: '1.0.0', title: 'Reverse' }]
-        expect(body).toMatchObject({ current: true, workflows, previousDeployment: null, breakingChanges: [] })
+        expect(body).toMatchObject({ current: true, workflows, breakingChanges: [] })
+        expect(body.changes).toEqual([{ workflowId: 'reverse-text', before: null, after: '1.0.0', fallsBack: false }])
         const get = (key: string) => send(subject.service, 'getWorkflow', key, { path: { workflowId: 'reverse-text' } })
         expect((await get(account.key)).body.deploymentId).toBe(body.id)
         expect((await get(other.key)).status).toBe(404)
@@ -56,7 +58,10 @@ describeOperation(
         const both = await Promise.all([deploy('1.0.0'), deploy('1.0.1')])
         const { body } = await send(subject.service, 'listDeployments', account.key)
         const current = body.data.filter((each: { current: boolean }) => each.current)
-        expect(current).toMatchObject([{ id: both.find(({ body }) => body.previousDeployment)?.body.id }])
+        const ids = both.map(({ body }) => body.id)
+        expect(current).toMatchObject([
+          { id: both.find((each) => ids.includes(each.body.previousDeployment.id))?.body.id },
+        ])
       })
     },
     400(subject) {
