@@ -100,14 +100,15 @@ async function fetchDocument(address: string): Promise<ServedDocument> {
 }
 
 /** As the service selects them: each module directly in the directory. */
-const modulePattern = /(?<!\.d|\.test)\.(ts|mts|js|mjs)$/
+const modulePattern = /(?<!\.d|\.test)\.([cm]?[jt]s|[jt]sx)$/
 /** What responses show in place of a secret. */
 const mask = '********'
 
 async function describeDirectory(directory: string): Promise<DescribedTypes> {
   const { answerComponents, outputComponents, variableComponents } = await import('../openapi/schema-components.ts')
   const files = (await listFiles(directory)).filter((file) => modulePattern.test(file)).sort()
-  if (files.length === 0) throw new UsageError(`${directory} has no workflows: no file ends in .ts, .mts, .js or .mjs.`)
+  if (files.length === 0)
+    throw new UsageError(`${directory} has no workflows: no file ends in .ts, .js, .mts, .mjs, .cts or .cjs.`)
   await resolveWorkflowPackage()
   const workflows = new Map<string, TypeNames>()
   const described = { workflows, inputs: new Map<string, Schema>(), outputs: new Map<string, Schema>() }
@@ -154,7 +155,9 @@ async function load(path: string): Promise<LoadedWorkflow> {
   const module = await import(pathToFileURL(resolve(path)).href).catch((error: Error) => {
     throw new UsageError(`${path} failed to load: ${error.message}`)
   })
-  const { id, variables, output, waits = {} } = (module.default ?? {}) as Partial<LoadedWorkflow>
+  // The exports of a CommonJS module, with the default export as TypeScript writes it.
+  const exported = module.default?.__esModule === true ? module.default.default : module.default
+  const { id, variables, output, waits = {} } = (exported ?? {}) as Partial<LoadedWorkflow>
   if (typeof id === 'string' && variables && output) {
     // As plain JSON: libraries add symbols to schemas.
     return JSON.parse(JSON.stringify({ id, variables, output, waits }))
@@ -166,8 +169,10 @@ async function load(path: string): Promise<LoadedWorkflow> {
 async function resolveWorkflowPackage(): Promise<void> {
   const { registerHooks } = await import('node:module')
   if (registerHooks === undefined) throw new UsageError('--workflows needs Node 22.18 or later, which runs TypeScript.')
-  const source =
-    'export const defineWorkflow = (definition) => definition; export class CalledRunFailed extends Error {}'
+  const source = ['CalledRunFailed', 'NonRetryableError', 'SignedOut'].reduce(
+    (text, name) => `${text}; export class ${name} extends Error {}`,
+    'export const defineWorkflow = (definition) => definition',
+  )
   const url = `data:text/javascript,${source}`
   registerHooks({
     resolve(specifier, context, next) {

@@ -105,7 +105,7 @@ async function build(argument: string | undefined) {
   const config = readConfig(process.env)
   const directory = toDirectory(argument, config)
   const identity = builderIdentity({ ...config, WORKFLOWS_DIR: directory })
-  return { directory, identity, bundle: await buildBundle(directory, identity) }
+  return { directory, identity, bundle: await buildBundle(directory, { identity }) }
 }
 
 /** U+0000 is not allowed in the JSON of requests. */

@@ -1,5 +1,8 @@
 /** Tests createDeployment by documented status. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { newDirectory } from '../support/domain.ts'
 import { testForbidden, testUnauthorized } from './caller-tests.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
@@ -97,11 +100,29 @@ describeOperation(
       test.each([
         ['throws', 'throw new Error("/secret/path is missing")', 'failed to load: Error: /secret/path is missing'],
         ['ends its process', 'process.exit(3)', 'ended its process while loading (exit code 3)'],
+        [
+          'imports a file of no module',
+          'import "./data.txt"',
+          'failed to load: TypeError: Unknown file extension ".txt" for data.txt. Nothing',
+        ],
+        [
+          'cannot be read',
+          'let a = 1\nlet b = = 2',
+          "failed to load: SyntaxError: Unexpected token '=' in reverse-text.js:2.",
+        ],
         ['is no workflow', 'export default {}', 'is not a valid workflow: its default export must be'],
       ])('refuses a module that %s, named as its source', async (_, content, reason) => {
         const { key } = await subject.service.createAccount()
         const path = 'reverse-text.js'
-        const response = await subject.call(key, { body: { files: [{ path, content }], modules } })
+        const response = await subject.call(key, {
+          body: {
+            files: [
+              { path, content },
+              { path: 'data.txt', content: '' },
+            ],
+            modules,
+          },
+        })
         const expected = { kind: 'invalid-workflows', title: 'Invalid workflows', status: 400 }
         expectProblem(subject.operation, response, expected)
         expect(response.body.detail).toContain(`workflows/reverse-text.ts ${reason}`)
@@ -144,6 +165,19 @@ describeOperation(
     415: testUnsupportedMediaType,
     429(subject) {
       testRateLimit(subject)
+
+      test('a bundle that loads without end keeps no other account waiting', async (test) => {
+        const [slow, other] = [await subject.service.createAccount(), await subject.service.createAccount()]
+        const flag = join(await newDirectory(test), 'done')
+        const content = `import { existsSync } from 'node:fs'
+          while (!existsSync(${JSON.stringify(flag)})) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
+          export default {}`
+        const body = { files: [{ path: 'a.js', content }], modules: [{ path: 'a.js' }] }
+        const sent = [1, 2].map(() => send(subject.service, 'createDeployment', slow.key, { body }).then())
+        await send(subject.service, 'createDeployment', other.key, { body: reverseText('1.0.0') }).expect(201)
+        writeFileSync(flag, '')
+        expect((await Promise.all(sent)).map(({ status }) => status)).toEqual([400, 400])
+      })
 
       test('refuses a third bundle of an account at the same time', async () => {
         const { key } = await subject.service.createAccount()
