@@ -4,6 +4,7 @@ import { readdir, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
+import { describeCauses } from '../storage/error-causes.ts'
 import type { DescribedTypes, TypeNames } from './workflow-type-file.ts'
 
 const usage = `Usage:
@@ -90,8 +91,7 @@ async function fetchDocument(address: string): Promise<ServedDocument> {
   try {
     response = await fetch(address, { headers: { Authorization: `Bearer ${key}` }, redirect: 'error' })
   } catch (error) {
-    const { message, cause } = error as Error & { cause?: Error }
-    throw new UsageError(`${address} got no response: ${cause?.message || message}.`)
+    throw new UsageError(`${address} got no response: ${describeCauses(error)}.`)
   }
   if (response.status === 401) throw new UsageError(`${address} does not accept the key in API_KEY.`)
   if (response.status === 403) throw new UsageError('The key in API_KEY lacks the scope workflows:read.')
@@ -153,7 +153,7 @@ interface LoadedWorkflow {
 
 async function load(path: string): Promise<LoadedWorkflow> {
   const module = await import(pathToFileURL(resolve(path)).href).catch((error: Error) => {
-    throw new UsageError(`${path} failed to load: ${error.message}`)
+    throw new UsageError(`${path} failed to load: ${describeCauses(error)}`)
   })
   // The exports of a CommonJS module, with the default export as TypeScript writes it.
   const exported = module.default?.__esModule === true ? module.default.default : module.default

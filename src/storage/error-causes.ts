@@ -59,3 +59,50 @@ function textOf(error: unknown): string {
 function oneLine(text: string): string {
   return text.trim().replace(/\s*\n\s*/g, ' ')
 }
+
+/** What happened to a connection, by the codes of Node.js, c-ares, OpenSSL and undici. Each continues a sentence about a host. */
+const connectionFailures: Readonly<Record<string, string>> = {
+  ...each('refused the connection', 'ECONNREFUSED'),
+  ...each('closed the connection before it responded', 'ECONNRESET', 'EPIPE', 'ECONNABORTED', 'UND_ERR_SOCKET'),
+  ...each('did not accept the connection in time', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT'),
+  ...each('did not respond in time', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'TimeoutError'),
+  ...each('cannot be reached from this network', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL'),
+  ...each('has a name without an address', 'ENOTFOUND', 'ENODATA'),
+  ...each('has a name that the name servers did not resolve', 'EAI_AGAIN', 'ETIMEOUT', 'ESERVFAIL', 'EREFUSED'),
+  ...each('has a certificate that has expired', 'CERT_HAS_EXPIRED'),
+  ...each('has a certificate for another name', 'ERR_TLS_CERT_ALTNAME_INVALID'),
+  ...each(
+    'has a certificate of an authority that is not trusted here',
+    ...['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
+    ...['UNABLE_TO_GET_ISSUER_CERT', 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY'],
+  ),
+}
+
+/** OpenSSL and the parser of HTTP have a code for each mistake. */
+const connectionFailurePatterns: readonly [RegExp, string][] = [
+  [/^(EPROTO$|ERR_SSL_|ERR_TLS_)/, 'did not complete the TLS handshake'],
+  [/^(HPE_|UND_ERR_HTTP)/, 'sent no valid HTTP response'],
+]
+
+function each(failure: string, ...codes: string[]): Record<string, string> {
+  return Object.fromEntries(codes.map((code) => [code, failure]))
+}
+
+/**
+ * Why a host was not reached, as a sentence with the code; `undefined` for other errors. It quotes no message: those of
+ * sockets have addresses, which the reader may not be allowed to see.
+ *
+ * @param host begins the sentence.
+ */
+export function describeConnectionFailure(host: string, error: unknown): string | undefined {
+  for (const cause of withCauses(error)) {
+    const { code, name } = Object(cause) as { code?: unknown; name?: unknown }
+    for (const given of [code, name].map(String)) {
+      const failure =
+        (Object.hasOwn(connectionFailures, given) ? connectionFailures[given] : undefined) ??
+        connectionFailurePatterns.find(([pattern]) => pattern.test(given))?.[1]
+      if (failure) return `${host} ${failure} (${given}).`
+    }
+  }
+  return undefined
+}
