@@ -314,7 +314,7 @@ async function openListeners(
   const observe = metrics.registerWebhookMetrics()
   const webhooks = new WebhookDispatcher({
     ...{ store, encryption, sender, log, observe },
-    others: [messageTargets({ store, encryption, sender, mailSender: domain.mailSender })],
+    others: [messageTargets({ ...domain, store, encryption, sender })],
     simulated: simulated?.dispatch,
   })
   const listeners = await surfaces.listen({ management, addresses: simulated?.addresses })

@@ -3408,6 +3408,8 @@ export interface components {
             failurePercent?: components["schemas"]["FailurePercent"];
             /** @description Whether the rule collects events. */
             enabled?: boolean;
+            details?: components["schemas"]["NotificationDetails"];
+            answerLinks?: components["schemas"]["NotificationAnswerLinks"];
         };
         UpdateNotificationRuleRequest: {
             name?: components["schemas"]["NotificationRuleName"];
@@ -3420,7 +3422,21 @@ export interface components {
             failurePercent?: components["schemas"]["FailurePercent"];
             /** @description Whether the rule collects events. */
             enabled?: boolean;
+            details?: components["schemas"]["NotificationDetails"];
+            answerLinks?: components["schemas"]["NotificationAnswerLinks"];
         };
+        /**
+         * @description Whether messages say what happened: the title of the workflow, the error, the step, the tags and key figures of a run,
+         *     and the question of a wait. Without it, they have ids, times and links only, for data that must not leave the service.
+         * @default true
+         */
+        NotificationDetails: boolean;
+        /**
+         * @description Whether messages about `run.waiting` have a link by which a reader answers once, without an account. The links have the
+         *     rights of the API key or user that sets it, which needs the scope `waits:write`.
+         * @default false
+         */
+        NotificationAnswerLinks: boolean;
         /** @description What messages are sent about, and where to. */
         NotificationRule: {
             id: components["schemas"]["Uuid"];
@@ -3435,6 +3451,8 @@ export interface components {
             failurePercent: components["schemas"]["FailurePercent"];
             /** @description Whether the rule collects events. */
             enabled: boolean;
+            details: components["schemas"]["NotificationDetails"];
+            answerLinks: components["schemas"]["NotificationAnswerLinks"];
             createdAt: components["schemas"]["Timestamp"];
             /** @description The newest message; `null` before the first one, and when it is older than the retention of runs. */
             lastMessage: components["schemas"]["NotificationMessage"] | null;
@@ -3453,6 +3471,8 @@ export interface components {
             failurePercent: components["schemas"]["FailurePercent"];
             /** @description Whether the rule collects events. */
             enabled: boolean;
+            details: components["schemas"]["NotificationDetails"];
+            answerLinks: components["schemas"]["NotificationAnswerLinks"];
             createdAt: components["schemas"]["Timestamp"];
             /** @description The newest message; `null` before the first one, and when it is older than the retention of runs. */
             lastMessage: components["schemas"]["NotificationMessage"] | null;
@@ -3519,7 +3539,7 @@ export interface components {
                 events: components["schemas"]["NotifiedEvent"][];
             };
         };
-        /** @description An event, without data of the run. */
+        /** @description An event. */
         NotifiedEvent: {
             event: components["schemas"]["NotificationEventType"];
             at: components["schemas"]["Timestamp"];
@@ -3535,6 +3555,40 @@ export interface components {
              * @description The page of the dashboard that shows it.
              */
             url: string;
+            /**
+             * @description What happened to the run, with secrets masked; `null` without `details`, for other subjects, and for a run that was
+             *     deleted before the message was sent.
+             */
+            run: components["schemas"]["NotifiedRun"] | null;
+            /** @description What the run waits for, of `run.waiting`; `null` for other events, and without `details` and `answerLinks`. */
+            wait: components["schemas"]["NotifiedWait"] | null;
+        };
+        /** @description What happened to a run. */
+        NotifiedRun: {
+            /** @description The title of the workflow; `null` if it is no longer deployed. */
+            title: string | null;
+            /** @description The error of the run; `null` if it has none. */
+            error: components["schemas"]["RunError"] | null;
+            /** @description The step that failed. */
+            step: string | null;
+            /** @description The tags of the run. */
+            tags: components["schemas"]["RunTag"][];
+            /**
+             * Format: int32
+             * @description How many attempts have started.
+             */
+            attempts: number;
+            /** @description From its first start to its end; `null` if it has not started or not ended. */
+            durationSeconds: number | null;
+        };
+        /** @description What a run waits for. */
+        NotifiedWait: {
+            /** @description What to decide; `null` without a title, and without `details`. */
+            title: string | null;
+            /** @description Until when the answer counts; `null` without `details`. */
+            deadline: components["schemas"]["Timestamp"] | null;
+            /** @description Where a reader answers once, without an account; `null` without `answerLinks`. */
+            answerUrl: string | null;
         };
         /**
          * @description What an endpoint is notified of: the end of a run, that a run waits for an answer (`run.waiting`), or that a browser

@@ -119,7 +119,9 @@ describe('a directory', () => {
     const temporary = await newDirectory(test)
     vi.stubEnv('TMPDIR', temporary)
     test.onTestFinished(() => void vi.unstubAllEnvs())
-    const error = await buildSnapshot(directory, { loadSecondsMax: 1.5, onOutput: () => {} }).catch((reason: unknown) => reason)
+    const error = await buildSnapshot(directory, { loadSecondsMax: 1.5, onOutput: () => {} }).catch(
+      (reason: unknown) => reason,
+    )
     expect(error).toBeInstanceOf(WorkflowError)
     const text = (error as Error).message.replaceAll(directory, 'DIR')
     if (typeof message === 'string') expect(text).toBe(message)

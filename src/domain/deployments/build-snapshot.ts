@@ -86,9 +86,17 @@ export async function describeBundle(
 
 /** Shortens paths of bundled files to those in the deployment, and paths of packages to those in `node_modules`. */
 function withRelativePaths(text: string): string {
-  const inDeployment = /(?:file:\/\/)?\/[^\s'"()]*?\/snapshot-\d+\//g
-  const inPackages = /(?:file:\/\/)?\/[^\s'"()]*?\/node_modules\//g
-  return text.replace(inDeployment, '').replace(inPackages, 'node_modules/')
+  return text
+    .split(/([\s'"()]+)/)
+    .map((token) => (/^(file:\/)?\//.test(token) ? withoutRoot(token) : token))
+    .join('')
+}
+
+function withoutRoot(path: string): string {
+  const inPackages = path.indexOf('/node_modules/')
+  const deployment = /\/snapshot-\d{1,9}\//.exec(path)
+  if (deployment) return path.slice(deployment.index + deployment[0].length)
+  return inPackages === -1 ? path : path.slice(inPackages + 1)
 }
 
 /**
