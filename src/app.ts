@@ -193,11 +193,12 @@ function compileWhenReady({ listeners, deployments }: OpenDomain & Listeners, lo
 }
 
 /** Starts what takes long and needs no store. */
-function loadCode({ config, roles, options: { build = buildSnapshot } }: ServiceStart) {
+function loadCode({ config, log, roles, options: { build = buildSnapshot } }: ServiceStart) {
   // A process without workers may run as any user.
   const identity = roles.has('worker') ? executorIdentity(config) : builderIdentity(config)
   const { WORKFLOWS_DIR: directory } = config
-  const building = directory === undefined ? undefined : build(directory, { identity })
+  const onOutput = logOutput(log, { directory })
+  const building = directory === undefined ? undefined : build(directory, { identity, onOutput })
   // Loaded on demand: a worker process needs neither Express nor the dashboard.
   const serveSurfaces = import('./surfaces/serve-surfaces.ts')
   // Awaited by later steps. If the store cannot be opened, that is the error to report.
@@ -224,7 +225,7 @@ async function openServiceDomain({ config, log, simulated }: ServiceStart, { unt
   const created = createDomain({ ...settings, workflows: deployments })
   const remote = { ...created, deployments, leaseSeconds: config.LEASE_SECONDS }
   const remoteWorkers = new RemoteWorkers(remote)
-  const describe = config.API_DEPLOYMENTS === 'on' ? bundleDescriber(config) : undefined
+  const describe = config.API_DEPLOYMENTS === 'on' ? bundleDescriber(config, log) : undefined
   const sentBundles = new SentBundles({ deployments, usage: created.usage, describe })
   const leasedAttempts = new LeasedAttempts(remote)
   const remoteAttempts = new RemoteAttempts({ ...remote, leasedAttempts })
@@ -236,10 +237,16 @@ async function openServiceDomain({ config, log, simulated }: ServiceStart, { unt
 }
 
 /** Describes bundles that callers send, as the user that executes workflows. */
-function bundleDescriber(config: Config) {
+function bundleDescriber(config: Config, log: Logger) {
   const directories = [config.WORKFLOWS_DIR, servicePackage].filter((each) => each !== undefined)
   const identity = builderIdentity(config)
-  return (bundle: Bundle) => describeBundle(bundle, directories, { identity })
+  return (bundle: Bundle, accountId: string) =>
+    describeBundle(bundle, directories, { identity, onOutput: logOutput(log, { accountId }) })
+}
+
+/** As a field, so that no output looks like a line of the service. */
+function logOutput(log: Logger, fields: object): (line: string) => void {
+  return (line) => log.info({ ...fields, output: line }, 'module printed while it was loaded')
 }
 
 type Code = ReturnType<typeof loadCode>
@@ -309,7 +316,7 @@ async function openListeners(
   const observe = metrics.registerWebhookMetrics()
   const webhooks = new WebhookDispatcher({
     ...{ store, encryption, sender, log, observe },
-    others: [messageTargets({ store, encryption, sender, mailSender: domain.mailSender })],
+    others: [messageTargets({ ...domain, store, encryption, sender })],
     simulated: simulated?.dispatch,
   })
   const listeners = await surfaces.listen({ management, addresses: simulated?.addresses })

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '998bad168d786ec2'
+export const documentHash = '3be17748c8451f6f'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -510,8 +510,8 @@ export interface ExecutionV1Operations {
   /**
    * List deployments.
    *
-   * Lists the account's own deployments, the newest first. Deployments for all accounts, which the operator makes, are
-   * not among them. Those that have not been current for the retention of runs are deleted, unless an unfinished run
+   * Lists the account's own deployments, the newest first. Of those for all accounts, which the operator makes, the page
+   * names the current one. Own deployments that have not been current for the retention of runs are deleted, unless an unfinished run
    * needs them.
    *
    * `GET /v1/execution/deployments` · scopes: deployments:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
@@ -543,9 +543,10 @@ export interface ExecutionV1Operations {
   /**
    * Return to a deployment.
    *
-   * Makes a deployment of the account current again, for example the one before a faulty one. It is compared with the
-   * current one as a new deployment is: what breaks callers gets 409, unless `allowBreaking` is set. Activating the
-   * current deployment changes nothing.
+   * Makes a deployment of the account current again, for example the one before a faulty one. The deployment for all
+   * accounts, `installationDeployment` of `listDeployments`, sets the account's own aside: its callers then see the
+   * workflows that all accounts see. It is compared with the current one as a new deployment is: what breaks callers gets
+   * 409, unless `allowBreaking` is set. Activating the current deployment changes nothing.
    *
    * `POST /v1/execution/deployments/{deploymentId}/activate` · scopes: deployments:write · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */

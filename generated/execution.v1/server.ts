@@ -507,8 +507,8 @@ export interface ExecutionV1Handlers<Principal> {
   /**
    * List deployments.
    *
-   * Lists the account's own deployments, the newest first. Deployments for all accounts, which the operator makes, are
-   * not among them. Those that have not been current for the retention of runs are deleted, unless an unfinished run
+   * Lists the account's own deployments, the newest first. Of those for all accounts, which the operator makes, the page
+   * names the current one. Own deployments that have not been current for the retention of runs are deleted, unless an unfinished run
    * needs them.
    *
    * `GET /v1/execution/deployments` · scopes: deployments:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
@@ -540,9 +540,10 @@ export interface ExecutionV1Handlers<Principal> {
   /**
    * Return to a deployment.
    *
-   * Makes a deployment of the account current again, for example the one before a faulty one. It is compared with the
-   * current one as a new deployment is: what breaks callers gets 409, unless `allowBreaking` is set. Activating the
-   * current deployment changes nothing.
+   * Makes a deployment of the account current again, for example the one before a faulty one. The deployment for all
+   * accounts, `installationDeployment` of `listDeployments`, sets the account's own aside: its callers then see the
+   * workflows that all accounts see. It is compared with the current one as a new deployment is: what breaks callers gets
+   * 409, unless `allowBreaking` is set. Activating the current deployment changes nothing.
    *
    * `POST /v1/execution/deployments/{deploymentId}/activate` · scopes: deployments:write · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */

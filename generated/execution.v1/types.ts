@@ -1151,8 +1151,8 @@ export interface paths {
         };
         /**
          * List deployments
-         * @description Lists the account's own deployments, the newest first. Deployments for all accounts, which the operator makes, are
-         *     not among them. Those that have not been current for the retention of runs are deleted, unless an unfinished run
+         * @description Lists the account's own deployments, the newest first. Of those for all accounts, which the operator makes, the page
+         *     names the current one. Own deployments that have not been current for the retention of runs are deleted, unless an unfinished run
          *     needs them.
          */
         get: operations["listDeployments"];
@@ -1200,9 +1200,10 @@ export interface paths {
         put?: never;
         /**
          * Return to a deployment
-         * @description Makes a deployment of the account current again, for example the one before a faulty one. It is compared with the
-         *     current one as a new deployment is: what breaks callers gets 409, unless `allowBreaking` is set. Activating the
-         *     current deployment changes nothing.
+         * @description Makes a deployment of the account current again, for example the one before a faulty one. The deployment for all
+         *     accounts, `installationDeployment` of `listDeployments`, sets the account's own aside: its callers then see the
+         *     workflows that all accounts see. It is compared with the current one as a new deployment is: what breaks callers gets
+         *     409, unless `allowBreaking` is set. Activating the current deployment changes nothing.
          */
         post: operations["activateDeployment"];
         delete?: never;
@@ -2382,11 +2383,11 @@ export interface components {
             /** @constant */
             outcome: "failed";
             /**
-             * @description `workflowFailed` by default. `workflowExited`: its process ended. `outputInvalid`: what it returned is no JSON. `contextNotSaved`: the state of
+             * @description `workflowFailed` by default. `nonRetryable`: it threw an error that another attempt would meet again, so none follows. `workflowExited`: its process ended. `outputInvalid`: what it returned is no JSON. `contextNotSaved`: the state of
              *     its browser could not be read.
              * @enum {string}
              */
-            reason?: "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved";
+            reason?: "workflowFailed" | "nonRetryable" | "workflowExited" | "outputInvalid" | "contextNotSaved";
             storageState?: components["schemas"]["NewStorageState"];
             events?: components["schemas"]["EventsBefore"];
             /** @description The error. Texts that are too long are cut. */
@@ -2618,11 +2619,11 @@ export interface components {
         /** @description Why the run is in its status, if the status alone does not say so. */
         RunReason: components["schemas"]["RunReasonCode"] | null;
         /**
-         * @description Why a run is in its status. `needsSignIn`: the run has waited for a session of its browser context until `expiresAt`, or
-         *     for seven days.
+         * @description Why a run is in its status. `nonRetryable`: the workflow threw an error that ends the retries, however many attempts
+         *     were left. `needsSignIn`: the run has waited for a session of its browser context until `expiresAt`, or for seven days.
          * @enum {string}
          */
-        RunReasonCode: "attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime" | "needsSignIn" | "waiting";
+        RunReasonCode: "attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "nonRetryable" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime" | "needsSignIn" | "waiting";
         /** @description One execution of a workflow. */
         Run: {
             id: components["schemas"]["Uuid"];
@@ -3095,15 +3096,41 @@ export interface components {
              *     these workflows wait until `putSecret` or `putSetting` has stored them.
              */
             missing: components["schemas"]["MissingValue"][];
-            /** @description The deployment that was current before this call; `null` if the account had none. */
+            /**
+             * @description The deployment that served the account before this call: its own, or the one for all accounts if it had none of its
+             *     own; `null` if there was neither.
+             */
             previousDeployment: components["schemas"]["Deployment"] | null;
+            /**
+             * @description What callers of the account see of each workflow of the deployment, then of those that they no longer see in the
+             *     deployment before.
+             */
+            changes: components["schemas"]["WorkflowChange"][];
             /** @description What breaks callers and was allowed by `allowBreaking`, in lines for people. */
             breakingChanges: string[];
+        };
+        /** @description What a deployment changes for callers of one workflow. */
+        WorkflowChange: {
+            workflowId: components["schemas"]["WorkflowId"];
+            /** @description The version that they saw; `null` if they saw none. */
+            before: string | null;
+            /** @description The version that they see; `null` if they see none. Runs that are queued are still executed. */
+            after: string | null;
+            /**
+             * @description Whether the account's deployment no longer has the workflow, so that its callers see that of the deployment for all
+             *     accounts.
+             */
+            fallsBack: boolean;
         };
         /** @description A page of deployments. */
         DeploymentPage: {
             data: components["schemas"]["Deployment"][];
             nextCursor: components["schemas"]["NextCursor"];
+            /**
+             * @description The deployment for all accounts, whose workflows the account sees unless its own deployment has them; `null` if there
+             *     is none. Activate it to return from the account's first deployment.
+             */
+            installationDeployment: components["schemas"]["Deployment"] | null;
         };
         /** @description An OpenAPI 3.1 document. */
         WorkflowsDocument: {
@@ -3385,6 +3412,8 @@ export interface components {
             failurePercent?: components["schemas"]["FailurePercent"];
             /** @description Whether the rule collects events. */
             enabled?: boolean;
+            details?: components["schemas"]["NotificationDetails"];
+            answerLinks?: components["schemas"]["NotificationAnswerLinks"];
         };
         UpdateNotificationRuleRequest: {
             name?: components["schemas"]["NotificationRuleName"];
@@ -3397,7 +3426,21 @@ export interface components {
             failurePercent?: components["schemas"]["FailurePercent"];
             /** @description Whether the rule collects events. */
             enabled?: boolean;
+            details?: components["schemas"]["NotificationDetails"];
+            answerLinks?: components["schemas"]["NotificationAnswerLinks"];
         };
+        /**
+         * @description Whether messages say what happened: the title of the workflow, the error, the step, the tags and key figures of a run,
+         *     and the question of a wait. Without it, they have ids, times and links only, for data that must not leave the service.
+         * @default true
+         */
+        NotificationDetails: boolean;
+        /**
+         * @description Whether messages about `run.waiting` have a link by which a reader answers once, without an account. The links have the
+         *     rights of the API key or user that sets it, which needs the scope `waits:write`.
+         * @default false
+         */
+        NotificationAnswerLinks: boolean;
         /** @description What messages are sent about, and where to. */
         NotificationRule: {
             id: components["schemas"]["Uuid"];
@@ -3412,6 +3455,8 @@ export interface components {
             failurePercent: components["schemas"]["FailurePercent"];
             /** @description Whether the rule collects events. */
             enabled: boolean;
+            details: components["schemas"]["NotificationDetails"];
+            answerLinks: components["schemas"]["NotificationAnswerLinks"];
             createdAt: components["schemas"]["Timestamp"];
             /** @description The newest message; `null` before the first one, and when it is older than the retention of runs. */
             lastMessage: components["schemas"]["NotificationMessage"] | null;
@@ -3430,6 +3475,8 @@ export interface components {
             failurePercent: components["schemas"]["FailurePercent"];
             /** @description Whether the rule collects events. */
             enabled: boolean;
+            details: components["schemas"]["NotificationDetails"];
+            answerLinks: components["schemas"]["NotificationAnswerLinks"];
             createdAt: components["schemas"]["Timestamp"];
             /** @description The newest message; `null` before the first one, and when it is older than the retention of runs. */
             lastMessage: components["schemas"]["NotificationMessage"] | null;
@@ -3496,7 +3543,7 @@ export interface components {
                 events: components["schemas"]["NotifiedEvent"][];
             };
         };
-        /** @description An event, without data of the run. */
+        /** @description An event. */
         NotifiedEvent: {
             event: components["schemas"]["NotificationEventType"];
             at: components["schemas"]["Timestamp"];
@@ -3512,6 +3559,40 @@ export interface components {
              * @description The page of the dashboard that shows it.
              */
             url: string;
+            /**
+             * @description What happened to the run, with secrets masked; `null` without `details`, for other subjects, and for a run that was
+             *     deleted before the message was sent.
+             */
+            run: components["schemas"]["NotifiedRun"] | null;
+            /** @description What the run waits for, of `run.waiting`; `null` for other events, and without `details` and `answerLinks`. */
+            wait: components["schemas"]["NotifiedWait"] | null;
+        };
+        /** @description What happened to a run. */
+        NotifiedRun: {
+            /** @description The title of the workflow; `null` if it is no longer deployed. */
+            title: string | null;
+            /** @description The error of the run; `null` if it has none. */
+            error: components["schemas"]["RunError"] | null;
+            /** @description The step that failed. */
+            step: string | null;
+            /** @description The tags of the run. */
+            tags: components["schemas"]["RunTag"][];
+            /**
+             * Format: int32
+             * @description How many attempts have started.
+             */
+            attempts: number;
+            /** @description From its first start to its end; `null` if it has not started or not ended. */
+            durationSeconds: number | null;
+        };
+        /** @description What a run waits for. */
+        NotifiedWait: {
+            /** @description What to decide; `null` without a title, and without `details`. */
+            title: string | null;
+            /** @description Until when the answer counts; `null` without `details`. */
+            deadline: components["schemas"]["Timestamp"] | null;
+            /** @description Where a reader answers once, without an account; `null` without `answerLinks`. */
+            answerUrl: string | null;
         };
         /**
          * @description What an endpoint is notified of: the end of a run, that a run waits for an answer (`run.waiting`), or that a browser

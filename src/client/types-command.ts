@@ -4,6 +4,7 @@ import { readdir, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
+import { describeCauses } from '../storage/error-causes.ts'
 import type { DescribedTypes, TypeNames } from './workflow-type-file.ts'
 
 const usage = `Usage:
@@ -90,8 +91,7 @@ async function fetchDocument(address: string): Promise<ServedDocument> {
   try {
     response = await fetch(address, { headers: { Authorization: `Bearer ${key}` }, redirect: 'error' })
   } catch (error) {
-    const { message, cause } = error as Error & { cause?: Error }
-    throw new UsageError(`${address} got no response: ${cause?.message || message}.`)
+    throw new UsageError(`${address} got no response: ${describeCauses(error)}.`)
   }
   if (response.status === 401) throw new UsageError(`${address} does not accept the key in API_KEY.`)
   if (response.status === 403) throw new UsageError('The key in API_KEY lacks the scope workflows:read.')
@@ -100,14 +100,15 @@ async function fetchDocument(address: string): Promise<ServedDocument> {
 }
 
 /** As the service selects them: each module directly in the directory. */
-const modulePattern = /(?<!\.d|\.test)\.(ts|mts|js|mjs)$/
+const modulePattern = /(?<!\.d|\.test)\.([cm]?[jt]s|[jt]sx)$/
 /** What responses show in place of a secret. */
 const mask = '********'
 
 async function describeDirectory(directory: string): Promise<DescribedTypes> {
   const { answerComponents, outputComponents, variableComponents } = await import('../openapi/schema-components.ts')
   const files = (await listFiles(directory)).filter((file) => modulePattern.test(file)).sort()
-  if (files.length === 0) throw new UsageError(`${directory} has no workflows: no file ends in .ts, .mts, .js or .mjs.`)
+  if (files.length === 0)
+    throw new UsageError(`${directory} has no workflows: no file ends in .ts, .js, .mts, .mjs, .cts or .cjs.`)
   await resolveWorkflowPackage()
   const workflows = new Map<string, TypeNames>()
   const described = { workflows, inputs: new Map<string, Schema>(), outputs: new Map<string, Schema>() }
@@ -152,9 +153,11 @@ interface LoadedWorkflow {
 
 async function load(path: string): Promise<LoadedWorkflow> {
   const module = await import(pathToFileURL(resolve(path)).href).catch((error: Error) => {
-    throw new UsageError(`${path} failed to load: ${error.message}`)
+    throw new UsageError(`${path} failed to load: ${describeCauses(error)}`)
   })
-  const { id, variables, output, waits = {} } = (module.default ?? {}) as Partial<LoadedWorkflow>
+  // The exports of a CommonJS module, with the default export as TypeScript writes it.
+  const exported = module.default?.__esModule === true ? module.default.default : module.default
+  const { id, variables, output, waits = {} } = (exported ?? {}) as Partial<LoadedWorkflow>
   if (typeof id === 'string' && variables && output) {
     // As plain JSON: libraries add symbols to schemas.
     return JSON.parse(JSON.stringify({ id, variables, output, waits }))
@@ -166,8 +169,10 @@ async function load(path: string): Promise<LoadedWorkflow> {
 async function resolveWorkflowPackage(): Promise<void> {
   const { registerHooks } = await import('node:module')
   if (registerHooks === undefined) throw new UsageError('--workflows needs Node 22.18 or later, which runs TypeScript.')
-  const source =
-    'export const defineWorkflow = (definition) => definition; export class CalledRunFailed extends Error {}'
+  const source = ['CalledRunFailed', 'NonRetryableError', 'SignedOut'].reduce(
+    (text, name) => `${text}; export class ${name} extends Error {}`,
+    'export const defineWorkflow = (definition) => definition',
+  )
   const url = `data:text/javascript,${source}`
   registerHooks({
     resolve(specifier, context, next) {

@@ -1,4 +1,5 @@
 /** Output of commands: results and tables on standard output, errors for people on standard error. */
+import { inspect } from 'node:util'
 import { ConfigError } from '../config/setting-kinds.ts'
 import { ListenError } from '../contract/listener.ts'
 import { UserError } from '../domain/accounts/user.ts'
@@ -39,7 +40,7 @@ async function isExpected(error: unknown): Promise<boolean> {
   return [EnvironmentError, StoreTooNew, StoreMoved, BackupError].some((kind) => error instanceof kind)
 }
 
-/** Runs a command; on an error, prints its message, or its stack if it is unexpected, and exits with code 1. */
+/** Runs a command; on an error, prints its message, or its stack with its causes if it is unexpected, and exits with code 1. */
 export async function exitOnError(command: () => Promise<unknown>): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
@@ -49,7 +50,7 @@ export async function exitOnError(command: () => Promise<unknown>): Promise<void
   try {
     await command()
   } catch (error) {
-    process.stderr.write(`${(await isExpected(error)) ? (error as Error).message : (error as Error).stack}\n`)
+    process.stderr.write(`${(await isExpected(error)) ? (error as Error).message : inspect(error)}\n`)
     process.exit(1)
   }
 }

@@ -2,6 +2,7 @@
 import { type FSWatcher, readdirSync, watch } from 'node:fs'
 import { join, relative } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import type { Config } from '../config/config.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
 import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
@@ -75,7 +76,7 @@ export async function deploySaved(config: Config, directory: string): Promise<vo
     const { deployment, activated } = await deploying.finally(close)
     if (activated) say(`Deployed ${deployment.id.slice(0, 12)}: ${deployment.workflows.length} workflows.`)
   } catch (error) {
-    say(`Not deployed: ${error instanceof WorkflowError ? error.message : (error as Error).stack}`)
+    say(`Not deployed: ${error instanceof WorkflowError ? error.message : inspect(error)}`)
   }
 }
 

@@ -4,7 +4,7 @@ import { createExecutionClient, type ExecutionClient } from '../client/index.ts'
 import { readConfig } from '../config/config.ts'
 import { buildBundle, describeBundle } from '../domain/deployments/build-snapshot.ts'
 import { type Bundle, displayPath } from '../domain/deployments/bundle.ts'
-import { changesSince } from '../domain/deployments/evolution.ts'
+import { describeChanges } from '../domain/deployments/evolution.ts'
 import { builderIdentity } from '../domain/workflows/executor-identity.ts'
 import { CommandError, print, table } from './output.ts'
 import { requireSuccess, shortId, toDirectory, warnOfMissing } from './workflows.ts'
@@ -32,17 +32,17 @@ export async function deployToUrl(
   const body = { ...toBody(bundle), ...(options.allowBreaking && { allowBreaking: true }) }
   const { data, error, response } = await client.createDeployment({ body, timeoutSeconds: deploySeconds })
   if (!data) throw refusal(error, response, 'deployments:write')
-  const { id, workflows, previousDeployment, breakingChanges, missing } = data
+  const { id, workflows, previousDeployment, changes, breakingChanges, missing } = data
   if (breakingChanges.length > 0) process.stderr.write(`${breakingChanges.join('\n')}\n`)
   warnOfMissing(missing)
   const changed = response?.status === 201
   if (options.json) {
     const previousDeploymentId = previousDeployment?.id ?? null
-    return print(JSON.stringify({ deploymentId: id, previousDeploymentId, changed, workflows, missing }))
+    return print(JSON.stringify({ deploymentId: id, previousDeploymentId, changed, workflows, changes, missing }))
   }
   if (!changed) return print(`Nothing has changed: ${shortId(data)} is already deployed.`)
   print(`Deployed ${displayPath(directory)} for the account of the key: ${shortId(data)}.`)
-  for (const line of changesSince(previousDeployment, data)) print(line)
+  for (const line of describeChanges(changes)) print(line)
 }
 
 export async function printBundle(argument: string | undefined): Promise<void> {
@@ -72,7 +72,8 @@ export async function rollBackAtUrl(options: UrlOptions): Promise<void> {
   if (!listed.data) throw refusal(listed.error, listed.response, 'deployments:read')
   const byActivation = listed.data.data.toSorted((a, b) => (a.activatedAt < b.activatedAt ? 1 : -1))
   const current = byActivation.find((each) => each.current)
-  const earlier = current && byActivation.find((each) => each.createdAt < current.createdAt)
+  const earlier =
+    current && (byActivation.find((each) => each.createdAt < current.createdAt) ?? listed.data.installationDeployment)
   if (!earlier)
     throw new CommandError(
       'The account has no earlier deployment to return to: deploy one with `workflows deploy DIR`.',
@@ -104,7 +105,7 @@ async function build(argument: string | undefined) {
   const config = readConfig(process.env)
   const directory = toDirectory(argument, config)
   const identity = builderIdentity({ ...config, WORKFLOWS_DIR: directory })
-  return { directory, identity, bundle: await buildBundle(directory, identity) }
+  return { directory, identity, bundle: await buildBundle(directory, { identity }) }
 }
 
 /** U+0000 is not allowed in the JSON of requests. */

@@ -7,7 +7,7 @@ import { operator } from '../domain/audit-log/audit-log.ts'
 import { buildSnapshot } from '../domain/deployments/build-snapshot.ts'
 import { displayPath } from '../domain/deployments/bundle.ts'
 import type { Deployment } from '../domain/deployments/deployments.sql.ts'
-import { changesSince, describeBreaking } from '../domain/deployments/evolution.ts'
+import { describeBreaking, describeChanges } from '../domain/deployments/evolution.ts'
 import { promote, readPromotable } from '../domain/deployments/promotion.ts'
 import type { Snapshot } from '../domain/deployments/snapshot.ts'
 import { builderIdentity, type Identity } from '../domain/workflows/executor-identity.ts'
@@ -45,17 +45,17 @@ export async function deployWorkflows(argument: string | undefined, options: Dep
     const problems = describeBreaking(breaking).join('\n')
     if (!result) throw new CommandError(`${problems} Nothing was deployed.`)
     if (breaking.length > 0) process.stderr.write(`${problems}\n`)
-    const { deployment, activated, previous } = result
+    const { deployment, activated, previous, changes } = result
     const missing = await findMissing(administration, snapshot, deployment)
     warnOfMissing(missing)
     if (options.json) {
       const ids = { deploymentId: deployment.id, accountId, previousDeploymentId: previous?.id ?? null }
-      return print(JSON.stringify({ ...ids, changed: activated, workflows: toListed(deployment), missing }))
+      return print(JSON.stringify({ ...ids, changed: activated, workflows: toListed(deployment), changes, missing }))
     }
     if (!activated) return print(`Nothing has changed: ${shortId(deployment)} is already deployed.`)
     const visibleTo = accountId === null ? 'all accounts' : `the account ${accountId}`
     print(`Deployed ${displayPath(directory)} for ${visibleTo}: ${shortId(deployment)}.`)
-    for (const line of changesSince(previous, deployment)) print(line)
+    for (const line of describeChanges(changes)) print(line)
   })
 }
 
@@ -174,7 +174,7 @@ export async function promoteWorkflows(options: PromoteOptions): Promise<void> {
     const problems = describeBreaking(breaking).join('\n')
     if (!result) throw new CommandError(`${problems} Nothing was promoted.`)
     if (breaking.length > 0) process.stderr.write(`${problems}\n`)
-    const { deployment, activated, previous } = result
+    const { deployment, activated, previous, changes } = result
     const missing = await findMissing(administration, promotable.snapshot, deployment)
     warnOfMissing(missing)
     const { source, contentHash } = promotable
@@ -182,12 +182,12 @@ export async function promoteWorkflows(options: PromoteOptions): Promise<void> {
       const ids = { deploymentId: deployment.id, accountId, previousDeploymentId: previous?.id ?? null }
       const sourceIds = { promotedDeploymentId: source.id, contentHash }
       return print(
-        JSON.stringify({ ...ids, ...sourceIds, changed: activated, workflows: toListed(deployment), missing }),
+        JSON.stringify({ ...ids, ...sourceIds, changed: activated, workflows: toListed(deployment), changes, missing }),
       )
     }
     if (!activated) return print(`Nothing has changed: ${to} already serves ${shortId(deployment)}.`)
     print(`Promoted ${shortId(source)} from ${from} to ${to}: ${shortId(deployment)}.`)
-    for (const line of changesSince(previous, deployment)) print(line)
+    for (const line of describeChanges(changes)) print(line)
   })
 }
 
@@ -205,6 +205,7 @@ export async function rollbackWorkflows(options: AccountOptions): Promise<void> 
     print(
       `Rolled back to ${shortId(deployment)}. Queued runs are executed by the deployment that they were queued under.`,
     )
+    if (deployment.accountId !== accountId) print('It is the deployment for all accounts, which the account follows.')
     for (const { id, version } of deployment.workflows) print(`  ${id} ${version}`)
   })
 }

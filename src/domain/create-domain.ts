@@ -17,6 +17,7 @@ import { SignIns } from './browser-contexts/sign-ins.ts'
 import { BulkActions } from './bulk-actions/bulk-actions.ts'
 import { BulkWorker } from './bulk-actions/bulk-worker.ts'
 import type { WorkflowRegistry } from './deployments/deployments.ts'
+import { answerLinks } from './notifications/message-details.ts'
 import { NotificationRules } from './notifications/notification-rules.ts'
 import { Notifier } from './notifications/notifier.ts'
 import { RunFollowers } from './notifications/run-followers.ts'
@@ -70,6 +71,7 @@ export function createDomain<Registry extends WorkflowRegistry>(options: DomainO
   const { SMTP_URL, SMTP_FROM, SMTP_RECIPIENT_DOMAINS: mailDomains } = config
   const mailSender = new MailSender({ url: SMTP_URL, from: SMTP_FROM, domains: mailDomains })
   const runs = new Runs({ ...queueing, cursors, artifacts, accountConcurrency }, now)
+  const waits = new Waits({ store, encryption, cursors, workflows }, now)
   return {
     ...shared,
     cursors,
@@ -87,7 +89,8 @@ export function createDomain<Registry extends WorkflowRegistry>(options: DomainO
     apiKeys,
     runTokens: new RunTokens(encryption, apiKeys, now),
     runs,
-    waits: new Waits({ store, encryption, cursors, workflows }, now),
+    waits,
+    createAnswerLink: answerLinks(waits, dashboard),
     schedules: new Schedules(
       { store, encryption, cursors, workflows, runs, schedulesMax: config.SCHEDULES_MAX, fileRetentionMilliseconds },
       now,

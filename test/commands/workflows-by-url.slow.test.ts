@@ -40,7 +40,7 @@ test('what is deployed from elsewhere executes, is refused when it breaks caller
   expect(first.stderr).toBe('')
   const deployed = JSON.parse(first.stdout)
   const workflows = [{ id: 'shout', version: '1.0.0', title: 'Shout' }]
-  expect(deployed).toMatchObject({ changed: true, previousDeploymentId: null, workflows })
+  expect(deployed).toMatchObject({ changed: true, workflows })
   expect(JSON.parse((await run(key, 'deploy', directory, ...url, '--json')).stdout)).toMatchObject({
     deploymentId: deployed.deploymentId,
     changed: false,
@@ -61,6 +61,11 @@ test('what is deployed from elsewhere executes, is refused when it breaks caller
   expect((await run(account.key, 'list', ...url)).stdout).toMatch(/^shout +1\.0\.0/m)
   const back = await run(key, 'rollback', ...url, '--json')
   expect(JSON.parse(back.stdout)).toEqual({ deploymentId: deployed.deploymentId })
+  // Before the first one came the deployment for all accounts.
+  const returned = await run(key, 'rollback', ...url, '--json')
+  expect(JSON.parse(returned.stdout)).toEqual({ deploymentId: deployed.previousDeploymentId })
+  const last = await run(key, 'rollback', ...url)
+  expect(last).toMatchObject({ code: 1, stderr: expect.stringMatching(/^The account has no earlier deployment/) })
 })
 
 test('says what is wrong with the key, the directory and the options', async (context) => {

@@ -82,7 +82,7 @@ describe('scopes', () => {
     ]) {
       const refused = await create(ada, forged)
       expect([refused.status, valueIn(refused)]).toEqual([400, undefined])
-      expect(pageText(find(refused).getByRole('alert'))).toMatch(/Scopes are not enabled|Choose “Selected scopes only”/)
+      expect(pageText(find(refused).getByRole('alert'))).toMatch(/Scopes are off|Choose “Selected scopes only”/)
     }
     expect(await list(ada)).toEqual([])
     await ada.visitor.post('/settings', { name: 'Test', scopesEnabled: 'on' })

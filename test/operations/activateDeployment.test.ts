@@ -25,12 +25,19 @@ describeOperation(
         const entries = await subject.service.rows(recorded, account.id, 'workflows.rolledBack')
         expect(entries).toEqual([{ actor_kind: 'caller', subject_id: first }])
       })
-    },
-    404(subject) {
-      test('refuses the deployment of all accounts, whose workflows the account sees', async () => {
+
+      test('the deployment for all accounts sets the own one aside', async () => {
         const account = await subject.service.createAccount()
-        const { body } = await send(subject.service, 'getWorkflow', account.key, { path: { workflowId: 'greet' } })
-        await subject.call(account.key, { path: { deploymentId: body.deploymentId } })
+        const own = await storeDeployment(subject.service, account, '1.0.0')
+        const list = async () => (await send(subject.service, 'listDeployments', account.key)).body
+        const { installationDeployment } = await list()
+        expect(installationDeployment).toMatchObject({ current: false })
+        const path = { deploymentId: installationDeployment.id }
+        const { body } = await subject.call(account.key, { path, body: { allowBreaking: true } })
+        expect(body).toMatchObject({ id: path.deploymentId, current: true })
+        const change = { workflowId: 'stored', before: '1.0.0', after: null, fallsBack: false }
+        expect([body.previousDeployment.id, body.changes]).toEqual([own, [change]])
+        expect((await list()).installationDeployment.current).toBe(true)
       })
     },
     409(subject) {

@@ -1,5 +1,8 @@
 /** Tests createDeployment by documented status. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { newDirectory } from '../support/domain.ts'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
 import { reverseText, send } from './requests.ts'
@@ -18,8 +21,9 @@ describeOperation(
         const created = await send(subject.service, 'createDeployment', account.key, { body }).expect(201)
         const encoded = { ...file, content: Buffer.from(file.content).toString('base64'), encoding: 'base64' }
         const again = await subject.call(account.key, { body: { files: [data, encoded], modules } })
-        expect(again.body).toEqual({ ...created.body, previousDeployment: again.body.previousDeployment })
-        expect(again.body.previousDeployment.id).toBe(created.body.id)
+        const { previousDeployment, changes } = again.body
+        expect(again.body).toEqual({ ...created.body, previousDeployment, changes })
+        expect([previousDeployment.id, changes[0].before]).toEqual([created.body.id, '1.0.0'])
         expect(again.headers.location).toBe(created.headers.location)
       })
     },
@@ -29,7 +33,8 @@ describeOperation(
         const { body, headers } = await subject.call(account.key, { body: reverseText('1.0.0') })
         expect(headers.location).toBe(`/v1/execution/deployments/${body.id}`)
         const workflows = [{ id: 'reverse-text', version: '1.0.0', title: 'Reverse' }]
-        expect(body).toMatchObject({ current: true, workflows, previousDeployment: null, breakingChanges: [] })
+        expect(body).toMatchObject({ current: true, workflows, breakingChanges: [] })
+        expect(body.changes).toEqual([{ workflowId: 'reverse-text', before: null, after: '1.0.0', fallsBack: false }])
         const get = (key: string) => send(subject.service, 'getWorkflow', key, { path: { workflowId: 'reverse-text' } })
         expect((await get(account.key)).body.deploymentId).toBe(body.id)
         expect((await get(other.key)).status).toBe(404)
@@ -46,7 +51,10 @@ describeOperation(
         const both = await Promise.all([deploy('1.0.0'), deploy('1.0.1')])
         const { body } = await send(subject.service, 'listDeployments', account.key)
         const current = body.data.filter((each: { current: boolean }) => each.current)
-        expect(current).toMatchObject([{ id: both.find(({ body }) => body.previousDeployment)?.body.id }])
+        const ids = both.map(({ body }) => body.id)
+        expect(current).toMatchObject([
+          { id: both.find((each) => ids.includes(each.body.previousDeployment.id))?.body.id },
+        ])
       })
     },
     400(subject) {
@@ -80,11 +88,29 @@ describeOperation(
       test.each([
         ['throws', 'throw new Error("/secret/path is missing")', 'failed to load: Error: /secret/path is missing'],
         ['ends its process', 'process.exit(3)', 'ended its process while loading (exit code 3)'],
+        [
+          'imports a file of no module',
+          'import "./data.txt"',
+          'failed to load: TypeError: Unknown file extension ".txt" for data.txt. Nothing',
+        ],
+        [
+          'cannot be read',
+          'let a = 1\nlet b = = 2',
+          "failed to load: SyntaxError: Unexpected token '=' in reverse-text.js:2.",
+        ],
         ['is no workflow', 'export default {}', 'is not a valid workflow: its default export must be'],
       ])('refuses a module that %s, named as its source', async (_, content, reason) => {
         const { key } = await subject.service.createAccount()
         const path = 'reverse-text.js'
-        const response = await subject.call(key, { body: { files: [{ path, content }], modules } })
+        const response = await subject.call(key, {
+          body: {
+            files: [
+              { path, content },
+              { path: 'data.txt', content: '' },
+            ],
+            modules,
+          },
+        })
         const expected = { kind: 'invalid-workflows', title: 'Invalid workflows', status: 400 }
         expectProblem(subject.operation, response, expected)
         expect(response.body.detail).toContain(`workflows/reverse-text.ts ${reason}`)
@@ -121,6 +147,19 @@ describeOperation(
       })
     },
     429(subject) {
+      test('a bundle that loads without end keeps no other account waiting', async (test) => {
+        const [slow, other] = [await subject.service.createAccount(), await subject.service.createAccount()]
+        const flag = join(await newDirectory(test), 'done')
+        const content = `import { existsSync } from 'node:fs'
+          while (!existsSync(${JSON.stringify(flag)})) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
+          export default {}`
+        const body = { files: [{ path: 'a.js', content }], modules: [{ path: 'a.js' }] }
+        const sent = [1, 2].map(() => send(subject.service, 'createDeployment', slow.key, { body }).then())
+        await send(subject.service, 'createDeployment', other.key, { body: reverseText('1.0.0') }).expect(201)
+        writeFileSync(flag, '')
+        expect((await Promise.all(sent)).map(({ status }) => status)).toEqual([400, 400])
+      })
+
       test('refuses a third bundle of an account at the same time', async () => {
         const { key } = await subject.service.createAccount()
         const content = 'await new Promise((resolve) => setTimeout(resolve, 300)); export default {}'

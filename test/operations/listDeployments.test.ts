@@ -11,7 +11,8 @@ describeOperation(
     200(subject) {
       test('lists the own deployments newest first, on pages of any size, also those of the same millisecond', async () => {
         const [account, other] = [await subject.service.createAccount(), await subject.service.createAccount()]
-        expect((await subject.call(account.key)).body).toEqual({ data: [], nextCursor: null })
+        const none = { data: [], nextCursor: null, installationDeployment: expect.objectContaining({ current: true }) }
+        expect((await subject.call(account.key)).body).toEqual(none)
         await storeDeployment(subject.service, other)
         const at = Date.parse('2026-11-20T09:30:00.000Z')
         const older = await storeDeployment(subject.service, account, '1.0.0', at - 1)

@@ -32,6 +32,8 @@ export function chooseDirectories(): void {
   const name = namePrefix + process.pid
   process.env[memoryVariable] = join(memoryDirectory, name)
   process.env.TMPDIR = join(tmpdir(), name)
+  // What the user has installed for other projects, such as a browser, must not decide what the tests find.
+  process.env.XDG_CACHE_HOME = join(import.meta.dirname, '../../node_modules/.cache/tests')
 }
 
 /** A global setup of Vitest. */

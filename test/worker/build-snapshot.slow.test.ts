@@ -1,5 +1,6 @@
 /** Building a deployment: a separate process loads and checks its modules, and leaves nothing behind. */
-import { chmodSync, readdirSync } from 'node:fs'
+import { chmodSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test, vi } from 'vitest'
 import { buildSnapshot } from '../../src/domain/deployments/build-snapshot.ts'
@@ -15,7 +16,7 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
   [
     'throws',
     { 'a.ts': 'type A = 1\n\nthrow new Error("no network\\nhere")' },
-    'DIR/a.ts:3 failed to load: Error: no network.',
+    'DIR/a.ts:3 failed to load: Error: no network here.',
   ],
   [
     'exports nothing',
@@ -40,6 +41,32 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
     'DIR/a.mjs and DIR/b.mjs have the same id "same": rename one of them.',
   ],
   ['ends its process', { 'a.mjs': 'process.exit(3)' }, 'DIR/a.mjs ended its process while loading (exit code 3).'],
+  [
+    'ends its process and says why',
+    { 'a.mjs': 'console.error("TOKEN is missing")\nprocess.exit(3)' },
+    'DIR/a.mjs ended its process while loading (exit code 3) after it had printed: TOKEN is missing.',
+  ],
+  [
+    'fails for several reasons',
+    {
+      'a.mjs':
+        'const cause = new Error("connect ECONNREFUSED")\nawait Promise.any([Promise.reject(new Error("fetch failed", { cause }))])',
+    },
+    'DIR/a.mjs failed to load: AggregateError: All promises were rejected: fetch failed: connect ECONNREFUSED.',
+  ],
+  [
+    'reads a file next to it',
+    { 'a.mjs': 'import { readFileSync } from "node:fs"\nreadFileSync(`${import.meta.dirname}/fonts/a.ttf`)' },
+    "DIR/a.mjs:2 failed to load: Error: ENOENT: no such file or directory, open 'fonts/a.ttf'.",
+  ],
+  [
+    'prints more than the log takes',
+    {
+      'a.mjs':
+        'for (let line = 0; line < 2000; line += 1) console.log("x")\nawait new Promise((resolve) => setTimeout(resolve, 60_000))',
+    },
+    'DIR/a.mjs prints more than 1000 lines or 256 KiB while it is loaded: print in `run`, or less.',
+  ],
   [
     'awaits a promise that never resolves',
     { 'a.mjs': 'await new Promise(() => {})' },
@@ -92,7 +119,9 @@ describe('a directory', () => {
     const temporary = await newDirectory(test)
     vi.stubEnv('TMPDIR', temporary)
     test.onTestFinished(() => void vi.unstubAllEnvs())
-    const error = await buildSnapshot(directory, { loadSecondsMax: 1.5 }).catch((reason: unknown) => reason)
+    const error = await buildSnapshot(directory, { loadSecondsMax: 1.5, onOutput: () => {} }).catch(
+      (reason: unknown) => reason,
+    )
     expect(error).toBeInstanceOf(WorkflowError)
     const text = (error as Error).message.replaceAll(directory, 'DIR')
     if (typeof message === 'string') expect(text).toBe(message)
@@ -114,6 +143,33 @@ describe('a directory', () => {
     ])
     expect(snapshotId(await buildSnapshot(directory), null)).toBe(snapshotId(snapshot, null))
     expect(snapshotId(snapshot, 'an account')).not.toBe(snapshotId(snapshot, null))
+  })
+
+  test('may have modules of every kind that TypeScript and Node.js know', async (test) => {
+    // As tsc writes it.
+    const compiled = `"use strict"; Object.defineProperty(exports, "__esModule", { value: true });
+      const workflow_1 = require("execution-service/workflow");
+      exports.default = (0, workflow_1.defineWorkflow)({ id: 'ID', version: '1', title: 'A', variables: { type: 'object' }, output: {}, run: () => 1 });`
+    const source = (id: string) =>
+      `${header}const run = (): unknown => 1\nexport default defineWorkflow({ id: '${id}', version: '1', title: 'A', variables: { type: 'object' }, output: {}, run })`
+    const directory = await writeModules(test, {
+      'a.cjs': compiled.replace('ID', 'a'),
+      'b.js': compiled.replace('ID', 'b'),
+      'c.cjs': compiled.replace('ID', 'c').replace('exports.default', 'module.exports'),
+      'd.cts': source('d'),
+      'e.tsx': source('e'),
+    })
+    writeFileSync(join(directory, 'package.json'), '{"type":"commonjs"}')
+    const { workflows } = await buildSnapshot(directory)
+    expect(workflows.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd', 'e'])
+  })
+
+  test('prints lines that are handed over one by one, without control characters and in full', async (test) => {
+    const print = 'console.log("\\x1b[31m{\\"level\\":30}")\nprocess.stderr.write("last")\n'
+    const directory = await writeModules(test, { 'a.mjs': print + moduleText('a', 'run: () => null') })
+    const lines: string[] = []
+    await buildSnapshot(directory, { onOutput: (line) => lines.push(line) })
+    expect(lines.sort()).toEqual(['last', '{"level":30}'])
   })
 })
 

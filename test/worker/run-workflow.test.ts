@@ -1,7 +1,7 @@
 /** The test kit for authors: fake steps, retries, clock and browser. test/worker/conformance.slow.test.ts compares it with workers. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { DeclaredValuesInvalid, runWorkflow, VariablesInvalid } from 'execution-service/testing'
-import { defineWorkflow } from 'execution-service/workflow'
+import { defineWorkflow, NonRetryableError } from 'execution-service/workflow'
 import { afterEach, expect, test, vi } from 'vitest'
 
 const charge = vi.fn(() => ({ amount: 12 }))
@@ -55,6 +55,21 @@ test('a fake that throws fails its step, and the cause keeps its stack', async (
   expect(run.error).toEqual({ name: 'Error', message: 'Card refused.' })
   expect(run.cause).toBe(failure)
   expect(run.steps).toEqual([{ name: 'charge', attempt: 1, state: 'failed' }])
+})
+
+test('a NonRetryableError of a step ends the retries, unless another error is thrown because of it', async () => {
+  const cause = new RangeError('404')
+  const refuse = () => {
+    throw new NonRetryableError('The card is stolen.', { cause })
+  }
+  const run = await runWorkflow(order, { variables: { orderId: 1 }, retry: true, steps: { charge: refuse } })
+  expect(run).toMatchObject({ status: 'failed', reason: 'nonRetryable', attempts: 1 })
+  expect(run.error).toEqual({ name: 'NonRetryableError', message: 'The card is stolen.' })
+  const wrap = () => {
+    throw new Error('The shop is closed.', { cause: new NonRetryableError('No.') })
+  }
+  const wrapped = { variables: { orderId: 1 }, retry: true, clock: 'fake', steps: { charge: wrap } } as const
+  expect(await runWorkflow(order, wrapped)).toMatchObject({ reason: 'workflowFailed', attempts: 3 })
 })
 
 test('a fake for a step that the workflow does not have is an error that lists its steps', async () => {

@@ -7,6 +7,7 @@ import { styleText } from 'node:util'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { Config, settings } from '../../config/config.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
+import { describeCauses } from '../../storage/error-causes.ts'
 import { inspectDatabase } from '../../storage/postgres/postgres-inspection.ts'
 import { type Inspection, inspectSqliteStore } from '../../storage/sqlite/sqlite-inspection.ts'
 import type { Transaction } from '../../storage/store.ts'
@@ -161,7 +162,7 @@ export async function openDatabase(url: string): Promise<OpenedDatabase> {
   try {
     return { inspection: await inspectDatabase(url) }
   } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) }
+    return { error: describeCauses(error) }
   }
 }
 

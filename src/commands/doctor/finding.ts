@@ -1,4 +1,6 @@
 /** The result of a check, and the wording that all checks share. */
+
+import { describeCauses } from '../../storage/error-causes.ts'
 import type { StoreInspection } from '../../storage/store.ts'
 
 export type Status = 'ok' | 'warn' | 'fail'
@@ -42,8 +44,7 @@ export type Opened<Inspection extends StoreInspection = StoreInspection> =
   | { error: string; cause?: unknown }
 
 export function shortMessage(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error)
-  const line = text
+  const line = describeCauses(error)
     .replace(/\s+/g, ' ')
     .replace(/[. ]+$/, '')
     .trim()

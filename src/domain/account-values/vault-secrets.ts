@@ -1,4 +1,6 @@
 /** Secrets in HashiCorp Vault: version 2 of its key-value engine, over HTTP. */
+
+import { describeConnectionFailure } from '../../storage/error-causes.ts'
 import { checkSecret, type SecretStore, SecretStoreError } from './secret-store.ts'
 
 interface Options {
@@ -61,7 +63,9 @@ async function request(url: string, headers: Record<string, string>): Promise<{ 
   } catch (error) {
     if (error instanceof SecretStoreError) throw error
     const isLate = (error as Error).name === 'TimeoutError'
-    throw new SecretStoreError(isLate ? 'Vault does not respond within 5 s.' : 'Vault cannot be reached.')
+    // Callers read it, so it has no address.
+    const failure = describeConnectionFailure('Vault', error) ?? 'Vault cannot be reached.'
+    throw new SecretStoreError(isLate ? 'Vault does not respond within 5 s.' : failure)
   }
 }
 

@@ -35,11 +35,11 @@ export class Accounts {
     this.#store = store
   }
 
-  /** Creates the first account. Returns `undefined` if an account exists. */
+  /** Creates the first account, whose keys may be limited to scopes. Returns `undefined` if an account exists. */
   async createFirst(): Promise<Account | undefined> {
     return this.#store.write(async (tx) => {
       const existing = await tx.query.selectFrom('accounts').select('id').limit(1).executeTakeFirst()
-      return existing ? undefined : insert(tx, { name: 'Default', scopesEnabled: false })
+      return existing ? undefined : insert(tx, { name: 'Default', scopesEnabled: true })
     })
   }
 

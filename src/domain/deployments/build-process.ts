@@ -1,11 +1,13 @@
 /** What the processes do that build a snapshot. Each reports to its parent on a pipe. */
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
+import { describeCauses } from '../../storage/error-causes.ts'
+import { definitionIn } from '../workflows/module-definition.ts'
 import { parseWorkflow, type Workflow, WorkflowError, WorkflowSchemaError } from '../workflows/workflow.ts'
 import { type Bundle, type BundledModule, bundleDirectory, NoWorkflows } from './bundle.ts'
 import type { DeployedWorkflow } from './snapshot.ts'
@@ -43,29 +45,43 @@ async function load(
   const definitions: Workflow[] = []
   for (const [index, { file, path, lines }] of modules.entries()) {
     report({ kind: 'loading', index })
-    const definition = await loadModule(join(target, path), file)
+    const definition = await loadModule(target, path, file)
     const workflow = parseWorkflow(file, definition, (option) => lines[`/${option.replaceAll('.', '/')}`])
     definitions.push(workflow)
   }
   return { kind: 'loaded', definitions }
 }
 
-async function loadModule(path: string, file: string): Promise<unknown> {
+async function loadModule(target: string, path: string, file: string): Promise<unknown> {
   try {
-    return (await import(pathToFileURL(path).href)).default
+    return definitionIn(await import(pathToFileURL(join(target, path)).href))
   } catch (error) {
-    const { name, message, stack = '' } = error instanceof Error ? error : { name: 'Error', message: String(error) }
+    const { name, stack = '' } = error instanceof Error ? error : { name: 'Error' }
     const line = lineIn(stack, file)
-    throw new WorkflowError(
-      `${line === undefined ? file : `${file}:${line}`} failed to load: ${name}: ${message.split('\n')[0]}.`,
-    )
+    const place = line === undefined ? file : `${file}:${line}`
+    const syntax = error instanceof SyntaxError && line === undefined ? await syntaxErrorPlace(target) : ''
+    throw new WorkflowError(`${place} failed to load: ${name}: ${describeCauses(error)}${syntax}.`)
   }
 }
 
 /** The line of the author's module in a stack that source maps have mapped. */
 function lineIn(stack: string, file: string): string | undefined {
-  const frames = stack.split('\n').filter((line) => line.includes(`/${basename(file)}:`))
+  const frames = stack.split('\n').filter((line) => line.startsWith('    at ') && line.includes(`/${basename(file)}:`))
   return frames[0]?.split(':').at(-2)
+}
+
+/** The error of an import names no file. Bundled modules are valid; carried packages and bundles from elsewhere may not be. */
+async function syntaxErrorPlace(target: string): Promise<string> {
+  const { parseAst } = await import('rolldown/parseAst')
+  const files = readdirSync(target, { recursive: true, encoding: 'utf8' })
+  for (const file of files.filter((each) => /\.m?js$/.test(each)).sort()) {
+    try {
+      parseAst(readFileSync(join(target, file), 'utf8'), { lang: 'js' }, file)
+    } catch (error) {
+      return ` in ${file}:${(error as { loc?: { line: number } }).loc?.line ?? 1}`
+    }
+  }
+  return ''
 }
 
 /** Loads Ajv and the detector of unsafe patterns, which take up to 65 MB. */

@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { extname, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 import { executorEnvironment } from '../../config/config.ts'
@@ -29,7 +30,17 @@ export interface BuildOptions {
   identity?: Identity
   /** How long the modules may take to load, once they are bundled. */
   loadSecondsMax?: number
+  /** Called with each line that the modules print while they load. By default, it goes to the standard error. */
+  onOutput?: OnOutput
 }
+
+/** @param line without control characters, and with at most `outputLineBytesMax` bytes. */
+export type OnOutput = (line: string) => void
+
+/** What a process may print in all. A build that prints more is refused. */
+const outputBytesMax = 256 * 1024
+const outputLinesMax = 1000
+const outputLineBytesMax = 8 * 1024
 
 /** How long bundling may take. 200 workflows took some seconds. */
 const bundleSecondsMax = 300
@@ -45,7 +56,7 @@ const refusalLengthMax = 2000
 
 /** @throws {WorkflowError} one sentence that names the file, where possible with its line, and what to change. */
 export async function buildSnapshot(directory: string, options: BuildOptions = {}): Promise<Snapshot> {
-  return describeBundle(await buildBundle(directory, options.identity), [resolve(directory)], options)
+  return describeBundle(await buildBundle(directory, options), [resolve(directory)], options)
 }
 
 /**
@@ -53,7 +64,7 @@ export async function buildSnapshot(directory: string, options: BuildOptions = {
  *
  * @param bundle its content must have passed `checkContent`. Who made it does not matter: it is described again.
  * @param directories where packages with native code may be installed.
- * @throws {WorkflowError}
+ * @throws {WorkflowError} without absolute paths: who sent a bundle must not learn where it was loaded.
  */
 export async function describeBundle(
   { content, modules }: Bundle,
@@ -66,10 +77,26 @@ export async function describeBundle(
     return { ...content, workflows: await check(await load(files, target, modules, options)) }
   } catch (error) {
     if (error instanceof DeploymentUnavailable) throw new WorkflowError(`Nothing was built. ${error.message}`)
+    if (error instanceof WorkflowError) error.message = withRelativePaths(error.message)
     throw error
   } finally {
     await files.close().catch(() => {})
   }
+}
+
+/** Shortens paths of bundled files to those in the deployment, and paths of packages to those in `node_modules`. */
+function withRelativePaths(text: string): string {
+  return text
+    .split(/([\s'"()]+)/)
+    .map((token) => (/^(file:\/)?\//.test(token) ? withoutRoot(token) : token))
+    .join('')
+}
+
+function withoutRoot(path: string): string {
+  const inPackages = path.indexOf('/node_modules/')
+  const deployment = /\/snapshot-\d{1,9}\//.exec(path)
+  if (deployment) return path.slice(deployment.index + deployment[0].length)
+  return inPackages === -1 ? path : path.slice(inPackages + 1)
 }
 
 /**
@@ -77,14 +104,16 @@ export async function describeBundle(
  *
  * @throws {WorkflowError}
  */
-export async function buildBundle(directory: string, identity?: Identity): Promise<Bundle> {
+export async function buildBundle(
+  directory: string,
+  { identity, onOutput }: Pick<BuildOptions, 'identity' | 'onOutput'> = {},
+): Promise<Bundle> {
   const source = resolve(directory)
   const place = displayPath(source)
   const message = await runStep('bundle', [source], {
-    ...{ identity, seconds: bundleSecondsMax },
+    ...{ identity, onOutput, seconds: bundleSecondsMax },
     onTimeout: () => new WorkflowError(`${place} could not be bundled within ${bundleSecondsMax} seconds.`),
-    onEnd: (code, signal) =>
-      new WorkflowError(`The process that bundles ${place} ended (${signal ?? `exit code ${code}`}).`),
+    onEnd: (end) => new WorkflowError(`The process that bundles ${place} ended ${describeEnd(end)}.`),
   })
   if (message.kind !== 'bundled') throw invalidReport()
   const { content, modules } = message
@@ -109,7 +138,7 @@ async function load(
   { filesPrefix }: DeploymentFiles,
   target: string,
   modules: readonly BundledModule[],
-  { identity, loadSecondsMax = defaultLoadSecondsMax }: BuildOptions,
+  { identity, loadSecondsMax = defaultLoadSecondsMax, onOutput }: BuildOptions,
 ): Promise<Loaded[]> {
   // Modules may start processes, which must not outlive the build.
   const reaper = new ProcessReaper({ graceSeconds: 0, identity, filesPrefix: () => filesPrefix })
@@ -121,12 +150,14 @@ async function load(
         mark: reaper.mark(temporaryParentOf(target)),
         input: JSON.stringify(modules),
         seconds: loadSecondsMax,
+        onOutput,
       },
       onLoading(index) {
         loading = modules[index]?.file ?? loading
       },
       onTimeout: () => loadTimeoutError(loading, loadSecondsMax),
-      onEnd: (code, signal) => exitError(loading, code, signal),
+      onEnd: (end) => exitError(loading, end),
+      onFlood: () => new WorkflowError(`${loading} ${floods}`),
     })
     if (message.kind !== 'loaded' || !Array.isArray(message.definitions)) throw invalidReport()
     const { definitions } = message
@@ -192,7 +223,17 @@ interface StepOptions {
   seconds: number
   onLoading?(index: number): void
   onTimeout?(): WorkflowError
-  onEnd?(code: number | null, signal: NodeJS.Signals | null): WorkflowError
+  onEnd?(end: ProcessEnd): WorkflowError
+  /** Called when the process prints more than it may. */
+  onFlood?(): WorkflowError
+  onOutput?: OnOutput | undefined
+}
+
+export interface ProcessEnd {
+  code: number | null
+  signal: NodeJS.Signals | null
+  /** The last line that it printed, if there is one: often the reason. */
+  lastLine: string | undefined
 }
 
 const processModule = fileURLToPath(new URL(`./build-process${extname(import.meta.url)}`, import.meta.url))
@@ -200,18 +241,19 @@ const processModule = fileURLToPath(new URL(`./build-process${extname(import.met
 /** Runs a step in a separate process; returns its last message. */
 export async function runStep(step: Step, paths: string[], options: StepOptions): Promise<Message> {
   const { identity, mark, input, seconds, onLoading, onTimeout = invalidReport, onEnd = invalidReport } = options
-  const { module = processModule, environment } = options
+  const { module = processModule, environment, onFlood = floodError, onOutput = printLine } = options
   // Messages are lines on a pipe: on Node's own channel, a line without an end would exhaust the memory of this process.
-  // Output of the modules goes to stderr: stdout is for logs and for the output of commands.
   const child = spawn(process.execPath, [module, step, ...paths], {
     ...identity,
     env: { ...executorEnvironment(process.env), ...environment, ...mark?.environment },
-    stdio: [input === undefined ? 'ignore' : 'pipe', 2, 'inherit', 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe', 'pipe'],
     detached: mark !== undefined,
   })
+  const closed = new Promise((resolve) => child.once('close', resolve))
   let timer: NodeJS.Timeout | undefined
   try {
     return await new Promise<Message>((resolve, reject) => {
+      const output = readOutput(child, onOutput, () => reject(onFlood()))
       timer = setTimeout(() => reject(onTimeout()), seconds * 1000)
       const onLine = (line: string, isComplete: boolean) => {
         // The process ended while it wrote.
@@ -225,7 +267,7 @@ export async function runStep(step: Step, paths: string[], options: StepOptions)
       readLines(child.stdio[messageStream] as Readable, messageBytesMax, onLine, () => reject(invalidReport()))
       child.once('error', reject)
       // Not 'exit', which may precede the message.
-      child.once('close', (code, signal) => reject(onEnd(code, signal)))
+      child.once('close', (code, signal) => reject(onEnd({ code, signal, lastLine: output.lastLine })))
       // The process may end without reading.
       child.stdin?.on('error', () => {}).end(input)
     })
@@ -234,8 +276,58 @@ export async function runStep(step: Step, paths: string[], options: StepOptions)
     // It may have timers or sockets of modules. Its compile cache must not receive bundles in a temporary directory.
     if (mark) killGroup(child)
     child.kill('SIGKILL')
+    // What it has printed is still in the pipes, which a process that left the group may keep open.
+    await Promise.race([closed, delay(drainMilliseconds, undefined, { ref: false })])
     for (const stream of child.stdio) stream?.destroy()
   }
+}
+
+const drainMilliseconds = 500
+
+/** Reads what the process prints, so that neither its amount nor its form reaches a log or a terminal as it is. */
+function readOutput(child: ChildProcess, onOutput: OnOutput, onFlood: () => void): { lastLine: string | undefined } {
+  const output: { lastLine: string | undefined } = { lastLine: undefined }
+  const streams = [child.stdout, child.stderr] as Readable[]
+  let [bytes, lines] = [0, 0]
+  const flood = () => {
+    // Nothing more is read: a loop that prints would keep this process busy until the end of its time.
+    for (const stream of streams) stream.destroy()
+    onFlood()
+  }
+  const add = (text: string) => {
+    const line = stripVTControlCharacters(text).trimEnd()
+    if (line === '') return
+    lines += 1
+    if (lines === outputLinesMax + 1) flood()
+    if (lines > outputLinesMax) return
+    if (!/^Node\.js v\d/.test(line)) output.lastLine = line
+    onOutput(line)
+  }
+  for (const stream of streams) {
+    stream.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > outputBytesMax) flood()
+    })
+    readLines(stream, outputLineBytesMax, add, () => add(`[a line of more than ${outputLineBytesMax} bytes]`))
+  }
+  return output
+}
+
+function printLine(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
+const floods = `prints more than ${outputLinesMax} lines or ${outputBytesMax / 1024} KiB while it is loaded: print in \`run\`, or less.`
+
+function floodError(): WorkflowError {
+  return new WorkflowError(
+    `The process that builds the workflows printed more than ${outputLinesMax} lines or ${outputBytesMax / 1024} KiB.`,
+  )
+}
+
+function describeEnd({ code, signal, lastLine }: ProcessEnd): string {
+  const how = `(${signal ?? `exit code ${code}`})`
+  return lastLine === undefined ? how : `${how} after it had printed: ${toText(lastLine)}`
 }
 
 /** Not after its end: another group may have its number then. */
@@ -272,9 +364,10 @@ function toText(text: string): string {
 /** The exit code of Node.js when a top-level await can never complete. */
 const pendingAwaitCode = 13
 
-function exitError(file: string | undefined, code: number | null, signal: NodeJS.Signals | null): WorkflowError {
-  if (code === pendingAwaitCode) return new WorkflowError(`${file} did not load: its top-level await never completes.`)
-  return new WorkflowError(`${file} ended its process while loading (${signal ?? `exit code ${code}`}).`)
+function exitError(file: string | undefined, end: ProcessEnd): WorkflowError {
+  if (end.code === pendingAwaitCode)
+    return new WorkflowError(`${file} did not load: its top-level await never completes.`)
+  return new WorkflowError(`${file} ended its process while loading ${describeEnd(end)}.`)
 }
 
 function loadTimeoutError(file: string | undefined, seconds: number): WorkflowError {

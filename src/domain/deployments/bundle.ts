@@ -11,6 +11,7 @@ import { findPackage } from './deployment-files.ts'
 import {
   CarriedPackages,
   findUnbundled,
+  installAdvice,
   isNative,
   isOptionalDependency,
   packageDirectory,
@@ -37,7 +38,7 @@ export interface BundledModule {
 export class NoWorkflows extends WorkflowError {}
 
 /** Each module directly in the directory is a workflow. Shared code belongs in subdirectories. */
-const modulePattern = /(?<!\.d|\.test)\.(ts|mts|js|mjs)$/
+const modulePattern = /(?<!\.d|\.test)\.([cm]?[jt]s|[jt]sx)$/
 
 const workflowPackage = 'execution-service/workflow'
 /** The published package has compiled modules. */
@@ -130,7 +131,7 @@ async function listModules(directory: string): Promise<string[]> {
   const modules = files.filter((file) => modulePattern.test(file)).sort()
   if (modules.length > 0) return modules.map((file) => join(directory, file))
   throw new NoWorkflows(
-    `${directory} has no workflows: put a .ts, .mts, .js or .mjs file with a workflow directly into it.`,
+    `${directory} has no workflows: put a .ts, .tsx, .js, .jsx, .mts, .mjs, .cts or .cjs file with a workflow directly into it.`,
   )
 }
 
@@ -251,7 +252,7 @@ function describeLog(log: RolldownLog, directory: string): string {
     case 'PARSE_ERROR':
       return `${place} has a syntax error: ${reason}.`
     case 'UNRESOLVED_IMPORT':
-      return `${place} imports ${quoted(reason)}, which was not found: ${missingAdvice(quoted(reason))}.`
+      return `${place} imports ${quoted(reason)}, which was not found: ${missingAdvice(quoted(reason), directory)}.`
     case 'CIRCULAR_DEPENDENCY': {
       const cycle = (log.ids ?? []).map((id) => relative(directory, isAbsolute(id) ? id : join(directory, id)))
       return `Modules import each other in a cycle (${cycle.join(' → ')}): move the shared code into another module.`
@@ -266,10 +267,8 @@ function quoted(reason: string): string {
   return reason.split("'")[1] ?? reason
 }
 
-function missingAdvice(specifier: string): string {
-  return /^[./]/.test(specifier)
-    ? 'check the path'
-    : `install the package with \`npm install ${packageName(specifier)}\``
+function missingAdvice(specifier: string, directory: string): string {
+  return /^[./]/.test(specifier) ? 'check the path' : installAdvice(packageName(specifier), directory)
 }
 
 // Finds the lines of a workflow's options in its source, for messages.
@@ -306,13 +305,19 @@ export async function findOptionLines(path: string): Promise<Record<string, numb
     }
   }
   try {
-    const { body } = parseAst(text, { lang: extname(path).endsWith('ts') ? 'ts' : 'js' }) as unknown as { body: Node[] }
+    const { body } = parseAst(text, { lang: languageOf(path) }) as unknown as { body: Node[] }
     const exported = body.find(({ type }) => type === 'ExportDefaultDeclaration')?.declaration
     visit(exported as Node | undefined, [], body)
   } catch {
     // A syntax that only the bundler reads.
   }
   return Object.fromEntries(found)
+}
+
+function languageOf(path: string): 'ts' | 'tsx' | 'js' | 'jsx' {
+  const extension = extname(path)
+  if (extension === '.tsx' || extension === '.jsx') return extension === '.tsx' ? 'tsx' : 'jsx'
+  return extension.endsWith('ts') ? 'ts' : 'js'
 }
 
 /** Looks into calls, type assertions and variables. */

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import type { Logger } from 'pino'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
 import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
+import { FairRunner, TooMuchWork } from '../fair-runner.ts'
 import { WorkflowError } from '../workflows/workflow.ts'
 import { NoWorkflows } from './build-snapshot.ts'
 import type { Bundle } from './bundle.ts'
@@ -66,24 +67,25 @@ interface SentBundlesDependencies {
   deployments: Deployments
   usage: StorageUsage
   /** Loads a bundle and adds its definitions; `undefined` if this installation accepts no bundles. @throws {WorkflowError} */
-  describe: ((bundle: Bundle) => Promise<Snapshot>) | undefined
+  describe: ((bundle: Bundle, accountId: string) => Promise<Snapshot>) | undefined
 }
 
-/** Bundles of an account that wait or are described. */
-const sentPerAccountMax = 2
+/**
+ * An account has one of the slots, so that its modules which load until their time is over leave the other to the next
+ * account.
+ */
+const limits = { concurrency: 2, perAccountMax: 2 }
 
 export class SentBundles {
   readonly #dependencies: SentBundlesDependencies
-  /** By account. */
-  readonly #waiting = new Map<string, number>()
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #runner = new FairRunner(limits)
 
   constructor(dependencies: SentBundlesDependencies) {
     this.#dependencies = dependencies
   }
 
   /**
-   * Describes the bundle, one at a time in this process, and deploys it for the account.
+   * Describes the bundle, in turn with those of other accounts, and deploys it for the account.
    *
    * @param options.signal aborted when the caller has gone: a bundle that still waits is dropped.
    * @throws {Problem} 507 when the account may not store it.
@@ -95,38 +97,20 @@ export class SentBundles {
   ): Promise<SentDeployment> {
     const { deployments, usage, describe } = this.#dependencies
     if (!describe) return { kind: 'disabled' }
-    const count = this.#waiting.get(accountId) ?? 0
-    if (count >= sentPerAccountMax) return { kind: 'busy' }
-    this.#waiting.set(accountId, count + 1)
     try {
       const content = toContent(bundle.content)
       const size = sizeOfFiles(content)
       usage.require(accountId, size)
-      const snapshot = await this.#afterOthers(() => {
-        options.signal.throwIfAborted()
-        return describe({ ...bundle, content })
-      })
+      const work = () => describe({ ...bundle, content }, accountId)
+      const snapshot = await this.#runner.run(accountId, work, options.signal)
       const checked = await deployments.deployChecked(snapshot, { ...options, accountId, directory: null })
       if (checked.result?.activated) usage.add(accountId, size)
       return { kind: 'checked', ...checked }
     } catch (error) {
+      if (error instanceof TooMuchWork) return { kind: 'busy' }
       if (error instanceof WorkflowError) return { kind: 'invalid', detail: error.message }
       throw error
-    } finally {
-      this.#release(accountId)
     }
-  }
-
-  #afterOthers<Result>(work: () => Promise<Result>): Promise<Result> {
-    const next = this.#last.then(work, work)
-    this.#last = next
-    return next
-  }
-
-  #release(accountId: string): void {
-    const left = (this.#waiting.get(accountId) ?? 1) - 1
-    if (left === 0) this.#waiting.delete(accountId)
-    else this.#waiting.set(accountId, left)
   }
 }
 

@@ -31,20 +31,24 @@ export function deploymentOperations({
   cursors,
   declaredValues,
 }: DeploymentDependencies): Operations {
-  /** The times at which the account's deployments became current last, the current one first. */
-  const findActivations = async (accountId: string) => {
+  const findActivations = async (accountId: string): Promise<Activated> => {
     const activatedAt = new Map<string, number>()
-    for (const { deploymentId, at } of await deployments.listActivations(accountId))
+    const [last, ...earlier] = await deployments.listActivations(accountId)
+    for (const { deploymentId, at } of last ? [last, ...earlier] : [])
       if (!activatedAt.has(deploymentId)) activatedAt.set(deploymentId, at)
-    return activatedAt
+    const installation = await deployments.findInstallation()
+    const own = last && (await deployments.find(last.deploymentId))
+    return { activatedAt, installation, currentId: own?.accountId === accountId ? own.id : installation?.id }
   }
 
-  const toActivated = async (accountId: string, { deployment, previous }: DeployResult, breaking: string[]) => {
-    const activatedAt = await findActivations(accountId)
+  const toActivated = async (accountId: string, result: DeployResult, breaking: string[]) => {
+    const { deployment, previous, changes } = result
+    const activated = await findActivations(accountId)
     const workflows = await deployments.findWorkflows(deployment.id)
     return {
-      ...toResponse(deployment, activatedAt),
-      previousDeployment: previous ? toResponse(previous, activatedAt) : null,
+      ...toResponse(deployment, activated),
+      previousDeployment: previous ? toResponse(previous, activated) : null,
+      changes: changes.slice(0, changesMax),
       breakingChanges: shortened(breaking),
       missing: workflows ? await declaredValues.findMissing(accountId, workflows) : [],
     }
@@ -60,14 +64,16 @@ export function deploymentOperations({
         { positionOf: ({ id, createdAt }) => `${createdAt}-${id}` },
       )
       if (!page) return wrongCursor
-      const activatedAt = await findActivations(accountId)
+      const activated = await findActivations(accountId)
       const data: Schemas['Deployment'][] = []
       for (const { id } of page.rows) {
         const deployment = await deployments.find(id)
         // One that is missing was deleted in the meantime.
-        if (deployment) data.push(toResponse(deployment, activatedAt))
+        if (deployment) data.push(toResponse(deployment, activated))
       }
-      return { status: 200, body: { data, nextCursor: page.nextCursor } }
+      const { installation } = activated
+      const installationDeployment = installation ? toResponse(installation, activated) : null
+      return { status: 200, body: { data, nextCursor: page.nextCursor, installationDeployment } }
     },
 
     async createDeployment(request) {
@@ -115,6 +121,9 @@ export function deploymentOperations({
   }
 }
 
+/** Of a deployment, and of the one before. */
+const changesMax = 20_000
+
 /** Of many workflows, the first lines say enough. */
 const linesMax = 200
 
@@ -160,15 +169,22 @@ function toPosition(text: string) {
   return { createdAt: Number(createdAt), id }
 }
 
-/** @param activatedAt by deployment, the current one first. */
+/** Which deployment serves an account. */
+interface Activated {
+  /** When deployments became current last for the account, by id. */
+  activatedAt: ReadonlyMap<string, number>
+  installation: Deployment | undefined
+  /** Its own, or the installation's. */
+  currentId: string | undefined
+}
+
 function toResponse(
   { id, workflows, sizeBytes, createdAt }: Deployment,
-  activatedAt: ReadonlyMap<string, number>,
+  { activatedAt, currentId }: Activated,
 ): Schemas['Deployment'] {
-  const [current] = activatedAt.keys()
   return {
     id,
-    current: id === current,
+    current: id === currentId,
     workflows: workflows.map(({ id, version, title }) => ({ id, version, title })),
     sizeBytes,
     createdAt: toTimestamp(createdAt),

@@ -26,7 +26,13 @@ import {
   listDeployments,
   type RemoteWorkflow,
 } from './deployments.sql.ts'
-import { type BreakingVersion, compareVersions, findBreakingVersions } from './evolution.ts'
+import {
+  type BreakingVersion,
+  compareVersions,
+  findBreakingVersions,
+  findWorkflowChanges,
+  type WorkflowChange,
+} from './evolution.ts'
 import {
   packContent,
   type Snapshot,
@@ -59,8 +65,10 @@ export interface DeployResult {
   deployment: Deployment
   /** Whether it was not current before. */
   activated: boolean
-  /** The deployment that was current before. */
+  /** The deployment that was current before. For an account without one of its own, that is the installation's. */
   previous: Deployment | undefined
+  /** What callers see of each of its workflows, and of those that they no longer see in the deployment before. */
+  changes: WorkflowChange[]
 }
 
 /** Until a refresh that failed is tried again. */
@@ -72,6 +80,7 @@ export class Deployments implements WorkflowRegistry {
   readonly #now: () => number
   readonly #loaded: LoadedDeployments
   #installation = new Workflows([])
+  #installationId: string | undefined
   /** Of accounts with a deployment: their registries. */
   #byAccount = new Map<string, Workflows>()
   #claimable: ClaimableWorkflows
@@ -230,17 +239,27 @@ export class Deployments implements WorkflowRegistry {
     return findActivations(this.#store.read, accountId)
   }
 
+  /** The installation's current deployment, which serves every account below its own; `undefined` if it has none. */
+  async findInstallation(): Promise<Deployment | undefined> {
+    return this.#installationId === undefined ? undefined : this.find(this.#installationId)
+  }
+
   /** The workflows whose new version in the snapshot, or absence from it, would break their callers. */
-  findBreakingVersions(
-    { workflows }: Pick<Snapshot, 'workflows'>,
-    accountId: string | null,
-  ): Promise<BreakingVersion[]> {
-    const deployed = new Workflows(workflows)
-    const [current, next] =
-      accountId === null
-        ? [this.#installation, deployed]
-        : [this.current(accountId), this.#withoutOwn(accountId).with(deployed)]
+  findBreakingVersions(deployed: Deployable, accountId: string | null): Promise<BreakingVersion[]> {
+    const { current, next } = this.#compare(deployed, accountId)
     return findBreakingVersions(this.#store.read, current, next, accountId, this.#now())
+  }
+
+  /** What callers would see. */
+  findChanges(deployed: Deployable, accountId: string | null): WorkflowChange[] {
+    return findWorkflowChanges(this.#compare(deployed, accountId))
+  }
+
+  /** What callers see, and what they would see. @param deployed the installation's, for an account, replaces its own. */
+  #compare({ workflows, accountId: owner }: Deployable, accountId: string | null) {
+    const own = new Workflows(owner === null && accountId !== null ? [] : workflows)
+    if (accountId === null) return { current: this.#installation, next: own, own }
+    return { current: this.current(accountId), next: this.#withoutOwn(accountId).with(own), own }
   }
 
   /** Whether the snapshot is what was deployed last, even if it was rolled back. */
@@ -250,7 +269,8 @@ export class Deployments implements WorkflowRegistry {
 
   /** Stores the snapshot and makes it current, in all processes within a second. @throws {WorkflowError} */
   async deploy(snapshot: Snapshot, options: DeployOptions): Promise<DeployResult> {
-    return this.#toResult(await deploySnapshot(this.#store, snapshot, options, this.#now()))
+    const changes = this.findChanges(snapshot, options.accountId)
+    return this.#toResult(await deploySnapshot(this.#store, snapshot, options, this.#now()), changes)
   }
 
   /** Deploys as `deploy` does, unless that breaks callers. */
@@ -265,7 +285,10 @@ export class Deployments implements WorkflowRegistry {
     })
   }
 
-  /** Makes a deployment of the account current again, unless that breaks callers; `undefined` if there is none with this ID. */
+  /**
+   * Makes a deployment of the account current again, unless that breaks callers; `undefined` if there is none with this ID.
+   * The installation's current deployment sets the account's own aside: its callers see the installation's workflows.
+   */
   async activate(
     accountId: string,
     id: string,
@@ -273,12 +296,14 @@ export class Deployments implements WorkflowRegistry {
   ): Promise<Checked<DeployResult> | undefined> {
     return this.#whileUnchanged(async (basedOn) => {
       const deployment = await this.find(id)
-      if (deployment?.accountId !== accountId || deployment.isRemote) return undefined
+      const isOwn = deployment?.accountId === accountId && !deployment.isRemote
+      if (!deployment || !(isOwn || id === this.#installationId)) return undefined
+      const changes = this.findChanges(deployment, accountId)
       const breaking = await this.findBreakingVersions(deployment, accountId)
       if (breaking.length > 0 && !allowBreaking) return { breaking }
-      const options = { accountId, by, at: this.#now(), basedOn }
+      const options = { accountId, by, at: this.#now(), basedOn, installationId: this.#installationId }
       const activated = await activateStored(this.#store, options, () => id)
-      return activated && { breaking, result: await this.#toResult(activated) }
+      return activated && { breaking, result: await this.#toResult(activated, changes) }
     })
   }
 
@@ -294,17 +319,29 @@ export class Deployments implements WorkflowRegistry {
     }
   }
 
-  async #toResult({ deployment, activated, previousId }: SnapshotDeployed): Promise<DeployResult> {
+  async #toResult(
+    { deployment, activated, previousId }: SnapshotDeployed,
+    changes: WorkflowChange[],
+  ): Promise<DeployResult> {
     await this.changed()
-    const previous = previousId === undefined ? undefined : await this.find(previousId)
-    return { deployment: (await this.find(deployment.id)) ?? deployment, activated, previous }
+    const before = previousId ?? (deployment.accountId === null ? undefined : this.#installationId)
+    const previous = before === undefined ? undefined : await this.find(before)
+    return { deployment: (await this.find(deployment.id)) ?? deployment, activated, previous, changes }
   }
 
-  /** Makes the deployment before the current one current; returns `undefined` when there is none. */
+  /**
+   * Makes the deployment before the current one current; returns `undefined` when there is none. Before the first one of an
+   * account came the installation's.
+   */
   async rollback(accountId: string | null, by: Actor): Promise<Deployment | undefined> {
-    const options = { accountId, by, at: this.#now() }
-    const activated = await activateStored(this.#store, options, (activations) => stackOf(activations).at(-2))
-    return activated && (await this.#toResult(activated)).deployment
+    await this.refresh()
+    const installationId = accountId === null ? undefined : this.#installationId
+    const options = { accountId, by, at: this.#now(), installationId }
+    const choose = (activations: readonly Activation[]) =>
+      activations.length === 0 ? undefined : (stackOf(activations).at(-2) ?? installationId)
+    const activated = await activateStored(this.#store, options, choose)
+    if (!activated?.activated) return undefined
+    return (await this.#toResult(activated, [])).deployment
   }
 
   /** What the account sees in addition to its own deployment. */
@@ -324,19 +361,23 @@ export class Deployments implements WorkflowRegistry {
     const { read } = this.#store
     const state = await findActivationState(read)
     if (state === this.#activationState) return
-    const current = await Promise.all(
+    const activated = await Promise.all(
       (await findCurrentActivations(read)).map(async ({ accountId, deploymentId }) => {
         const loaded = await this.#loaded.get(deploymentId)
         if (!loaded) throw new Error(`Deployment ${deploymentId} is current but not in the store.`)
         return { accountId, ...loaded }
       }),
     )
+    // An account that has activated the installation's deployment follows it, as accounts without a deployment do.
+    const current = activated.filter(({ accountId, deployment }) => accountId === deployment.accountId)
     current.sort((a, b) => Number(a.accountId !== null) - Number(b.accountId !== null))
     const remote = await this.#readRemote()
     this.#remote = remote
     this.#currentIds = current.map(({ deployment }) => deployment.id)
     this.#loaded.keep([...this.#currentIds, ...this.#remoteIds])
-    this.#installation = current.find(({ accountId }) => accountId === null)?.workflows ?? new Workflows([])
+    const installation = current.find(({ accountId }) => accountId === null)
+    this.#installation = installation?.workflows ?? new Workflows([])
+    this.#installationId = installation?.deployment.id
     const own = new Map(current.map(({ accountId, workflows }) => [accountId, workflows]))
     own.delete(null)
     this.#byAccount = new Map(
@@ -378,6 +419,9 @@ export class Deployments implements WorkflowRegistry {
     await this.refresh()
   }
 }
+
+/** What is to be deployed, or is in the store already. */
+type Deployable = Pick<Snapshot, 'workflows'> & Partial<Pick<Deployment, 'accountId'>>
 
 // Changes which deployment is current, and records it in the audit logs of the accounts that it affects.
 
@@ -450,6 +494,12 @@ function lastDeployed(activations: readonly Activation[]): string | undefined {
   return activations.find(({ kind }) => kind === 'deploy')?.deploymentId
 }
 
+interface ActivateOptions extends Pick<DeployOptions, 'accountId' | 'by' | 'basedOn'> {
+  at: number
+  /** For an account: what serves it without a deployment of its own. */
+  installationId: string | undefined
+}
+
 /**
  * Makes a stored deployment current. Returns `undefined` if there is none.
  *
@@ -457,24 +507,29 @@ function lastDeployed(activations: readonly Activation[]): string | undefined {
  */
 function activateStored(
   store: Store,
-  { accountId, by, at, basedOn }: Pick<DeployOptions, 'accountId' | 'by' | 'basedOn'> & { at: number },
+  { accountId, by, at, basedOn, installationId }: ActivateOptions,
   choose: (activations: readonly Activation[]) => string | undefined,
 ): Promise<SnapshotDeployed | undefined> {
   return store.write(async (tx) => {
     await requireUnchanged(tx, basedOn)
+    const find = async (id: string | undefined) => (id === undefined ? undefined : findDeployment(tx, id))
     const activations = await findActivations(tx, accountId)
-    const id = choose(activations)
-    const deployment = id === undefined ? undefined : await findDeployment(tx, id)
+    const chosen = await find(choose(activations))
+    const isFollowing = chosen?.accountId === null && accountId !== null
+    // Of the installation's deployments, only the current one serves accounts.
+    const deployment = isFollowing ? await find(installationId) : chosen
     if (!deployment) return undefined
-    const previousId = activations[0]?.deploymentId
+    const { id } = deployment
+    const before = await find(activations[0]?.deploymentId)
+    const previousId = before?.accountId === accountId ? before?.id : installationId
     if (previousId === id) return { deployment, activated: false, previousId }
     // One that was rolled back is deployed again: a rollback then returns to what is current now.
-    const isEarlier = stackOf(activations).includes(deployment.id)
+    const isEarlier = isFollowing || stackOf(activations).includes(id)
     const deployed = activations.find(({ kind, deploymentId }) => kind === 'deploy' && deploymentId === id)
     const activation = isEarlier
       ? ({ kind: 'rollback', directory: null } as const)
       : ({ kind: 'deploy', directory: deployed?.directory ?? null } as const)
-    await recordActivation(tx, deployment, { ...activation, by, at })
+    await recordActivation(tx, { ...deployment, accountId }, { ...activation, by, at })
     return { deployment, activated: true, previousId }
   })
 }

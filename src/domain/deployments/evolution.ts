@@ -123,21 +123,44 @@ export function describeBreaking(breaking: readonly BreakingVersion[], option = 
   })
 }
 
-/** What a deployment shows of itself, whether it was read from the store or from a response. */
-interface Shown {
-  workflows: readonly { id: string; version: string }[]
+/** What a deployment changes for callers of one workflow. */
+export interface WorkflowChange {
+  workflowId: string
+  /** The version that they saw; `null` if they saw none. */
+  before: string | null
+  /** The version that they see; `null` if they see none. */
+  after: string | null
+  /** Whether an account's deployment no longer has the workflow, so that its callers see the installation's. */
+  fallsBack: boolean
+}
+
+interface Comparison {
+  /** What callers see. */
+  current: Workflows
+  /** What they would see. */
+  next: Workflows
+  /** The workflows that are deployed. */
+  own: Workflows
+}
+
+/** Of the workflows that are deployed; then of those that were, and that callers no longer see in the same deployment. */
+export function findWorkflowChanges({ current, next, own }: Comparison): WorkflowChange[] {
+  const stays = (id: string) => next.get(id) !== undefined && next.deploymentOf(id) === current.deploymentOf(id)
+  const left = current.list().filter(({ id }) => !own.get(id) && !stays(id))
+  return [...own.list(), ...left].map(({ id: workflowId }) => {
+    const [before, after] = [current.get(workflowId)?.version ?? null, next.get(workflowId)?.version ?? null]
+    return { workflowId, before, after, fallsBack: after !== null && !own.get(workflowId) }
+  })
 }
 
 /** Lines that name the version of each workflow, before and now. */
-export function* changesSince(previous: Shown | null | undefined, { workflows }: Shown): Generator<string> {
-  const before = new Map(previous?.workflows.map(({ id, version }) => [id, version]))
-  for (const { id, version } of workflows) {
-    const earlier = before.get(id)
-    if (earlier === undefined) yield `  ${id} ${version} is new`
-    else yield earlier === version ? `  ${id} ${version}` : `  ${id} ${earlier} → ${version}`
-    before.delete(id)
+export function* describeChanges(changes: readonly WorkflowChange[]): Generator<string> {
+  for (const { workflowId, before, after, fallsBack } of changes) {
+    const versions = before === null || before === after ? after : `${before} → ${after}`
+    if (after === null) yield `  ${workflowId} ${before} is removed; its queued runs are still executed`
+    else if (fallsBack) yield `  ${workflowId} ${versions}, of the deployment for all accounts`
+    else yield before === null ? `  ${workflowId} ${after} is new` : `  ${workflowId} ${versions}`
   }
-  for (const [id, version] of before) yield `  ${id} ${version} is removed; its queued runs are still executed`
 }
 
 /** Of the workflows that callers see now, those whose new version or removal breaks them. */

@@ -54,9 +54,8 @@ const member = 'execution-service'
  * @throws {WorkflowError}
  */
 export function readExternal(directory: string): string[] {
-  let place = directory
-  while (!existsSync(join(place, 'package.json')) && dirname(place) !== place) place = dirname(place)
-  const file = join(place, 'package.json')
+  const place = findAbove(directory, (path) => existsSync(join(path, 'package.json')))
+  const file = join(place ?? '/', 'package.json')
   const options: unknown = Object(readManifest(file))[member] ?? {}
   const { external = [], ...others } = Object(options)
   const [unknown] = Object.keys(others)
@@ -161,7 +160,7 @@ export class CarriedPackages {
     this.#directory = directory
     for (const name of named) {
       const found = findPackage(directory, name)
-      if (found === undefined) throw notInstalled(`"external" in package.json names ${name}`, name)
+      if (found === undefined) throw notInstalled(`"external" in package.json names ${name}`, name, directory)
       this.#roots.set(name, found)
       this.add(found, 'package.json names it', name)
     }
@@ -267,13 +266,38 @@ export class CarriedPackages {
       if (isOptional && (addonLoaders.includes(name) || (found && (hasAddon(found) || isNative(found))))) return []
       if (found !== undefined) return { name, directory: found }
       if (isOptional || !Object.hasOwn(dependencies, name)) return []
-      throw notInstalled(`${nameIn(directory)} cannot be bundled and needs ${name}`, name)
+      throw notInstalled(`${nameIn(directory)} cannot be bundled and needs ${name}`, name, directory)
     })
   }
 }
 
-function notInstalled(reason: string, name: string): WorkflowError {
-  return new WorkflowError(`${reason}, which is not installed: install it with \`npm install ${name}\`.`)
+function notInstalled(reason: string, name: string, directory: string): WorkflowError {
+  return new WorkflowError(`${reason}, which is not installed: ${installAdvice(name, directory)}.`)
+}
+
+/** The commands that install a package, by the file that shows which program installs those of a project. */
+const installers = [
+  ['pnpm-lock.yaml', 'pnpm add'],
+  ['yarn.lock', 'yarn add'],
+  ['bun.lock', 'bun add'],
+  ['bun.lockb', 'bun add'],
+] as const
+
+/** How to install a package that the directory does not find. */
+export function installAdvice(name: string, directory: string): string {
+  const isAbove = (file: string) => findAbove(directory, (path) => existsSync(join(path, file))) !== undefined
+  if (isAbove('.pnp.cjs'))
+    return `this is a Plug'n'Play project of yarn, whose packages lie in archives, while a bundle needs them in node_modules: set \`nodeLinker: node-modules\` in .yarnrc.yml, and run \`yarn install\``
+  const [, command = 'npm install'] = installers.find(([file]) => isAbove(file)) ?? []
+  return `install the package with \`${command} ${name}\``
+}
+
+/** The directory, or the nearest one around it, that fits. */
+function findAbove(directory: string, fits: (path: string) => boolean): string | undefined {
+  for (let path = directory; ; path = dirname(path)) {
+    if (fits(path)) return path
+    if (path === dirname(path)) return undefined
+  }
 }
 
 function nameIn(directory: string): string {

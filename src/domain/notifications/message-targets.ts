@@ -2,13 +2,14 @@
 
 import type { Encryption } from '../../storage/encryption.ts'
 import { followersEndpoint } from '../../storage/runs/run-maintenance.ts'
-import { type Store, statement } from '../../storage/store.ts'
+import { statement } from '../../storage/store.ts'
 import type { NotificationRulesTable } from '../../storage/tables/notification-tables.ts'
 import type { WebhookDeliveriesTable } from '../../storage/tables/tables.ts'
 import { findUserRow } from '../accounts/accounts.sql.ts'
 import type { WebhookRequest, WebhookResult } from '../webhooks/send-webhook.ts'
 import type { DeliverySource, DeliveryTarget, SentDelivery } from '../webhooks/webhook-dispatcher.ts'
 import { signedHeaders } from '../webhooks/webhook-event.ts'
+import { addDetails, type MessageDetailsDependencies } from './message-details.ts'
 import { type Message, toMail, toSlackBody } from './notification-message.ts'
 import type { RuleTarget } from './notification-rules.ts'
 import { findDueRules, targetAad } from './notifications.sql.ts'
@@ -19,8 +20,7 @@ const mailsPerHour = 500
 
 const hourMilliseconds = 3_600_000
 
-export interface MessageTargetDependencies {
-  store: Store
+export interface MessageTargetDependencies extends MessageDetailsDependencies {
   encryption: Encryption
   sender: { send(request: WebhookRequest, signal: AbortSignal): Promise<WebhookResult> }
   mailSender: { send(mail: Mail, signal: AbortSignal): Promise<MailResult> }
@@ -58,17 +58,19 @@ function toTarget(rule: NotificationRulesTable, dependencies: MessageTargetDepen
     id,
     account_id,
     async send(request) {
-      const { row, body, at, signal } = request
+      const { row, at, signal } = request
       // A test is sent anyway. What is due again when the rule is enabled is sent.
       if (rule.enabled === 0 && row.event !== 'notification.test') return paused
-      if (channel === 'email') return mail(row, body, JSON.parse(rule.recipients), signal, dependencies)
+      const message = await addDetails(JSON.parse(request.body), rule, dependencies)
+      if (channel === 'email') return mail(row, message, JSON.parse(rule.recipients), signal, dependencies)
       if (target === null) throw new Error(`Rule ${id} has no address.`)
       const decrypted = dependencies.encryption.decrypt(target, targetAad(account_id, id))
       const { url, secret = '' }: RuleTarget = JSON.parse(decrypted)
+      const body = JSON.stringify(message)
       const headers = { 'content-type': 'application/json', 'user-agent': 'execution-service' }
       const wanted =
         channel === 'slack'
-          ? { url, headers, body: toSlackBody(JSON.parse(body)) }
+          ? { url, headers, body: toSlackBody(message) }
           : { url, headers: signedHeaders(row.id, at, body, [secret]), body }
       // The path of the address is a credential.
       return { ...(await dependencies.sender.send(wanted, signal)), address: new URL(url).origin }
@@ -80,7 +82,7 @@ const paused: SentDelivery = { status: null, body: null, error: 'The rule is pau
 
 async function mailUser({ row, body, signal }: SendRequest, dependencies: MessageTargetDependencies) {
   const user = await findUserRow(dependencies.store.read, row.user_id ?? '')
-  if (user?.role && user.email) return mail(row, body, [user.email], signal, dependencies)
+  if (user?.role && user.email) return mail(row, JSON.parse(body), [user.email], signal, dependencies)
   const lack = user?.role ? 'The user has no email address.' : 'The user has no role any more.'
   const error = user ? lack : 'The user was removed.'
   return { status: null, body: null, error, address: 'mailto:', isFinal: true }
@@ -88,7 +90,7 @@ async function mailUser({ row, body, signal }: SendRequest, dependencies: Messag
 
 async function mail(
   { id, account_id }: WebhookDeliveriesTable,
-  body: string,
+  message: Message,
   to: readonly string[],
   signal: AbortSignal,
   { mailSender, store, mailsMax = mailsPerHour }: MessageTargetDependencies,
@@ -100,7 +102,6 @@ async function mail(
     const error = `This account has sent emails to ${mailsMax} addresses within an hour.`
     return { status: null, body: null, error, address }
   }
-  const message: Message = JSON.parse(body)
   const result = await mailSender.send({ id, to, ...toMail(message) }, signal)
   if (result.error !== null && !result.isFinal) await count(-to.length)
   return { ...result, address }

@@ -15,7 +15,7 @@ export type NotificationEventType =
 export type Channel = 'email' | 'slack' | 'webhook'
 
 /** The schema `NotificationEvent` of the document. */
-interface NotificationMessage {
+export interface NotificationMessage {
   type: 'notification' | 'notification.test'
   timestamp: string
   data: {
@@ -29,12 +29,37 @@ interface NotificationMessage {
   }
 }
 
-interface NotifiedEvent {
+export interface NotifiedEvent {
   event: NotificationEventType
   at: string
   runId: string | null
   subject: string | null
   url: string
+  /** Added when the message is sent, so that none is stored: a run may be erased in the meantime. */
+  run?: RunDetails | null
+  wait?: WaitDetails | null
+}
+
+/** What happened to a run. Secrets are masked. */
+export interface RunDetails {
+  /** Of the workflow. */
+  title: string | null
+  error: { name: string; message: string } | null
+  /** The step that failed. */
+  step: string | null
+  tags: readonly string[]
+  attempts: number
+  /** From the first start to the end. */
+  durationSeconds: number | null
+}
+
+/** What a run waits for. */
+export interface WaitDetails {
+  /** What to decide. */
+  title: string | null
+  deadline: string | null
+  /** Where a reader answers, once, without an account; `null` if the rule has no such links. */
+  answerUrl: string | null
 }
 
 /** The email to a user who follows a run. */
@@ -194,6 +219,9 @@ interface Line {
   text: string
   url: string
   at: string
+  details: string[]
+  /** Where the reader answers. */
+  answerUrl: string | null
 }
 
 interface Readable {
@@ -208,23 +236,62 @@ interface Readable {
 
 function toReadable({ type, timestamp, data }: Message): Readable {
   if (type === 'run.ended') {
-    const lines = [{ text: `Run ${data.runId}`, url: data.url, at: timestamp }]
+    const lines = [{ text: `Run ${data.runId}`, url: data.url, at: timestamp, details: [], answerUrl: null }]
     return { ...data, ruleName: undefined, lines, more: undefined, reason: 'You follow this run.' }
   }
   const { ruleName, title, count, url, events, workflowId } = data
-  const lines = events.map(({ event, at, runId, subject, url }) => {
+  const lines = events.map(({ event, at, runId, subject, url, run = null, wait = null }, index) => {
     const text = describe({ event, workflow_id: workflowId ?? '', subject })
-    return { text: runId === null ? text : `${text}: ${runId}`, url, at }
+    const details = index < detailedEventsMax ? [...describeRun(run), ...describeWait(wait)] : []
+    const answerUrl = wait?.answerUrl ?? null
+    return { text: runId === null ? text : `${text}: ${runId}`, url, at, details, answerUrl }
   })
   const rest = count - events.length
   const more = rest <= 0 ? undefined : `And ${count < countedEventsMax ? rest : `${rest} or more`} others.`
   return { title, ruleName, lines, more, url, reason: `Sent by the notification rule “${ruleName}”.` }
 }
 
+/** Texts for people describe the first ones: Discord takes 2,000 characters. */
+const detailedEventsMax = 3
+const errorLengthMax = 200
+
+function describeRun(run: RunDetails | null): string[] {
+  if (!run) return []
+  const { title, error, step, tags, attempts, durationSeconds } = run
+  const figures = [
+    ...(attempts > 1 ? [`${attempts} attempts`] : []),
+    ...(durationSeconds === null ? [] : [`${durationSeconds} s`]),
+    ...(tags.length > 0 ? [`tags ${tags.join(', ')}`] : []),
+  ]
+  return [
+    ...(title === null ? [] : [title]),
+    ...(error ? [`${error.name}: ${shorten(error.message)}${step === null ? '' : ` (step ${step})`}`] : []),
+    ...(figures.length > 0 ? [figures.join(' · ')] : []),
+  ]
+}
+
+function describeWait(wait: WaitDetails | null): string[] {
+  if (!wait) return []
+  const { title, deadline } = wait
+  return [
+    ...(title === null ? [] : [shorten(title)]),
+    ...(deadline === null ? [] : [`Answer by ${formatTime(deadline)}`]),
+  ]
+}
+
+function shorten(text: string): string {
+  const line = oneLine(text)
+  return line.length > errorLengthMax ? `${line.slice(0, errorLengthMax - 1).toWellFormed()}…` : line
+}
+
 /** The body for an incoming webhook. Slack replaces what looks like a mention or a link: `&`, `<` and `>` are escaped. */
 export function toSlackBody(message: Message): string {
   const { title, lines, more, url, reason } = toReadable(message)
-  const items = lines.map(({ text, url, at }) => `• <${url}|${escapeSlack(text)}> at ${formatTime(at)}`)
+  const items = lines.flatMap(({ text, url, at, details, answerUrl }) => [
+    `• <${url}|${escapeSlack(text)}> at ${formatTime(at)}`,
+    ...details.map((detail) => `    ${escapeSlack(detail)}`),
+    ...(answerUrl === null ? [] : [`    <${answerUrl}|Answer>`]),
+  ])
   const texts = [`*<${url}|${escapeSlack(title)}>*`, ...items, ...(more ? [more] : []), `_${escapeSlack(reason)}_`]
   return JSON.stringify({ text: texts.join('\n') })
 }
@@ -243,12 +310,16 @@ interface MailContent {
 
 export function toMail(message: Message): MailContent {
   const { title, ruleName, lines, more, url, reason } = toReadable(message)
-  const items = lines.map(({ text, url, at }) => `- ${text}\n  ${formatTime(at)}\n  ${url}\n`)
+  const items = lines.map(({ text, url, at, details, answerUrl }) => {
+    const answer = answerUrl === null ? [] : [`Answer: ${answerUrl}`]
+    return `- ${[text, ...details, formatTime(at), ...answer, url].join('\n  ')}\n`
+  })
   const text = [title, '', ...items, ...(more ? [more, ''] : []), `Open the dashboard: ${url}`, '', reason, ''].join(
     '\n',
   )
   const cells = lines.map(
-    ({ text, url, at }) => `<li><a href="${escapeHtml(url)}">${escapeHtml(text)}</a><br>${formatTime(at)}</li>`,
+    ({ text, url, at, details, answerUrl }) =>
+      `<li><a href="${escapeHtml(url)}">${escapeHtml(text)}</a><br>${details.map((detail) => `${escapeHtml(detail)}<br>`).join('')}${formatTime(at)}${answerUrl === null ? '' : answerButton(answerUrl)}</li>`,
   )
   const html = `<!doctype html><html lang="en"><body style="font-family:sans-serif">
 <h1 style="font-size:18px">${escapeHtml(title)}</h1>
@@ -256,6 +327,11 @@ export function toMail(message: Message): MailContent {
 <p><a href="${escapeHtml(url)}">Open the dashboard</a></p>
 <p style="color:#666">${escapeHtml(reason)}</p></body></html>`
   return { subject: oneLine(ruleName === undefined ? title : `[${ruleName}] ${title}`), text, html }
+}
+
+function answerButton(url: string): string {
+  const style = 'display:inline-block;margin:8px 0;padding:8px 16px;background:#0172ad;color:#fff;text-decoration:none'
+  return `<br><a href="${escapeHtml(url)}" style="${style}">Answer</a>`
 }
 
 /** A line break in a header would begin another one. The API refuses control characters of names, too. */

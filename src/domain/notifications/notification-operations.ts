@@ -7,6 +7,7 @@ import type { WebhookDeliveriesTable } from '../../storage/tables/tables.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
+import type { Waits } from '../run-api/waits.ts'
 import { findUrlError } from '../webhooks/send-webhook.ts'
 import { findUnknownWorkflows } from '../webhooks/webhook-operations.ts'
 import type { Channel } from './notification-message.ts'
@@ -27,6 +28,11 @@ type Schemas = components['schemas']
 
 const noRule = notFound('notification rule')
 
+const mayNotAnswer: MemberError = {
+  pointer: '/answerLinks',
+  detail: 'must not be true: the API key lacks the scope waits:write, which its links need',
+}
+
 const tooManyRules = {
   status: 409,
   problem: {
@@ -38,6 +44,7 @@ const tooManyRules = {
 export interface NotificationOperationsDependencies {
   workflows: WorkflowRegistry
   notificationRules: NotificationRules
+  waits: Pick<Waits, 'mayAnswer'>
   /** Whether the operator has set an SMTP server. */
   sendsMail: boolean
   /** To whose addresses emails may be sent; `undefined` for all. */
@@ -92,9 +99,9 @@ export function findTargetErrors(
 }
 
 export function notificationOperations(dependencies: NotificationOperationsDependencies): Operations {
-  const { notificationRules: rules, workflows } = dependencies
-  const findInvalid = (
-    accountId: string,
+  const { notificationRules: rules, workflows, waits } = dependencies
+  const findInvalid = async (
+    { accountId, apiKeyId }: Principal,
     channel: Channel,
     change: RuleChange,
     before: NotificationRule | undefined,
@@ -105,6 +112,7 @@ export function notificationOperations(dependencies: NotificationOperationsDepen
       ...findChannelErrors(channel, change, isNew),
       ...findTargetErrors(channel, change, isNew, dependencies),
       ...ids,
+      ...(change.answerLinks && !(await waits.mayAnswer({ apiKeyId })) ? [mayNotAnswer] : []),
     ]
     return errors.length > 0 ? invalidRequest(errors) : undefined
   }
@@ -116,7 +124,7 @@ export function notificationOperations(dependencies: NotificationOperationsDepen
     },
 
     async createNotificationRule({ principal, body }) {
-      const invalid = findInvalid(principal.accountId, body.channel, body, undefined)
+      const invalid = await findInvalid(principal, body.channel, body, undefined)
       if (invalid) return invalid
       const created = await rules.create(principal.accountId, body, principal)
       if (!created || created === 'repeated') return tooManyRules
@@ -133,7 +141,7 @@ export function notificationOperations(dependencies: NotificationOperationsDepen
     async updateNotificationRule({ principal, path, body }) {
       const rule = await rules.get(principal.accountId, path.ruleId)
       if (!rule) return noRule
-      const invalid = findInvalid(principal.accountId, rule.channel, body, rule)
+      const invalid = await findInvalid(principal, rule.channel, body, rule)
       if (invalid) return invalid
       const changed = await rules.update(principal.accountId, path.ruleId, body, principal)
       return changed ? { status: 200, body: toResponse(changed) } : noRule

@@ -33,6 +33,10 @@ export interface NotificationRule {
   notStartedSeconds: number
   failurePercent: number
   enabled: boolean
+  /** Whether messages have errors, tags and key figures of runs, and questions of waits. */
+  details: boolean
+  /** Whether messages about waits have a link by which a reader answers. */
+  answerLinks: boolean
   createdAt: number
   lastMessage: WebhookDeliveriesTable | null
 }
@@ -46,6 +50,9 @@ export interface RuleChange {
   notStartedSeconds?: number | undefined
   failurePercent?: number | undefined
   enabled?: boolean | undefined
+  details?: boolean | undefined
+  /** The links have the rights of who sets it. */
+  answerLinks?: boolean | undefined
 }
 
 export type NewRule = RuleChange & { name: string; events: readonly NotificationEventType[]; channel: Channel }
@@ -90,6 +97,7 @@ export class NotificationRules {
       checked_until: 0,
       created_at: this.#now(),
       ...toColumns(given),
+      ...toLinkCreator(given.answerLinks ?? false, by),
       ...this.#toTarget(accountId, id, target),
     }
     const result = await this.#dependencies.store.write(async (tx) => {
@@ -138,7 +146,8 @@ export class NotificationRules {
       const target = change.url === undefined ? {} : this.#toTarget(accountId, row.id, { ...before, url: change.url })
       // Runs that began to wait while the rule was disabled are not reported.
       const restart = change.enabled && row.enabled === 0 ? { checked_until: 0 } : {}
-      const set = { ...toColumns({ ...toRule(row, undefined), ...defined(change) }), ...target, ...restart }
+      const links = change.answerLinks === undefined ? {} : toLinkCreator(change.answerLinks, by)
+      const set = { ...toColumns({ ...toRule(row, undefined), ...defined(change) }), ...links, ...target, ...restart }
       const name = change.name ?? row.name
       await tx.query
         .updateTable('notification_rules')
@@ -215,7 +224,14 @@ function toColumns(given: Omit<RuleChange, 'url' | 'name'>) {
     not_started_seconds: given.notStartedSeconds ?? ruleDefaults.notStartedSeconds,
     failure_percent: given.failurePercent ?? ruleDefaults.failurePercent,
     enabled: given.enabled === false ? 0 : 1,
+    details: given.details === false ? 0 : 1,
   } as const
+}
+
+function toLinkCreator(isOn: boolean, by: Actor | ApiKeyUse) {
+  const creator =
+    'apiKeyId' in by ? { links_key_id: by.apiKeyId, links_user_id: null } : { links_key_id: null, links_user_id: by.id }
+  return isOn ? creator : { links_key_id: null, links_user_id: null }
 }
 
 function toRule(row: NotificationRulesTable, lastMessage: WebhookDeliveriesTable | undefined): NotificationRule {
@@ -230,6 +246,8 @@ function toRule(row: NotificationRulesTable, lastMessage: WebhookDeliveriesTable
     notStartedSeconds: row.not_started_seconds,
     failurePercent: row.failure_percent,
     enabled: row.enabled === 1,
+    details: row.details === 1,
+    answerLinks: row.links_key_id !== null || row.links_user_id !== null,
     createdAt: row.created_at,
     lastMessage: lastMessage ?? null,
   }

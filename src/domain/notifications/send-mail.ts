@@ -1,5 +1,6 @@
 /** Sends emails by the operator's SMTP server. */
 import type { Transporter } from 'nodemailer'
+import { describeConnectionFailure } from '../../storage/error-causes.ts'
 import type { WebhookResult } from '../webhooks/send-webhook.ts'
 
 export interface Mail {
@@ -117,5 +118,6 @@ function explain(error: unknown): string {
   const { code, response, message } = error as Error & { code?: string; response?: string }
   if (response) return `The SMTP server refused the email: ${response}`
   if (code === 'EABORT') return 'The SMTP server has not read the email in time.'
-  return code === undefined ? message : `The email could not be sent: ${code}.`
+  const failure = describeConnectionFailure('The SMTP server', error)
+  return failure ?? (code === undefined ? message : `The email could not be sent (${code}).`)
 }

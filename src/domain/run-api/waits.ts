@@ -274,6 +274,11 @@ export class Waits {
     })
   }
 
+  /** Whether links that this caller creates work. */
+  mayAnswer({ apiKeyId }: ApiKeyUse): Promise<boolean> {
+    return mayCreatorAnswer(this.#dependencies.store.read, { api_key_id: apiKeyId, user_id: null })
+  }
+
   /**
    * The wait that a link is for; `undefined` if there is no such link. Changes nothing. If the run has not reached the wait,
    * the link shows what is declared.
@@ -344,11 +349,16 @@ export class Waits {
   }
 }
 
-/** Whether the creator's key is not deleted and, as of a member, the role permits it. */
-async function mayCreatorAnswer(tx: Transaction, { api_key_id, user_id }: WaitLinksTable): Promise<boolean> {
+/** Whether the creator's key is not deleted and has the scope and, as of a member, the role permits it. */
+async function mayCreatorAnswer(
+  tx: Transaction,
+  { api_key_id, user_id }: Pick<WaitLinksTable, 'api_key_id' | 'user_id'>,
+): Promise<boolean> {
   if (api_key_id !== null) {
-    const role = toRole((await findById(tx, api_key_id))?.role)
-    return role !== undefined && permitsScope(role, 'waits:write')
+    const key = await findById(tx, api_key_id)
+    const role = toRole(key?.role)
+    const scopes: string[] | null = key?.scopes ? JSON.parse(key.scopes) : null
+    return role !== undefined && permitsScope(role, 'waits:write') && (scopes?.includes('waits:write') ?? true)
   }
   return includesRole(toRole((await findUserRow(tx, user_id ?? ''))?.role) ?? null, 'operator')
 }

@@ -26,7 +26,7 @@ export const deletedStatus = 'deleted'
 /** In the store only: the reason of a queued run whose worker could not get its deployment. `waitingFor` shows it. */
 export const deploymentUnavailable = 'deploymentUnavailable'
 
-export type FailureReason = 'workflowFailed' | 'workflowExited' | 'outputInvalid' | 'contextNotSaved'
+export type FailureReason = 'workflowFailed' | 'nonRetryable' | 'workflowExited' | 'outputInvalid' | 'contextNotSaved'
 
 export type RunReason =
   | FailureReason
@@ -129,7 +129,8 @@ export function nextState(outcome: Outcome, { cancelRequested, failures, losses,
       if (losses + 1 >= lossesMax) return { status: 'failed', reason: 'workerLost' }
       return { status: 'queued', reason: 'workerLost', delaySeconds: 0 }
     case 'failed': {
-      if (failures + 1 >= retry.maxAttempts) return { status: 'failed', reason: outcome.reason }
+      if (failures + 1 >= retry.maxAttempts || outcome.reason === 'nonRetryable')
+        return { status: 'failed', reason: outcome.reason }
       const delaySeconds = retry.backoffSeconds * retry.backoffFactor ** failures
       return { status: 'queued', reason: 'attemptFailed', delaySeconds }
     }

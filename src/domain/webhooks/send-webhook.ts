@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises'
 import { type BlockList, isIP, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Agent } from 'undici'
+import { describeConnectionFailure } from '../../storage/error-causes.ts'
 
 export interface WebhookRequest {
   url: string
@@ -109,7 +110,8 @@ export class WebhookSender {
     if (error instanceof AddressRefused) return error.message
     const { name, code, message } = error as NodeJS.ErrnoException
     if (name === 'TimeoutError') return `No response within ${this.#options.timeoutMilliseconds / 1000} seconds.`
-    return code === undefined ? message : `The request failed: ${code}.`
+    const failure = describeConnectionFailure('The host', error)
+    return failure ?? (code === undefined ? message : `The request failed (${code}).`)
   }
 }
 

@@ -124,6 +124,23 @@ export class CalledRunFailed extends Error {
 }
 
 /** A deployment has its own copy of the class. */
+const isNonRetryableError = Symbol.for('execution-service/NonRetryableError')
+
+/**
+ * Throw it, in a step or outside of one, when another attempt would fail in the same way: for example when the caller's
+ * variables name a customer that does not exist. The run then fails with the reason `nonRetryable`, however many attempts
+ * its `retry` has left. The workflow may catch it as any other error.
+ */
+export class NonRetryableError extends Error {
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return Object(value)[isNonRetryableError] === true
+  }
+
+  override name = 'NonRetryableError'
+  readonly [isNonRetryableError] = true
+}
+
+/** A deployment has its own copy of the class. */
 const isSignedOutError = Symbol.for('execution-service/SignedOut')
 
 /**

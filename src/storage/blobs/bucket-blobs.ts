@@ -1,6 +1,7 @@
 /** Blobs in a bucket, by three requests of the S3 API that all compatible servers have: PutObject, GetObject, DeleteObject. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { AwsClient } from 'aws4fetch'
+import { describeCauses } from '../error-causes.ts'
 import { StoreUnavailable } from '../store.ts'
 import type { BlobLocation, BlobStore, BucketCredentials, Bytes } from './blob-store.ts'
 
@@ -79,11 +80,10 @@ export class BucketBlobs implements BlobStore {
       if (response.status >= 500 || response.status === 429) throw new StoreUnavailable(message)
       throw this.#refused(message)
     } catch (error) {
-      const { name, cause } = error as Error
+      const { name } = error as Error
       // Errors of fetch: of the network, and of the time limit.
       if (!(error instanceof TypeError) && name !== 'TimeoutError') throw error
-      const reason = cause instanceof Error ? cause.message : (error as Error).message
-      throw new StoreUnavailable(`${this.place} cannot be reached: ${reason}.`, { cause: error })
+      throw new StoreUnavailable(`${this.place} cannot be reached: ${describeCauses(error)}.`, { cause: error })
     }
   }
 

@@ -10,6 +10,7 @@ CREATE TABLE notification_rules (
   id ${text} PRIMARY KEY, account_id ${text} NOT NULL, name ${text} NOT NULL, events ${text} NOT NULL,
   workflow_ids ${text} NOT NULL, channel ${text} NOT NULL, recipients ${text} NOT NULL, host ${text},
   not_started_seconds INTEGER NOT NULL, failure_percent INTEGER NOT NULL, enabled INTEGER NOT NULL,
+  details INTEGER NOT NULL DEFAULT 1, links_key_id ${text}, links_user_id ${text},
   checked_until BIGINT NOT NULL, created_at BIGINT NOT NULL, target ${blob});
 CREATE INDEX notification_rules_by_account ON notification_rules (account_id, id);
 

@@ -2,6 +2,7 @@
 import { createConnection } from 'node:net'
 import { Kysely, PostgresDialect } from 'kysely'
 import { Client, type ClientConfig, type PoolClient, types } from 'pg'
+import { describeCauses } from '../error-causes.ts'
 import type { ColumnTypes } from '../migrations/migrations.ts'
 import { postgresRunStatements } from '../runs/postgres-run-statements.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
@@ -127,7 +128,7 @@ export async function withConnection<Result>(
   undo: (client: PoolClient) => Promise<unknown> = async () => {},
 ): Promise<Result> {
   const client = await pool.connectUsable().catch((error: Error) => {
-    throw new StoreUnavailable(error.message, { cause: error })
+    throw new StoreUnavailable(describeCauses(error), { cause: error })
   })
   let isBroken = false
   // The pool does not observe a connection that is checked out.

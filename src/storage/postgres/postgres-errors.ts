@@ -1,4 +1,6 @@
 /** Classifies PostgreSQL's errors: the store is unavailable, the transaction can be retried, or the statement is wrong. */
+
+import { describeCauses } from '../error-causes.ts'
 import { StoreUnavailable } from '../store.ts'
 
 /**
@@ -42,7 +44,7 @@ function isEventNumberTaken(error: unknown): boolean {
 /** Turns failures of the store, as opposed to the statement, into StoreUnavailable. */
 export function toStoreError(error: unknown): unknown {
   if (error instanceof StoreUnavailable) return error
-  return isUnavailable(error) ? new StoreUnavailable((error as Error).message, { cause: error }) : error
+  return isUnavailable(error) ? new StoreUnavailable(describeCauses(error), { cause: error }) : error
 }
 
 /** Whether the connection must be discarded: its plans are stale, or it got no response from the server. */

@@ -1,6 +1,7 @@
 /** Checks, creates and migrates the database, one process at a time, and explains why a database cannot be used. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Client } from 'pg'
+import { describeCauses } from '../error-causes.ts'
 import { canServe, migrate, StoreTooNew } from '../migrations/migrations.ts'
 import { StoreUnavailable } from '../store.ts'
 import { DatabaseUrlError, endpointOf } from './database-url.ts'
@@ -177,8 +178,7 @@ export function toDatabaseError(error: unknown, url: string): unknown {
   if (error instanceof DatabaseUrlError) return new DatabaseError(error.message)
   const where = describeDatabase(url)
   const code = errorCode(error)
-  // An AggregateError has one error for each address of the host.
-  const reason = error instanceof AggregateError ? error.errors.map(({ message }) => message).join('; ') : error.message
+  const reason = describeCauses(error)
   const busyMessage = busyMessages[code ?? '']
   if (busyMessage) return new DatabaseBusy(busyMessage(where, reason), { cause: error })
   const explain = (message: string) => new DatabaseError(message, { cause: error })

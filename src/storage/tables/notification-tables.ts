@@ -17,6 +17,11 @@ export interface NotificationRulesTable {
   not_started_seconds: number
   failure_percent: number
   enabled: Flag
+  /** Whether messages say what happened, or only where to look. */
+  details: Flag
+  /** Who has turned on links by which readers of messages answer: the links have the rights of this key or user. */
+  links_key_id: string | null
+  links_user_id: string | null
   /** Runs that were ready before it have been checked for `run.notStarted`. */
   checked_until: Milliseconds
   created_at: Milliseconds

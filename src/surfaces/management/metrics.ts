@@ -316,6 +316,7 @@ const latencyBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 
 const failures = {
   workflowFailed: 'failed',
+  nonRetryable: 'failed',
   workflowExited: 'failed',
   outputInvalid: 'failed',
   contextNotSaved: 'failed',

@@ -23,6 +23,8 @@ export function checkCompatibility(contracts: readonly CheckedContract[]): Repor
 const accepted: Record<string, string> = {
   'Query parameter `browserContextId` of `queueRemoteRun` now requires the scope `browser-contexts:use`.':
     'A key that may not read browser contexts was never to act with their sign-ins, and 0.1.0 is not installed anywhere.',
+  '`RunReasonCode` can also be `nonRetryable`.':
+    'An end that no attempt would change differs from one that used up its attempts: a caller repeats only the latter.',
   '`Run.waitingFor` can also be `deployment`.':
     'Only where a worker cannot get the code of a run. It would otherwise be executed by other code than was validated.',
   '`Run.waitingFor` can also be `throttle`.':

@@ -4,6 +4,7 @@ import type { CapturedState } from '../../domain/browser-contexts/storage-state.
 import type { Claim } from '../../domain/queue/attempts.ts'
 import { evidenceFilesMax, isEvidenceOf, type NewArtifact } from '../../domain/runs/artifact.ts'
 import type { Outcome } from '../../domain/runs/run-state.ts'
+import { describeCauses } from '../../storage/error-causes.ts'
 import { type BrowserHost, BrowserMissing } from '../browser/browser-host.ts'
 import type { AttemptChannel, Reply } from '../executors/executor-process.ts'
 import type { AttemptMessage } from '../executors/messages.ts'
@@ -62,7 +63,7 @@ export class AttemptBrowser {
     try {
       storageState = await this.#storedState()
     } catch (error) {
-      return unavailable((error as Error).message)
+      return unavailable(describeCauses(error))
     }
     try {
       const endpoint = await this.#dependencies.host.acquire()

@@ -1,6 +1,6 @@
 /** The outcome of an attempt: from its last event, with secrets masked, or because it was interrupted. */
 import { type Redact, type ReportedError, toFailure, toSuccess } from '../../domain/queue/outcomes.ts'
-import type { Outcome } from '../../domain/runs/run-state.ts'
+import type { FailureReason, Outcome } from '../../domain/runs/run-state.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import type { AttemptMessage } from '../executors/messages.ts'
 
@@ -19,8 +19,7 @@ export function toOutcome(
   redact: { output: Redact; error: Redact },
   runningStep: string | null,
 ): Outcome {
-  const failed = (reason: 'workflowFailed' | 'workflowExited' | 'outputInvalid', error: ReportedError) =>
-    toFailure(reason, redact.error(error))
+  const failed = (reason: FailureReason, error: ReportedError) => toFailure(reason, redact.error(error))
   if (event.type === 'threw') {
     const { reason, name, message, stack, step } = event
     return failed(reason, { name, message, stack, step })

@@ -7,6 +7,7 @@ import { homedir, tmpdir } from 'node:os'
 import { delimiter, dirname, extname, isAbsolute, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { describeCauses } from '../../storage/error-causes.ts'
 
 /** No browser can be started; the message says what to install or set. */
 export class BrowserMissing extends Error {}
@@ -41,7 +42,7 @@ async function findConfigured(path: string, inherited: NodeJS.ProcessEnv): Promi
     return { from: 'BROWSER_PATH', executable: path, version: await readVersion(path, inherited), environment: {} }
   } catch (error) {
     throw new BrowserMissing(
-      `BROWSER_PATH is "${path}", which does not run (${messageOf(error)}): set it to the executable of Chrome or Chromium.`,
+      `BROWSER_PATH is "${path}", which does not run (${describeCauses(error)}): set it to the executable of Chrome or Chromium.`,
     )
   }
 }
@@ -84,7 +85,7 @@ export async function findBundled(inherited: NodeJS.ProcessEnv): Promise<FoundBr
     }
   } catch (error) {
     throw new BrowserMissing(
-      `The Chromium installed by npm does not run here (${messageOf(error)}): install Google Chrome or Chromium, or set ` +
+      `The Chromium installed by npm does not run here (${describeCauses(error)}): install Google Chrome or Chromium, or set ` +
         'BROWSER_PATH to one.',
     )
   }
@@ -191,8 +192,4 @@ function describeFailure(error: VersionError | null, stdout: string, stderr: str
   if (error && typeof error.code === 'number') return firstLine || `exit code ${error.code}`
   if (error) return String(error.code ?? error.message)
   return `its reply to --version, ${JSON.stringify(stdout.slice(0, 200))}, is not that of Chrome or Chromium`
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

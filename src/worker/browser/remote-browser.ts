@@ -4,6 +4,7 @@
  * context: every run would see the pages of all others and dismiss their dialogs.
  */
 import { Socket } from 'node:net'
+import { describeConnectionFailure } from '../../storage/error-causes.ts'
 import { reasonMark } from './host-messages.ts'
 
 /** @param reason reported to the run: it must not contain the address, which may have a provider's token. */
@@ -28,13 +29,6 @@ async function webSocketUrl(address: string): Promise<string> {
 /** Must not be forwarded: the browser is not ours to close. */
 function isClose(message: string): boolean {
   return message.includes('"Browser.close"') && JSON.parse(message).method === 'Browser.close'
-}
-
-/** The messages of errors may quote the address. */
-function describeError(error: { name?: unknown; cause?: { code?: unknown } }): string {
-  const code = error.cause?.code
-  if (typeof code === 'string') return code
-  return error.name === 'TimeoutError' ? 'it did not reply in time' : 'the request failed'
 }
 
 /** Playwright ends each message with a NUL; it writes to descriptor 3 and reads from 4. */
@@ -67,5 +61,7 @@ async function serve(address: string): Promise<void> {
 
 const { BROWSER_CDP_URL } = process.env
 if (BROWSER_CDP_URL) {
-  await serve(BROWSER_CDP_URL).catch((error) => fail(describeError(error)))
+  await serve(BROWSER_CDP_URL).catch((error) =>
+    fail(describeConnectionFailure('it', error)?.replace(/\.$/, '') ?? 'the request failed'),
+  )
 }

@@ -2,23 +2,6 @@
 import { relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const causesMax = 5
-
-/** The error, and what caused it. */
-export function withCauses(error: unknown): unknown[] {
-  const chain = [error]
-  for (let last: unknown = error; chain.length <= causesMax; chain.push(last)) {
-    try {
-      last = last instanceof Error ? last.cause : undefined
-    } catch {
-      // A getter threw.
-      return chain
-    }
-    if (last === undefined || last === null || chain.includes(last)) return chain
-  }
-  return chain
-}
-
 /** A frame of V8: `at run (file:///srv/workflows/a.ts:1:2)`, `at async run (/srv/a.ts:1:2)`, `at /srv/a.ts:1:2`. */
 const framePattern = /^\s+at (?:(.*) \()?((?:async )?)((?:file:\/\/)?\/[^()]*?)(?:\?[^():]*)?:(\d+):(\d+)\)?$/
 

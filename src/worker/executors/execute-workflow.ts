@@ -1,4 +1,5 @@
 /** Executes a workflow's `run` function and describes how it ended, in executors and in tests of workflows. */
+import { NonRetryableError } from '../../domain/workflows/define-workflow.ts'
 import type { AttemptMessage } from './messages.ts'
 import type { RunningAttempt } from './run-context.ts'
 import { describeError, formatSafely, toJson, toText } from './workflow-values.ts'
@@ -30,11 +31,15 @@ export async function executeWorkflow(
       return { type: 'signedOut', message, stack, step: running.failedStep(error), reusable: await checkReusable() }
     }
     const state = await running.browser?.end(false)
-    const reason = error instanceof OutputInvalid ? 'outputInvalid' : 'workflowFailed'
     const described = describeError(error, root)
     const ended = running.browser?.crashed ? browserEnded(described.message) : undefined
-    return { type: 'threw', reason, ...described, ...ended, step: running.failedStep(error), state }
+    return { type: 'threw', reason: reasonOf(error), ...described, ...ended, step: running.failedStep(error), state }
   }
+}
+
+function reasonOf(error: unknown): Extract<Ended, { type: 'threw' }>['reason'] {
+  if (error instanceof OutputInvalid) return 'outputInvalid'
+  return error instanceof NonRetryableError ? 'nonRetryable' : 'workflowFailed'
 }
 
 class OutputInvalid extends Error {

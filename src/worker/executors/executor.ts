@@ -10,6 +10,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { mapBytesMax, reportsMax } from '../../domain/runs/reported-values.ts'
 import { readLines } from '../../domain/workflows/bounded-lines.ts'
 import type { WorkflowDefinition } from '../../domain/workflows/define-workflow.ts'
+import { definitionIn } from '../../domain/workflows/module-definition.ts'
 import { captureConsole, executeWorkflow } from './execute-workflow.ts'
 import { type AttemptMessage, channelDescriptor, type FromExecutor, type ToExecutor } from './messages.ts'
 import { hasStartedProcesses, ownMemoryBytes } from './process-memory.ts'
@@ -156,14 +157,14 @@ async function loadModules(directory: string, modules: Record<string, string>): 
 
 async function load(path: string): Promise<LoadedModule> {
   try {
-    const definition = (await import(pathToFileURL(path).href)).default
+    const definition = definitionIn(await import(pathToFileURL(path).href)) as WorkflowDefinition<object, object, true>
     // Deployment has checked this. A module may export something else on another machine.
     if (typeof definition?.run !== 'function')
       throw new TypeError('The default export of its module has no function run.')
     return {
       run: (context) => definition.run(context),
       waits: Object.keys(definition.waits ?? {}),
-      signedOut: definition.signedOut && ((page, run) => definition.signedOut(page, run)),
+      signedOut: definition.signedOut && ((page, run) => definition.signedOut?.(page, run as never) ?? false),
     }
   } catch (error) {
     return { error }

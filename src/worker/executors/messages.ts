@@ -103,7 +103,7 @@ export type AttemptMessage =
   | { type: 'returned'; output: string; reusable: boolean; state: CapturedState }
   | {
       type: 'threw'
-      reason: 'workflowFailed' | 'outputInvalid'
+      reason: 'workflowFailed' | 'nonRetryable' | 'outputInvalid'
       name: string
       message: string
       stack: string | null
@@ -219,7 +219,7 @@ const shapes: Shapes = {
   returned: { attempt, output: isJson, reusable: isFlag, state: isState },
   threw: {
     attempt,
-    reason: isOneOf('workflowFailed', 'outputInvalid'),
+    reason: isOneOf('workflowFailed', 'nonRetryable', 'outputInvalid'),
     name: isText,
     message: isText,
     stack: isTextOrNull,

@@ -13,7 +13,7 @@ import {
   type SleepTime,
   type WaitForOptions,
 } from '../../domain/workflows/define-workflow.ts'
-import { withCauses } from './error-stack.ts'
+import { withCauses } from '../../storage/error-causes.ts'
 import { type AttemptMessage, isName, type ToExecutor } from './messages.ts'
 import type { BrowserOfAttempt } from './run-browser.ts'
 import { RunSession, type SessionBrowser } from './run-session.ts'

@@ -1,7 +1,8 @@
 /** Converts what a workflow logs, throws and returns to bounded text, in the executor. None of it can be trusted. */
 import { format, stripVTControlCharacters } from 'node:util'
 import { jsonBytesMax } from '../../domain/runs/reported-values.ts'
-import { authorFrames, withCauses } from './error-stack.ts'
+import { describeCauses, withCauses } from '../../storage/error-causes.ts'
+import { authorFrames } from './error-stack.ts'
 
 /** The worker truncates messages after masking their secrets. A longer text could end in a part of a secret. */
 const textLengthMax = 1024 * 1024
@@ -31,7 +32,9 @@ export function describeError(error: unknown, root: string): DescribedError {
   try {
     // Playwright colours its messages.
     if (error instanceof Error) {
-      const { name, message } = error
+      const { name } = error
+      // `Promise.any` throws one without a message.
+      const message = error instanceof AggregateError && error.message === '' ? describeCauses(error) : error.message
       return { name: toText(name), message: plain(message), stack: describeStack(error, root) }
     }
   } catch {

@@ -159,7 +159,7 @@ export type RunResult<Output> = (
   /** `signedOut`: the run waits for a sign-in, and the test has none; a check has found no session. */
   | { status: 'failed' | 'timedOut' | 'cancelled' | 'signedOut'; output: null }
 ) & {
-  reason: 'workflowFailed' | 'outputInvalid' | 'timeLimit' | 'cancelRequested' | null
+  reason: 'workflowFailed' | 'nonRetryable' | 'outputInvalid' | 'timeLimit' | 'cancelRequested' | null
   error: { name: string; message: string } | null
   /** The value that the last attempt threw, with its stack and with secrets. */
   cause: unknown
@@ -363,7 +363,7 @@ function toStatus(outcome: AttemptResult['outcome']) {
     case 'succeeded':
       return { status: 'succeeded', output: outcome.output, reason: null, error: null } as const
     case 'failed': {
-      const reason = outcome.reason as 'workflowFailed' | 'outputInvalid'
+      const reason = outcome.reason as 'workflowFailed' | 'nonRetryable' | 'outputInvalid'
       return { status: 'failed', output: null, reason, error: toRunError(outcome.error) } as const
     }
     case 'timedOut':

@@ -10,8 +10,10 @@ import { runStep } from '../../domain/deployments/build-snapshot.ts'
 import { DeploymentFiles, temporaryParentOf } from '../../domain/deployments/deployment-files.ts'
 import type { DeployedWorkflow, Snapshot } from '../../domain/deployments/snapshot.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
+import { definitionIn } from '../../domain/workflows/module-definition.ts'
 import { type Mark, ProcessReaper } from '../../domain/workflows/process-reaper.ts'
 import { declaresValues, WorkflowError } from '../../domain/workflows/workflow.ts'
+import { describeCauses } from '../../storage/error-causes.ts'
 
 export interface Trial {
   workflow: DeployedWorkflow
@@ -72,7 +74,7 @@ async function findFailure(
       ...{ module: import.meta.filename, identity, mark, seconds, input: JSON.stringify(input) },
       environment: BROWSER_PATH === undefined ? {} : { BROWSER_PATH },
       onTimeout: () => new WorkflowError(`Its process did not end within ${seconds} seconds.`),
-      onEnd: (code, signal) => new WorkflowError(`Its process ended (${signal ?? `exit code ${code}`}).`),
+      onEnd: ({ code, signal }) => new WorkflowError(`Its process ended (${signal ?? `exit code ${code}`}).`),
     })
     if (message.kind === 'tried') return message.failure === null ? null : String(message.failure)
     return 'Its process has sent an invalid report.'
@@ -87,7 +89,7 @@ async function findFailure(
 async function runExample(path: string): Promise<string | null> {
   const { variables, answers, outputs } = JSON.parse(await text(process.stdin)) as TrialInput
   const { runWorkflow } = await import('./run-workflow.ts')
-  const workflow = (await import(pathToFileURL(path).href)).default
+  const workflow = definitionIn(await import(pathToFileURL(path).href)) as Parameters<typeof runWorkflow>[0]
   const unanswered = Object.fromEntries(Object.keys(workflow.waits ?? {}).map((name) => [name, undefined]))
   const { status, error, reason } = await runWorkflow(workflow, {
     ...{ variables, retry: true, browser: 'chromium', answers: { ...unanswered, ...answers } },
@@ -105,6 +107,6 @@ if (import.meta.main) {
   mkdirSync(tmpdir(), { recursive: true, mode: 0o700 })
   const pipe = new Socket({ fd: messageStream, readable: false, writable: true })
   pipe.on('error', () => process.exit())
-  const failure = await runExample(join(directory, module)).catch((error: unknown) => String(error))
+  const failure = await runExample(join(directory, module)).catch(describeCauses)
   pipe.write(`${JSON.stringify({ kind: 'tried', failure } satisfies Message)}\n`)
 }

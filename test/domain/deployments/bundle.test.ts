@@ -41,6 +41,16 @@ const refused: [string, Record<string, string>, string][] = [
     'DIR/a.ts:2 imports @scope/parser/lib, which was not found: install the package with `npm install @scope/parser`.',
   ],
   [
+    'a missing package, in a project of pnpm',
+    { 'a.ts': 'import ms from "ms"\nexport default ms', 'pnpm-lock.yaml': '' },
+    'DIR/a.ts:1 imports ms, which was not found: install the package with `pnpm add ms`.',
+  ],
+  [
+    "packages of yarn's Plug'n'Play",
+    { 'a.ts': 'import ms from "ms"\nexport default ms', '.pnp.cjs': '', 'yarn.lock': '' },
+    "DIR/a.ts:1 imports ms, which was not found: this is a Plug'n'Play project of yarn, whose packages lie in archives, while a bundle needs them in node_modules: set `nodeLinker: node-modules` in .yarnrc.yml, and run `yarn install`.",
+  ],
+  [
     'a missing module',
     { 'a.ts': 'import "./lib/b.ts"', 'lib/b.ts': 'import "../gone.ts"' },
     'DIR/lib/b.ts:1 imports ../gone.ts, which was not found: check the path.',
@@ -62,7 +72,7 @@ const refused: [string, Record<string, string>, string][] = [
   [
     'no module',
     { 'README.md': '', 'a.test.ts': '', 'types.d.ts': '', 'lib/a.ts': '' },
-    'DIR has no workflows: put a .ts, .mts, .js or .mjs file with a workflow directly into it.',
+    'DIR has no workflows: put a .ts, .tsx, .js, .jsx, .mts, .mjs, .cts or .cjs file with a workflow directly into it.',
   ],
   [
     'more files than a deployment may have',
@@ -234,7 +244,7 @@ describe('a package that cannot be bundled is carried as it is, with what it nee
     [
       'a package that it needs is not installed',
       { 'node_modules/odd/package.json': manifest('odd', { dependencies: { gone: '1' } }) },
-      'odd cannot be bundled and needs gone, which is not installed: install it with `npm install gone`.',
+      'odd cannot be bundled and needs gone, which is not installed: install the package with `npm install gone`.',
     ],
     [
       'it is larger than a deployment may be',
@@ -244,7 +254,7 @@ describe('a package that cannot be bundled is carried as it is, with what it nee
     [
       'package.json names a package that is not installed',
       { 'package.json': '{"execution-service":{"external":["gone"]}}' },
-      '"external" in package.json names gone, which is not installed: install it with `npm install gone`.',
+      '"external" in package.json names gone, which is not installed: install the package with `npm install gone`.',
     ],
     [
       'package.json has a member that is unknown',

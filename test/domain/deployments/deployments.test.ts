@@ -4,6 +4,7 @@ import { v7 as uuid } from 'uuid'
 import { describe, expect, test, vi } from 'vitest'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
 import { Deployments } from '../../../src/domain/deployments/deployments.ts'
+import { describeChanges } from '../../../src/domain/deployments/evolution.ts'
 import type { Snapshot } from '../../../src/domain/deployments/snapshot.ts'
 import { insertRuns, type NewRun } from '../../../src/domain/queue/enqueue-batcher.ts'
 import { Runs } from '../../../src/domain/run-api/runs.ts'
@@ -212,10 +213,38 @@ describe.each(stores)('deployments ($name)', (kind) => {
     // It was rolled back, so that it is deployed again.
     await activate(two.deployment.id)
     expect(await deployments.rollback(accountId, operator)).toMatchObject({ id: one.deployment.id })
-    const ofAll = (await deploy({ b: '1' })).deployment.id
     const other = await newAccount(domain)
-    expect(await activate(ofAll)).toBeUndefined()
     expect(await deployments.activate(other.accountId, one.deployment.id, options)).toBeUndefined()
+  })
+
+  test("an account returns from its first deployment to the installation's, which it then follows", async (test) => {
+    const { deployments, deploy, accountId } = await openDeployments(test, kind)
+    const ofAll = (await deploy({ a: '1', b: '1' })).deployment.id
+    const [first, change] = [await deploy({ b: '2', c: '2' }, accountId), (id: string) => ({ workflowId: id })]
+    expect(first.previous?.id).toBe(ofAll)
+    expect(first.changes).toEqual([
+      { ...change('b'), before: '1', after: '2', fallsBack: false },
+      { ...change('c'), before: null, after: '2', fallsBack: false },
+    ])
+    const { changes } = await deploy({ d: '3' }, accountId)
+    expect([...describeChanges(changes)]).toEqual([
+      '  d 3 is new',
+      '  b 2 → 1, of the deployment for all accounts',
+      '  c 2 is removed; its queued runs are still executed',
+    ])
+    const rollBack = async () => (await deployments.rollback(accountId, operator))?.id
+    expect(await rollBack()).toBe(first.deployment.id)
+    expect(await rollBack()).toBe(ofAll)
+    expect(await rollBack()).toBeUndefined()
+    const next = (await deploy({ a: '9' })).deployment.id
+    expect(versions(deployments, accountId)).toEqual({ a: '9' })
+    expect(await rollBack()).toBeUndefined()
+    await deploy({ b: '2', c: '2' }, accountId)
+    expect(versions(deployments, accountId)).toEqual({ a: '9', b: '2', c: '2' })
+    const activate = (id: string) => deployments.activate(accountId, id, { by: operator, allowBreaking: false })
+    expect(await activate(ofAll)).toBeUndefined()
+    expect((await activate(next))?.result?.changes.map(({ after }) => after)).toEqual([null, null])
+    expect(versions(deployments, accountId)).toEqual({ a: '9' })
   })
 
   test("an account sees the installation's workflows, and its own in place of those of the same ID", async (test) => {

@@ -61,7 +61,10 @@ async function startReceiver(test: Test) {
 async function open(test: Test, kind: StoreKind) {
   let now = Date.now()
   const clock = () => now
-  const domain = await openDomain(test, { kind, workflows: [workflow(), workflow({ id: 'other' })], now: clock })
+  const approve = workflow({ id: 'approve', waits: { approval: { schema: {}, title: 'Pay it?', description: null } } })
+  const workflows = [workflow(), workflow({ id: 'other' }), approve]
+  const domain = await openDomain(test, { kind, workflows, now: clock })
+  const registry = { current: () => domain.workflows }
   domain.dashboard.url = 'https://dashboard.example'
   const account = await newAccount(domain)
   const mailServer = await startMailServer(test)
@@ -78,7 +81,7 @@ async function open(test: Test, kind: StoreKind) {
       domains,
       totalMilliseconds: mailMilliseconds,
     })
-    const others = [messageTargets({ store: ofStore, encryption, sender, mailSender, mailsMax })]
+    const others = [messageTargets({ ...domain, workflows: registry, store: ofStore, sender, mailSender, mailsMax })]
     const log = pino({ level: 'silent' })
     const created = new WebhookDispatcher({ store: ofStore, encryption, sender, others, log, now: clock })
     test.onTestFinished(() => created.stop())
@@ -89,14 +92,18 @@ async function open(test: Test, kind: StoreKind) {
     await of.once()
     await of.idle()
   }
-  const create = async (members: Partial<NewRule> = {}, accountId = account.accountId) => {
+  const create = async (
+    members: Partial<NewRule> = {},
+    accountId = account.accountId,
+    creator: Parameters<typeof domain.notificationRules.create>[2] = by,
+  ) => {
     const rule = {
       name: 'Failures',
       events: ['run.failed'],
       channel: 'email',
       recipients: ['on@call.example'],
     } as const
-    const created = await domain.notificationRules.create(accountId, { ...rule, ...members }, by)
+    const created = await domain.notificationRules.create(accountId, { ...rule, ...members }, creator)
     if (!created || created === 'repeated') throw new Error('The rule was not created.')
     return { id: created.rule.id, secret: created.secret }
   }
@@ -296,6 +303,54 @@ describe.each(stores)('notifications ($name)', (kind) => {
       expect(each).not.toContain(hook.secret)
     }
     expect(http.requests).toHaveLength(2)
+  })
+
+  test('what happened is read when a message is sent, and a reader answers by its link, unless the rule says otherwise', async (test) => {
+    const { domain, accountId, principal, http, mailServer, create, end, notify, deliver, messages, clock } =
+      await open(test, kind)
+    const events = ['run.failed', 'run.waiting'] as const
+    const full = await create({ events, answerLinks: true }, accountId, principal)
+    const hook = { channel: 'webhook', recipients: [], events } as const
+    await create({ ...hook, url: `${http.url}/with`, answerLinks: true }, accountId, principal)
+    await create({ ...hook, url: `${http.url}/without`, details: false })
+    const [runId = ''] = await end()
+    const queued = await queueRun(domain, principal, { workflowId: 'approve', tags: ['<b>'] })
+    const deadline = clock() + 60 * minute
+    const wait = `INSERT INTO run_waits (run_id, name, id, account_id, workflow_id, kind, status, reached_at, deadline)
+      VALUES (?, 'approval', ?, ?, 'approve', 'answer', 'open', ?, ?)`
+    await domain.store.write((tx) => tx.all(wait, [queued.id, queued.id, accountId, clock(), deadline]))
+    await notify()
+    expect(JSON.stringify(await messages(full.id))).not.toContain('did not respond')
+    await deliver()
+    const sent = (path: string) =>
+      http.requests
+        .filter((request) => request.path === path)
+        .flatMap(({ body }) => JSON.parse(body).data.events)
+        .toSorted((a) => (a.event === 'run.failed' ? -1 : 1))
+    const [failed, waiting] = sent('/with')
+    const error = { name: 'Error', message: 'The server did not respond.' }
+    expect(failed).toMatchObject({
+      runId,
+      wait: null,
+      run: { title: 'Anything', error, step: null, attempts: 1, tags: [] },
+    })
+    const answerUrl = expect.stringMatching(/^https:\/\/dashboard\.example\/answer\/[\w-]{43}$/)
+    const details = { title: 'Pay it?', deadline: new Date(deadline).toISOString(), answerUrl }
+    expect(waiting).toMatchObject({ runId: queued.id, run: null, wait: details })
+    expect(sent('/without').map(({ run, wait }) => [run, wait])).toEqual([
+      [null, null],
+      [null, null],
+    ])
+    const texts = mailServer.mails.map(({ text }) => text).join('')
+    expect(texts).toContain('Error: The server did not respond.')
+    expect(texts).toContain('Pay it?')
+    const token = waiting.wait.answerUrl.split('/').at(-1)
+    const link = await domain.waits.openLink(token)
+    expect(link).toMatchObject({ state: 'open', wait: { runId: queued.id, name: 'approval' } })
+    expect(await domain.apiKeys.delete(accountId, principal.apiKeyId, by)).toBe(true)
+    expect((await domain.waits.openLink(token))?.state).toBe('expired')
+    const stored = await domain.store.read.all('SELECT request_body FROM webhook_deliveries', [])
+    expect(JSON.stringify(stored)).not.toContain(token)
   })
 
   test('an address in a private network that the operator does not allow is never contacted', async (test) => {

@@ -1,5 +1,5 @@
 /** Does what authors may do, in many ways: each must look the same in a test and in the service. */
-import { defineWorkflow, type RunContext } from 'execution-service/workflow'
+import { defineWorkflow, NonRetryableError, type RunContext } from 'execution-service/workflow'
 
 interface Variables {
   how: string
@@ -83,6 +83,10 @@ const acts = {
   async artifactWrites({ artifact }) {
     for (let index = 0; index <= 100; index += 1) await artifact('same.txt', `${index}`)
   },
+  throwFinal: ({ step }) =>
+    step('final', () => {
+      throw new NonRetryableError('There is no such customer.')
+    }),
   throwText: () => {
     throw 'only text'
   },

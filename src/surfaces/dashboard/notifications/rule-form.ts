@@ -27,6 +27,8 @@ export interface RuleForm {
   workflowIds: string
   notStartedSeconds: string
   failurePercent: string
+  details: boolean
+  answerLinks: boolean
 }
 
 export type RuleErrors = Partial<Record<keyof RuleForm, string>>
@@ -63,14 +65,17 @@ export function newForm(email: string | null, sendsMail: boolean): RuleForm {
     workflowIds: '',
     notStartedSeconds: `${ruleDefaults.notStartedSeconds}`,
     failurePercent: `${ruleDefaults.failurePercent}`,
+    details: true,
+    answerLinks: false,
   }
 }
 
 export function toForm(rule: NotificationRule): RuleForm {
-  const { name, events, channel, recipients, workflowIds, notStartedSeconds, failurePercent } = rule
+  const { name, events, channel, recipients, workflowIds, notStartedSeconds, failurePercent, details, answerLinks } =
+    rule
   const lists = { recipients: recipients.join(', '), workflowIds: workflowIds.join(', ') }
   const limits = { notStartedSeconds: `${notStartedSeconds}`, failurePercent: `${failurePercent}` }
-  return { name, events, channel, url: '', ...lists, ...limits }
+  return { name, events, channel, url: '', ...lists, ...limits, details, answerLinks }
 }
 
 /** @param rule `undefined` for a new one. The channel of a rule does not change. */
@@ -85,6 +90,8 @@ export function submittedRule(form: URLSearchParams, rule: NotificationRule | un
     workflowIds: text('workflowIds'),
     notStartedSeconds: text('notStartedSeconds'),
     failurePercent: text('failurePercent'),
+    details: form.get('details') === 'on',
+    answerLinks: form.get('answerLinks') === 'on',
   }
 }
 
@@ -124,7 +131,10 @@ export function parseRule(
   for (const { pointer, detail } of ofMembers) errors[pointer.slice(1) as keyof RuleForm] ??= `This ${detail}.`
   if (Object.keys(errors).length > 0) return { errors }
   const limits = { notStartedSeconds: Number(form.notStartedSeconds), failurePercent: Number(form.failurePercent) }
-  return { rule: { name: form.name, events, channel, ...members, workflowIds, ...limits } }
+  const { name, details } = form
+  // Unchanged, the links stay those of who has turned them on.
+  const links = form.answerLinks === (rule?.answerLinks ?? false) ? {} : { answerLinks: form.answerLinks }
+  return { rule: { name, events, channel, ...members, workflowIds, ...limits, details, ...links } }
 }
 
 function findTextErrors(
@@ -177,6 +187,8 @@ export function renderRuleForm({ rule, id = '', form, errors, sendsMail, limit }
   const title = rule ? 'Edit notification rule' : 'Create notification rule'
   const number = (name: keyof typeof numbers, label: string, hint: string) =>
     inputField({ name, label, hint, value: form[name], error: errors[name], required: true, inputmode: 'numeric' })
+  const tick = (name: 'details' | 'answerLinks', label: string, hint: string) =>
+    html`<label class="check"><input type="checkbox" name="${name}" ${attribute('checked', form[name])} /> ${label}<br /><small>${hint}</small></label>`
   return html`${backLink(back, rule ? rule.name : 'Notifications')} ${heading(title)}
     ${limit ? notice('warning', limit) : nothing}
     <form method="post" class="card">
@@ -189,6 +201,8 @@ export function renderRuleForm({ rule, id = '', form, errors, sendsMail, limit }
       ${inputField({ name: 'workflowIds', label: 'Workflow IDs', value: form.workflowIds, error: errors.workflowIds, hint: 'Only events of these workflows, separated by commas. Leave empty for all.' })}
       ${number('notStartedSeconds', 'Seconds until a run should have started', 'For “Run does not start”.')}
       ${number('failurePercent', 'Failure rate in percent', 'For “Workflow fails often”: of the runs of an hour.')}
+      ${tick('details', 'Say what happened', 'Errors, steps, tags and key figures of runs, and questions of waits. Untick it for data that must not leave this service.')}
+      ${tick('answerLinks', 'Let readers answer', 'Messages that a run waits have a link by which a reader answers once, without an account.')}
       <div class="buttons"><button>${rule ? 'Save changes' : 'Create notification rule'}</button><a href="${back}">Cancel</a></div>
     </form>`
 }

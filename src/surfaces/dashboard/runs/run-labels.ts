@@ -177,6 +177,7 @@ export const reasonLabels: Record<RunReason, string> = {
   workerStopped: 'The worker shut down and returned the run to the queue.',
   workerLost: 'The worker stopped responding.',
   workflowFailed: 'The workflow threw an error.',
+  nonRetryable: 'The workflow threw an error that ends its retries.',
   workflowExited: 'The process exited before the workflow finished.',
   contextNotSaved: 'The browser state could not be saved. The browser context is unchanged.',
   outputInvalid: 'The output is too large or does not match the workflow’s output schema.',

@@ -1,6 +1,7 @@
 /** Signing in and out by the identity provider. */
 import type { CookieOptions, Request, Response } from 'express'
 import type { ProviderIdentity, ProviderRefusal } from '../../../domain/accounts/provider-members.ts'
+import { describeConnectionFailure } from '../../../storage/error-causes.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { html, notice } from '../html.ts'
 import { renderPlainPage } from '../layout.ts'
@@ -111,7 +112,11 @@ async function sendFailure(
   recordRefusal(deps, 'sign-in by the identity provider refused', request.ip)
   // Not the whole error, which may have a token.
   const { code, error: oauthError, message: cause } = Object(error.cause) as Record<string, unknown>
-  deps.log.warn({ reason: error.reason, code, oauthError, cause }, 'sign-in by the identity provider failed')
+  const connection = describeConnectionFailure('The identity provider', error)
+  deps.log.warn(
+    { reason: error.reason, code, oauthError, cause, connection },
+    'sign-in by the identity provider failed',
+  )
   await sendNotSignedIn(response, status, message(name))
 }
 

@@ -1,6 +1,6 @@
 /** Promotes the workflows of the environment that the session shows to another one. */
 import type { Account } from '../../../domain/accounts/accounts.ts'
-import { changesSince, describeBreaking } from '../../../domain/deployments/evolution.ts'
+import { describeBreaking, describeChanges } from '../../../domain/deployments/evolution.ts'
 import { type Promotable, promote, readPromotable } from '../../../domain/deployments/promotion.ts'
 import { sizeOfFiles, snapshotId } from '../../../domain/deployments/snapshot.ts'
 import type { Dependencies } from '../dependencies.ts'
@@ -53,8 +53,7 @@ async function comparisonPage(request: PageRequest, deps: Dependencies, comparis
   const { source, snapshot, contentHash } = promotable
   const { deployments, declaredValues } = deps
   const [current] = await deployments.listActivations(target.id)
-  const previous = current && (await deployments.find(current.deploymentId))
-  const isSame = previous?.id === snapshotId(snapshot, target.id)
+  const isSame = current?.deploymentId === snapshotId(snapshot, target.id)
   const breaking = describeBreaking(
     await deployments.findBreakingVersions(snapshot, target.id),
     'Allow breaking changes',
@@ -68,7 +67,7 @@ async function comparisonPage(request: PageRequest, deps: Dependencies, comparis
       ['Deployment', html`<code>${source.id.slice(0, 12)}</code>`],
       ['Content hash', html`<code>${contentHash.slice(0, 12)}</code>`],
     ])}</section>
-    ${isSame ? nothing : html`<h2>Changes in ${target.environment}</h2> ${renderLines([...changesSince(previous, source)])}`}
+    ${isSame ? nothing : html`<h2>Changes in ${target.environment}</h2> ${renderLines([...describeChanges(deployments.findChanges(snapshot, target.id))])}`}
     ${breaking.length > 0 ? html`${notice('warning', 'It breaks callers.')} ${renderLines(breaking)}` : nothing}
     ${missing.map(({ workflowId, detail }) => notice('warning', `Runs of ${workflowId} will wait: ${detail}`))}
     ${isSame ? notice('quiet', `${target.environment} already serves this.`) : renderPromoteForm(comparison, breaking.length > 0)}`
