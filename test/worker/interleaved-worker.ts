@@ -13,6 +13,7 @@ import type { RunContext } from '../../src/domain/workflows/define-workflow.ts'
 import { noValues } from '../../src/domain/workflows/workflow.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { executeWorkflow } from '../../src/worker/executors/execute-workflow.ts'
+import type { Reply } from '../../src/worker/executors/executor-process.ts'
 import type { AttemptMessage, ToExecutor } from '../../src/worker/executors/messages.ts'
 import { RunningAttempt, type Start } from '../../src/worker/executors/run-context.ts'
 import { Worker, type WorkerDependencies } from '../../src/worker/worker.ts'
@@ -26,10 +27,13 @@ export type Workflow = (context: RunContext<object>) => Promise<unknown>
 export class Scheduler {
   readonly random: () => number
   readonly clock: Clock
+  /** Whether time passes only when nothing else can happen. */
+  readonly isPatient: boolean
   #pending: (() => void)[] = []
 
   constructor(random: () => number) {
     this.random = random
+    this.isPatient = this.isLikely(0.3)
     this.clock = install({ now: 0, ignoreMissingTimers: true })
   }
 
@@ -51,7 +55,7 @@ export class Scheduler {
     for (let count = 0; !isSo(); count += 1) {
       if (count === 20_000) throw new Error('The worker does not come to an end.')
       const index = Math.floor(this.random() * this.#pending.length)
-      if (this.#pending.length === 0 || this.isLikely(0.15)) this.clock.next()
+      if (this.#pending.length === 0 || (!this.isPatient && this.isLikely(0.15))) this.clock.next()
       else this.#pending.splice(index, 1)[0]?.()
       await new Promise((resolve) => nextTurn(resolve))
     }
@@ -85,6 +89,66 @@ export interface ModelRun {
   waits: Map<string, Wait>
 }
 
+/** What the attempts of all workers do, and must not do. */
+class WatchedAttempts {
+  readonly violations = new Set<string>()
+  /** Workers that have begun to stop. */
+  readonly stopping = new Set<string>()
+  readonly #slots: number
+  readonly #started = new Set<string>()
+  /** Attempts that have a process, or wait for one. */
+  readonly #live = new Map<string, Lease>()
+  /** Callers whose slots called runs have. */
+  readonly #waiting = new Set<string>()
+
+  constructor(slots: number) {
+    this.#slots = slots
+  }
+
+  begin(lease: Lease): void {
+    this.#live.set(keyOf(lease), lease)
+    this.#check(lease)
+  }
+
+  start(lease: Lease): void {
+    if (this.#started.has(keyOf(lease))) this.violations.add('An attempt is executed twice.')
+    this.#started.add(keyOf(lease))
+  }
+
+  lend(caller: Lease): void {
+    if (this.#live.has(keyOf(caller))) this.#waiting.add(keyOf(caller))
+  }
+
+  goOn(lease: Lease): void {
+    this.#waiting.delete(keyOf(lease))
+    if (this.#live.has(keyOf(lease))) this.#check(lease)
+  }
+
+  end(lease: Lease): void {
+    this.#waiting.delete(keyOf(lease))
+    this.#live.delete(keyOf(lease))
+  }
+
+  write(lease: Lease): void {
+    if (!this.#live.has(keyOf(lease))) this.violations.add('An attempt that has ended writes.')
+  }
+
+  of(workerId: string): Lease[] {
+    return [...this.#live.values()].filter((lease) => lease.workerId === workerId)
+  }
+
+  #check({ workerId }: Lease): void {
+    const live = this.of(workerId)
+    const waiting = live.filter((lease) => this.#waiting.has(keyOf(lease)))
+    if (live.length - waiting.length > this.#slots) this.violations.add('More attempts execute than there are slots.')
+    if (live.length > 2 * this.#slots) this.violations.add('More callers wait than there are slots.')
+  }
+}
+
+function keyOf({ runId, attempt }: Lease): string {
+  return `${runId}/${attempt}`
+}
+
 type Queue = WorkerDependencies['queue']
 
 /** What the store does for workers, one atomic change at a time. */
@@ -92,20 +156,32 @@ export class ModelQueue {
   readonly runs: ModelRun[] = []
   /** How often the store is unavailable, before a change or after it. */
   faults = 0.02
+  /** The free slots of the worker that has claimed last. */
+  free: () => number = () => 0
+  readonly attempts: WatchedAttempts
   readonly #scheduler: Scheduler
   readonly #workflows: Readonly<Record<string, Workflow>>
   readonly #listeners: Record<string, Set<() => void>> = { queue: new Set(), cancellations: new Set() }
 
-  constructor(scheduler: Scheduler, workflows: Readonly<Record<string, Workflow>>) {
+  constructor(scheduler: Scheduler, workflows: Readonly<Record<string, Workflow>>, slots: number) {
     this.#scheduler = scheduler
     this.#workflows = workflows
+    this.attempts = new WatchedAttempts(slots)
     setInterval(() => this.#expireLeases(), 1000)
   }
 
   add(workflow: Workflow, parent?: ModelRun, isDetached = false): ModelRun {
     const started = { attempt: 0, workerId: '', leaseUntil: 0, cancelRequested: false, executedMilliseconds: 0 }
     const run: ModelRun = {
-      ...{ id: `run-${this.runs.length}`, workflow, parent, isDetached, status: 'queued', output: undefined, ...started },
+      ...{
+        id: `run-${this.runs.length}`,
+        workflow,
+        parent,
+        isDetached,
+        status: 'queued',
+        output: undefined,
+        ...started,
+      },
       ...{ steps: new Map(), waits: new Map() },
     }
     this.runs.push(run)
@@ -177,7 +253,8 @@ export class ModelQueue {
 
   #finish(run: ModelRun, status: ModelRun['status'], output?: unknown): void {
     Object.assign(run, { status, output })
-    for (const each of this.runs) if (each.parent === run && !each.isDetached && !isFinal(each.status)) this.cancel(each)
+    for (const each of this.runs)
+      if (each.parent === run && !each.isDetached && !isFinal(each.status)) this.cancel(each)
     if (run.parent?.status === 'waiting') run.parent.status = 'queued'
     this.#notify('queue')
   }
@@ -185,10 +262,9 @@ export class ModelQueue {
   readonly workerQueue: Queue = {
     claim: (workerId, _workflows, slots) =>
       this.#change(() => {
-        const free = typeof slots === 'number' ? slots : slots()
-        if (free < 0) throw new Error('More attempts execute than the worker has slots.')
+        this.free = typeof slots === 'number' ? () => slots : slots
         const ready = this.runs.filter(({ status }) => status === 'queued')
-        return ready.slice(0, free).map((run) => this.#start(run, workerId))
+        return ready.slice(0, Math.max(0, this.free())).map((run) => this.#start(run, workerId))
       }),
     renew: (_workerId, leases) =>
       this.#change(() => {
@@ -197,17 +273,24 @@ export class ModelQueue {
         return leased
       }),
     cancelRequested: async (workerId) => {
-      const runs = this.runs.filter((run) => run.cancelRequested && run.status === 'running' && run.workerId === workerId)
+      const runs = this.runs.filter(
+        (run) => run.cancelRequested && run.status === 'running' && run.workerId === workerId,
+      )
       return runs.map(({ id, attempt }) => ({ runId: id, attempt, workerId }))
     },
     report: (lease) => this.#change(() => this.#leased(lease) !== undefined),
-    finishStep: (lease, { name }, encrypt) =>
-      this.#change(() => {
+    finishStep: (lease, { name }, encrypt) => {
+      this.attempts.write(lease)
+      return this.#change(() => {
         const run = this.#leased(lease)
         run?.steps.set(name, Buffer.from(encrypt()).toString())
         return run !== undefined
-      }),
-    wait: (lease, request) => this.#change(() => this.#wait(lease, request)),
+      })
+    },
+    wait: (lease, request) => {
+      if (request.reached.length > 0) this.attempts.write(lease)
+      return this.#change(() => this.#wait(lease, request))
+    },
     complete: (lease, outcome) => this.#change(() => this.#complete(lease, outcome)),
     handBack: async () => false,
     waitForValue: async () => false,
@@ -225,6 +308,7 @@ export class ModelQueue {
     if (slot && only?.child && names.length === 1) {
       const { child } = only
       const claim = this.#start(child, lease.workerId)
+      this.attempts.lend(lease)
       const outcome = async () => (isFinal(child.status) ? outcomeOf(child) : undefined)
       return { ...results, started: { claim, outcome } satisfies StartedCall }
     }
@@ -237,7 +321,10 @@ export class ModelQueue {
       results.ended.push({ name: wait.request.name, outcome })
     }
     if (suspend && results.ended.length === 0) {
-      Object.assign(run, { status: 'waiting', executedMilliseconds: run.executedMilliseconds + suspend.executedMilliseconds })
+      Object.assign(run, {
+        status: 'waiting',
+        executedMilliseconds: run.executedMilliseconds + suspend.executedMilliseconds,
+      })
       results.isSuspended = true
     }
     return results
@@ -264,7 +351,8 @@ export class ModelQueue {
     const isReturned = outcome.kind === 'workerStopped' || outcome.kind === 'workerLost'
     if (run.cancelRequested) this.#finish(run, 'cancelled')
     else if (isReturned) this.loseLease(run)
-    else this.#finish(run, outcome.kind as ModelRun['status'], outcome.kind === 'succeeded' ? outcome.output : undefined)
+    else
+      this.#finish(run, outcome.kind as ModelRun['status'], outcome.kind === 'succeeded' ? outcome.output : undefined)
     return true
   }
 }
@@ -283,7 +371,6 @@ function outcomeOf({ id, status, output }: ModelRun): string {
 
 /** Executes workflows in this process. Each message arrives when the scheduler chooses it, in order. */
 class ModelExecutors {
-  readonly started = new Set<string>()
   readonly #scheduler: Scheduler
   readonly #queue: ModelQueue
 
@@ -292,15 +379,19 @@ class ModelExecutors {
     this.#queue = queue
   }
 
-  async acquire({ runId, attempt }: Claim) {
+  async acquire(claim: Claim) {
+    this.#queue.attempts.begin(claim)
     await this.#scheduler.step()
-    const run = this.#queue.runs.find(({ id }) => id === runId) as ModelRun
+    const run = this.#queue.runs.find(({ id }) => id === claim.runId) as ModelRun
     const process = { isAlive: true }
     const start = (message: Omit<Start, 'type' | 'attempt'>, onEvent: (event: AttemptMessage) => void) => {
-      const key = `${runId}/${attempt}`
-      if (this.started.has(key)) throw new Error(`${key} is executed twice.`)
-      this.started.add(key)
-      return this.#execute(run, message, (event) => void (process.isAlive && onEvent(event)))
+      this.#queue.attempts.start(claim)
+      const channel = this.#execute(run, message, (event) => void (process.isAlive && onEvent(event)))
+      const reply = (message: Reply) => {
+        if (message.type === 'waitsEnded') this.#queue.attempts.goOn(claim)
+        channel.reply(message)
+      }
+      return { ...channel, reply }
     }
     const workflow = { timeLimitSeconds: 1, usesBrowser: false, evidence: 'off', retry: { maxAttempts: 1 } }
     const workflows = {
@@ -308,7 +399,7 @@ class ModelExecutors {
       secretsOfOutcome: () => [],
       checkOutput: (_id: string, output: unknown) => ({ masked: output }),
     }
-    return { executor: { start, process }, deploymentId: '', workflows }
+    return { executor: { start, process, claim }, deploymentId: '', workflows }
   }
 
   #execute(run: ModelRun, message: Omit<Start, 'type' | 'attempt'>, onEvent: (event: AttemptMessage) => void) {
@@ -322,19 +413,26 @@ class ModelExecutors {
     const send = (event: AttemptMessage) => toWorker(() => onEvent(event))
     const start: Start = { type: 'start', attempt: 1, ...message }
     const running = new RunningAttempt(start, send, undefined, { checkReusable: async () => true })
-    const execute = () => executeWorkflow(running, () => run.workflow(running.context()), async () => true, '/')
+    const execute = () =>
+      executeWorkflow(
+        running,
+        () => run.workflow(running.context()),
+        async () => true,
+        '/',
+      )
     toExecutor(() => void execute().then(send))
     type ToAttempt = Exclude<ToExecutor, Start | { type: 'load' }>
     const receive = (reply: ToAttempt) => toExecutor(() => running.onMessage(reply))
     return {
       abort: (reason: string, timedOut: boolean) => receive({ type: 'abort', attempt: 1, reason, timedOut }),
-      reply: (reply: object) => receive({ ...reply, attempt: 1 } as ToAttempt),
+      reply: (reply: Reply) => receive({ ...reply, attempt: 1 } as ToAttempt),
       leave: () => {},
     }
   }
 
-  release({ executor }: { executor: { process: { isAlive: boolean } } }): void {
+  release({ executor }: Awaited<ReturnType<ModelExecutors['acquire']>>): void {
     executor.process.isAlive = false
+    this.#queue.attempts.end(executor.claim)
   }
 }
 
@@ -347,6 +445,12 @@ const plain = {
 export function createInterleavedWorker(scheduler: Scheduler, queue: ModelQueue, id: string, slots: number): Worker {
   const executors = new ModelExecutors(scheduler, queue)
   const nothing = async () => {}
+  // For a claim, and for the offer of a slot.
+  const claimable = () => {
+    const { stopping, violations } = queue.attempts
+    if (stopping.has(id)) violations.add('A stopping worker offers a slot.')
+    return {}
+  }
   const dependencies = {
     store: { listen: (topic: string, listener: () => void) => queue.listen(topic, listener) },
     queue: queue.workerQueue,
@@ -357,7 +461,7 @@ export function createInterleavedWorker(scheduler: Scheduler, queue: ModelQueue,
     usage: { refusal: () => undefined, add: () => {} },
     files: { prepare: nothing, close: () => {} },
     readDeclared: async () => ({ kind: 'values', values: noValues }),
-    deployments: { listAll: () => [], claimable: () => ({}) },
+    deployments: { listAll: () => [], claimable },
     executors: {
       ...{ open: nothing, drain: () => {}, close: nothing, withinQuantum: () => [], keeping: () => [] },
       ...{ endQuantum: () => {}, acquire: (claim: Claim) => executors.acquire(claim) },

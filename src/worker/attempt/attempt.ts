@@ -359,24 +359,22 @@ export class Attempt {
   /** The code is masked before the workflow gets it. */
   async #useCode({ code, step }: EventOf<'code'>): Promise<void> {
     this.#redactor.addAnswers([code])
-    const isNew = await retryUntilAvailable(
-      () => this.#dependencies.queue.useCode(this.#claim, step),
-      this.#isFutile,
-    )
+    const isNew = await retryUntilAvailable(() => this.#dependencies.queue.useCode(this.#claim, step), this.#isFutile)
     if (isNew === undefined) this.interrupt('leaseLost')
     else this.#channel?.reply({ type: 'codeUsed', isNew })
   }
 
   async #wait(event: EventOf<'waits'>): Promise<void> {
     this.#storeOutcome()
-    const waiting = this.#waiting.then(() => this.#storeWaits(event))
+    // Not for steps that finish later, which are stored after it.
+    const earlier = Promise.all([this.#waiting, ...this.#saving])
+    const waiting = earlier.then(() => this.#storeWaits(event))
     this.#waiting = waiting.catch(() => {})
     await waiting
   }
 
   async #storeWaits(event: EventOf<'waits'>): Promise<void> {
     const { reached, names, canSuspend, hasOpenBrowser, reusable } = event
-    await Promise.all(this.#saving)
     await this.#reporter.written()
     if (this.#isOver) return
     const { queue, slots } = this.#dependencies

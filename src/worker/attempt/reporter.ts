@@ -173,8 +173,9 @@ export async function retryUntilAvailable<Result>(
     try {
       return await write()
     } catch (error) {
-      if (!(error instanceof StoreUnavailable) || isFutile()) throw error
+      if (!(error instanceof StoreUnavailable)) throw error
       await new Promise((resolve) => setTimeout(resolve, retryMilliseconds))
+      if (isFutile()) throw error
     }
   }
 }
