@@ -1,4 +1,5 @@
 /** A clock for tests of workflows: time jumps to the next timer as soon as a run waits for nothing else. */
+import { createHook } from 'node:async_hooks'
 import { syncBuiltinESMExports } from 'node:module'
 import promises from 'node:timers/promises'
 import { type Clock, install } from '@sinonjs/fake-timers'
@@ -96,10 +97,12 @@ export class FakeClock implements RunClock {
   }
 
   async #jumpUntil<Result>(act: () => Promise<Result>, clock: Clock): Promise<Result> {
+    const requests = new CryptoRequests()
     let before = countOthers()
     let hasEnded = false
     const result = act().finally(() => {
       hasEnded = true
+      requests.close()
     })
     // Handled by the caller, which gets the same promise.
     result.catch(() => {})
@@ -121,7 +124,7 @@ export class FakeClock implements RunClock {
         continue
       }
       this.#rounds = 0
-      const others = countOthers()
+      const others = countOthers() + requests.pending
       // What the process of the test waited for when the run began may have come since.
       before = Math.min(before, others)
       if (others === before) {
@@ -161,6 +164,29 @@ function delay<Value>(milliseconds?: number, value?: Value, options: { signal?: 
 /** The resources that keep the process waiting, without timers. */
 function countOthers(): number {
   return process.getActiveResourcesInfo().filter((type) => type !== 'Timeout').length
+}
+
+/** Those that are never synchronous. */
+const webCryptoTypes = new Set(['HASHREQUEST', 'SIGNREQUEST', 'CIPHERREQUEST'])
+
+/** Requests to node:crypto and Web Crypto, which Node.js does not list among its resources. */
+class CryptoRequests {
+  readonly #requests = new Map<number, { type: string; request: object }>()
+  readonly #hook = createHook({
+    init: (id, type, _trigger, request) => void (type.endsWith('REQUEST') && this.#requests.set(id, { type, request })),
+    before: (id) => void this.#requests.delete(id),
+  }).enable()
+
+  get pending(): number {
+    // The others have ended if they have no callback.
+    const isPending = ({ type, request }: { type: string; request: object }) =>
+      webCryptoTypes.has(type) || 'ondone' in request
+    return [...this.#requests.values()].filter(isPending).length
+  }
+
+  close(): void {
+    this.#hook.disable()
+  }
 }
 
 /** Node.js uses an internal timer, which a fake clock does not reach. */
