@@ -14,6 +14,8 @@ const workflows: Record<string, Workflow> = {
   fails: async () => {
     throw new Error('It fails.')
   },
+  /** The called run takes longer than the time limit of its caller. */
+  patient: async ({ call }) => call('long', 'long'),
   nested: async ({ call }) => call('next', 'once'),
   once: async ({ call }) => call('leaf', 'slow'),
   race: async ({ call }) => Promise.race([call('raced', 'slow'), pause(10)]),
@@ -35,7 +37,7 @@ const workflows: Record<string, Workflow> = {
     await Promise.race([call('long', 'long'), pause(30)])
   },
 }
-const callers = ['nested', 'once', 'race', 'detached', 'loop', 'both', 'sleeper', 'mixed'] as const
+const callers = ['patient', 'nested', 'once', 'race', 'detached', 'loop', 'both', 'sleeper', 'mixed'] as const
 
 const slots = 2
 
