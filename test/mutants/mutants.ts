@@ -263,6 +263,7 @@ const queue = [
     ['domain/queue/waits'],
     [
       ['order', 'await tx.statements.lockRuns(tx, runIds)', ''],
+      ['order', 'endWaits(tx, [row.id], at), findEnded', 'undefined, findEnded'],
       ['fence', "if (wait && wait.status !== 'open') return { kind: 'timedOut', wait }", ''],
     ],
   ),
@@ -517,7 +518,7 @@ const worker = [
     [
       ['fence', 'if (!this.#hasEnded) this.#timeLimit.pause({ isLimited: false })', ''],
       ['fence', 'if (this.#isOver) return\n    const { queue, slots }', 'const { queue, slots }'],
-      ['order', 'Promise.all([this.#waiting, ...this.#saving])', 'this.#waiting'],
+      ['order', 'earlier.then(()', 'earlier.then(() => Promise.all(this.#saving)).then(()'],
       ['order', 'slot?.keep()\n      throw error', 'throw error'],
     ],
   ),

@@ -15,7 +15,8 @@ const workflows: Record<string, Workflow> = {
     throw new Error('It fails.')
   },
   /** The called run takes longer than the time limit of its caller. */
-  patient: async ({ call }) => call('long', 'long'),
+  patient: async ({ call }) => call('steady', 'steady'),
+  steady: async () => pause(1500),
   nested: async ({ call }) => call('next', 'once'),
   once: async ({ call }) => call('leaf', 'slow'),
   race: async ({ call }) => Promise.race([call('raced', 'slow'), pause(10)]),
@@ -29,6 +30,12 @@ const workflows: Record<string, Workflow> = {
     await sleep('long', { seconds: 4 })
     await call('then', 'leaf')
   },
+  busy: async ({ step, call }) => {
+    const steps = async () => {
+      for (let index = 0; index < 5; index += 1) await step(`step ${index}`, () => pause(1))
+    }
+    await Promise.all([steps(), call('a', 'leaf').then(() => call('b', 'leaf'))])
+  },
   mixed: async ({ step, call }) => {
     await step('before', () => 1)
     await call('failing', 'fails').catch(() => {})
@@ -37,7 +44,7 @@ const workflows: Record<string, Workflow> = {
     await Promise.race([call('long', 'long'), pause(30)])
   },
 }
-const callers = ['patient', 'nested', 'once', 'race', 'detached', 'loop', 'both', 'sleeper', 'mixed'] as const
+const callers = ['patient', 'nested', 'once', 'race', 'detached', 'loop', 'both', 'sleeper', 'busy', 'mixed'] as const
 
 const slots = 2
 

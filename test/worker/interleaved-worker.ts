@@ -393,7 +393,12 @@ class ModelExecutors {
       }
       return { ...channel, reply }
     }
-    const workflow = { timeLimitSeconds: 1, usesBrowser: false, evidence: 'off', retry: { maxAttempts: 1 } }
+    const workflow = {
+      timeLimitSeconds: run.parent ? 5 : 1,
+      usesBrowser: false,
+      evidence: 'off',
+      retry: { maxAttempts: 1 },
+    }
     const workflows = {
       get: () => workflow,
       secretsOfOutcome: () => [],

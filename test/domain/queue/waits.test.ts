@@ -126,12 +126,24 @@ describe.each(stores)('a run that waits ($name)', (kind) => {
     expect(await domain.store.read.all('SELECT name FROM run_waits', [])).toEqual([])
   })
 
+  test('gets what has ended when it asks, also while no process does the maintenance', async (test) => {
+    const { clock, domain, reach } = await open(test, kind)
+    const claim = await claimOne(domain)
+    await reach(claim, { name: 'pause', kind: 'sleep', deadline: clock.now() + 1000 })
+    const ask = () => domain.queue.wait(claim, { reached: [], names: ['pause'], suspend: undefined }, [])
+    expect(await ask()).toMatchObject({ ended: [] })
+    clock.advance(1)
+    expect(await ask()).toMatchObject({ ended: [{ name: 'pause', outcome: 'null' }] })
+  })
+
   test('goes on when its wait ends while it is being suspended', async (test) => {
     const { clock, domain, run, reach } = await open(test, kind)
     const claim = await claimOne(domain)
     const deadline = clock.now() + 1000
     await reach(claim, { name: 'pause', kind: 'sleep', deadline })
-    const ending = beforeNextCommit(domain.store, () => domain.store.write((tx) => endDueWaits(tx, deadline)))
+    const asMaintenance = { concurrent: true, exclusive: 'maintenance' } as const
+    const end = () => domain.store.write((tx) => endDueWaits(tx, deadline), asMaintenance)
+    const ending = beforeNextCommit(domain.store, end)
     const suspend = { executedMilliseconds: 1, names: ['pause'] }
     const results = await domain.queue.wait(claim, { reached: [], names: ['pause'], suspend }, [])
     expect(results).toMatchObject({ isSuspended: true })
