@@ -34,7 +34,8 @@ const workflows: Record<string, Workflow> = {
     const steps = async () => {
       for (let index = 0; index < 5; index += 1) await step(`step ${index}`, () => pause(1))
     }
-    await Promise.all([steps(), call('a', 'leaf').then(() => call('b', 'leaf'))])
+    await call('alone', 'leaf')
+    await Promise.all([steps(), call('beside steps', 'leaf')])
   },
   mixed: async ({ step, call }) => {
     await step('before', () => 1)
