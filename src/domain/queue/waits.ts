@@ -115,7 +115,9 @@ export async function reachWaits(
   await Promise.all([...inserting, ...(hasFiles ? [] : [insertRuns(tx, children)])])
   if (hasFiles) await insertRuns(tx, children)
   const isFirst = isNew && row.has_waits === 0
-  const ended = isFirst ? [] : await findEnded(tx, row.id, request.names)
+  // A run that asks need not wait for the process that does the maintenance.
+  const endAndFind = () => Promise.all([endWaits(tx, [row.id], at), findEnded(tx, row.id, request.names)])
+  const [, ended] = isFirst ? [undefined, []] : await endAndFind()
   await handOver(tx, dependencies.encryption, row, ended, effects, at)
   const isIdle = () => results.ended.length === 0 && results.refused.length === 0
   if (isIdle() && !isFirst) results.ended = await findHandedOver(tx, dependencies.encryption, row.id, request.names)
