@@ -156,6 +156,11 @@ export class ExecutorProcess {
     return Math.max(0, this.#readyAt - this.#startedAt)
   }
 
+  /** Its memory and that of its descendants; what an idle process has at least, where that is unknown. */
+  get memoryBytes(): number {
+    return memoryBytes(this.#child.pid ?? 0) || runtimeMegabytes * 1024 ** 2
+  }
+
   get alive(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null && !this.#channel.destroyed
   }
