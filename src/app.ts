@@ -357,10 +357,10 @@ function workerSteps(config: Config, log: Logger, { isManaged, onFatal }: Worker
         const observers: ObserveAttempt[] = [metrics.registerAttemptMetrics()]
         if (tracing) observers.push((claim) => new AttemptSpans(claim))
         const identity = executorIdentity(config)
-        const observer = metrics.runs
+        const observing = { observer: metrics.runs, observers, observeProcesses: metrics.registerProcessMetrics() }
         return {
           metrics,
-          worker: createWorker({ config, store, encryption, blobs, log, identity, observer, observers, onFatal }),
+          worker: createWorker({ config, store, encryption, blobs, log, identity, ...observing, onFatal }),
         }
       })
       // Before the worker starts, so that a worker whose port is in use does not register.

@@ -142,6 +142,10 @@ export const settings = {
     32,
     65536,
   ),
+  IDLE_PROCESSES_MB: optional(
+    'Maximum memory of the processes of a worker that wait for the next run of their account, together, in megabytes; 0 for none. By default a tenth of the memory of the container or the machine, and at least 128.',
+    (text, name) => readInteger(text, name, 0, 1_000_000),
+  ),
   EXECUTOR_UID: optional(
     "Numeric ID of the user that executes workflows; needs a worker that runs as root. By default the worker's own user.",
     (text, name) => readInteger(text, name, 1, 2 ** 32 - 2),

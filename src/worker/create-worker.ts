@@ -18,7 +18,7 @@ import type { Store } from '../storage/store.ts'
 import { AttemptFiles, storedFiles } from './attempt/attempt-files.ts'
 import type { ObserveAttempt } from './attempt/attempt-observer.ts'
 import { BrowserHost } from './browser/browser-host.ts'
-import { Executors } from './executors/executors.ts'
+import { Executors, type ProcessCount } from './executors/executors.ts'
 import { WorkerDeployments } from './executors/worker-deployments.ts'
 import { LiveViewSenders, storedLiveViews } from './live-view/live-view-senders.ts'
 import { Worker } from './worker.ts'
@@ -35,6 +35,8 @@ export interface WorkerOptions {
   loadSecondsMax?: number
   observer?: RunObserver
   observers?: readonly ObserveAttempt[]
+  /** Called with a function that counts the processes of the worker. */
+  observeProcesses?(count: () => ProcessCount): void
   /** Called when the worker cannot execute runs any more. */
   onFatal(error: unknown): void
 }
@@ -49,6 +51,7 @@ export function createWorker({
   loadSecondsMax = defaultLoadSecondsMax,
   observer,
   observers = [],
+  observeProcesses,
   onFatal,
 }: WorkerOptions): Worker {
   const id = uuid()
@@ -60,14 +63,17 @@ export function createWorker({
   const slots = config.WORKER_SLOTS
   const users = config.EXECUTOR_UIDS && new ExecutorUsers(config.EXECUTOR_UIDS)
   const deployed = new WorkerDeployments({ deployments, identity, users, directory: config.WORKFLOWS_DIR, log })
-  const processes = { memoryMegabytesMax: config.WORKFLOW_MEMORY_MB, loadSecondsMax, identity, users }
+  const { WORKFLOW_MEMORY_MB: memoryMegabytesMax, IDLE_PROCESSES_MB: idleMegabytesMax } = config
+  const processes = { memoryMegabytesMax, idleMegabytesMax, loadSecondsMax, identity, users }
+  const executors = new Executors(deployed, processes, slots, log)
+  observeProcesses?.(() => executors.count())
   const dependencies = {
     ...domain,
     deployments,
     readDeclared: (claim: Claim, workflows: Workflows) => domain.declaredValues.read(claim, workflows),
     files: new AttemptFiles({ source: storedFiles(domain.files), encryption }),
     maintenance: new Maintenance({ ...domain, workflows: deployments, retention: retentionFrom(config), log }),
-    executors: new Executors(deployed, processes, slots, log),
+    executors,
     browser: new BrowserHost({ path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL }, log),
     liveViews: new LiveViewSenders(storedLiveViews(domain.liveViews), log),
     observers,

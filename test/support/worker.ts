@@ -46,6 +46,7 @@ interface WorkerChanges extends Pick<WorkerOptions, 'loadSecondsMax'> {
   leaseSeconds?: number
   abortGraceSeconds?: number
   memoryMegabytesMax?: number
+  idleMegabytesMax?: number
   storageQuotaMegabytes?: number
   waitingRunsMax?: number
   browserPath?: string
@@ -63,6 +64,7 @@ export async function startWorker(
     LEASE_SECONDS: changes.leaseSeconds ?? 15,
     ABORT_GRACE_SECONDS: changes.abortGraceSeconds ?? 0.2,
     WORKFLOW_MEMORY_MB: changes.memoryMegabytesMax ?? 64,
+    IDLE_PROCESSES_MB: changes.idleMegabytesMax,
     STORAGE_QUOTA_MB: changes.storageQuotaMegabytes ?? 0,
     WAITING_RUNS_MAX: changes.waitingRunsMax ?? 0,
     ACCOUNT_CONCURRENCY: 0,

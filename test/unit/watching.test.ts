@@ -26,6 +26,7 @@ async function openMetrics(test: TestContext) {
   metrics.registerRequestMetrics(() => ({ run: 0, account: 0 })).admit('execution', async () => ({}) as never)
   metrics.registerWebhookMetrics()
   metrics.registerAttemptMetrics()
+  metrics.registerProcessMetrics()(() => ({ busy: 1, idle: 2, idleBytes: 3 }))
   metrics.initializeWorkflows(workflows)
   return { metrics, queue, workflows }
 }

@@ -7,13 +7,14 @@ const newline = 10
  * @param bytesMax bytes of a line.
  * @param onLine called with each line, without its newline, and whether it was complete when the stream ended.
  * @param onTooLong called once for each line that exceeds the limit, which is discarded.
+ * @returns a function that passes on what has been read of a line, as if it had ended.
  */
 export function readLines(
   input: Readable,
   bytesMax: number,
   onLine: (line: string, complete: boolean) => void,
   onTooLong: () => void,
-): void {
+): () => void {
   let chunks: Buffer[] = []
   let bytes = 0
   const add = (chunk: Buffer) => {
@@ -40,7 +41,9 @@ export function readLines(
     }
     if (start < chunk.length) add(start === 0 ? chunk : chunk.subarray(start))
   })
-  input.on('end', () => bytes > 0 && finish(false))
+  const flush = () => void (bytes > 0 && finish(false))
+  input.on('end', flush)
   // Reading fails when the process is killed.
   input.on('error', () => {})
+  return flush
 }

@@ -133,6 +133,21 @@ export class Metrics {
     return (claim) => attempts.observe(claim)
   }
 
+  /** @returns a function that is called with the processes of the worker. */
+  registerProcessMetrics(): (count: () => { busy: number; idle: number; idleBytes: number }) => void {
+    const { gauge } = define(this.registry)
+    return (count) => {
+      gauge('executor_processes', 'Processes of the worker that execute a run, or wait for one.', ['state'], (it) => {
+        const { busy, idle } = count()
+        it.set({ state: 'busy' }, busy)
+        it.set({ state: 'idle' }, idle)
+      })
+      const help =
+        'Memory of the processes that wait for a run, when their last one ended. `IDLE_PROCESSES_MB` limits it.'
+      gauge('idle_processes_bytes', help, [], (it) => it.set(count().idleBytes))
+    }
+  }
+
   /**
    * Creates the counters of all workflows with value 0. Prometheus derives an increase from two samples, and would miss
    * the first increment of a counter that appears with it.

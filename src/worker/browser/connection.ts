@@ -1,5 +1,6 @@
 /** The executor's connection to the browser, with one context that ends with the connection. */
 import { once } from 'node:events'
+import { createRequire } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Browser, BrowserContext, BrowserContextOptions, BrowserType } from 'playwright-core'
 import type { BrowserEndpoint } from './browser-host.ts'
@@ -15,13 +16,18 @@ export interface OpenBrowser {
 const connectMillisecondsMax = 30_000
 const closeMillisecondsMax = 5000
 
-/** Loads Playwright at first use: it takes a third of a second and much memory, and most runs do not need it. */
-export async function loadChromium(): Promise<BrowserType> {
+const require = createRequire(import.meta.url)
+
+/**
+ * Loads Playwright at first use: it takes a third of a second and much memory, and most runs do not need it. Nothing else
+ * runs meanwhile, so that what it sets in the process can be told from what a workflow sets.
+ */
+export function loadChromium(): BrowserType {
   // With DEBUG, Playwright would print what it sends, including cookies, to the log of the run or the service.
   const { DEBUG } = process.env
   delete process.env.DEBUG
   try {
-    return (await import('playwright-core')).chromium
+    return require('playwright-core').chromium
   } finally {
     if (DEBUG !== undefined) process.env.DEBUG = DEBUG
   }
@@ -50,7 +56,7 @@ export async function openBrowser(
 }
 
 async function connect({ url }: BrowserEndpoint): Promise<Browser> {
-  const chromium = await loadChromium()
+  const chromium = loadChromium()
   try {
     return await chromium.connect(url, { timeout: connectMillisecondsMax })
   } catch {

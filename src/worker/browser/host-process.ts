@@ -60,7 +60,7 @@ let server: BrowserServer | undefined
 /** Starts the browser and returns the session for checks. */
 async function serve(start: Start): Promise<CDPSession | undefined> {
   try {
-    const chromium = await loadChromium()
+    const chromium = loadChromium()
     server = await chromium.launchServer({
       ...launchOptions(start),
       host: '127.0.0.1',

@@ -1,5 +1,6 @@
 /** The worker's side of one executor process, which is the leader of a process group. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { extname } from 'node:path'
 import type { Duplex, Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +10,16 @@ import { readLines } from '../../domain/workflows/bounded-lines.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
 import type { ExecutorUsers } from '../../domain/workflows/executor-users.ts'
 import { HeapReport, type Mark, type ProcessEnd, type ProcessReaper } from '../../domain/workflows/process-reaper.ts'
-import { type AttemptMessage, channelDescriptor, messageBytesMax, parseMessage, type ToExecutor } from './messages.ts'
+import { ExecutorOutput } from './executor-output.ts'
+import {
+  type AttemptMessage,
+  channelDescriptor,
+  endsOutput,
+  type FromExecutor,
+  messageBytesMax,
+  parseMessage,
+  type ToExecutor,
+} from './messages.ts'
 import { memoryBytes, runtimeMegabytes } from './process-memory.ts'
 
 /** A message from the attempt, or the reason why its process has ended. */
@@ -62,10 +72,10 @@ export interface ExecutorOptions {
 const memoryCheckMilliseconds = 500
 /** What a module leaves running ends its process sooner, if it does. */
 const earlyMilliseconds = 1000
-/** A longer line of output cannot be masked in part. */
-const outputLineBytesMax = 1024 * 1024
 /** Descendants that are not killed may keep the output open. */
 const closeMillisecondsMax = 2000
+/** How long a message may wait for the marks before it, which a process without its output streams cannot write. */
+const markMillisecondsMax = 2000
 
 export class ExecutorProcess {
   /** The user that it runs as, if not the worker's. */
@@ -74,18 +84,29 @@ export class ExecutorProcess {
   readonly ready: Promise<void>
   readonly #child: ChildProcess
   readonly #channel: Duplex
-  readonly #mark: Mark
+  readonly #reaped: Mark
   readonly #memoryMegabytesMax: number
   readonly #heapReport = new HeapReport()
   #attempt = 0
   #onEvent: ((event: ExecutorEvent) => void) | undefined
-  /** The last message of the attempt, until what it has written before is read. */
-  #last: Exclude<AttemptMessage, { type: 'crashed' }> | undefined
+  readonly #mark: string = randomUUID()
+  readonly #outputs: ExecutorOutput[]
+  /** Messages `marked` that have been handled. */
+  #marks = 0
+  /** Whether the output before the next message is read. */
+  #isRead = false
+  #isReading = false
+  /** Messages that wait until the output before them is read, and those after them. */
+  #waiting: FromExecutor[] = []
+  #markTimer: NodeJS.Timeout | undefined
+  /** Whether an attempt is executing, whose log has the output. */
+  #isLogging = false
   #memoryTimer: NodeJS.Timeout | undefined
   /** Whether processes that the attempts have started may be left. */
   #mayHaveDescendants = false
   /** Another group may get its number now. */
   #hasEnded = false
+  #onReady: () => void = () => {}
   readonly #startedAt = performance.now()
   #readyAt = 0
   #endedAt = 0
@@ -94,12 +115,12 @@ export class ExecutorProcess {
     const { memoryMegabytesMax, loadSecondsMax, identity, temporaryParent = temporaryParentOf(directory) } = options
     const module = fileURLToPath(new URL(`./executor${extname(import.meta.url)}`, import.meta.url))
     this.identity = identity
-    this.#mark = reaper.mark(temporaryParent)
+    this.#reaped = reaper.mark(temporaryParent)
     this.#memoryMegabytesMax = memoryMegabytesMax
     const parameters = usesBrowser ? [module, directory, 'browser'] : [module, directory]
     this.#child = spawn(process.execPath, [`--max-old-space-size=${memoryMegabytesMax}`, ...parameters], {
       ...identity,
-      env: { ...executorEnvironment(process.env), ...this.#mark.environment },
+      env: { ...executorEnvironment(process.env), ...this.#reaped.environment },
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       detached: true,
     })
@@ -114,9 +135,11 @@ export class ExecutorProcess {
     this.ready = this.#untilReady(loadSecondsMax)
     // An idle process that nothing awaits may fail without an unhandled rejection.
     this.ready.catch(() => {})
-    this.#captureOutput(this.#child.stdout, 'info')
-    this.#captureOutput(this.#child.stderr, 'warn')
-    this.#send({ type: 'load', modules })
+    this.#outputs = [
+      ...this.#captureOutput(this.#child.stdout, 'info'),
+      ...this.#captureOutput(this.#child.stderr, 'warn'),
+    ]
+    this.#send({ type: 'load', modules, mark: this.#mark })
   }
 
   /**
@@ -133,6 +156,11 @@ export class ExecutorProcess {
     return Math.max(0, this.#readyAt - this.#startedAt)
   }
 
+  /** Its memory and that of its descendants; what an idle process has at least, where that is unknown. */
+  get memoryBytes(): number {
+    return memoryBytes(this.#child.pid ?? 0) || runtimeMegabytes * 1024 ** 2
+  }
+
   get alive(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null && !this.#channel.destroyed
   }
@@ -145,6 +173,7 @@ export class ExecutorProcess {
     this.#attempt += 1
     const attempt = this.#attempt
     this.#onEvent = onEvent
+    this.#isLogging = true
     this.#mayHaveDescendants = true
     this.#send({ type: 'start', attempt, ...message })
     this.#memoryTimer = setInterval(() => this.#checkMemory(), memoryCheckMilliseconds)
@@ -152,15 +181,19 @@ export class ExecutorProcess {
       abort: (reason, timedOut) => this.#send({ type: 'abort', attempt, reason, timedOut }),
       reply: (reply) => this.#send({ ...reply, attempt } as ToExecutor),
       leave: (reusable) => {
+        this.#isLogging = false
         clearInterval(this.#memoryTimer)
         this.#mayHaveDescendants = !reusable
       },
     }
   }
 
-  /** Kills the process and its descendants; its attempt emits no more events. */
+  /** Kills the process and its descendants. Its attempt emits no more events but the line that is being read. */
   kill(): void {
     clearInterval(this.#memoryTimer)
+    clearTimeout(this.#markTimer)
+    for (const { flush } of this.#outputs) flush()
+    this.#isLogging = false
     this.#onEvent = undefined
     this.#killDescendants()
   }
@@ -171,13 +204,13 @@ export class ExecutorProcess {
     } catch {
       // The group is empty.
     }
-    if (this.#mayHaveDescendants) this.#mark.kill()
+    if (this.#mayHaveDescendants) this.#reaped.kill()
     this.#mayHaveDescendants = false
   }
 
   /** Ends an attempt whose process has ended or must end. */
   #fail(end: ProcessEnd & { stack?: string | null }): void {
-    this.#deliverLast()
+    this.#handleWaiting(true)
     const onEvent = this.#onEvent
     this.kill()
     onEvent?.({ type: 'exited', stack: null, ...end })
@@ -198,6 +231,10 @@ export class ExecutorProcess {
   #untilReady(secondsMax: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     const ready = new Promise<void>((resolve, reject) => {
+      this.#onReady = () => {
+        this.#readyAt = performance.now()
+        resolve()
+      }
       const onInvalid = () => {
         const message = "The workflow's process wrote an invalid message to its worker and was ended."
         reject(new LoadError({ name: 'InvalidMessage', message }))
@@ -207,11 +244,8 @@ export class ExecutorProcess {
         // The process was killed while it wrote.
         if (!complete) return
         try {
-          const message = parseMessage(line)
-          if (message.type === 'ready') {
-            this.#readyAt = performance.now()
-            resolve()
-          } else if (message.attempt === this.#attempt) this.#receive(message)
+          this.#waiting.push(parseMessage(line))
+          this.#handleWaiting()
         } catch {
           onInvalid()
         }
@@ -220,7 +254,7 @@ export class ExecutorProcess {
       this.#child.once('error', reject)
       this.#child.once('exit', () => {
         this.#killDescendants()
-        this.#mark.removeFiles()
+        this.#reaped.removeFiles()
         this.#hasEnded = true
         this.#endedAt = performance.now()
         const destroyStreams = () => {
@@ -243,33 +277,72 @@ export class ExecutorProcess {
     return ready.finally(() => clearTimeout(timer))
   }
 
+  /** @param isEnded when no more output is read. */
+  #handleWaiting(isEnded = false): void {
+    for (let message = this.#waiting[0]; message; message = this.#waiting[0]) {
+      if (message.type === 'marked' && !isEnded && this.#outputs.some(({ marks }) => marks <= this.#marks)) {
+        this.#markTimer ??= setTimeout(() => this.#giveUpOutput(), markMillisecondsMax)
+        return
+      }
+      const isLast = endsOutput(message)
+      if (isLast && !isEnded && !this.#isRead) return this.#readOutput()
+      this.#waiting.shift()
+      this.#handle(message)
+      if (isLast) this.#isRead = false
+    }
+  }
+
+  #handle(message: FromExecutor): void {
+    if (message.type === 'ready') return this.#onReady()
+    if (message.type === 'marked') {
+      clearTimeout(this.#markTimer)
+      this.#markTimer = undefined
+      this.#marks += 1
+      this.#isRead = true
+    } else if (message.attempt === this.#attempt) {
+      if (endsOutput(message)) for (const { flush } of this.#outputs) flush()
+      this.#receive(message)
+    }
+  }
+
+  /** What the kernel has at this time is read by the end of the next turn of the event loop. */
+  #readOutput(): void {
+    if (this.#isReading) return
+    this.#isReading = true
+    const onRead = () => {
+      this.#isReading = false
+      this.#isRead = true
+      this.#handleWaiting()
+    }
+    setImmediate(() => setImmediate(onRead))
+  }
+
+  /** The process executes no other attempt: its output could be added to the wrong one. */
+  #giveUpOutput(): void {
+    this.#handleWaiting(true)
+    this.#channel.destroy()
+  }
+
   #receive(message: AttemptMessage): void {
     if (message.type === 'crashed') {
       const { name, message: text, stack } = message
       return this.#fail({ name, message: `Uncaught: ${text}`, stack })
     }
     const mayBeReusable = message.type === 'returned' || message.type === 'suspended' || message.type === 'signedOut'
-    if (mayBeReusable || message.type === 'threw') clearInterval(this.#memoryTimer)
     if (mayBeReusable) this.#mayHaveDescendants = !message.reusable
-    if (!mayBeReusable && message.type !== 'threw') return this.#onEvent?.(message)
-    this.#last = message
-    // Output that the process wrote before is read by the end of the next turn of the event loop.
-    setImmediate(() => setImmediate(() => this.#deliverLast()))
-  }
-
-  #deliverLast(): void {
-    const message = this.#last
-    this.#last = undefined
-    if (message) this.#onEvent?.(message)
+    if (mayBeReusable || message.type === 'threw') {
+      clearInterval(this.#memoryTimer)
+      this.#isLogging = false
+    }
+    this.#onEvent?.(message)
   }
 
   /** Output that bypasses `console`, such as a native module's, also goes to the run's log. */
-  #captureOutput(stream: Readable | null, level: 'info' | 'warn'): void {
-    const log = (message: string) => this.#onEvent?.({ type: 'log', level, message })
-    const onTooLong = () => log(`[a line of more than ${outputLineBytesMax} bytes was dropped]`)
+  #captureOutput(stream: Readable | null, level: 'info' | 'warn'): ExecutorOutput[] {
     const onLine = (line: string) => {
-      if (level === 'info' || !this.#heapReport.has(line)) log(line)
+      if (level === 'warn' && this.#heapReport.has(line)) return
+      if (this.#isLogging) this.#onEvent?.({ type: 'log', level, message: line })
     }
-    if (stream) readLines(stream, outputLineBytesMax, onLine, onTooLong)
+    return stream ? [new ExecutorOutput(stream, this.#mark, onLine, () => this.#handleWaiting())] : []
   }
 }

@@ -12,14 +12,16 @@ import { readLines } from '../../domain/workflows/bounded-lines.ts'
 import type { WorkflowDefinition } from '../../domain/workflows/define-workflow.ts'
 import { definitionIn } from '../../domain/workflows/module-definition.ts'
 import { captureConsole, executeWorkflow } from './execute-workflow.ts'
-import { type AttemptMessage, channelDescriptor, type FromExecutor, type ToExecutor } from './messages.ts'
-import { hasStartedProcesses, ownMemoryBytes } from './process-memory.ts'
+import { type AttemptMessage, channelDescriptor, endsOutput, type FromExecutor, type ToExecutor } from './messages.ts'
+import { ProcessState } from './process-state.ts'
 import { RunningAttempt, type SignedOutOf, type Start } from './run-context.ts'
 import { describeError } from './workflow-values.ts'
 
 const [, , directory = '', browser] = process.argv
+const temporaryDirectory = tmpdir()
 /** Loaded only if a workflow uses a browser. */
 const { BrowserOfAttempt } = browser ? await import('./run-browser.ts') : {}
+const { loadChromium } = browser ? await import('../browser/connection.ts') : {}
 
 let current: RunningAttempt | undefined
 /** The attempt that started the running code, which may go on after the attempt returned. */
@@ -27,8 +29,46 @@ const attemptStorage = new AsyncLocalStorage<number>()
 
 const channel = new Socket({ fd: channelDescriptor })
 
-function send(message: FromExecutor): void {
-  channel.write(`${JSON.stringify(message)}\n`)
+function send(message: FromExecutor, onWritten?: () => void): void {
+  if (endsOutput(message)) markOutput()
+  channel.write(`${JSON.stringify(message)}\n`, onWritten)
+}
+
+/** Write marks to the output streams. */
+let outputs: (() => void)[] = []
+let mark = ''
+/** Whether something was written through the streams since the last mark, of which they may still have a part. */
+let isUnmarked = true
+
+/** Other output, such as a native module's, is in the kernel when the worker gets the next message. */
+function markOutput(): void {
+  if (!isUnmarked) return
+  isUnmarked = false
+  for (const write of outputs) write()
+  send({ type: 'marked' })
+}
+
+/** Drops what code writes whose attempt has ended: the worker would add it to the log of the next attempt. */
+function captureOutput(): void {
+  outputs = [process.stdout, process.stderr].map((stream) => {
+    const write = stream.write.bind(stream) as (...values: unknown[]) => boolean
+    // Of a workflow that has closed the stream.
+    stream.on('error', () => {})
+    stream.write = (...values: unknown[]) => {
+      const attempt = attemptStorage.getStore()
+      if (attempt === undefined || attempt === current?.attempt) {
+        isUnmarked = true
+        return write(...values)
+      }
+      const callback = values.at(-1)
+      if (typeof callback === 'function') process.nextTick(callback)
+      return true
+    }
+    return () => {
+      while (stream.writableCorked > 0) stream.uncork()
+      write(mark)
+    }
+  })
 }
 
 const reports: readonly string[] = ['log', 'progress', 'step']
@@ -43,11 +83,11 @@ function sendFrom(attempt: number, message: AttemptMessage): void {
 async function execute(workflow: LoadedModule, start: Start): Promise<void> {
   const { attempt } = start
   reportCount = 0
-  const resourcesBefore = process.getActiveResourcesInfo().length
+  state?.begin()
   const checkReusable = async () => {
     // Lets a floating promise that rejects now end this process, and not the next attempt.
     await nextTick()
-    return isReusable(resourcesBefore)
+    return state?.isUnchanged() ?? false
   }
   const declaredWaits = 'error' in workflow ? [] : workflow.waits
   const options = { declaredWaits, checkReusable, signedOut: 'error' in workflow ? undefined : workflow.signedOut }
@@ -62,14 +102,6 @@ async function execute(workflow: LoadedModule, start: Start): Promise<void> {
   await running.browser?.sendEvidence()
 }
 
-/** A larger process is replaced instead of reused. */
-const reusableBytesMax = 256 * 1024 * 1024
-
-function isReusable(resourcesBefore: number): boolean {
-  if (process.getActiveResourcesInfo().length > resourcesBefore || hasStartedProcesses()) return false
-  return ownMemoryBytes() < reusableBytesMax
-}
-
 /** Sends console output to the log of the run whose code wrote it. */
 function logConsole(): void {
   captureConsole((level, toMessage) => {
@@ -79,6 +111,9 @@ function logConsole(): void {
   })
 }
 
+/** Since the modules were loaded. */
+let state: ProcessState | undefined
+
 /** The loaded workflows by ID. */
 let workflows: ReadonlyMap<string, LoadedModule> = new Map()
 
@@ -86,15 +121,21 @@ function listen(): void {
   const load = async (modules: Record<string, string>) => {
     workflows = await loadModules(directory, modules)
     reportUncaught()
+    state = new ProcessState(temporaryDirectory, attemptStorage)
     send({ type: 'ready' })
   }
   const onLine = (line: string) => {
     const message: ToExecutor = JSON.parse(line)
-    if (message.type === 'load') void load(message.modules)
-    else if (message.type === 'start') {
+    if (message.type === 'load') {
+      mark = `\n${message.mark}\n`
+      void load(message.modules)
+    } else if (message.type === 'start') {
       const missing = { error: new Error(`There is no workflow ${message.workflowId}.`) }
       void execute(workflows.get(message.workflowId) ?? missing, message)
-    } else if (message.attempt === current?.attempt) current.onMessage(message)
+    } else if (message.attempt === current?.attempt) {
+      if (message.type === 'browser' && loadChromium) state?.allow(loadChromium)
+      current.onMessage(message)
+    }
   }
   readLines(channel, Number.POSITIVE_INFINITY, onLine, () => {})
 }
@@ -107,7 +148,7 @@ function reportUncaught(): void {
     const attempt = attemptStorage.getStore() ?? current?.attempt
     if (attempt === undefined) process.exit(1)
     const crashed: AttemptMessage = { type: 'crashed', ...describeError(error, directory) }
-    channel.write(`${JSON.stringify({ ...crashed, attempt })}\n`, () => process.exit(1))
+    send({ ...crashed, attempt }, () => process.exit(1))
   })
 }
 
@@ -129,9 +170,8 @@ async function main(): Promise<void> {
   process.on('SIGTERM', () => {})
   offerToKernel()
   logConsole()
-  // Node opens these lazily. Opened by an attempt, they would count as resources that it leaked.
-  void [process.stdout, process.stderr]
-  mkdirSync(tmpdir(), { recursive: true, mode: 0o700 })
+  captureOutput()
+  mkdirSync(temporaryDirectory, { recursive: true, mode: 0o700 })
   mapStacks(directory)
   // Node writes its compile cache at a normal exit, which this process never has. Before it has compiled modules of the
   // deployment, whose directory is another one after each start of the worker: their entries would accumulate.

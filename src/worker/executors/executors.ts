@@ -3,7 +3,7 @@
  * is pinned. Processes are started ahead, so that a claimed run begins within milliseconds.
  */
 import { statSync } from 'node:fs'
-import { freemem, totalmem } from 'node:os'
+import { totalmem } from 'node:os'
 import type { Logger } from 'pino'
 import { DeploymentUnavailable } from '../../domain/deployments/deployment-files.ts'
 import type { Claim } from '../../domain/queue/attempts.ts'
@@ -22,8 +22,12 @@ const keepPerStart = 2
 
 /** All idle processes but one are killed after this time. */
 const idleMilliseconds = 30_000
-/** Processes for each slot: of accounts whose runs alternate, and of more accounts while half of the memory is free. */
-const processesPerSlot = { always: 2, whileMemoryIsFree: 8 }
+/** Of accounts whose runs alternate, while their idle processes are within the limit of memory. */
+const processesPerSlotMax = 8
+/** An idle process is measured after an attempt, at most this often: it takes 0.2 ms. */
+const measureMilliseconds = 1000
+/** For idle processes: of the memory of the container or the machine, which may be small. */
+const idleDefault = { share: 0.1, bytesMin: 128 * 1024 ** 2 }
 
 interface Pooled {
   process: ExecutorProcess
@@ -35,6 +39,17 @@ interface Pooled {
   quantumStartedAt: number
   /** The account had no ready run since the quantum began. */
   hasWaited: boolean
+  /** Its memory after an attempt. */
+  bytes: number
+  measuredAt: number
+}
+
+/** The processes of a worker. */
+export interface ProcessCount {
+  busy: number
+  /** With the one that has served no account. */
+  idle: number
+  idleBytes: number
 }
 
 /** The process and the definitions of the deployment that executes a run. */
@@ -60,6 +75,7 @@ export class Executors {
   readonly #deployments: WorkerDeployments
   readonly #options: ExecutorOptions
   readonly #size: number
+  readonly #idleBytesMax: number
   readonly #log: Logger
   readonly #reaper: ProcessReaper
   /** In the order of their last use. */
@@ -75,7 +91,15 @@ export class Executors {
   #closed = false
 
   /** @param size how many attempts there are at the same time. */
-  constructor(deployments: WorkerDeployments, options: ExecutorOptions, size: number, log: Logger) {
+  constructor(
+    deployments: WorkerDeployments,
+    { idleMegabytesMax, ...options }: ExecutorOptions & { idleMegabytesMax: number | undefined },
+    size: number,
+    log: Logger,
+  ) {
+    const { share, bytesMin } = idleDefault
+    const bytesMax = idleMegabytesMax === undefined ? undefined : idleMegabytesMax * 1024 ** 2
+    this.#idleBytesMax = bytesMax ?? Math.max(bytesMin, share * memoryOfMachine())
     this.#deployments = deployments
     this.#options = options
     this.#size = size
@@ -132,6 +156,11 @@ export class Executors {
       this.#releaseDeployment(deploymentId)
       throw error instanceof LoadError && workflow ? new WorkflowNotLoaded(error.end, workflow.retry) : error
     }
+  }
+
+  count(): ProcessCount {
+    const idleBytes = this.#idle.reduce((sum, { bytes }) => sum + bytes, 0)
+    return { busy: this.#busy.size, idle: this.#idle.length, idleBytes }
   }
 
   /** The account of each idle process within its quantum. */
@@ -229,7 +258,10 @@ export class Executors {
     this.#busy.delete(executor)
     if (pooled) this.#learnFrom(pooled)
     if (!pooled || !reusable || this.#closed) executor.kill()
-    else this.#idle.push(pooled)
+    else {
+      measure(pooled)
+      this.#idle.push(pooled)
+    }
     if (this.#closed) return
     this.#startSpare()
     this.#removeExcess()
@@ -244,7 +276,16 @@ export class Executors {
     const usesBrowser = Object.keys(loaded).some((each) => workflows.get(each)?.usesBrowser)
     const { options, reaper, accountId } = this.#forAccount(directory, account)
     const process = new ExecutorProcess(options, { directory, modules: loaded, usesBrowser }, reaper)
-    return { process, deploymentId: id, workflowId, accountId, quantumStartedAt: 0, hasWaited: false }
+    return {
+      process,
+      deploymentId: id,
+      workflowId,
+      accountId,
+      quantumStartedAt: 0,
+      hasWaited: false,
+      bytes: 0,
+      measuredAt: 0,
+    }
   }
 
   /** The user of the account, if each has its own, in the group of the deployment's files. */
@@ -286,13 +327,16 @@ export class Executors {
     if (workflowId === undefined && process.endedEarly) this.#loadSeparately.add(deploymentId)
   }
 
-  /** Keeps processes of several accounts for each slot, so that runs that alternate between them start none, and a spare. */
+  /** Keeps processes of several accounts, so that runs that alternate between them start none, and a spare. */
   #removeExcess(): void {
-    const { always, whileMemoryIsFree } = processesPerSlot
-    const count = this.#idle.length + this.#busy.size
-    if (count <= always * this.#size + 1) return
-    const perSlot = hasFreeMemory() ? whileMemoryIsFree : always
-    this.#keepOnly(perSlot * this.#size + 1 - this.#busy.size)
+    let bytes = 0
+    let count = processesPerSlotMax * this.#size + 1 - this.#busy.size
+    // The latest first.
+    for (const [index, pooled] of this.#idle.toReversed().entries()) {
+      bytes += pooled.bytes
+      if (bytes > this.#idleBytesMax) count = Math.min(count, index)
+    }
+    this.#keepOnly(count)
   }
 
   /** Kills those that were used least recently, and never the spare. */
@@ -308,18 +352,16 @@ export class Executors {
   }
 }
 
-const memoryMilliseconds = 1000
-let memory = { isFree: false, readAt: Number.NEGATIVE_INFINITY }
-
-/** Whether half of the memory that this process may use, by its container or its machine, is available. */
-export function hasFreeMemory(): boolean {
+function measure(pooled: Pooled): void {
   const now = performance.now()
-  if (now - memory.readAt < memoryMilliseconds) return memory.isFree
-  // Node.js before 20.13 knows the machine's memory only.
-  const available = process.availableMemory?.() ?? freemem()
-  const most = Math.min(process.constrainedMemory?.() || Number.POSITIVE_INFINITY, totalmem())
-  memory = { isFree: available > most / 2, readAt: now }
-  return memory.isFree
+  if (pooled.measuredAt !== 0 && now - pooled.measuredAt < measureMilliseconds) return
+  pooled.measuredAt = now
+  pooled.bytes = pooled.process.memoryBytes
+}
+
+/** Bytes that this process and its children may use, by their container or the machine. */
+function memoryOfMachine(): number {
+  return Math.min(process.constrainedMemory?.() || Number.POSITIVE_INFINITY, totalmem())
 }
 
 function isWithinQuantum({ quantumStartedAt }: Pooled, milliseconds = quantumMilliseconds): boolean {

@@ -19,8 +19,11 @@ import type { BrowserEndpoint } from '../browser/browser-host.ts'
 
 /** `attempt` counts the attempts of one process, so that late messages of an earlier attempt are ignored. */
 export type ToExecutor =
-  /** The first message. Paths of modules in the deployment's directory, by workflow. */
-  | { type: 'load'; modules: Record<string, string> }
+  /**
+   * The first message. Paths of modules in the deployment's directory, by workflow. The mark is the line that the process
+   * writes to both output streams before it sends `marked`.
+   */
+  | { type: 'load'; modules: Record<string, string>; mark: string }
   | {
       type: 'start'
       attempt: number
@@ -64,7 +67,10 @@ export type ToExecutor =
 
 export type FromExecutor =
   /** The workflows are loaded, or have failed to load. */
-  { type: 'ready' } | ({ attempt: number } & AttemptMessage)
+  | { type: 'ready' }
+  /** What the process has written before through its output streams is before a mark. */
+  | { type: 'marked' }
+  | ({ attempt: number } & AttemptMessage)
 
 /** Sent by an executing attempt. Values are JSON text. */
 export type AttemptMessage =
@@ -123,6 +129,12 @@ export type AttemptMessage =
   | { type: 'code'; code: string; step: number }
   /** Code that the workflow left behind threw an error that nothing handles, which ends the process. */
   | { type: 'crashed'; name: string; message: string; stack: string | null }
+
+/** Whether the output before the message belongs to the attempt, and ends with it: a line without its end is complete. */
+export function endsOutput(message: FromExecutor): boolean {
+  if (message.type === 'waits') return message.canSuspend
+  return ['ready', 'returned', 'threw', 'suspended', 'signedOut', 'crashed'].includes(message.type)
+}
 
 /** What the attempt knows of the sign-in of its browser context. */
 export interface SessionStart {
@@ -197,6 +209,7 @@ const isWaitKind: Check = (value) => value === undefined || isOneOf('sleep', 'an
 const attempt = isNumber
 const shapes: Shapes = {
   ready: {},
+  marked: {},
   log: { attempt, level: isLogLevel, message: isText },
   progress: { attempt, percent: isNumber, message: isTextOrNull },
   step: { attempt, name: isName, state: isOneOf('started', 'failed', 'reused'), wait: isWaitKind },

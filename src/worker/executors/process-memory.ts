@@ -34,31 +34,29 @@ export function canInspectProcesses(): boolean {
   return memoryBytes(process.pid) > 0
 }
 
-/** Bytes of this process's memory; without `/proc` on Linux, the most that it has ever had. */
-export function ownMemoryBytes(): number {
-  try {
-    return process.memoryUsage.rss()
-  } catch {
-    return process.resourceUsage().maxRSS * 1024
-  }
+interface ProcessUse {
+  /** Whether this process has ever started another one, which may have outlived its own parent; true where unknown. */
+  hasStarted: boolean
+  /** Bytes of its memory; without `/proc` on Linux, the most that it has ever had. */
+  bytes: number
 }
 
 let ownFiles: (number | undefined)[] | undefined
+let pageBytes = 0
 const buffer = Buffer.alloc(1024)
 
-/**
- * Whether this process has ever started another one, which may have outlived its own parent; true where that is unknown.
- * Takes 10 µs, because the files stay open.
- */
-export function hasStartedProcesses(): boolean {
+/** What this process uses. Takes 6 µs, because the files stay open. */
+export function processUse(): ProcessUse {
   ownFiles ??= ['stat', `task/${process.pid}/children`].map((name) => open(`/proc/self/${name}`))
-  if (ownFiles.includes(undefined)) return true
+  if (ownFiles.includes(undefined)) return { hasStarted: true, bytes: process.resourceUsage().maxRSS * 1024 }
   const [stat = '', children] = ownFiles.map((file) => {
     return file === undefined ? '' : buffer.toString('latin1', 0, readSync(file, buffer, 0, buffer.length, 0))
   })
-  // The minor page faults of children that have ended: the ninth field after the process's name.
-  const faults = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 9)[8] ?? '0'
-  return children !== '' || faults !== '0'
+  // proc_pid_stat(5), from the field after the process's name: cminflt is the 9th, and rss the 22nd.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 22)
+  const [faultsOfChildren = '0', pages = '1'] = [fields[8], fields[21]]
+  pageBytes ||= 2 ** Math.round(Math.log2(process.memoryUsage.rss() / Number(pages)))
+  return { hasStarted: children !== '' || faultsOfChildren !== '0', bytes: Number(pages) * pageBytes }
 }
 
 function open(path: string): number | undefined {

@@ -58,7 +58,8 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
   const identity = executorIdentity(config)
   const users = config.EXECUTOR_UIDS && new ExecutorUsers(config.EXECUTOR_UIDS)
   const deployed = new WorkerDeployments({ deployments, identity, users, directory: config.WORKFLOWS_DIR, log })
-  const processes = { memoryMegabytesMax: config.WORKFLOW_MEMORY_MB, loadSecondsMax, identity, users }
+  const { WORKFLOW_MEMORY_MB: memoryMegabytesMax, IDLE_PROCESSES_MB: idleMegabytesMax } = config
+  const processes = { memoryMegabytesMax, idleMegabytesMax, loadSecondsMax, identity, users }
   const worker = new Worker(
     {
       ...{ queue, deployments, encryption: plainValues, observers: [], log, onFatal },

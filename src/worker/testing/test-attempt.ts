@@ -363,7 +363,7 @@ const noTestBrowser =
 
 /** Starts a Chromium, which ends when the context is closed. @throws {Error} that says what to install. */
 async function launchChromium(options: BrowserContextOptions): Promise<OpenBrowser> {
-  const chromium = await loadChromium()
+  const chromium = loadChromium()
   const { executable, environment } = await findForTest(chromium.executablePath())
   const server = await chromium.launchServer({
     executablePath: executable,
