@@ -15,9 +15,6 @@ const hasPython = version.stdout?.trim() === 'True'
 if (!hasPython)
   process.stderr.write('skipped: the tests of the Python package need a python3 of version 3.9 or later\n')
 
-const document = new URL('../../generated/execution.v1/document.json', import.meta.url)
-const servesWorkers = readFileSync(document, 'utf8').includes('"registerWorker"')
-
 async function python(args: string[], environment: { PYTHONPATH?: string; API_KEY?: string } = {}) {
   const PYTHONPATH = environment.PYTHONPATH ?? join(root, 'src')
   const env = { ...process.env, PYTHONPATH, PYTHONDONTWRITEBYTECODE: '1', ...environment }
@@ -85,20 +82,31 @@ describe.skipIf(!hasPython)('the Python package', () => {
     })
   })
 
-  test.skipIf(!servesWorkers)('executes runs of the service in a worker', async () => {
+  /** What a program prints as JSON that calls the service while a worker executes runs of these workflows. */
+  async function callWithWorker(program: string, workflows: string) {
     const { key } = await service.createAccount()
     const env = { ...process.env, PYTHONPATH: join(root, 'src'), PYTHONDONTWRITEBYTECODE: '1', API_KEY: key }
-    const command = ['-m', 'execution_service', 'worker', '--url', service.executionUrl, 'tests/workflows']
+    const command = ['-m', 'execution_service', 'worker', '--url', service.executionUrl, workflows]
     const worker = spawn('python3', command, { cwd: root, env })
     let log = ''
     worker.stderr.on('data', (data) => (log += data))
     const exited = once(worker, 'close')
-    const called = await python(['tests/call_worker.py', service.executionUrl], { API_KEY: key })
+    const called = await python([program, service.executionUrl], { API_KEY: key })
     worker.kill('SIGTERM')
     expect(called.code, called.stderr + log).toBe(0)
     expect(await exited, log).toEqual([0, null])
     process.stdout.write(called.stderr)
-    expect(JSON.parse(called.stdout)).toEqual({
+    return JSON.parse(called.stdout)
+  }
+
+  test('sends values of every type to a worker and back', { timeout: 120_000 }, async () => {
+    const { changed, count } = await callWithWorker('tests/call_types.py', 'tests/types')
+    expect(changed).toEqual({})
+    expect(count).toBeGreaterThan(30)
+  })
+
+  test('executes runs of the service in a worker', { timeout: 120_000 }, async () => {
+    expect(await callWithWorker('tests/call_worker.py', 'tests/workflows')).toEqual({
       events: [
         ['status', 'queued', null],
         ['status', 'running', null],
