@@ -65,7 +65,7 @@ describe.skipIf(!hasPython)('the Python package', () => {
     expect(imported.stdout.trim(), imported.stderr).toBe(join(first, 'execution_service/testing.py'))
   })
 
-  test('queues, follows, cancels and lists runs of the service', async () => {
+  test('calls the service', { timeout: 60_000 }, async () => {
     const { key } = await service.createAccount()
     const called = await python(['tests/call_service.py', service.executionUrl], { API_KEY: key })
     expect(called.code, called.stderr).toBe(0)
@@ -79,6 +79,14 @@ describe.skipIf(!hasPython)('the Python package', () => {
       cancelled: 'cancelled',
       invalid: [400, '/docs/errors#invalid-request', ['/variableData/name']],
       listed: [true],
+      file: ['résumé.txt', 'text/plain', true],
+      sameFile: true,
+      again: ['Hello, Eve!', true],
+      many: ['queued', 'queued'],
+      bulk: 2,
+      schedule: [60, true, ['hourly'], 'hourly'],
+      triggered: 'succeeded',
+      async: [['Hello, I!', 'Hello, J!', 'Hello, K!'], 'status', true],
     })
   })
 
@@ -120,6 +128,12 @@ describe.skipIf(!hasPython)('the Python package', () => {
       output: 'Hello, Ada!',
       artifact: 'Hello, Ada!',
       fail: ['failed', 'workflowFailed', 'no greeting'],
+      error: ['fail', 'fail'],
+      awaited: [
+        ['Hello, Ada!', 'Hello, Bob!', true, ['pid']],
+        ['begun', 'gone on'],
+      ],
+      large: ['outputInvalid', 'OutputInvalid'],
       exit: ['failed', 'workflowExited', "The workflow's process exited with code 3."],
       stuck: ['timedOut', 'timeLimit', null],
       asked: 'Hello, Bob!',
