@@ -15,9 +15,6 @@ const hasPython = version.stdout?.trim() === 'True'
 if (!hasPython)
   process.stderr.write('skipped: the tests of the Python package need a python3 of version 3.9 or later\n')
 
-const document = new URL('../../generated/execution.v1/document.json', import.meta.url)
-const servesWorkers = readFileSync(document, 'utf8').includes('"registerWorker"')
-
 async function python(args: string[], environment: { PYTHONPATH?: string; API_KEY?: string } = {}) {
   const PYTHONPATH = environment.PYTHONPATH ?? join(root, 'src')
   const env = { ...process.env, PYTHONPATH, PYTHONDONTWRITEBYTECODE: '1', ...environment }
@@ -68,7 +65,7 @@ describe.skipIf(!hasPython)('the Python package', () => {
     expect(imported.stdout.trim(), imported.stderr).toBe(join(first, 'execution_service/testing.py'))
   })
 
-  test('queues, follows, cancels and lists runs of the service', async () => {
+  test('calls the service', { timeout: 60_000 }, async () => {
     const { key } = await service.createAccount()
     const called = await python(['tests/call_service.py', service.executionUrl], { API_KEY: key })
     expect(called.code, called.stderr).toBe(0)
@@ -82,23 +79,42 @@ describe.skipIf(!hasPython)('the Python package', () => {
       cancelled: 'cancelled',
       invalid: [400, '/docs/errors#invalid-request', ['/variableData/name']],
       listed: [true],
+      file: ['résumé.txt', 'text/plain', true],
+      sameFile: true,
+      again: ['Hello, Eve!', true],
+      many: ['queued', 'queued'],
+      bulk: 2,
+      schedule: [60, true, ['hourly'], 'hourly'],
+      triggered: 'succeeded',
+      async: [['Hello, I!', 'Hello, J!', 'Hello, K!'], 'status', true],
     })
   })
 
-  test.skipIf(!servesWorkers)('executes runs of the service in a worker', async () => {
+  /** What a program prints as JSON that calls the service while a worker executes runs of these workflows. */
+  async function callWithWorker(program: string, workflows: string) {
     const { key } = await service.createAccount()
     const env = { ...process.env, PYTHONPATH: join(root, 'src'), PYTHONDONTWRITEBYTECODE: '1', API_KEY: key }
-    const command = ['-m', 'execution_service', 'worker', '--url', service.executionUrl, 'tests/workflows']
+    const command = ['-m', 'execution_service', 'worker', '--url', service.executionUrl, workflows]
     const worker = spawn('python3', command, { cwd: root, env })
     let log = ''
     worker.stderr.on('data', (data) => (log += data))
     const exited = once(worker, 'close')
-    const called = await python(['tests/call_worker.py', service.executionUrl], { API_KEY: key })
+    const called = await python([program, service.executionUrl], { API_KEY: key })
     worker.kill('SIGTERM')
     expect(called.code, called.stderr + log).toBe(0)
     expect(await exited, log).toEqual([0, null])
     process.stdout.write(called.stderr)
-    expect(JSON.parse(called.stdout)).toEqual({
+    return JSON.parse(called.stdout)
+  }
+
+  test('sends values of every type to a worker and back', { timeout: 120_000 }, async () => {
+    const { changed, count } = await callWithWorker('tests/call_types.py', 'tests/types')
+    expect(changed).toEqual({})
+    expect(count).toBeGreaterThan(30)
+  })
+
+  test('executes runs of the service in a worker', { timeout: 120_000 }, async () => {
+    expect(await callWithWorker('tests/call_worker.py', 'tests/workflows')).toEqual({
       events: [
         ['status', 'queued', null],
         ['status', 'running', null],
@@ -112,6 +128,12 @@ describe.skipIf(!hasPython)('the Python package', () => {
       output: 'Hello, Ada!',
       artifact: 'Hello, Ada!',
       fail: ['failed', 'workflowFailed', 'no greeting'],
+      error: ['fail', 'fail'],
+      awaited: [
+        ['Hello, Ada!', 'Hello, Bob!', true, ['pid']],
+        ['begun', 'gone on'],
+      ],
+      large: ['outputInvalid', 'OutputInvalid'],
       exit: ['failed', 'workflowExited', "The workflow's process exited with code 3."],
       stuck: ['timedOut', 'timeLimit', null],
       asked: 'Hello, Bob!',

@@ -8,6 +8,7 @@ from pathlib import Path
 from execution_service import ApiError, Client, RunFailed
 
 sys.path.insert(0, str(Path(__file__).parent / "workflows"))
+import leaving
 from greetings import Approval, Greeting, approval, greet
 
 with Client(sys.argv[1]) as client:
@@ -30,11 +31,19 @@ with Client(sys.argv[1]) as client:
     for mode in ("fail", "exit", "stuck"):
         failed = client.wait(client.queue(greet, Greeting("Ada", mode)), timeout=60)
         result[mode] = [failed.status, failed.reason, failed.error and failed.error.message]
+        if mode == "fail":
+            result["error"] = [failed.error.step, failed.error.stack.rpartition(", in ")[2]]
     asking = client.queue(greet, Greeting("Bob", "ask"))
     while not client.waits(asking):
         time.sleep(0.05)
     client.answer(asking, approval, Approval(True))
     result["asked"] = client.wait(asking, timeout=60).output.text
+    awaiting = client.queue(leaving.awaiting, leaving.Mode())
+    client.answer(awaiting, leaving.approval, True)
+    logs = [event["message"] for event in client.follow(awaiting) if event["type"] == "log"]
+    result["awaited"] = [client.get(awaiting).output, logs]
+    large = client.wait(client.queue(leaving.leaving, leaving.Mode("large")), timeout=60)
+    result["large"] = [large.reason, large.error.name]
     blocked = client.queue(greet, Greeting("Ada", "block"))
     while client.get(blocked).status != "running":
         time.sleep(0.05)

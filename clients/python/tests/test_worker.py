@@ -92,7 +92,8 @@ class WorkerTest(unittest.TestCase):
     def test_describes_an_error_by_the_frames_of_the_author(self):
         error = self.service.end_of(self.run_greet("fail"))["error"]
         self.assertEqual((error["name"], error["message"]), ("ValueError", "no greeting"))
-        self.assertRegex(error["stack"], r'^File ".*greetings\.py", line \d+, in greet$')
+        self.assertRegex(error["stack"], r'^File ".*greetings\.py", line \d+, in greet\nFile ".*greetings\.py", line \d+, in fail$')
+        self.assertEqual(error["step"], "fail")
 
     def test_fails_an_attempt_whose_process_ends_and_goes_on(self):
         end = self.service.end_of(self.run_greet("exit"))
@@ -129,6 +130,55 @@ class WorkerTest(unittest.TestCase):
         run = self.run_greet("ask", steps=steps, hasWaits=True)
         self.assertEqual(self.service.end_of(run)["output"], {"text": "Hi"})
         self.assertEqual(self.service.of(run, "suspend"), [])
+        # What the first part has reported.
+        self.assertEqual(self.service.events(run), [])
+        self.assertEqual(len(self.service.of(run, "artifacts")), 1)
+
+    def leave(self, mode):
+        return self.service.queue(workflowId="python-leave", variableData={"mode": mode})
+
+    def logs_of(self, run):
+        return [each["message"] for each in self.service.events(run) if each["type"] == "log"]
+
+    def test_leaves_nothing_of_a_run_for_the_next_one_in_its_process(self):
+        before = self.service.end_of(self.leave("look"))["output"]
+        left = self.leave("leave")
+        self.assertEqual(self.service.end_of(left)["error"]["message"], "left")
+        self.assertEqual(self.logs_of(left), ["of the first run"])
+        looked = self.leave("look")
+        after = self.service.end_of(looked)["output"]
+        self.assertEqual(self.logs_of(looked), ["hello"])
+        self.assertNotEqual(after.pop("random"), before.pop("random"))
+        self.assertEqual(after, before)
+        # One that has a child process is not used again.
+        self.assertEqual(self.service.end_of(self.leave("child"))["output"]["pid"], before["pid"])
+        self.assertNotEqual(self.service.end_of(self.leave("look"))["output"]["pid"], before["pid"])
+
+    def test_says_why_an_attempt_is_not_repeated_or_has_no_output(self):
+        final = self.service.end_of(self.leave("final"))
+        self.assertEqual((final["reason"], final["error"]["name"]), ("nonRetryable", "NonRetryableError"))
+        large = self.service.end_of(self.leave("large"))
+        self.assertEqual((large["reason"], large["error"]["name"]), ("outputInvalid", "OutputInvalid"))
+        self.assertIn("The output has 1048587 bytes as JSON; at most 1048576 are allowed", large["error"]["message"])
+
+    def test_executes_an_async_workflow(self):
+        queued = {"workflowId": "python-async", "variableData": {"mode": "greet"}}
+        run = self.service.queue(**queued)
+        suspend = self.service.end_of(run, "suspend")
+        self.assertEqual([each["name"] for each in suspend["waits"]], ["approval", "call", "pause"])
+        self.assertEqual((suspend["names"], suspend["suspend"]), (["approval", "call", "pause"], True))
+        outcomes = {
+            **{f"greet {name}": f"Hello, {name}!" for name in ("Bob", "Ada")},
+            **{"pause": None, "approval": {"ok": True, "value": True}, "call": {"ok": True, "output": {"pid": 1}}},
+        }
+        steps = [{"name": name, "value": value} for name, value in outcomes.items()]
+        run = self.service.queue(**queued, steps=steps, hasWaits=True)
+        self.assertEqual(self.service.end_of(run)["output"], ["Hello, Ada!", "Hello, Bob!", True, ["pid"]])
+        self.assertEqual(self.logs_of(run), ["gone on"])
+        blocked = self.service.queue(workflowId="python-async", variableData={"mode": "block"})
+        self.service.until(lambda: self.service.events(blocked))
+        self.service.cancelled.add(blocked)
+        self.assertEqual(self.service.end_of(blocked)["outcome"], "cancelled")
 
     def test_hands_back_what_it_executes_when_it_stops(self):
         run = self.run_greet("stuck")

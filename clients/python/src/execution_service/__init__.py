@@ -1,7 +1,19 @@
-"""Workflows, workers and a client for execution-service."""
+"""Workflows, workers and clients for execution-service."""
 
 from ._version import __version__ as __version__
-from .client import Client, QueueOptions, RunInfo
+from .async_run import AsyncRun
+from .calls import (
+    BatchOptions,
+    BulkAction,
+    FileInfo,
+    QueueOptions,
+    RerunOptions,
+    RunFilters,
+    RunInfo,
+    ScheduleInfo,
+    ScheduleOptions,
+)
+from .client import AsyncClient, Client
 from .errors import (
     ApiError,
     CalledRunFailed,
@@ -10,6 +22,8 @@ from .errors import (
     InvalidMember,
     InvalidValue,
     LoadError,
+    NonRetryableError,
+    OutputInvalid,
     Refused,
     RunError,
     RunFailed,
@@ -18,29 +32,41 @@ from .errors import (
     Suspended,
     WaitTimedOut,
 )
-from .run import Call, Run
+from .run import Call, CallOptions, Run
 from .schema import Field
 from .workflow import Concurrency, Retry, Throttle, Wait, Workflow, workflow
 
 __all__ = [
     "ApiError",
+    "AsyncClient",
+    "AsyncRun",
+    "BatchOptions",
+    "BulkAction",
     "Call",
+    "CallOptions",
     "CalledRunFailed",
     "Cancelled",
     "Client",
     "Concurrency",
     "ExecutionServiceError",
     "Field",
+    "FileInfo",
     "InvalidMember",
     "InvalidValue",
     "LoadError",
+    "NonRetryableError",
+    "OutputInvalid",
     "QueueOptions",
     "Refused",
+    "RerunOptions",
     "Retry",
     "Run",
     "RunError",
     "RunFailed",
+    "RunFilters",
     "RunInfo",
+    "ScheduleInfo",
+    "ScheduleOptions",
     "SchemaError",
     "ServiceUnreachable",
     "Suspended",

@@ -55,10 +55,21 @@ class RunError(NamedTuple):
 
     name: str
     message: str
+    #: The calls in the workflow's own source, a line each. ``Client.get`` and ``Client.wait`` return it; lists do not.
+    stack: Optional[str] = None
+    #: The step that failed. As ``stack``.
+    step: Optional[str] = None
 
     @classmethod
-    def from_json(cls, error: Optional[Mapping[str, Any]]) -> Optional[RunError]:
-        return None if error is None else cls(str(error["name"]), str(error["message"]))
+    def from_json(cls, error: Optional[Mapping[str, Any]], attempts: Sequence[Mapping[str, Any]] = ()) -> Optional[RunError]:
+        if error is None:
+            return None
+        failed = [each["error"] for each in attempts if each["error"] is not None]
+        latest = failed[-1] if failed and failed[-1]["name"] == error["name"] else error
+        return cls(str(error["name"]), str(error["message"]), latest.get("stack"), latest.get("step"))
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}" + (f' (in step "{self.step}")' if self.step else "")
 
 
 class RunFailed(ExecutionServiceError):
@@ -70,12 +81,19 @@ class RunFailed(ExecutionServiceError):
         self.status = status
         self.error = error
         subject = f"Run {run_id}" + (f', called as "{called_as}",' if called_as else "")
-        reason = f": {error.name}: {error.message}" if error else "."
+        reason = f": {error}" if error else "."
         super().__init__(f"{subject} has ended as {status}{reason}")
 
 
 class CalledRunFailed(RunFailed):
     """A run that :meth:`Run.call` has called did not succeed."""
+
+
+class NonRetryableError(ExecutionServiceError):
+    """Ends the retries of a run, in a step or outside of one: raise it if another attempt would fail in the same way.
+
+    The run fails with the reason ``nonRetryable``. A workflow may catch it as any other exception.
+    """
 
 
 class Refused(ExecutionServiceError):
@@ -105,7 +123,12 @@ class InvalidValue(ExecutionServiceError, ValueError):
     def __init__(self, pointer: str, detail: str) -> None:
         #: A JSON Pointer into the value.
         self.pointer = pointer
+        self.detail = detail
         super().__init__(f"{pointer or 'the value'}: {detail}")
+
+
+class OutputInvalid(InvalidValue):
+    """What a workflow has returned cannot be its output."""
 
 
 # Like asyncio.CancelledError, these are no Exception: `except Exception` in a workflow must not swallow them.

@@ -7,13 +7,16 @@ import email.message
 import http.client
 import json
 import logging
+import os
 import random
+import socket
 import ssl
 import threading
 import time
 import urllib.parse
 import urllib.request
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
 
 from ._version import __version__
 from .errors import ApiError, InvalidMember, ServiceUnreachable
@@ -65,13 +68,13 @@ class Transport:
     ) -> Response:
         """Sends a request that may be repeated.
 
-        :param body: is sent as JSON, unless it is ``None``.
+        :param body: bytes and the file of a ``Path`` are sent as they are, ``None`` is not sent, and other values as JSON.
         :param timeout: seconds for each attempt.
         :param attempts: how often to send it if it fails for a temporary reason.
         :param sleep: waits before the next attempt, and returns something true to give up.
         :raises ApiError: if the service refuses it. :raises ServiceUnreachable: without an answer.
         """
-        content = None if body is None else dump_json(body)
+        content = body if body is None or isinstance(body, (bytes, Path)) else dump_json(body)
         for attempt in range(1, attempts + 1):
             try:
                 return self._send(method, path, content, headers, timeout)
@@ -85,7 +88,7 @@ class Transport:
         raise AssertionError("unreachable")
 
     def _send(
-        self, method: str, path: str, content: Optional[bytes], headers: Mapping[str, str], timeout: Optional[float]
+        self, method: str, path: str, content: Union[bytes, Path, None], headers: Mapping[str, str], timeout: Optional[float]
     ) -> Response:
         connection = self._take(timeout)
         is_reused = connection.sock is not None
@@ -104,10 +107,21 @@ class Transport:
             self._put_back(connection)
         return _check(Response(response.status, response.headers, body))
 
-    def stream(self, path: str, headers: Mapping[str, str], silence: float) -> http.client.HTTPResponse:
-        """Begins a response that is read as it comes. The caller closes it."""
+    def stream(
+        self,
+        path: str,
+        headers: Mapping[str, str],
+        silence: float,
+        on_connected: Callable[[socket.socket], None] = lambda _: None,
+    ) -> http.client.HTTPResponse:
+        """Begins a response that is read as it comes. The caller closes it.
+
+        :param on_connected: gets the socket, which another thread may shut down.
+        """
         connection = self._connect(silence)
         try:
+            connection.connect()
+            on_connected(connection.sock)
             response = self._start(connection, "GET", path, None, headers)
             if response.status >= 300:
                 _check(Response(response.status, response.headers, response.read()))
@@ -127,7 +141,7 @@ class Transport:
         connection: http.client.HTTPConnection,
         method: str,
         path: str,
-        content: Optional[bytes],
+        content: Union[bytes, Path, None],
         headers: Mapping[str, str],
     ) -> http.client.HTTPResponse:
         target = self._parts.path.rstrip("/") + path
@@ -136,8 +150,13 @@ class Transport:
             target = f"http://{self._parts.netloc.rpartition('@')[2]}{target}"
             sent.update(_proxy_headers(self._proxy))
         if content is not None:
-            sent["Content-Type"] = "application/json"
-        connection.request(method, target, content, sent)
+            sent.setdefault("Content-Type", "application/json")
+        if isinstance(content, Path):
+            with content.open("rb") as file:
+                sent["Content-Length"] = str(os.fstat(file.fileno()).st_size)
+                connection.request(method, target, file, sent)
+        else:
+            connection.request(method, target, content, sent)
         return connection.getresponse()
 
     def _take(self, timeout: Optional[float]) -> http.client.HTTPConnection:

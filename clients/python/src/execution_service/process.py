@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import asyncio
 import io
 import json
 import logging
@@ -12,75 +12,16 @@ import os
 import queue
 import signal
 import sys
-import sysconfig
 import threading
-import traceback
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Set
+from typing import Any, Dict, List, Optional, Sequence
 
-from .errors import Cancelled, InvalidValue, LoadError, Suspended
-from .run import Run, cut
+from .error_description import describe_error
+from .errors import Cancelled, LoadError, NonRetryableError, OutputInvalid, Suspended
+from .loading import load_workflows
+from .process_state import ProcessState
+from .run import Run
 from .workflow import Workflow, decode_settings
-
-_PACKAGE = str(Path(__file__).parent) + os.sep
-_LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-
-
-def load_workflows(sources: Iterable[str]) -> Dict[str, Workflow[Any, Any]]:
-    """The workflows of modules, files and directories, by id. :raises LoadError: with the reason."""
-    workflows: Dict[str, Workflow[Any, Any]] = {}
-    for source in sources:
-        path = Path(source)
-        files = sorted(path.glob("[!_]*.py")) if path.is_dir() else [path] if path.suffix == ".py" else []
-        modules = [_load(file) for file in files if not file.name.startswith("test_")] if files else [_load(source)]
-        for module in modules:
-            for each in vars(module).values():
-                if isinstance(each, Workflow) and workflows.setdefault(each.id, each) is not each:
-                    raise LoadError(f"Two workflows have the id {each.id}; one is in {module.__name__}.")
-    if not workflows:
-        raise LoadError(f"No @workflow is in {', '.join(sources)}.")
-    return workflows
-
-
-def _load(source: Any) -> ModuleType:
-    try:
-        if isinstance(source, str):
-            return importlib.import_module(source)
-        file = source.resolve()
-        # As Python does for a program, so that the file can import its neighbours.
-        if str(file.parent) not in sys.path:
-            sys.path.insert(0, str(file.parent))
-        return importlib.import_module(file.stem)
-    except BaseException as error:
-        stack = describe_error(error)["stack"]
-        raise LoadError(f"{source} cannot be loaded: {type(error).__name__}: {error}" + (f"\n{stack}" if stack else ""))
-
-
-def describe_error(error: BaseException, own: Optional[str] = None) -> Dict[str, Any]:
-    """Name, message and the author's frames of an error and its causes, each after those that led to it."""
-    lines: List[str] = []
-    seen: Set[int] = set()
-    current: Optional[BaseException] = error
-    while current is not None and id(current) not in seen and len(seen) <= 5:
-        seen.add(id(current))
-        if current is not error:
-            lines.append(f"Caused by {type(current).__name__}: {cut(str(current))}")
-        for frame in traceback.extract_tb(current.__traceback__):
-            is_own = own is not None and frame.filename.startswith(own)
-            is_library = frame.filename.startswith(_PACKAGE) or frame.filename.startswith("<frozen")
-            if is_own or not is_library and not frame.filename.startswith(_LIBRARIES):
-                lines.append(f'File "{_relative(frame.filename)}", line {frame.lineno}, in {frame.name}')
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
-    return {"name": type(error).__name__, "message": cut(str(error)), "stack": "\n".join(lines) or None}
-
-
-def _relative(path: str) -> str:
-    try:
-        return str(Path(path).relative_to(Path.cwd()))
-    except ValueError:
-        return path
-
 
 class _Host:
     """Executes one attempt after the other, and is the channel of its run."""
@@ -115,6 +56,8 @@ class _Host:
                 elif message["type"] != "abort":
                     self._replies.put(message)
                 elif self.run is not None:
+                    # Before the process is killed, if the function goes on.
+                    _flush_output()
                     self.run.abort(message["reason"])
                     # Wakes a call that waits for an answer of the worker.
                     self._replies.put({"type": "aborted"})
@@ -123,6 +66,7 @@ class _Host:
             os._exit(0)
 
     def serve(self, workflows: Dict[str, Workflow[Any, Any]]) -> None:
+        state = ProcessState()
         while True:
             start = self._starts.get()
             workflow = workflows[start["workflowId"]]
@@ -133,32 +77,39 @@ class _Host:
                 attempt=start["number"],
                 waits=workflow.waits,
                 results={each["name"]: each["value"] for each in start["steps"]},
+                has_waited=start["hasWaits"],
                 secrets=start["accountSecrets"],
                 settings=decode_settings(workflow, start["settings"]),
             )
-            threads = threading.active_count()
             ended = execute(workflow, run, start["variableData"])
-            self.run = None
+            reusable = state.restore()
             _flush_output()
-            clean = threading.active_count() <= threads and not multiprocessing.active_children()
-            self.send({**ended, "reusable": clean})
+            self.run = None
+            self.send({**ended, "reusable": reusable})
 
 
 def execute(workflow: Workflow[Any, Any], run: Run, variables: Any) -> Dict[str, Any]:
     """Calls a workflow's function, and describes how it ended."""
     try:
         return {"type": "returned", "output": workflow.execute(run, variables)}
-    except (Suspended, Cancelled):
-        return {"type": "left"}
     except BaseException as error:
-        name = getattr(workflow.function, "__code__", None)
-        own = str(Path(name.co_filename).parent) + os.sep if name else None
-        described = describe_error(error, own)
+        if has_left(error, run):
+            return {"type": "left"}
+        code = getattr(workflow.function, "__code__", None)
+        described = describe_error(error, str(Path(code.co_filename).parent) if code else None)
         if isinstance(error, SystemExit):
             described["message"] = f"The workflow has called sys.exit({error.code!r})."
-        if isinstance(error, InvalidValue) and error.pointer[:10] != "/variables":
-            described["message"] = cut(f"The output is not JSON: {error}") if run.failed_step is None else described["message"]
-        return {"type": "threw", "error": {**described, "step": run.failed_step}}
+        reasons = {OutputInvalid: "outputInvalid", NonRetryableError: "nonRetryable"}
+        reason = next((reason for kind, reason in reasons.items() if isinstance(error, kind)), "workflowFailed")
+        return {"type": "threw", "reason": reason, "error": {**described, "step": run.failed_step}}
+
+
+def has_left(error: BaseException, run: Run) -> bool:
+    """Whether the function has ended because the run waits or is to end, rather than by an error of its own."""
+    if isinstance(error, (Suspended, Cancelled)) or run.is_suspended:
+        return True
+    # A group of tasks raises a group of what has cancelled them.
+    return run.cancelled.is_set() and (isinstance(error, asyncio.CancelledError) or not isinstance(error, Exception))
 
 
 class _Output(io.TextIOBase):
@@ -176,7 +127,8 @@ class _Output(io.TextIOBase):
         return int(self._original.fileno())
 
     def write(self, text: str) -> int:
-        if self._host.run is None:
+        run = self._host.run
+        if run is None:
             self._original.write(text)
             return len(text)
         with self._lock:
@@ -184,17 +136,19 @@ class _Output(io.TextIOBase):
             if len(self._text) > 8192:
                 lines, self._text = [*lines, self._text], ""
             for line in lines:
-                self._host.report({"type": "log", "level": self._level, "message": cut(line)})
+                run.report_line(self._level, line)
         return len(text)
 
     def flush(self) -> None:
         self._original.flush()
 
     def end(self) -> None:
+        """Reports what has no newline yet."""
+        run = self._host.run
         with self._lock:
             text, self._text = self._text, ""
-            if text:
-                self._host.report({"type": "log", "level": self._level, "message": cut(text)})
+            if text and run is not None:
+                run.report_line(self._level, text)
 
 
 def _flush_output() -> None:
@@ -215,7 +169,7 @@ class _LogHandler(logging.Handler):
             print(self.format(record), file=sys.__stderr__)
             return
         level = "error" if record.levelno >= logging.ERROR else "warn" if record.levelno >= logging.WARNING else "info"
-        self._host.report({"type": "log", "level": level, "message": cut(self.format(record))})
+        run.report_line(level, self.format(record))
 
 
 def _main(connection: multiprocessing.connection.Connection, sources: Sequence[str]) -> None:

@@ -9,16 +9,32 @@ import datetime
 import io
 import json
 import logging
-import re
 import uuid
-from typing import Any, Callable, Dict, Generic, Iterator, List, Mapping, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generic, Iterator, List, Mapping, Optional, TypeVar, Union, overload
 
-from .errors import InvalidValue
-from .process import describe_error
+from .error_description import describe_error
+from .errors import NonRetryableError
+from .fake_clock import FakeClock, RealClock
+from .process import has_left
 from .run import Run
-from .schema import decode, encode, to_schema
-from .workflow import Workflow, decode_settings
+from .schema import to_schema
+from .validation import target_of, validate
+from .values import decode, encode
+from .workflow import DEFAULT_VALUES, Workflow, decode_settings
 
+if TYPE_CHECKING:
+    from typing_extensions import Literal, TypedDict, Unpack
+
+    class TestOptions(TypedDict, total=False):
+        steps: Mapping[str, Any]
+        answers: Mapping[str, Any]
+        calls: Mapping[str, Any]
+        secrets: Mapping[str, str]
+        settings: Mapping[str, Any]
+        clock: Union[Literal["real", "fake"], datetime.datetime]
+        cancel_after_events: Optional[int]
+
+V = TypeVar("V")
 O = TypeVar("O")
 
 _WAITED_MAX = 10_000
@@ -68,8 +84,18 @@ class TestRun(Generic[O]):
         return value
 
 
+@overload
+def run_workflow(workflow: Workflow[None, O], variables: None = None, **options: Unpack[TestOptions]) -> TestRun[O]: ...
+
+
+@overload
 def run_workflow(
-    workflow: Workflow[Any, O],
+    workflow: Workflow[V, O], variables: Union[V, Mapping[str, Any]], **options: Unpack[TestOptions]
+) -> TestRun[O]: ...
+
+
+def run_workflow(
+    workflow: Workflow[Any, Any],
     variables: Any = None,
     *,
     steps: Mapping[str, Any] = {},
@@ -77,8 +103,9 @@ def run_workflow(
     calls: Mapping[str, Any] = {},
     secrets: Mapping[str, str] = {},
     settings: Mapping[str, Any] = {},
+    clock: Union[Literal["real", "fake"], datetime.datetime] = "real",
     cancel_after_events: Optional[int] = None,
-) -> TestRun[O]:
+) -> TestRun[Any]:
     """Runs a workflow as a worker does: with retries, and by calling its function again after each wait.
 
     No wait takes real time.
@@ -90,14 +117,17 @@ def run_workflow(
     :param calls: by the id of the called workflow: its output, or a function of the variables that returns it or raises.
     :param secrets: the secrets that the workflow declares, by name. They are masked in the result.
     :param settings: the settings that the workflow declares, by name.
+    :param clock: with ``fake`` or a time to begin with, the time of ``datetime`` and ``time`` stands still, and moves on by
+        each wait and each ``time.sleep``.
     :param cancel_after_events: cancels the run when it has reported this many events.
     """
     given = encode({} if variables is None else variables)
     schema = to_schema(workflow.variables)
     validate(given, schema, "/variables")
     declared = _check_declared(workflow, secrets, settings)
-    test = _Test(workflow, _fill_defaults(given, schema), steps, answers, calls, declared, cancel_after_events)
-    with test.capture():
+    time = RealClock() if clock == "real" else FakeClock(None if clock == "fake" else clock)
+    test = _Test(workflow, _fill_defaults(given, schema), steps, answers, calls, declared, time, cancel_after_events)
+    with test.capture(), time.installed():
         test.execute()
     return test.result
 
@@ -127,6 +157,7 @@ class _Test:
         answers: Mapping[str, Any],
         calls: Mapping[str, Any],
         declared: Mapping[str, Any],
+        clock: RealClock,
         cancel_after_events: Optional[int],
     ) -> None:
         self.result: TestRun[Any] = TestRun()
@@ -139,6 +170,7 @@ class _Test:
         #: The results of steps and waits.
         self._recorded: Dict[str, Any] = {}
         self._open: Dict[str, Dict[str, Any]] = {}
+        self._clock = clock
         self._now = 0.0
         self._run: Optional[Run] = None
 
@@ -156,26 +188,27 @@ class _Test:
                     continue
                 result.status = ended
                 break
-            if result.status != "failed":
+            if result.status != "failed" or isinstance(result.error, NonRetryableError):
                 return
 
     def _call(self, run: Run) -> str:
         workflow, result = self._workflow, self.result
         try:
             output = workflow.execute(run, self._variables)
+            if run.is_suspended:
+                return "suspended"
             if workflow.output is not Any:
                 validate(output, to_schema(workflow.output, closed=False, serialized=True), "/output")
             result._output, result.error = decode(output, workflow.output), None
             return "succeeded"
-        except Exception as error:
-            result.error = error
-            return "cancelled" if run.cancelled.is_set() else "failed"
         except BaseException as error:
-            if run.cancelled.is_set():
-                result.error = error
-                return "cancelled"
-            if run._is_suspended:
+            if run.is_suspended:
                 return "suspended"
+            result.error = error
+            if run.cancelled.is_set() and has_left(error, run):
+                return "cancelled"
+            if isinstance(error, (Exception, SystemExit)):
+                return "failed"
             raise
 
     def report(self, event: Dict[str, Any]) -> None:
@@ -186,6 +219,10 @@ class _Test:
         if len(self.result.events) == self._cancel_after and self._run:
             self._run.abort("The run was cancelled.")
 
+    def report_line(self, level: str, line: str) -> None:
+        if self._run:
+            self._run.report_line(level, line)
+
     def _mask(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(json.dumps(secret, ensure_ascii=False)[1:-1], "********")
@@ -193,7 +230,9 @@ class _Test:
 
     def ask(self, request: Dict[str, Any]) -> Dict[str, Any]:
         if request["type"] == "step":
-            self._recorded[request["name"]] = self.result.steps[request["name"]] = request["value"]
+            self._recorded[request["name"]] = request["value"]
+            if request["name"] != DEFAULT_VALUES:
+                self.result.steps[request["name"]] = request["value"]
         elif request["type"] == "artifact":
             self.result.artifacts[request["name"]] = base64.b64decode(request["content"])
         else:
@@ -211,8 +250,8 @@ class _Test:
             until = wait.get("until")
             seconds = float(wait.get("seconds", 0))
             if until:
-                left = datetime.datetime.fromisoformat(until.replace("Z", "+00:00")) - datetime.datetime.now(datetime.timezone.utc)
-                seconds = max(0.0, left.total_seconds() - self._now)
+                left = decode(until, datetime.datetime) - self._clock.now()
+                seconds = max(0.0, left.total_seconds())
             outcome: Any = None
         elif wait["kind"] == "answer":
             if name not in self._answers:
@@ -242,6 +281,7 @@ class _Test:
     def _skip(self) -> None:
         """Lets time pass until one of the awaited waits ends."""
         wait = min((self._open[name] for name in self._awaited), key=lambda each: float(each["end"]))
+        self._clock.skip(max(0.0, wait["end"] - self._now))
         self._now = max(self._now, wait["end"])
         del self._open[wait["name"]]
         self._recorded[wait["name"]] = wait["outcome"]
@@ -274,14 +314,17 @@ class _TestedRun(Run):
         results: Mapping[str, Any],
         declared: Mapping[str, Any],
     ) -> None:
-        super().__init__(test, id=run_id, attempt=attempt, waits=workflow.waits, results=results, **declared)
+        waited = bool(test.result.waits)
+        super().__init__(
+            test, id=run_id, attempt=attempt, waits=workflow.waits, results=results, has_waited=waited, **declared
+        )
         self._fakes = fakes
 
-    def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def replace(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if name not in self._fakes:
-            return super().step(name, function, *args, **kwargs)
+            return function
 
-        def fake() -> Any:
+        def fake(*args: Any, **kwargs: Any) -> Any:
             value = self._fakes[name]
             if isinstance(value, BaseException):
                 raise value
@@ -289,7 +332,7 @@ class _TestedRun(Run):
 
         fake.__annotations__ = dict(getattr(function, "__annotations__", {}))
         fake.__module__ = getattr(function, "__module__", fake.__module__)
-        return super().step(name, fake)
+        return fake
 
 
 class _Handler(logging.Handler):
@@ -299,7 +342,7 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         level = "error" if record.levelno >= logging.ERROR else "warn" if record.levelno >= logging.WARNING else "info"
-        self._test.report({"type": "log", "level": level, "message": self.format(record)})
+        self._test.report_line(level, self.format(record))
 
 
 class _Lines(io.StringIO):
@@ -310,7 +353,7 @@ class _Lines(io.StringIO):
     def write(self, text: str) -> int:
         *lines, self._text = (self._text + text).split("\n")
         for line in lines:
-            self._test.report({"type": "log", "level": "info", "message": line})
+            self._test.report_line("info", line)
         return len(text)
 
 
@@ -320,18 +363,9 @@ def _resolve(given: Any, *arguments: Any) -> Any:
     return (encode(value.value), value.seconds) if isinstance(value, After) else (encode(value), 0.0)
 
 
-def _target(schema: Any, root: Any) -> Any:
-    while isinstance(schema, dict) and "$ref" in schema:
-        target: Any = root
-        for part in schema["$ref"].split("/")[1:]:
-            target = target[part.replace("~1", "/").replace("~0", "~")]
-        schema = target
-    return schema
-
-
 def _fill_defaults(value: Any, schema: Any, root: Any = None) -> Any:
     root = schema if root is None else root
-    schema = _target(schema, root)
+    schema = target_of(schema, root)
     if not isinstance(schema, dict):
         return value
     if isinstance(value, list) and "items" in schema:
@@ -346,7 +380,7 @@ def _fill_defaults(value: Any, schema: Any, root: Any = None) -> Any:
 def _secrets(value: Any, schema: Any, root: Any = None) -> List[str]:
     """Texts of at least 4 characters that the schema marks as writeOnly."""
     root = schema if root is None else root
-    schema = _target(schema, root)
+    schema = target_of(schema, root)
     if not isinstance(schema, dict):
         return []
     if schema.get("writeOnly") and isinstance(value, str) and len(value) >= 4:
@@ -357,84 +391,3 @@ def _secrets(value: Any, schema: Any, root: Any = None) -> List[str]:
     if isinstance(value, list):
         return [secret for each in value for secret in _secrets(each, schema.get("items"), root)]
     return []
-
-
-_TYPES: Dict[str, Any] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "boolean": bool,
-    "null": type(None),
-    "number": (int, float),
-    "integer": int,
-}
-_CHECKS: Dict[str, Any] = {
-    "minimum": (lambda value, bound: value >= bound, (int, float), "must be >= {}"),
-    "maximum": (lambda value, bound: value <= bound, (int, float), "must be <= {}"),
-    "exclusiveMinimum": (lambda value, bound: value > bound, (int, float), "must be > {}"),
-    "exclusiveMaximum": (lambda value, bound: value < bound, (int, float), "must be < {}"),
-    "minLength": (lambda value, bound: len(value) >= bound, str, "must have at least {} characters"),
-    "maxLength": (lambda value, bound: len(value) <= bound, str, "must have at most {} characters"),
-    "pattern": (lambda value, pattern: re.search(pattern, value) is not None, str, "must match {}"),
-    "minItems": (lambda value, bound: len(value) >= bound, list, "must have at least {} items"),
-    "maxItems": (lambda value, bound: len(value) <= bound, list, "must have at most {} items"),
-}
-
-
-def validate(value: Any, schema: Any, pointer: str = "", root: Any = None) -> None:
-    """Checks a value by the keywords that type hints and ``Field`` express. The service checks all others, too.
-
-    :raises InvalidValue: if it does not match.
-    """
-    root = schema if root is None else root
-    schema = _target(schema, root)
-    if not isinstance(schema, dict):
-        return
-    names = schema.get("type", [])
-    allowed = [names] if isinstance(names, str) else names
-    if allowed and not any(_is_type(value, name) for name in allowed):
-        raise InvalidValue(pointer, f"must be {' or '.join(allowed)}")
-    if "enum" in schema and value not in schema["enum"]:
-        raise InvalidValue(pointer, f"must be one of {', '.join(map(repr, schema['enum']))}")
-    for keyword, (fits, kind, detail) in _CHECKS.items():
-        is_kind = isinstance(value, kind) and not isinstance(value, bool)
-        if keyword in schema and is_kind and not fits(value, schema[keyword]):
-            raise InvalidValue(pointer, detail.format(schema[keyword]))
-    if "anyOf" in schema and not any(_matches(value, each, root) for each in schema["anyOf"]):
-        raise InvalidValue(pointer, "matches none of the schemas that it may match")
-    if isinstance(value, dict):
-        _validate_members(value, schema, pointer, root)
-    if isinstance(value, list):
-        fixed = schema.get("prefixItems", [])
-        for index, each in enumerate(value):
-            validate(each, fixed[index] if index < len(fixed) else schema.get("items"), f"{pointer}/{index}", root)
-
-
-def _validate_members(value: Dict[str, Any], schema: Dict[str, Any], pointer: str, root: Any) -> None:
-    for name in schema.get("required", ()):
-        if name not in value:
-            raise InvalidValue(f"{pointer}/{name}", "is required")
-    properties, others = schema.get("properties", {}), schema.get("additionalProperties", True)
-    for name, each in value.items():
-        if name in properties:
-            validate(each, properties[name], f"{pointer}/{name}", root)
-        elif others is False:
-            raise InvalidValue(f"{pointer}/{name}", "is unknown")
-        else:
-            validate(each, others, f"{pointer}/{name}", root)
-
-
-def _is_type(value: Any, name: str) -> bool:
-    if isinstance(value, bool):
-        return name == "boolean"
-    if name == "integer" and isinstance(value, float):
-        return value.is_integer()
-    return isinstance(value, _TYPES[name])
-
-
-def _matches(value: Any, schema: Any, root: Any) -> bool:
-    try:
-        validate(value, schema, "", root)
-        return True
-    except InvalidValue:
-        return False

@@ -44,6 +44,8 @@ _REASONS = {
     "stopped": "The worker is stopping.",
 }
 
+_THREW = {"type": "threw", "reason": "workflowFailed"}
+
 
 class LeaseLost(Exception):
     """The attempt is over for this worker."""
@@ -383,8 +385,8 @@ class Attempt:
             try:
                 variables = self._files.insert_paths(self._claim["variableData"], self._is_over.wait)
             except _FileMissing as error:
-                return self._finish({"type": "threw", "error": {"name": "FileMissing", "message": str(error)}})
-            names = ("workflowId", "runId", "number", "steps")
+                return self._finish({**_THREW, "error": {"name": "FileMissing", "message": str(error)}})
+            names = ("workflowId", "runId", "number", "steps", "hasWaits")
             # A service of an earlier version knows neither.
             declared = {name: self._claim.get(name, {}) for name in ("accountSecrets", "settings")}
             start = {name: self._claim[name] for name in names}
@@ -499,7 +501,7 @@ class Attempt:
         elif ended["type"] == "returned":
             body = {"outcome": "succeeded", "output": ended["output"]}
         elif ended["type"] == "threw":
-            body = {"outcome": "failed", "error": ended["error"]}
+            body = {"outcome": "failed", "reason": ended["reason"], "error": ended["error"]}
         else:
             error = ended.get("error") or {"name": "ProcessExit", "message": "The function has left its process."}
             body = {"outcome": "failed", "reason": "workflowExited", "error": {**error, "step": self._step}}
@@ -508,8 +510,8 @@ class Attempt:
         except ApiError as error:
             if body["outcome"] != "succeeded" or error.status not in (400, 413):
                 raise
-            invalid = {"name": "OutputInvalid", "message": _explain(error)}
-            self._call_with_events("POST", "/complete", {"outcome": "failed", "error": invalid})
+            invalid = {"name": "OutputInvalid", "message": f"The output: {_explain(error)}"}
+            self._call_with_events("POST", "/complete", {"outcome": "failed", "reason": "outputInvalid", "error": invalid})
 
     def hand_back(self, message: Optional[str] = None) -> None:
         self._call("POST", "/hand-back", {} if message is None else {"message": message})

@@ -34,11 +34,15 @@ def compose(name: str) -> Greeted:
     return Greeted(f"Hello, {name}!")
 
 
+def fail() -> None:
+    raise ValueError("no greeting")
+
+
 @workflow(id="python-greet", version="1.0.0", waits=[approval], time_limit_seconds=5, retry=1)
 def greet(run: Run, variables: Greeting) -> Greeted:
     """Greet by name."""
     if variables.mode == "fail":
-        raise ValueError("no greeting")
+        run.step("fail", fail)
     if variables.mode == "exit":
         os._exit(3)
     if variables.mode == "block":
