@@ -231,11 +231,11 @@ export class Deployments implements WorkflowRegistry {
   }
 
   /** The workflows whose new version in the snapshot, or absence from it, would break their callers. */
-  findBreakingVersions(
+  async findBreakingVersions(
     { workflows }: Pick<Snapshot, 'workflows'>,
     accountId: string | null,
   ): Promise<BreakingVersion[]> {
-    const deployed = new Workflows(workflows)
+    const deployed = await new Workflows(workflows).compileLarge(accountId)
     const [current, next] =
       accountId === null
         ? [this.#installation, deployed]
@@ -550,7 +550,9 @@ class LoadedDeployments {
 
   async #read(id: string): Promise<Loaded | undefined> {
     const deployment = await findDeployment(this.#store.read, id)
+    if (!deployment) return undefined
+    const workflows = await new Workflows(deployment.workflows, id).compileLarge(deployment.accountId)
     // Another call may have read it in the meantime, and compiled its schemas.
-    return this.#loaded.get(id) ?? (deployment && { deployment, workflows: new Workflows(deployment.workflows, id) })
+    return this.#loaded.get(id) ?? { deployment, workflows }
   }
 }
