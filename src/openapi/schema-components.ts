@@ -84,6 +84,7 @@ export function toComponents(
 ): Map<string, Schema> {
   const index = indexSchemas(root)
   const names = new Map<unknown, string>([[root, name]])
+  const taken = new Set([plain(name)])
   const components = new Map<string, Schema>()
   const waiting: { schema: unknown; path: Path }[] = [{ schema: root, path: [] }]
 
@@ -91,9 +92,9 @@ export function toComponents(
     const known = names.get(schema)
     if (known !== undefined) return known
     const own = nameWithin(name, path)
-    const taken = new Set([...names.values()].map(plain))
     let free = own
     for (let count = 2; taken.has(plain(free)); count++) free = `${own}_${count}`
+    taken.add(plain(free))
     names.set(schema, free)
     waiting.push({ schema, path })
     return free
@@ -133,7 +134,7 @@ function isSchema(value: unknown): value is Schema {
 }
 
 /** Copies a schema with each schema directly within it replaced. */
-function mapSchemas(schema: Schema, path: Path, map: (value: unknown, path: Path) => unknown): Schema {
+export function mapSchemas(schema: Schema, path: Path, map: (value: unknown, path: Path) => unknown): Schema {
   const copy = { ...schema }
   for (const keyword of Object.keys(schema)) {
     const kind = contents.get(keyword)
@@ -165,7 +166,7 @@ interface SchemaIndex {
 /** `$id` may be relative; nothing is ever fetched from here. */
 const rootUri = 'schema://workflow/'
 
-function indexSchemas(root: Schema): SchemaIndex {
+export function indexSchemas(root: Schema): SchemaIndex {
   const index: SchemaIndex = { bases: new Map(), targets: new Map([[rootUri, { schema: root, path: [] }]]) }
   const visit = (value: unknown, path: Path, outer: string): void => {
     if (!isSchema(value)) return
@@ -186,7 +187,8 @@ function indexSchemas(root: Schema): SchemaIndex {
   return index
 }
 
-function resolveReference(index: SchemaIndex, schema: Schema, $ref: string, path: Path): Target {
+/** @throws {SchemaError} if the schema lacks the target. */
+export function resolveReference(index: SchemaIndex, schema: Schema, $ref: string, path: Path): Target {
   const missing = new SchemaError([...path, '$ref'], `The schema has no ${$ref}: define it in $defs.`)
   const url = URL.parse($ref, index.bases.get(schema) ?? rootUri)
   if (!url) throw missing

@@ -20,7 +20,11 @@ describe.each(stores)('workflows of workers ($name)', (kind) => {
     const workflows = new RemoteWorkflows(store, deployments, now)
     const register = async (version: string) => {
       const sent = [{ id: 'invoice', version, variables: { type: 'object' } }]
-      const registered = await workflows.register({ accountId, apiKeyId: crypto.randomUUID() }, sent)
+      const registered = await workflows.register(
+        { accountId, apiKeyId: crypto.randomUUID() },
+        sent,
+        AbortSignal.timeout(60_000),
+      )
       if (registered.kind !== 'registered') throw new Error(JSON.stringify(registered))
       return registered.workflows
     }

@@ -16,10 +16,10 @@ import type {
   SignInStatus,
 } from '../../storage/tables/tables.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
+import { canonicalJson } from '../canonical-json.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { cancelRuns } from '../queue/cancellation.ts'
 import { toMemberErrors } from '../queue/queue-problems.ts'
-import { canonicalJson } from '../queue/queue-request.ts'
 import { doesNotFit, needSignIn, startSignIn } from '../queue/sign-in-runs.ts'
 import type { RunError } from '../runs/run-state.ts'
 import { extractSecrets, mask, restoreSecrets, type Secrets } from '../workflows/secrets.ts'

@@ -245,8 +245,9 @@ export class Deployments implements WorkflowRegistry {
   }
 
   /** The workflows whose new version in the snapshot, or absence from it, would break their callers. */
-  findBreakingVersions(deployed: Deployable, accountId: string | null): Promise<BreakingVersion[]> {
-    const { current, next } = this.#compare(deployed, accountId)
+  async findBreakingVersions(deployed: Deployable, accountId: string | null): Promise<BreakingVersion[]> {
+    const { current, next, own } = this.#compare(deployed, accountId)
+    await own.compileLarge(accountId)
     return findBreakingVersions(this.#store.read, current, next, accountId, this.#now())
   }
 
@@ -605,7 +606,9 @@ class LoadedDeployments {
 
   async #read(id: string): Promise<Loaded | undefined> {
     const deployment = await findDeployment(this.#store.read, id)
+    if (!deployment) return undefined
+    const workflows = await new Workflows(deployment.workflows, id).compileLarge(deployment.accountId)
     // Another call may have read it in the meantime, and compiled its schemas.
-    return this.#loaded.get(id) ?? (deployment && { deployment, workflows: new Workflows(deployment.workflows, id) })
+    return this.#loaded.get(id) ?? { deployment, workflows }
   }
 }

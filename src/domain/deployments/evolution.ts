@@ -1,19 +1,17 @@
-/** What a new version of a workflow breaks for its callers: the comparison that guards the API, on the two schemas. */
+/** What a new version of a workflow breaks for its callers. */
 import { isDeepStrictEqual } from 'node:util'
-import { type Change, Place, type Sentence, toSentences } from '../../openapi/compare/place.ts'
-import { compareSchemas } from '../../openapi/compare/schemas.ts'
-import type { Document } from '../../openapi/document.ts'
+import { type Sentence, TooMuchToCompare } from '../../openapi/compare/place.ts'
 import { valueAt } from '../../openapi/json-pointer.ts'
 import { dayMilliseconds } from '../../storage/purge-target.ts'
 import { findRuns, listRunSizes } from '../../storage/runs/run-list.ts'
 import { statement, type Transaction } from '../../storage/store.ts'
+import { runInThread } from '../bounded-threads.ts'
 import { firstIdAt } from '../runs/run.ts'
 import { transitions } from '../runs/run-state.ts'
 import { mask } from '../workflows/secrets.ts'
 import type { JsonSchema, Workflow } from '../workflows/workflow.ts'
-import { Workflows } from '../workflows/workflows.ts'
-
-type Described = Pick<Workflow, 'id' | 'version' | 'variables' | 'output' | 'waits'>
+import type { Workflows } from '../workflows/workflows.ts'
+import { compareWorkflows, type Described } from './compare-workflows.ts'
 
 /** A workflow whose new version, or removal, breaks its callers. */
 export interface BreakingVersion {
@@ -27,47 +25,33 @@ export interface BreakingVersion {
   callers: { name: string | null; calls: number }[]
 }
 
-/** All changes of the schemas, breaking ones and others. A new wait is none: its answer is no caller's duty. */
-export function compareWorkflows(before: Described, after: Described): Sentence[] {
-  const changes: Change[] = []
-  const waits = Object.entries(before.waits ?? {})
-  for (const [member, direction, oldSchema, newSchema] of [
-    ['variables', 'request', before.variables, after.variables],
-    ['output', 'response', before.output, after.output],
-    ...waits.map(([name, { schema }]) => [`waits.${name}`, 'request', schema, after.waits?.[name]?.schema] as const),
-  ] as const) {
-    const [was, is] = [prepare(oldSchema), prepare(newSchema)]
-    const location = { subject: `\`${member}\``, pointer: '', operation: '', status: '' }
-    const place = new Place(was as unknown as Document, is as unknown as Document, changes, location)
-    if (newSchema === undefined) {
-      place.note('breaking', 'was removed', 'New runs refuse the answer, while those of earlier versions accept it.')
-      continue
-    }
-    try {
-      compareSchemas(place, direction, withoutDefinitions(was), withoutDefinitions(is))
-    } catch {
-      // A reference by anchor, or to another part than a definition.
-      if (isDeepStrictEqual(was, is)) continue
-      place.note('breaking', 'has references that cannot be compared', 'It may have changed for callers.')
-    }
+/** Some milliseconds on the thread that serves requests. */
+const inlineWorkMax = 3000
+
+/** The same, without taking the thread that serves requests long. */
+async function findChanges(before: Described, after: Described, accountId: string | null): Promise<Sentence[]> {
+  try {
+    return compareWorkflows(before, after, inlineWorkMax)
+  } catch (error) {
+    if (!(error instanceof TooMuchToCompare)) throw error
   }
-  return toSentences(changes, { paths: {} } as Document)
+  let found: Sentence[] | undefined
+  const [was, is] = [before, after].map(({ id, version, variables, output, waits }) => {
+    return { id, version, variables, output, ...(waits && { waits }) }
+  })
+  await runInThread<Sentence[]>(new URL('./compare-thread', import.meta.url), accountId, [was, is], (sentences) => {
+    found = sentences
+  })
+  return found ?? [tooComplex]
 }
 
-/** A reference with other keywords beside it applies with them, while OpenAPI lets them replace those of its target. */
-function prepare(schema: unknown): JsonSchema {
-  if (Array.isArray(schema)) return schema.map(prepare) as unknown as JsonSchema
-  if (typeof schema !== 'object' || schema === null) return schema as unknown as JsonSchema
-  const { $ref, ...others } = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, prepare(value)]))
-  if (typeof $ref !== 'string') return { ...others, ...($ref !== undefined && { $ref }) } as JsonSchema
-  if (Object.keys(others).length === 0) return { $ref }
-  return { ...others, allOf: [...((others.allOf as unknown as unknown[]) ?? []), { $ref }] }
-}
-
-/** Definitions are compared where they are used. */
-function withoutDefinitions(schema: JsonSchema): JsonSchema {
-  const { $defs: _, definitions: __, $schema: ___, $id: ____, ...rest } = schema
-  return rest
+/** What a comparison says that has used up its time. */
+const tooComplex: Sentence = {
+  kind: 'breaking',
+  text: 'The schemas are too complex to be compared.',
+  reason: 'They may have changed for callers.',
+  pointer: '',
+  operations: [],
 }
 
 /** Whether the first number in the version has risen, as Semantic Versioning requires for breaking changes. */
@@ -175,10 +159,13 @@ export async function findBreakingVersions(
   for (const before of current.list()) {
     const after = next.get(before.id)
     if (after && raisesMajor(before.version, after.version)) continue
-    const changes = after ? compareWorkflows(before, after).filter(({ kind }) => kind === 'breaking') : []
+    const compared = after ? await findChanges(before, after, accountId) : []
+    const changes = compared.filter(({ kind }) => kind === 'breaking')
     // The comparison does not see everything that validation depends on, such as defaults that others exclude.
     const isKept = after && isDeepStrictEqual(before.variables, after.variables)
-    const callers = isKept ? [] : await findBrokenCallers(reader, before, after, accountId, now)
+    const callers = isKept
+      ? []
+      : await findBrokenCallers(reader, { before, was: current, is: after && next }, accountId, now)
     if (changes.length === 0 && callers.length === 0) continue
     found.push({ id: before.id, before: before.version, after: after?.version ?? null, changes, callers })
   }
@@ -207,14 +194,13 @@ async function* findCalls(reader: Transaction, accountId: string, workflowId: st
 
 async function findBrokenCallers(
   reader: Transaction,
-  before: Workflow,
-  after: Workflow | undefined,
+  /** `is` is `undefined` if the workflow was removed. */
+  { before, was, is }: { before: Workflow; was: Workflows; is: Workflows | undefined },
   accountId: string | null,
   now: number,
 ): Promise<BreakingVersion['callers']> {
   const keys = (await reader.all(findKeys, [])).filter((key) => accountId === null || key.account_id === accountId)
   const firstId = firstIdAt(now - examinedDays * dayMilliseconds)
-  const [was, is] = [new Workflows([before]), after && new Workflows([after])]
   const broken = new Map<string, number>()
   for (const account of new Set(keys.map((key) => key.account_id))) {
     for await (const { key, variables } of findCalls(reader, account, before.id, firstId)) {

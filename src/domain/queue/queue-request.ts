@@ -2,6 +2,7 @@
 import type { Encryption, ValueEncryption } from '../../storage/encryption.ts'
 import { insertedRunColumns } from '../../storage/runs/run-statements.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import { canonicalJson } from '../canonical-json.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { createRunId, groupOf, parseCreatedAt, secretsAad, stepAad } from '../runs/run.ts'
 import type { Secrets } from '../workflows/secrets.ts'
@@ -180,12 +181,4 @@ export function canonicalRequest(request: QueueRequest): string {
   const { workflowId, variables, secretsFrom, rerunOf, schedule, start } = request
   const options = identify(withDefaults(request))
   return canonicalJson({ workflowId, variables, secretsFrom, rerunOf, schedule, fromStep: start?.fromStep, options })
-}
-
-/** JSON with sorted members: their order has no meaning (RFC 8259, section 4). */
-export function canonicalJson(json: unknown): string {
-  return JSON.stringify(json, (_, value: unknown) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-    return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-  })
 }

@@ -2,15 +2,17 @@
  * Starting a run from a step of a finished one: which steps are before it, what they have returned, and why the new run
  * may not reuse it.
  */
+
 import { isDeepStrictEqual } from 'node:util'
 import { valueAt } from '../../openapi/json-pointer.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { type Store, statement } from '../../storage/store.ts'
+import { canonicalJson } from '../canonical-json.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { type Run, secretsAad, stepAad } from '../runs/run.ts'
 import { createRedactor } from '../workflows/redactor.ts'
 import { restoreSecrets, type Secrets } from '../workflows/secrets.ts'
-import { canonicalJson, type Queuer } from './queue-request.ts'
+import type { Queuer } from './queue-request.ts'
 import { findRun } from './runs.sql.ts'
 
 /** The step that a run starts from, and the results of those before it as JSON, in their order. */

@@ -130,9 +130,10 @@ export class RemoteWorkers {
     key: WorkerKey,
     id: string,
     worker: NewWorker,
+    signal: AbortSignal,
   ): Promise<{ kind: 'worker'; worker: RemoteWorker } | Exclude<Registration, { kind: 'registered' }>> {
     if (!(await this.#release(key, id))) return { kind: 'conflict', detail: othersWorker }
-    const registered = await this.#workflows.register(key, worker.workflows)
+    const registered = await this.#workflows.register(key, worker.workflows, signal)
     if (registered.kind !== 'registered') return registered
     const { store, leaseSeconds, now } = this.#dependencies
     const at = now()

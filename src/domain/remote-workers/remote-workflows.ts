@@ -11,6 +11,7 @@ import { findRemoteWorkflows, insertDeployment, type RemoteWorkflow } from '../d
 import type { Deployments } from '../deployments/deployments.ts'
 import { compareVersions, describeBreaking, findBreakingVersions } from '../deployments/evolution.ts'
 import { type DeployedWorkflow, packContent } from '../deployments/snapshot.ts'
+import { FairRunner, TooMuchWork } from '../fair-runner.ts'
 import { parseWorkflow, type Workflow, WorkflowError } from '../workflows/workflow.ts'
 import { Workflows } from '../workflows/workflows.ts'
 
@@ -27,6 +28,8 @@ export type Registration =
   | { kind: 'registered'; workflows: RegisteredWorkflow[] }
   | { kind: 'invalid'; errors: ProblemMember[] }
   | { kind: 'conflict'; detail: string }
+  /** Too many registrations of the account are being checked. */
+  | { kind: 'busy' }
 
 interface Registrant {
   accountId: string
@@ -52,7 +55,7 @@ export class RemoteWorkflows {
   }
 
   /** Checks the workflows as those of a deployment are checked, and stores the versions that are new. */
-  async register(by: Registrant, sent: readonly SentWorkflow[]): Promise<Registration> {
+  async register(by: Registrant, sent: readonly SentWorkflow[], signal: AbortSignal): Promise<Registration> {
     const { accountId } = by
     const parsed = parse(sent, accountId)
     if ('errors' in parsed) return { kind: 'invalid', ...parsed }
@@ -65,7 +68,7 @@ export class RemoteWorkflows {
       const detail = `This account has ${known.length} versions of workflows of workers, and may have ${versionsMax}.`
       return { kind: 'conflict', detail }
     }
-    const refused = await this.#add(by, fresh, sent)
+    const refused = await this.#add(by, fresh, sent, signal)
     if (refused) return refused
     await this.#touch(accountId, parsed.definitions)
     return { kind: 'registered', workflows: parsed.definitions.map(({ workflow: _, ...registered }) => registered) }
@@ -82,10 +85,11 @@ export class RemoteWorkflows {
   }
 
   /** Stores new versions; returns why they are refused. */
-  async #add(by: Registrant, fresh: readonly Definition[], sent: readonly SentWorkflow[]) {
+  async #add(by: Registrant, fresh: readonly Definition[], sent: readonly SentWorkflow[], signal: AbortSignal) {
     if (fresh.length === 0) return undefined
     const { accountId } = by
-    const checked = await check(fresh, sent)
+    const checked = await check(accountId, fresh, sent, signal)
+    if (checked === 'busy') return { kind: 'busy' } as const
     if ('errors' in checked) return { kind: 'invalid', ...checked } as const
     const breaking = await this.#findBreaking(accountId, checked.workflows)
     if (breaking.length > 0) return { kind: 'conflict', detail: breaking.join(' ') } as const
@@ -131,15 +135,13 @@ export class RemoteWorkflows {
       const before = current.get(after.id)
       return before && compareVersions(after.version, before.version) > 0 ? [{ before, after }] : []
     })
-    const [before, after] = [replaced.map((each) => each.before), replaced.map((each) => each.after)]
-    const { read } = this.#store
-    const breaking = await findBreakingVersions(
-      read,
-      new Workflows(before),
-      new Workflows(after),
-      accountId,
-      this.#now(),
+    const [before, after] = await Promise.all(
+      [replaced.map((each) => each.before), replaced.map((each) => each.after)].map((workflows) =>
+        new Workflows(workflows).compileLarge(accountId),
+      ),
     )
+    if (!before || !after) return []
+    const breaking = await findBreakingVersions(this.#store.read, before, after, accountId, this.#now())
     // A worker's key must not show the names of other keys.
     return describeBreaking(
       breaking.map((each) => ({ ...each, callers: each.callers.map(({ calls }) => ({ name: null, calls })) })),
@@ -212,17 +214,27 @@ function contentOf(workflow: Workflow): string {
   return hash('sha256', JSON.stringify(workflow))
 }
 
-/** In a process of its own: the schemas are a caller's, and compiling one may take long. */
+function findChecked(fresh: readonly Definition[]): DeployedWorkflow[] | undefined {
+  const known = fresh.map(({ workflow }) => checkedDefinitions.get(contentOf(workflow)))
+  return known.every((each) => each !== undefined) ? known : undefined
+}
+
+/** Each process takes up to 140 MB and about a second. */
+const checks = new FairRunner({ concurrency: 2, perAccountMax: 40 })
+
+/** In a separate process: the schemas are a caller's, and compiling one may take long. */
 async function check(
+  accountId: string,
   fresh: readonly Definition[],
   sent: readonly SentWorkflow[],
-): Promise<{ errors: ProblemMember[] } | { workflows: DeployedWorkflow[] }> {
+  signal: AbortSignal,
+): Promise<{ errors: ProblemMember[] } | { workflows: DeployedWorkflow[] } | 'busy'> {
   const places = fresh.map(({ id }) => `/workflows/${sent.findIndex((each) => each.id === id)}`)
-  const known = fresh.map(({ workflow }) => checkedDefinitions.get(contentOf(workflow)))
-  if (known.every((each) => each !== undefined)) return { workflows: known }
+  const known = findChecked(fresh)
+  if (known) return { workflows: known }
   try {
     const named = fresh.map(({ workflow }, index) => ({ file: places[index] as string, workflow }))
-    const workflows = await checkDefinitions(named)
+    const workflows = await checks.run(accountId, async () => findChecked(fresh) ?? checkDefinitions(named), signal)
     if (checkedDefinitions.size + workflows.length > checkedMax) checkedDefinitions.clear()
     for (const { workflow } of fresh) {
       const checked = workflows.find(({ id }) => id === workflow.id)
@@ -230,6 +242,7 @@ async function check(
     }
     return { workflows }
   } catch (error) {
+    if (error instanceof TooMuchWork) return 'busy'
     if (!(error instanceof WorkflowError)) throw error
     const place = places.find((each) => error.message.startsWith(`${each}: `))
     const detail = place === undefined ? error.message : error.message.slice(place.length + 2)

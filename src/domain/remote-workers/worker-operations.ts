@@ -68,15 +68,19 @@ export function workerOperations(dependencies: WorkerDependencies): Operations {
       return { status: 200, body: { data, nextCursor: page.nextCursor } }
     },
 
-    async registerWorker({ principal, path, body }) {
+    async registerWorker(request) {
+      const { principal, path, body, signal } = request
       const { workflows = [], deployed = false, browser = false, ...worker } = body
       if (!workflows.every(({ id }) => isPermitted(principal, id))) throw new NotPermitted()
-      const registered = await remoteWorkers.register(principal, path.workerId, {
-        ...worker,
-        workflows,
-        deployed,
-        browser,
-      })
+      // New definitions are checked in another process.
+      request.unlockProcessing()
+      const sent = { ...worker, workflows, deployed, browser }
+      const registered = await remoteWorkers.register(principal, path.workerId, sent, signal)
+      if (registered.kind === 'busy') {
+        const detail = 'Other registrations of this account are being checked. Try again. Nothing was stored.'
+        const problem = { kind: 'too-many-concurrent-requests', detail } as const
+        return { status: 429, headers: { 'Retry-After': '5' }, problem }
+      }
       if (registered.kind === 'invalid') return invalidRequest(registered.errors)
       if (registered.kind === 'conflict')
         return { status: 409, problem: { kind: 'worker-conflict', detail: `${registered.detail} Nothing was stored.` } }

@@ -1,4 +1,5 @@
 /** What runs wait for, as callers and people see it: lists, answers, and links at which a person answers. */
+
 import { randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import type { Cursors, PageRequest } from '../../storage/cursors.ts'
@@ -13,8 +14,9 @@ import { includesRole, permitsScope, toRole } from '../accounts/roles.ts'
 import { hashToken } from '../accounts/sessions.ts'
 import { findById } from '../api-keys/api-keys.sql.ts'
 import { type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
+import { canonicalJson } from '../canonical-json.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
-import { canonicalJson } from '../queue/queue-request.ts'
+
 import { findRun, lockRun } from '../queue/runs.sql.ts'
 import { type AnswerResult, answerWait, type CompletedBy } from '../queue/waits.ts'
 import { type Run, waitAad } from '../runs/run.ts'

@@ -1,12 +1,14 @@
 /** A caller's request for a schedule: its validation, and the columns that follow from it. */
+
 import type { Encryption } from '../../storage/encryption.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { SchedulesTable } from '../../storage/tables/tables.ts'
 import { findContextLeases } from '../browser-contexts/browser-contexts.sql.ts'
+import { canonicalJson } from '../canonical-json.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { renewFiles } from '../files/files.sql.ts'
 import { toMemberErrors } from '../queue/queue-problems.ts'
-import { canonicalJson, createRun, type RefusedRun } from '../queue/queue-request.ts'
+import { createRun, type RefusedRun } from '../queue/queue-request.ts'
 import { defaultScheduleOptions, type ScheduleOptions } from '../queue/run-options.ts'
 import { extractSecrets } from '../workflows/secrets.ts'
 import type { FileVariable } from '../workflows/workflows.ts'

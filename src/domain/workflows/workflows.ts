@@ -1,12 +1,12 @@
 /** The workflows of the installation, and the validation of their variables and outputs. */
 
 import { setImmediate as nextTick } from 'node:timers/promises'
-import type { ErrorObject, ValidateFunction } from 'ajv'
-import { Ajv2020 } from 'ajv/dist/2020.js'
-import addFormats from 'ajv-formats'
+import type { ErrorObject } from 'ajv'
 import { errorsMax } from '../../contract/problem.ts'
 import { walk } from '../../openapi/document.ts'
-import { toPointer } from '../../openapi/json-pointer.ts'
+import { type CompiledSchema, describeError, fileFormat, InvalidSchema, type VariableError } from './compile-schema.ts'
+import { compileLarge, findCompiled } from './compiled-schemas.ts'
+import { type FileVariable, schemaRuntime } from './schema-runtime.ts'
 import { extractSecrets, findMasked, isShownAt, restoreSecrets, type Secrets } from './secrets.ts'
 import {
   type JsonSchema,
@@ -17,24 +17,13 @@ import {
   WorkflowSchemaError,
 } from './workflow.ts'
 
-/** A value that does not match its schema: a JSON Pointer (RFC 6901) and the reason. */
-export interface VariableError {
-  pointer: string
-  detail: string
-}
+export { fileFormat, type VariableError } from './compile-schema.ts'
+export type { FileVariable } from './schema-runtime.ts'
 
 type CheckedVariables =
   | { errors: VariableError[] }
   /** Variables with defaults filled in and secrets masked, the secrets, and the files if there are any. */
   | { masked: Record<string, unknown>; secrets: Secrets; files?: FileVariable[] }
-
-/** A variable with `format: file`. */
-export interface FileVariable {
-  /** A JSON Pointer in the variables. */
-  pointer: string
-  /** The id of the file, in lower case. */
-  id: string
-}
 
 /** What the value of a variable with the format of files must be. */
 interface FileRule {
@@ -52,6 +41,8 @@ const idsOfFiles: FileRule = {
 
 /** Files in the variables of one run. */
 const filesMax = 100
+/** Secrets in the variables of one run, or in one answer: workers get a pointer to each. */
+const secretsMax = 20_000
 
 /** The detail of the error for a mask that no earlier secret replaces. */
 export const maskedSecretDetail = 'is the mask of a secret, not its value'
@@ -64,7 +55,7 @@ export class Workflows {
   readonly #unions = new WeakMap<Workflows, Workflows>()
 
   /**
-   * The schemas are compiled at their first use.
+   * The schemas are compiled at their first use, unless `compileLarge` has compiled them.
    *
    * @param deploymentId `null` for workflows that are not in the store.
    * @param fileRule what a variable with the format of files must be.
@@ -75,12 +66,8 @@ export class Workflows {
     fileRule: FileRule = idsOfFiles,
   ) {
     this.#fileRule = fileRule
-    const compiler = new SchemaCompiler(fileRule)
     const entries = Array.isArray(workflows)
-      ? workflows.map((workflow): [string, WorkflowChecks] => [
-          workflow.id,
-          new WorkflowChecks(workflow, deploymentId, compiler),
-        ])
+      ? workflows.map((workflow): [string, WorkflowChecks] => [workflow.id, new WorkflowChecks(workflow, deploymentId)])
       : [...(workflows as ReadonlyMap<string, WorkflowChecks>)]
     this.#checks = new Map(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
   }
@@ -99,6 +86,13 @@ export class Workflows {
       checks.compile()
       await nextTick()
     }
+  }
+
+  /** Compiles large schemas in a thread: at their first use, they would stop this one. */
+  async compileLarge(accountId: string | null): Promise<this> {
+    const all = this.list().flatMap((workflow) => schemaMembers(workflow).map((member) => schemaOf(workflow, member)))
+    await compileLarge(all, accountId)
+    return this
   }
 
   /** @throws {WorkflowError} if a schema is invalid. */
@@ -203,23 +197,11 @@ export class Workflows {
     return checked && 'secrets' in checked ? Object.values(checked.secrets) : []
   }
 
-  #check(id: string, member: SchemaMember, value: unknown): Checked<VariableError> {
+  #check(id: string, member: SchemaMember, value: unknown): Checked {
     const checks = this.#checks.get(id)
     if (!checks) throw new Error(`There is no workflow "${id}".`)
-    const { errors, ...found } = checks.check(member, value)
-    return { errors: errors.slice(0, errorsMax).map((error) => toVariableError(error, this.#fileRule)), ...found }
+    return checks.check(member, value, this.#fileRule)
   }
-}
-
-function toVariableError({ instancePath, message, params }: ErrorObject, fileRule = idsOfFiles): VariableError {
-  const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues, format } = params
-  const unknown = additionalProperty ?? unevaluatedProperty
-  if (missingProperty !== undefined)
-    return { pointer: instancePath + toPointer([missingProperty]), detail: 'is required' }
-  if (unknown !== undefined) return { pointer: instancePath + toPointer([unknown]), detail: 'is not in the schema' }
-  if (format === fileFormat) return { pointer: instancePath, detail: fileRule.detail }
-  const values = allowedValues ? `: ${allowedValues.map((value: unknown) => JSON.stringify(value)).join(', ')}` : ''
-  return { pointer: instancePath, detail: `${message ?? 'is invalid'}${values}` }
 }
 
 /** Whether `pointer` equals `other` or leads further into it. */
@@ -227,75 +209,27 @@ function isWithin(pointer: string, other: string): boolean {
   return `${pointer}/`.startsWith(`${other}/`)
 }
 
-// Compiles the schemas of workflows into checks, at their first use.
-
-/** Returns whether the value is valid, and adds to `errors` if it is not. */
-type Check = (value: unknown, errors: ErrorObject[]) => boolean
-
-interface Checked<ValidationError> {
-  errors: ValidationError[]
-  secretPointers: string[]
+interface Checked {
+  errors: VariableError[]
+  /** Where values of `writeOnly` schemas are. */
+  secretPointers: readonly string[]
   files: FileVariable[]
 }
-
-/** The schemas of one list of workflows, which may refer to each other by `$id`. */
-class SchemaCompiler {
-  readonly #fileRule: FileRule
-  #ajv: { first: Ajv2020; all: Ajv2020 } | undefined
-  /** Where the last check found values of `writeOnly` schemas. */
-  #secretPointers: string[] = []
-  /** By pointer: several schemas may apply to one value. */
-  readonly #files = new Map<string, FileVariable>()
-
-  constructor(fileRule: FileRule) {
-    this.#fileRule = fileRule
-  }
-
-  /** @throws {WorkflowError} if the schema is invalid. */
-  compile(workflow: Workflow, member: SchemaMember): Check {
-    const notes = {
-      secret: (pointer: string) => void this.#secretPointers.push(pointer),
-      file: (pointer: string, id: string) => void this.#files.set(pointer, { pointer, id: id.toLowerCase() }),
-    }
-    this.#ajv ??= {
-      first: createAjv(notes, this.#fileRule, { allErrors: false }),
-      all: createAjv(notes, this.#fileRule, { allErrors: true }),
-    }
-    return createCheck(compile(this.#ajv.first, workflow, member), compile(this.#ajv.all, workflow, member))
-  }
-
-  /** @param check of this compiler. */
-  run(check: Check, value: unknown): Checked<ErrorObject> {
-    this.#secretPointers = []
-    this.#files.clear()
-    const errors: ErrorObject[] = []
-    check(value, errors)
-    return {
-      errors,
-      secretPointers: this.#secretPointers,
-      files: this.#files.size === 0 ? none : [...this.#files.values()],
-    }
-  }
-}
-
-const none: FileVariable[] = []
 
 class WorkflowChecks {
   readonly workflow: Workflow
   /** `null` for workflows that no deployment has, in tests. */
   readonly deploymentId: string | null
-  readonly #compiler: SchemaCompiler
-  readonly #checks = new Map<SchemaMember, Check>()
+  readonly #compiled = new Map<SchemaMember, CompiledSchema>()
   #takesFiles: boolean | undefined
 
-  constructor(workflow: Workflow, deploymentId: string | null, compiler: SchemaCompiler) {
+  constructor(workflow: Workflow, deploymentId: string | null) {
     this.workflow = workflow
     this.deploymentId = deploymentId
-    this.#compiler = compiler
   }
 
   get isCompiled(): boolean {
-    return this.#checks.size === schemaMembers(this.workflow).length
+    return this.#compiled.size === schemaMembers(this.workflow).length
   }
 
   /** Whether its variables may name files. */
@@ -306,132 +240,56 @@ class WorkflowChecks {
 
   /** @throws {WorkflowError} if a schema is invalid. */
   compile(): void {
-    for (const member of schemaMembers(this.workflow)) this.#checkOf(member)
+    for (const member of schemaMembers(this.workflow)) this.#compiledOf(member)
   }
 
-  check(member: SchemaMember, value: unknown): Checked<ErrorObject> {
-    return this.#compiler.run(this.#checkOf(member), value)
+  check(member: SchemaMember, value: unknown, { isFile, detail }: FileRule): Checked {
+    const { first, all } = this.#compiledOf(member)
+    const checked = schemaRuntime.run(value, isFile, () => first(value))
+    if (checked.isComplete && checked.result) {
+      const isTooMany = checked.found.secretPointers.length > secretsMax
+      return { errors: isTooMany ? [tooManySecrets] : [], ...checked.found }
+    }
+    if (!checked.isComplete) return { errors: [tooMuchWork], ...checked.found }
+    const isSmall = JSON.stringify(value).length <= allErrorsLengthMax
+    const again = isSmall ? schemaRuntime.run(value, isFile, () => all(value)) : undefined
+    const [{ errors }, found] = again?.isComplete ? [all, again.found] : [first, checked.found]
+    const described = (errors ?? []).slice(0, errorsMax).map((error: ErrorObject) => describeError(error, detail))
+    return { errors: described, ...found }
   }
 
-  #checkOf(member: SchemaMember): Check {
-    const check = this.#checks.get(member) ?? this.#compiler.compile(this.workflow, member)
-    this.#checks.set(member, check)
-    return check
+  #compiledOf(member: SchemaMember): CompiledSchema {
+    const compiled = this.#compiled.get(member) ?? compile(this.workflow, member)
+    this.#compiled.set(member, compiled)
+    return compiled
   }
-}
-
-let schemaValidator: Ajv2020 | undefined
-
-/** One for all lists: compiling JSON Schema's own schema takes 40 ms. */
-function findInvalid(schema: JsonSchema): VariableError | undefined {
-  schemaValidator ??= addFormats.default(new Ajv2020())
-  if (schemaValidator.validateSchema(schema)) return undefined
-  return toVariableError(schemaValidator.errors?.[0] as ErrorObject)
-}
-
-interface Notes {
-  secret(pointer: string): void
-  file(pointer: string, id: string): void
-}
-
-function createAjv(notes: Notes, { isFile }: FileRule, { allErrors }: { allErrors: boolean }): Ajv2020 {
-  // Otherwise the member `constructor` that every object inherits would count as sent.
-  const options = { useDefaults: true, strictTypes: false, strictRequired: false, ownProperties: true } as const
-  const ajv = new Ajv2020({ ...options, allErrors, validateSchema: false })
-  addFormats.default(ajv)
-  // To Ajv, `writeOnly` is an annotation. As a keyword it reports secrets wherever $ref, anyOf etc. lead.
-  ajv.removeKeyword('writeOnly').addKeyword({
-    keyword: 'writeOnly',
-    schemaType: 'boolean',
-    errors: false,
-    validate: (isWriteOnly: boolean, _value: unknown, _schema: unknown, context?: { instancePath: string }) => {
-      if (isWriteOnly && context) notes.secret(context.instancePath)
-      return true
-    },
-  })
-  ajv.addFormat(fileFormat, isFile).addKeyword({
-    keyword: fileKeyword,
-    schemaType: 'boolean',
-    errors: false,
-    validate: (_isMarked: boolean, value: unknown, _schema: unknown, context?: { instancePath: string }) => {
-      if (context && typeof value === 'string' && isFile(value)) notes.file(context.instancePath, value)
-      return true
-    },
-  })
-  return ajv
-}
-
-// Ajv does not tell a format where its value is, so that each schema with the format of files also gets a keyword.
-
-/** The format of a variable that names a file. */
-export const fileFormat = 'file'
-const fileKeyword = 'x-execution-service-file'
-
-/** Keywords whose members are values, not schemas. */
-const valueKeywords = ['const', 'enum', 'default', 'examples']
-
-function takesFiles(schema: JsonSchema): boolean {
-  return withFileKeyword(schema) !== schema
-}
-
-/** The same object unless the schema, or one in it, has the format of files. */
-function withFileKeyword<Value>(schema: Value): Value {
-  if (typeof schema !== 'object' || schema === null) return schema
-  const entries = Object.entries(schema)
-  const changed = entries.map(([name, each]) => [name, valueKeywords.includes(name) ? each : withFileKeyword(each)])
-  const isFile = 'format' in schema && schema.format === fileFormat
-  if (!isFile && changed.every(([, each], index) => each === entries[index]?.[1])) return schema
-  if (Array.isArray(schema)) return changed.map(([, each]) => each) as Value
-  return { ...Object.fromEntries(changed), ...(isFile && { [fileKeyword]: true }) }
 }
 
 /** Of larger values only the first error is reported: a body of 1 MiB can have millions, which exhausted the memory. */
 const allErrorsLengthMax = 16 * 1024
 
-function createCheck(first: ValidateFunction, all: ValidateFunction): Check {
-  return (value, errors) => {
-    if (first(value)) return true
-    const isSmall = JSON.stringify(value).length <= allErrorsLengthMax
-    if (isSmall) all(value)
-    errors.push(...((isSmall ? all.errors : first.errors) ?? []))
-    return false
-  }
+const tooManySecrets: VariableError = { pointer: '', detail: `has more than ${secretsMax} secret values` }
+const tooMuchWork: VariableError = {
+  pointer: '',
+  detail: 'takes too much work to check against the schema: send fewer values, or levels, in one request',
 }
 
-function compile(ajv: Ajv2020, workflow: Workflow, member: SchemaMember): ValidateFunction {
+function takesFiles(schema: JsonSchema): boolean {
+  for (const { value } of walk(schema)) if (Object(value).format === fileFormat) return true
+  return false
+}
+
+function compile(workflow: Workflow, member: SchemaMember): CompiledSchema {
   const schema = schemaOf(workflow, member)
   const refusal = (pointer: string, reason: string) => {
     const place = `The ${member} schema of workflow "${workflow.id}" is invalid`
     return new WorkflowSchemaError(workflow, member, pointer, `${place}: ${pointer || '/'} ${reason}.`)
   }
-  const invalid = findInvalid(schema)
-  if (invalid) throw refusal(invalid.pointer, invalid.detail)
-  const marked = withFileKeyword(schema)
-  if (marked !== schema && member !== 'variables')
-    throw refusal('', 'has the format "file", which only variables may have')
   try {
-    return ajv.compile(marked)
+    const compiled = findCompiled(schema)
+    if (member === 'variables' || !takesFiles(schema)) return compiled
   } catch (error) {
-    throw refusal(...explain(schema, (error as Error).message))
+    throw error instanceof InvalidSchema ? refusal(error.pointer, error.message) : error
   }
+  throw refusal('', 'has the format "file", which only variables may have')
 }
-
-/** The place in the schema that a message of Ajv is about, and the reason. */
-function explain(schema: JsonSchema, message: string): [pointer: string, reason: string] {
-  const [start, name = '', , place = ''] = message.split('"')
-  if (start === 'unknown format ')
-    return [`${decodeURI(place.slice(1))}/format`, `is "${name}", which is no known format`]
-  const keyword = start === 'strict mode: unknown keyword: ' ? name : undefined
-  const [, reference] = /^can't resolve reference (\S+) from/.exec(message) ?? []
-  for (const { value, path } of walk(schema)) {
-    const isSchema = !namesSchemas.includes(String(path.at(-1)))
-    if (keyword !== undefined && isSchema && Object.hasOwn(Object(value), keyword))
-      return [toPointer([...path, keyword]), 'is an unknown keyword']
-    if (reference !== undefined && Object(value).$ref === reference)
-      return [toPointer([...path, '$ref']), `refers to ${reference}, which the schema does not have`]
-  }
-  return ['', message]
-}
-
-/** Keywords whose members are names, not keywords. */
-const namesSchemas = ['properties', 'patternProperties', '$defs', 'definitions', 'dependentSchemas']

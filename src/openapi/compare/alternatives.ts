@@ -2,7 +2,7 @@
 import type { Document, Resolved } from '../document.ts'
 import { parsePointer } from '../json-pointer.ts'
 import { documentation, lowerBounds, upperBounds } from './keywords.ts'
-import { followNode, isSame, type Node } from './place.ts'
+import { followNode, isSame, type Node, spend } from './place.ts'
 
 export interface Alternative extends Resolved<Node> {
   /** The name of its component, or its type. */
@@ -120,6 +120,7 @@ const ofMembers = ['properties', 'patternProperties', 'additionalProperties']
  * @param shared may have `unevaluatedProperties`, which then concern the members of both.
  */
 function mergeSchemas(shared: Node, branch: Node): Node | undefined {
+  spend(Object.keys(shared).length + Object.keys(branch).length)
   if ('$ref' in shared || '$ref' in branch) return isSame(shared, branch) ? shared : undefined
   const unevaluated = ['unevaluatedProperties', 'unevaluatedItems']
   if (unevaluated.some((keyword) => keyword in branch)) {
@@ -180,6 +181,7 @@ export function overlaps(document: Document, { value }: Resolved<Node>): boolean
 }
 
 function areDisjoint(document: Document, { value: one }: Alternative, { value: other }: Alternative): boolean {
+  spend()
   if (haveOtherValues(one, other)) return true
   if (typeOf(one) !== 'object' || typeOf(other) !== 'object') return false
   const [members, others] = [one.properties, other.properties] as (Node | undefined)[]

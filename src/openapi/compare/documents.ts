@@ -9,7 +9,7 @@ import {
 import { bodyBytesMax } from '../served-operations.ts'
 import { typeOf } from './alternatives.ts'
 import { compareDocumentation, compareKeywords } from './keywords.ts'
-import { type Change, type Direction, expand, isSame, memberNames, type Node, Place, reasons } from './place.ts'
+import { type Change, type Direction, isSame, isSameExpanded, memberNames, type Node, Place, reasons } from './place.ts'
 import { compareSchemas } from './schemas.ts'
 
 export function compareDocuments(before: Document, after: Document): Change[] {
@@ -78,7 +78,7 @@ function compareWebhooks(root: Place): void {
     else if (!is) at.note('breaking', 'was removed', reasons.missing)
     else {
       compareKeywords(at, 'operation', was, is)
-      if (!isSame(expand(root.before, was.parameters), expand(root.after, is.parameters))) {
+      if (!isSameExpanded([root.before, root.after], was.parameters, is.parameters)) {
         at.note('breaking', 'has different headers', reasons.unjudged)
       }
       const [wasBody, isBody] = at.resolve(was.requestBody, is.requestBody)

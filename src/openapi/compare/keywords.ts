@@ -1,5 +1,6 @@
 /** Compares keywords: documentation, those that constrain values, and unknown ones, which count as breaking. */
-import { type Direction, expand, isSame, type Kind, memberNames, type Node, type Place, reasons } from './place.ts'
+import { isMultipleOf } from '../decimal.ts'
+import { type Direction, isSameExpanded, type Kind, memberNames, type Node, type Place, reasons } from './place.ts'
 
 export const documentation = [
   'description',
@@ -52,7 +53,7 @@ export function compareKeywords(place: Place, objectType: keyof typeof handled, 
   const skipped: readonly string[] = [...handled[objectType], ...documentation, ...ignored]
   for (const keyword of memberNames(was, is)) {
     if (skipped.includes(keyword) || (objectType === 'document' && keyword.startsWith('x-'))) continue
-    if (isSame(expand(place.before, was[keyword]), expand(place.after, is[keyword]))) continue
+    if (isSameExpanded([place.before, place.after], was[keyword], is[keyword])) continue
     place.below(place.subject, keyword).note('breaking', `has a different \`${keyword}\``, reasons.unjudged)
   }
 }
@@ -63,7 +64,7 @@ export function compareDocumentation(place: Place, was: Node, is: Node): void {
   const isRewritten = ['description', 'summary', 'title'].some((name) => was[name] !== is[name])
   if (isRewritten) place.note('changed', 'has a new description')
   const hasNewExamples = ['example', 'examples'].some(
-    (name) => !isSame(expand(place.before, was[name]), expand(place.after, is[name])),
+    (name) => !isSameExpanded([place.before, place.after], was[name], is[name]),
   )
   if (hasNewExamples) place.note('changed', 'has new examples')
 }
@@ -74,9 +75,8 @@ export function compareConstraints(place: Place, direction: Direction, before: N
   for (const bound of numberBounds) compareNumberBound(place, direction, bound, before, after)
   for (const keyword of constraints) {
     if (numberBounds.some(([...keywords]) => keywords.includes(keyword as never))) continue
-    const was = expand(place.before, constraintOf(keyword, before))
-    const is = expand(place.after, constraintOf(keyword, after))
-    if (isSame(was, is)) continue
+    const [was, is] = [constraintOf(keyword, before), constraintOf(keyword, after)]
+    if (isSameExpanded([place.before, place.after], was, is)) continue
     const effect = keyword === 'patternProperties' && isClosed ? effectOf(keyword, is, was) : effectOf(keyword, was, is)
     // Clients ignore unknown members, which are all that a higher number allows.
     const areIgnored = keyword === 'maxProperties' && direction === 'response' && after.properties !== undefined
@@ -146,8 +146,8 @@ function constraintOf(keyword: string, schema: Node): unknown {
 function effectOf(keyword: string, was: unknown, is: unknown): Effect {
   if (was === undefined) return 'narrower'
   if (is === undefined) return 'wider'
-  if (keyword === 'multipleOf' && Number.isInteger(Number(was) / Number(is))) return 'wider'
-  if (keyword === 'multipleOf' && Number.isInteger(Number(is) / Number(was))) return 'narrower'
+  if (keyword === 'multipleOf' && isMultipleOf(Number(was), Number(is))) return 'wider'
+  if (keyword === 'multipleOf' && isMultipleOf(Number(is), Number(was))) return 'narrower'
   const isHigher = Number(is) > Number(was)
   if (lowerBounds.includes(keyword)) return isHigher ? 'narrower' : 'wider'
   if (upperBounds.includes(keyword)) return isHigher ? 'wider' : 'narrower'

@@ -41,26 +41,33 @@ export const reasons = {
   unjudged: 'The contract checks do not know what it means for callers.',
 }
 
+/** What a comparison has found out. */
+interface Known {
+  /** References, and whether their targets are the same, apart from further references. */
+  sameTargets: Map<string, boolean>
+  /** Pairs of components whose changes are noted. */
+  compared: Set<string>
+}
+
 export class Place {
   readonly before: Document
   readonly after: Document
   readonly changes: Change[]
   readonly location: Location
-  /** The references that the comparison has met, and whether their targets are the same, apart from further references. */
-  readonly #sameTargets: Map<string, boolean>
+  readonly #known: Known
 
   constructor(
     before: Document,
     after: Document,
     changes: Change[],
     location: Location,
-    sameTargets = new Map<string, boolean>(),
+    known: Known = { sameTargets: new Map(), compared: new Set() },
   ) {
     this.before = before
     this.after = after
     this.changes = changes
     this.location = location
-    this.#sameTargets = sameTargets
+    this.#known = known
   }
 
   get subject(): string {
@@ -72,12 +79,12 @@ export class Place {
   }
 
   with(location: Partial<Location>): Place {
-    return new Place(this.before, this.after, this.changes, { ...this.location, ...location }, this.#sameTargets)
+    return new Place(this.before, this.after, this.changes, { ...this.location, ...location }, this.#known)
   }
 
   /** The same place, with a separate list of changes. */
   probe(): Place {
-    return new Place(this.before, this.after, [], this.location, this.#sameTargets)
+    return new Place(this.before, this.after, [], this.location, { ...this.#known, compared: new Set() })
   }
 
   below(subject: string, ...steps: string[]): Place {
@@ -94,6 +101,15 @@ export class Place {
     return [was.value, is.value]
   }
 
+  /** Whether this is the first comparison of two components here. Another one would note the same changes. */
+  isFirst(before: string, after: string, scope: string): boolean {
+    const { operation, status } = this.location
+    const key = JSON.stringify([before, after, operation, status, scope])
+    if (this.#known.compared.has(key)) return false
+    this.#known.compared.add(key)
+    return true
+  }
+
   /** Whether two values and everything that they refer to are the same, so that there is nothing to compare. */
   isUnchanged(before: unknown, after: unknown): boolean {
     if (!isSame(before, after)) return false
@@ -101,8 +117,8 @@ export class Place {
     // A set's iteration also visits what is added meanwhile.
     for (const reference of references) {
       const [was, is] = [this.before, this.after].map((document) => valueAt(document, reference.slice(1)))
-      const known = this.#sameTargets.get(reference) ?? (was !== undefined && isSame(was, is))
-      this.#sameTargets.set(reference, known)
+      const known = this.#known.sameTargets.get(reference) ?? (was !== undefined && isSame(was, is))
+      this.#known.sameTargets.set(reference, known)
       if (!known) return false
       referencesIn(was, references)
     }
@@ -112,27 +128,96 @@ export class Place {
 
 function referencesIn(value: unknown, found: Set<string>): Set<string> {
   if (typeof value !== 'object' || value === null) return found
-  if ('$ref' in value && typeof value.$ref === 'string') found.add(value.$ref)
+  spend()
+  if (isReference(value)) found.add(value.$ref)
   for (const each of Object.values(value)) referencesIn(each, found)
   return found
 }
 
 /** The schema `true`, like a missing one, allows everything; `false` allows nothing. */
 export function followNode(document: Document, node: unknown): Resolved<Node> {
+  spend()
   const found = follow<unknown>(document, node ?? {})
   const value = typeof found.value === 'boolean' ? (found.value ? {} : { not: {} }) : found.value
   return { value: value as Node, pointer: found.pointer }
 }
 
-/** Replaces every reference in a value by its target, except a reference that is inside its own target. */
-export function expand(document: Document, value: unknown, open: readonly string[] = []): unknown {
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((each) => expand(document, each, open))
-  const { $ref } = value as Node
-  if (typeof $ref === 'string') {
-    return open.includes($ref) ? $ref : expand(document, followNode(document, value).value, [...open, $ref])
+/** Keywords whose members are names, not keywords. */
+const ofNames = ['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']
+/** Keywords whose values are data. */
+const ofData = ['const', 'enum', 'default']
+
+/**
+ * Whether two values are the same when each reference is replaced by its target. A pair of references is compared once, so
+ * that schemas which refer to each other many times, or to themselves, take no longer than others.
+ *
+ * @param ignored keywords that may differ.
+ */
+export function isSameExpanded(
+  [before, after]: readonly [Document, Document],
+  was: unknown,
+  is: unknown,
+  ignored: readonly string[] = [],
+): boolean {
+  const compared = new Map<unknown, Set<unknown>>()
+  const isCompared = (one: unknown, other: unknown): boolean => {
+    const [key, otherKey] = [referenceKey(one), referenceKey(other)]
+    const others = compared.get(key) ?? new Set()
+    const isKnown = others.has(otherKey)
+    compared.set(key, others.add(otherKey))
+    return isKnown
   }
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, expand(document, each, open)]))
+  const same = (one: unknown, other: unknown, areNames: boolean): boolean => {
+    spend()
+    if (isReference(one) || isReference(other)) {
+      if (isCompared(one, other)) return true
+      return same(followNode(before, one).value, followNode(after, other).value, false)
+    }
+    if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return one === other
+    if (Array.isArray(one) !== Array.isArray(other)) return false
+    const isLeft = (name: string) => areNames || !ignored.includes(name)
+    const [names, otherNames] = [Object.keys(one).filter(isLeft), Object.keys(other).filter(isLeft)]
+    if (names.length !== otherNames.length) return false
+    return names.every((name) => {
+      if (!Object.hasOwn(other, name)) return false
+      const [value, otherValue] = [(one as Node)[name], (other as Node)[name]]
+      if (ignored.length > 0 && !areNames && ofData.includes(name)) return isSame(value, otherValue)
+      return same(value, otherValue, !areNames && ofNames.includes(name))
+    })
+  }
+  return same(was, is, false)
+}
+
+function isReference(value: unknown): value is { $ref: string } {
+  return typeof value === 'object' && value !== null && '$ref' in value && typeof value.$ref === 'string'
+}
+
+/** References without other keywords beside them are the same if their targets are. */
+function referenceKey(value: unknown): unknown {
+  return isReference(value) && Object.keys(value).length === 1 ? value.$ref : value
+}
+
+// The work of a comparison, which alternatives of alternatives can multiply.
+
+/** Two schemas cannot be compared with the work that is allowed. */
+export class TooMuchToCompare extends Error {}
+
+let workLeft = Number.POSITIVE_INFINITY
+
+/** Calls a comparison that follows at most this many schemas. @throws {TooMuchToCompare} */
+export function withWorkLimit(work: number, compare: () => void): void {
+  workLeft = work
+  try {
+    compare()
+  } finally {
+    workLeft = Number.POSITIVE_INFINITY
+  }
+}
+
+/** Counts work. @throws {TooMuchToCompare} */
+export function spend(work = 1): void {
+  workLeft -= work
+  if (workLeft < 0) throw new TooMuchToCompare()
 }
 
 /** Ignores the order of members. */

@@ -10,7 +10,16 @@ import {
   typeOf,
 } from './alternatives.ts'
 import { compareConstraints, compareKeywords, documentation, formatValue, judge } from './keywords.ts'
-import { type Direction, expand, followNode, isSame, memberNames, type Node, type Place, reasons } from './place.ts'
+import {
+  type Direction,
+  followNode,
+  isSame,
+  isSameExpanded,
+  memberNames,
+  type Node,
+  type Place,
+  reasons,
+} from './place.ts'
 
 /** What a comparison is within. */
 interface Scope {
@@ -32,6 +41,9 @@ export function compareSchemas(
   )
   if (isOpen || place.isUnchanged(before, after)) return
   const found = place.follow(before, after)
+  const [{ pointer: one }, { pointer: other }] = found
+  const isFirst = one === undefined || other === undefined || place.isFirst(one, other, `${direction} ${fillsDefaults}`)
+  if (!isFirst) return
   const [was, is] = [flatten(place.before, found[0]), flatten(place.after, found[1])]
   const at = inComponent(place, is)
   compareKeywords(at, 'schema', was.value, is.value)
@@ -39,7 +51,8 @@ export function compareSchemas(
   compareDefaults(at, direction, was.value, is.value)
   compareAccess(at, direction, was.value, is.value)
   compareDiscriminators(at, was.value, is.value)
-  if (!constrainSame(place, before, after)) compareExclusion(at, direction, was, is)
+  const constrainSame = isSameExpanded([place.before, place.after], before, after, documentation)
+  if (!constrainSame) compareExclusion(at, direction, was, is)
   const pairing = pairAlternatives(listAlternatives(place.before, was), listAlternatives(place.after, is))
   for (const { label } of pairing.removed) noteRemovedValue(at, direction, label)
   // Clients skip unknown types of objects if a discriminator distinguishes them.
@@ -82,28 +95,6 @@ function compareExclusion(place: Place, direction: Direction, was: Resolved<Node
     if (before[keyword] === undefined && after[keyword] === undefined) continue
     place.note(...judge('unknown', direction, `has changes beside \`${keyword}\``))
   }
-}
-
-/** Whether both schemas differ in documentation only. */
-function constrainSame(place: Place, before: unknown, after: unknown): boolean {
-  return isSame(constraintsIn(expand(place.before, before)), constraintsIn(expand(place.after, after)))
-}
-
-const ofNames = ['properties', 'patternProperties', 'dependentSchemas', '$defs', 'definitions']
-const ofData = ['const', 'enum', 'default']
-
-function constraintsIn(schema: unknown, areNames = false): unknown {
-  if (Array.isArray(schema)) return schema.map((each) => constraintsIn(each))
-  if (typeof schema !== 'object' || schema === null) return schema
-  const kept = Object.entries(schema).filter(([name]) => areNames || !documentation.includes(name))
-  return Object.fromEntries(
-    kept.map(([name, value]) => {
-      return [
-        name,
-        !areNames && ofData.includes(name) ? value : constraintsIn(value, !areNames && ofNames.includes(name)),
-      ]
-    }),
-  )
 }
 
 function inComponent(place: Place, { pointer }: Resolved<Node>): Place {

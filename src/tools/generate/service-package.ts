@@ -25,6 +25,8 @@ export const entries = [
   'src/commands/launcher.ts',
   'src/main.ts',
   'src/simulator/simulator.ts',
+  'src/domain/deployments/compare-thread.ts',
+  'src/domain/workflows/schema-thread.ts',
   'src/simulator/world-thread.ts',
   'src/worker/executors/executor.ts',
   'src/worker/browser/host-process.ts',

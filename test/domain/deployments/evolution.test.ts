@@ -1,6 +1,7 @@
 /** What each kind of change of a workflow's schemas means for its callers. */
 import { describe, expect, test } from 'vitest'
-import { compareWorkflows, nextMajor, raisesMajor } from '../../../src/domain/deployments/evolution.ts'
+import { compareWorkflows } from '../../../src/domain/deployments/compare-workflows.ts'
+import { nextMajor, raisesMajor } from '../../../src/domain/deployments/evolution.ts'
 import type { JsonSchema } from '../../../src/domain/workflows/workflow.ts'
 import { kinds, type Schema } from './schema-changes.ts'
 
