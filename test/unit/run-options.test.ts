@@ -22,6 +22,7 @@ const others: { [Name in Exclude<OptionName, 'browserContextId'>]: string[] } = 
   expiresInSeconds: [],
   priority: ['domain/queue/claim.ts', 'domain/queue/waiting.ts', 'storage/runs/sqlite-run-statements.ts'],
   tags: [
+    'domain/notifications/message-details.ts',
     'domain/run-api/list-request.ts',
     'domain/webhooks/',
     'domain/workflows/define-workflow.ts',
