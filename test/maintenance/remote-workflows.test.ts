@@ -61,4 +61,32 @@ describe.each(stores)('workflows of workers ($name)', (kind) => {
     expect(await register('1.0.0')).toMatchObject([{ id: 'invoice', version: '1.0.0' }])
     expect(deployments.current(accountId).get('invoice')?.version).toBe('1.0.0')
   })
+
+  test('new definitions are checked in turn, and an account has a limit of those that wait', async (test) => {
+    const { store, accounts } = await openDomain(test, { kind })
+    const accountId = (await accounts.create({ name: 'Test', scopesEnabled: false })).id
+    const deployments = await new Deployments(store).open()
+    test.onTestFinished(() => deployments.close())
+    const workflows = new RemoteWorkflows(store, deployments, Date.now)
+    const by = { accountId, apiKeyId: crypto.randomUUID() }
+    const gone = new AbortController()
+    const ended: string[] = []
+    const register = async (id: string, signal: AbortSignal) => {
+      const { kind } = await workflows.register(by, [{ id, version: '1', variables: { type: 'object' } }], signal)
+      ended.push(id)
+      return kind
+    }
+    const { signal } = new AbortController()
+    const first = register('w0', signal)
+    const second = register('w1', signal)
+    const waiting = Array.from({ length: 38 }, (_, index) => register(`w${index + 2}`, gone.signal))
+    const dropped = Promise.allSettled(waiting)
+    expect(await register('w40', signal)).toBe('busy')
+    expect(ended).toEqual(['w40'])
+    gone.abort()
+    expect(await Promise.all([first, second])).toEqual(['registered', 'registered'])
+    expect(ended).toEqual(['w40', 'w0', 'w1'])
+    expect(new Set((await dropped).map(({ status }) => status))).toEqual(new Set(['rejected']))
+    expect(await register('w40', signal)).toBe('registered')
+  })
 })
