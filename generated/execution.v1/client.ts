@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '3be17748c8451f6f'
+export const documentHash = 'ee507485ff4a817c'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -220,6 +220,9 @@ export interface ExecutionV1Operations {
    * runs, and see them in `listWorkflows` and the live document. The highest version of a workflow that was registered is
    * current. A worker executes runs of its workflows that were queued for the same major version. The same request again
    * renews the registration.
+   *
+   * New definitions are checked before the response, one request of an account at a time, and two at a time for all
+   * accounts, in turn. An account may have 40 such requests at once; others get 429.
    *
    * The worker belongs to the API key: with another key, its other operations respond with 404, reports of its attempts
    * with 409, and a registration of the same id with 409 until the worker has ended. With a key that is restricted to

@@ -218,6 +218,9 @@ export interface ExecutionV1Handlers<Principal> {
    * current. A worker executes runs of its workflows that were queued for the same major version. The same request again
    * renews the registration.
    *
+   * New definitions are checked before the response, one request of an account at a time, and two at a time for all
+   * accounts, in turn. An account may have 40 such requests at once; others get 429.
+   *
    * The worker belongs to the API key: with another key, its other operations respond with 404, reports of its attempts
    * with 409, and a registration of the same id with 409 until the worker has ended. With a key that is restricted to
    * workflows, a registration with another workflow gets 403, and `deployed` is for its workflows only.

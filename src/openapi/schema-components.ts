@@ -31,7 +31,7 @@ const contents = new Map<string, 'schema' | 'list' | 'names'>([
 ])
 
 /** They identify schemas within the schema, and mean nothing once its references are those of the document. */
-const identifying = ['$schema', '$id', '$anchor', '$dynamicAnchor', '$vocabulary', '$defs', 'definitions']
+const identifying = ['$schema', '$id', '$anchor', '$dynamicAnchor', '$vocabulary', '$defs', 'definitions', '~standard']
 
 /** Keywords that describe a value without restricting it. */
 const annotations = ['title', 'description', 'default', 'deprecated', 'examples', 'readOnly', 'writeOnly', '$comment']
@@ -104,6 +104,7 @@ export function toComponents(
     if (!isSchema(value)) return typeof path.at(-1) === 'number' ? booleanSchema(value) : value
     const described = Object.entries(value).filter(([keyword]) => !identifying.includes(keyword))
     const { $ref, nullable, ...others } = withoutClosingItems(mapSchemas(Object.fromEntries(described), path, rewrite))
+    if (isSchema(others.discriminator)) others.discriminator = toDiscriminator(others.discriminator, value, path)
     for (const keyword of commented) {
       if (typeof others[keyword] === 'string') others[keyword] = toCommentText(others[keyword])
     }
@@ -115,6 +116,16 @@ export function toComponents(
     // Tools ignore what stands next to a `$ref`.
     if (!isRestricted) return change({ ...others, ...reference }, path)
     return change({ ...others, allOf: [...((others.allOf as unknown[]) ?? []), reference] }, path)
+  }
+
+  /** Its mapping has references, too. */
+  const toDiscriminator = ({ mapping, ...others }: Schema, schema: Schema, path: Path): Schema => {
+    const entries = Object.entries(isSchema(mapping) ? mapping : {})
+    const mapped = entries.map(([name, $ref]) => {
+      const target = resolveReference(index, schema, String($ref), [...path, 'discriminator', 'mapping', name])
+      return [name, `${place}${nameOf(target)}`]
+    })
+    return { ...others, ...(mapped.length > 0 && { mapping: Object.fromEntries(mapped) }) }
   }
 
   for (let next = waiting.shift(); next; next = waiting.shift()) {

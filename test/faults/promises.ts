@@ -1,7 +1,7 @@
 /** The service's promises, each with the tests that verify it. `docs/reliability.md` is generated from this list. */
 
 export interface Promised {
-  /** `P1` to `P24`. */
+  /** `P1` to `P28`. */
   id: string
   sentence: string
   /** Tests with faults, of the slow set or of those before a release. Empty when only the others exist; these also run on PostgreSQL. */
@@ -171,5 +171,16 @@ export const promises: readonly Promised[] = [
     sentence: 'A new version starts beside the one before it: nothing is refused, lost or misread meanwhile.',
     faults: [fault('upgraded', 'release')],
     others: ['test/storage/migrations.slow.test.ts', 'test/upgrades/released-statements.test.ts'],
+  },
+  {
+    id: 'P28',
+    sentence: "What one account's schemas cost stalls no other account.",
+    faults: [fault('neighbours', 'timed')],
+    others: [
+      'test/domain/workflows/schema-costs.test.ts',
+      'test/domain/deployments/costly-comparisons.test.ts',
+      'test/domain/fair-runner.test.ts',
+      'test/maintenance/remote-workflows.test.ts',
+    ],
   },
 ]

@@ -61,4 +61,29 @@ describe.each(stores)('workflows of workers ($name)', (kind) => {
     expect(await register('1.0.0')).toMatchObject([{ id: 'invoice', version: '1.0.0' }])
     expect(deployments.current(accountId).get('invoice')?.version).toBe('1.0.0')
   })
+
+  test('new definitions are checked in turn, and an account has a limit of those that wait', async (test) => {
+    const { store, accounts } = await openDomain(test, { kind })
+    const accountId = (await accounts.create({ name: 'Test', scopesEnabled: false })).id
+    const deployments = await new Deployments(store).open()
+    test.onTestFinished(() => deployments.close())
+    const workflows = new RemoteWorkflows(store, deployments, Date.now)
+    const by = { accountId, apiKeyId: crypto.randomUUID() }
+    const gone = new AbortController()
+    const register = async (id: string, signal: AbortSignal) => {
+      // Equal definitions of another account are not checked again.
+      const sent = [{ id, version: '1', description: accountId, variables: { type: 'object' } }]
+      return (await workflows.register(by, sent, signal)).kind
+    }
+    const sent = Array.from({ length: 41 }, (_, index) => register(`w${index}`, gone.signal))
+    const all = Promise.allSettled(sent)
+    // Before the first one is checked.
+    expect(await Promise.race(sent)).toBe('busy')
+    gone.abort()
+    const kinds = Map.groupBy(await all, (each) => (each.status === 'fulfilled' ? each.value : 'dropped'))
+    expect(kinds.get('busy')).toHaveLength(1)
+    expect(kinds.get('dropped')?.length).toBeGreaterThanOrEqual(39)
+    const { signal } = new AbortController()
+    expect(await register('w41', signal)).toBe('registered')
+  })
 })

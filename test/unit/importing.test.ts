@@ -13,6 +13,8 @@ const programs = [
   'main.ts',
   'client/types-command.ts',
   'commands/launcher.ts',
+  'domain/deployments/compare-thread.ts',
+  'domain/workflows/schema-thread.ts',
   'simulator/world-thread.ts',
   'surfaces/docs/site-thread.ts',
   'worker/browser/host-process.ts',

@@ -12,6 +12,7 @@ import addFormats from 'ajv-formats'
 import { fullFormats } from 'ajv-formats/dist/formats.js'
 import { walk } from '../../openapi/document.ts'
 import { type Path, parsePointer, toPointer } from '../../openapi/json-pointer.ts'
+import { isKnownPattern } from '../../openapi/known-patterns.ts'
 import { indexSchemas, mapSchemas, resolveReference, SchemaError } from '../../openapi/schema-components.ts'
 import { schemaRuntime } from './schema-runtime.ts'
 import type { JsonSchema } from './workflow.ts'
@@ -153,14 +154,40 @@ const asText: CodeOptions = { source: true, optimize: false, formats: _`require(
 
 /** Formats that tools write beside a pattern, or to describe a value: they restrict nothing here. */
 const describingFormats = [
-  ...['base64', 'base64url', 'binary', 'cidrv4', 'cidrv6', 'cuid', 'cuid2', 'e164', 'emoji', 'guid', 'ipv4network'],
-  ...['ipv6network', 'json-string', 'jwt', 'ksuid', 'lowercase', 'mac', 'nanoid', 'password', 'path', 'safeint'],
-  ...['file-path', 'directory-path', 'uint32', 'uint64', 'ulid', 'uppercase', 'xid', 'multi-host-uri', 'color'],
+  ...[
+    'base64',
+    'base64url',
+    'base64url-encoded',
+    'binary',
+    'cidrv4',
+    'cidrv6',
+    'color',
+    'cuid',
+    'cuid2',
+    'directory-path',
+  ],
+  ...['e164', 'emoji', 'ends_with', 'file-path', 'guid', 'hex', 'includes', 'ipv4interface', 'ipv4network'],
+  ...[
+    'ipv6interface',
+    'ipv6network',
+    'ipvanyaddress',
+    'ipvanyinterface',
+    'ipvanynetwork',
+    'json-string',
+    'jwt',
+    'ksuid',
+  ],
+  ...['lowercase', 'mac', 'multi-host-uri', 'name-email', 'nanoid', 'password', 'path', 'safeint', 'starts_with'],
+  ...['uint32', 'uint64', 'ulid', 'uppercase', 'xid'],
+  ...['md5', 'sha1', 'sha256', 'sha384', 'sha512'].flatMap((name) =>
+    ['hex', 'base64', 'base64url'].map((encoding) => `${name}_${encoding}`),
+  ),
 ]
 
 const formats = {
   ...fullFormats,
   ...Object.fromEntries(describingFormats.map((name) => [name, true as const])),
+  ...Object.fromEntries([1, 3, 4, 5, 6, 7, 8].map((version) => [`uuid${version}`, fullFormats.uuid])),
   [fileFormat]: (text: string) => schemaRuntime.isFile(text),
 }
 
@@ -199,10 +226,11 @@ const keywords: CodeKeywordDefinition[] = [
     code(context) {
       const { gen, data } = context
       const runtime = runtimeOf(context)
-      const { fixed, text, items, names } = context.schema as Work
+      const { fixed, text, slow, items, names } = context.schema as Work
       const work = [
         _`${fixed}`,
         ...(text > 0 ? [_`${text} * ${runtime}.ofText(${data})`] : []),
+        ...(slow ? [_`${runtime}.ofSlowText(${data})`] : []),
         ...(items > 0 ? [_`${items} * ${runtime}.ofItems(${data})`] : []),
         ...(names > 0 ? [_`${names} * ${runtime}.ofNames(${data})`] : []),
       ].reduce((sum, each) => _`${sum} + ${each}`)
@@ -264,6 +292,8 @@ interface Work {
   fixed: number
   /** How often a text is read. */
   text: number
+  /** Whether the pattern is slow with long texts. */
+  slow: boolean
   /** How often the items of an array are counted. */
   items: number
   /** How often the names of an object are read. */
@@ -363,21 +393,47 @@ function isSchema(value: unknown): value is JsonSchema {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+const listAdvice =
+  'Write `prefixItems` for the first items and `items` for the others, as tools do with the target draft-2020-12'
+
 /** Keywords of JSON Schema before 2020-12 that now mean nothing or something else, and what to write instead. */
 const replaced: Record<string, string> = {
-  additionalItems: 'Write `prefixItems` for the first items and `items` for the others',
+  additionalItems: listAdvice,
   dependencies: 'Write `dependentRequired` or `dependentSchemas`',
   $recursiveRef: 'Write `$ref`',
   $dynamicRef: 'Write `$ref`',
 }
 
+const types = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string']
+
 function requireCurrentKeywords(schema: JsonSchema, path: Path): void {
   if (Array.isArray(schema.items))
-    throw new InvalidSchema([...path, 'items'], `is a list, as before JSON Schema 2020-12. ${replaced.additionalItems}`)
+    throw new InvalidSchema([...path, 'items'], `is a list, as before JSON Schema 2020-12. ${listAdvice}`)
   for (const [keyword, advice] of Object.entries(replaced)) {
     if (Object.hasOwn(schema, keyword))
       throw new InvalidSchema([...path, keyword], `is no keyword of JSON Schema 2020-12 here. ${advice}`)
   }
+  for (const [keyword, bound] of [
+    ['exclusiveMinimum', 'minimum'],
+    ['exclusiveMaximum', 'maximum'],
+  ] as const) {
+    if (typeof schema[keyword] === 'boolean')
+      throw new InvalidSchema(
+        [...path, keyword],
+        `is a boolean, as in OpenAPI 3.0. Write the number here in place of \`${bound}\``,
+      )
+  }
+  if (schema.nullable === true && schema.type === undefined)
+    throw new InvalidSchema(
+      [...path, 'nullable'],
+      'needs a `type` beside it. Write `anyOf` with the schema and `{ "type": "null" }`',
+    )
+  const unknown = [schema.type].flat().find((type) => type !== undefined && !types.includes(type as string))
+  if (unknown !== undefined)
+    throw new InvalidSchema(
+      [...path, 'type'],
+      `is ${JSON.stringify(unknown)}, which is no type of JSON. Use the type of the JSON that callers send: ${types.join(', ')}`,
+    )
   const members = Object.keys(Object(schema.properties)).length
   if (members > membersMax)
     throw new InvalidSchema(
@@ -432,6 +488,7 @@ function workOf(schema: JsonSchema): Work | undefined {
   const work = {
     fixed: 1 + within + values + required + (isReference ? referenceWork : 0),
     text: count(textKeywords),
+    slow: typeof schema.pattern === 'string' && isKnownPattern(schema.pattern),
     items: count(itemKeywords),
     names: count(nameKeywords) + Object.keys(Object(schema.patternProperties)).length,
   }

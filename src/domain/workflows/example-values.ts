@@ -46,6 +46,8 @@ export function resolveSchema(schema: unknown, root: Members): unknown {
 
 /** Deeper schemas, including recursive ones, get a placeholder. */
 const depthMax = 3
+/** Values in an example. Required members that refer to each other multiply with each level. */
+const valuesMax = 10_000
 
 const formatExamples: Record<string, string> = {
   date: '2026-01-31',
@@ -72,17 +74,18 @@ export function exampleOf(name: string, schema: JsonSchema): unknown {
 }
 
 function namedPlaceholders(root: JsonSchema): Scope {
-  return { root, depth: 0, placeholder: (name) => `<${name}>` }
+  return { root, depth: 0, made: { values: 0 }, placeholder: (name) => `<${name}>` }
 }
 
 /** The same with empty placeholders, for a form to complete. */
 export function draftVariables(schema: JsonSchema): Members {
-  return exampleMembers(schema, { root: schema, depth: 0, placeholder: () => '' })
+  return exampleMembers(schema, { root: schema, depth: 0, made: { values: 0 }, placeholder: () => '' })
 }
 
 interface Scope {
   root: JsonSchema
   depth: number
+  made: { values: number }
   placeholder: (name: string) => string
 }
 
@@ -98,7 +101,9 @@ function exampleMembers(schema: Members, scope: Scope): Members {
 
 function exampleValue(name: string, unresolved: unknown, scope: Scope): unknown {
   const schema = toMembers(resolveSchema(unresolved, scope.root))
-  if (scope.depth > depthMax || schema.writeOnly === true) return scope.placeholder(name)
+  scope.made.values += 1
+  if (scope.depth > depthMax || scope.made.values > valuesMax || schema.writeOnly === true)
+    return scope.placeholder(name)
   if ('const' in schema) return schema.const
   if ('default' in schema) return schema.default
   for (const values of [schema.examples, schema.enum]) if (Array.isArray(values) && values.length > 0) return values[0]

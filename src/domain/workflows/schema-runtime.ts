@@ -3,6 +3,7 @@
  * decides in other ways. Checks are synchronous, so that there is one for the thread.
  */
 import { isMultipleOf } from '../../openapi/decimal.ts'
+import { knownPatternLengthMax } from '../../openapi/known-patterns.ts'
 import { canonicalJson } from '../canonical-json.ts'
 
 /**
@@ -57,6 +58,12 @@ class SchemaRuntime {
   /** The work of reading a text. */
   ofText(value: unknown): number {
     return typeof value === 'string' ? value.length / charactersPerUnit : 0
+  }
+
+  /** The work of matching a text with a pattern whose time grows with the third power of the length. */
+  ofSlowText(value: unknown): number {
+    if (typeof value !== 'string') return 0
+    return value.length > knownPatternLengthMax ? Number.POSITIVE_INFINITY : value.length ** 3 / 10_000
   }
 
   ofItems(value: unknown): number {

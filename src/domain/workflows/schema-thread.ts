@@ -4,12 +4,13 @@ import { compileToCode, InvalidSchema } from './compile-schema.ts'
 import type { CompiledInThread } from './compiled-schemas.ts'
 import type { JsonSchema } from './workflow.ts'
 
-for (const [index, schema] of (workerData as JsonSchema[]).entries()) {
-  const message: CompiledInThread = { index }
+function compile(schema: JsonSchema, index: number): CompiledInThread {
   try {
-    message.code = compileToCode(schema)
+    return { index, code: compileToCode(schema) }
   } catch (error) {
-    if (!(error instanceof InvalidSchema)) throw error
+    if (error instanceof InvalidSchema) return { index }
+    throw error
   }
-  parentPort?.postMessage(message)
 }
+
+for (const [index, schema] of (workerData as JsonSchema[]).entries()) parentPort?.postMessage(compile(schema, index))

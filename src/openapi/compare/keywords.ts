@@ -76,7 +76,7 @@ export function compareConstraints(place: Place, direction: Direction, before: N
   for (const keyword of constraints) {
     if (numberBounds.some(([...keywords]) => keywords.includes(keyword as never))) continue
     const [was, is] = [constraintOf(keyword, before), constraintOf(keyword, after)]
-    if (isSameExpanded([place.before, place.after], was, is)) continue
+    if (isSameExpanded([place.before, place.after], was, is, documentation)) continue
     const effect = keyword === 'patternProperties' && isClosed ? effectOf(keyword, is, was) : effectOf(keyword, was, is)
     // Clients ignore unknown members, which are all that a higher number allows.
     const areIgnored = keyword === 'maxProperties' && direction === 'response' && after.properties !== undefined

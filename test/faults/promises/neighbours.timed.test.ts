@@ -1,4 +1,4 @@
-/** P20: what one account sends keeps no other waiting, and is bounded in memory. */
+/** P20 and P28: what one account sends keeps no other waiting, and is bounded in memory. */
 import { readFileSync } from 'node:fs'
 import { Agent, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
@@ -14,6 +14,36 @@ const anything = `export default {
   id: 'anything', version: '1.0.0', title: 'Anything', variables: { type: 'object' }, output: {}, run: () => null,
 }
 `
+
+/** Without a limit of work, checking 24 levels takes minutes. */
+const multiplying = `const branch = (name) => ({ allOf: [{ properties: { x: { $ref: '#/$defs/a' } } }, { required: [name] }] })
+export default {
+  id: 'multiplying', version: '1.0.0', title: 'Multiplying', output: {}, run: () => null,
+  variables: {
+    type: 'object', properties: { x: { $ref: '#/$defs/a' } },
+    $defs: { a: { type: 'object', anyOf: [branch('p'), branch('q')] } },
+  },
+}
+`
+const levels = 24
+const deepRun = `{"variableData":${'{"x":'.repeat(levels)}{}${'}'.repeat(levels)}}`
+const wideVariables = {
+  type: 'object',
+  properties: Object.fromEntries(
+    Array.from({ length: 200 }, (_, index) => [
+      `m${index}`,
+      { type: 'object', properties: { a: { type: 'string' }, b: { type: 'integer' } } },
+    ]),
+  ),
+}
+
+/** Each registration is of another version. */
+let registrations = 0
+
+function registration() {
+  const workflows = [{ id: 'wide', version: `${++registrations}.0.0`, variables: wideVariables }]
+  return JSON.stringify({ name: 'worker', language: 'node', capacity: 1, workflows })
+}
 
 const mebibyte = 1024 * 1024
 const probeMilliseconds = 3000
@@ -120,6 +150,20 @@ const floods: Record<string, (target: Target) => () => Promise<Statuses>> = {
   '64 unread pages': unread(() => ({ path: '/v1/execution/runs?limit=100' })),
 }
 
+/** P28. */
+const costlySchemas: typeof floods = {
+  'values that a schema multiplies': repeated(() => ({
+    method: 'PUT',
+    path: '/v1/execution/queue-remote/multiplying',
+    body: deepRun,
+  })),
+  'registrations of large schemas': repeated(() => ({
+    method: 'PUT',
+    path: `/v1/execution/workers/${crypto.randomUUID()}`,
+    body: registration(),
+  })),
+}
+
 function megabytes({ pid }: ApiMember): number {
   const [, kibibytes] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
   return Number(kibibytes) / 1024
@@ -168,7 +212,7 @@ async function measureFlood(
 
 describe.each(fleetStores)('an account with large requests ($name)', (kind) => {
   test('does not slow down another, and stays within the memory', async (test) => {
-    const WORKFLOWS_DIR = await writeModules(test, { 'anything.ts': anything })
+    const WORKFLOWS_DIR = await writeModules(test, { 'anything.ts': anything, 'multiplying.ts': multiplying })
     const fleet = await newFleet(test, kind, { settings: { WORKFLOWS_DIR } })
     const [account, neighbour] = [await fleet.createAccount(), await fleet.createAccount()]
     const api = await fleet.api()
@@ -186,7 +230,7 @@ describe.each(fleetStores)('an account with large requests ($name)', (kind) => {
     const small = { method: 'PUT', path: '/v1/execution/queue-remote/anything', body: '{"variableData":{}}' }
     const path = `/v1/execution/runs/${JSON.parse(String((await send(theirs, small)).body)).id}`
     await probe(theirs, path)
-    for (const [fault, flood] of Object.entries(floods)) {
+    for (const [fault, flood] of Object.entries({ ...floods, ...costlySchemas })) {
       const experiment = await measureFlood(
         () => flood(target),
         () => probe(theirs, path),
@@ -198,7 +242,13 @@ describe.each(fleetStores)('an account with large requests ($name)', (kind) => {
         `worst ${during.worst.toFixed(0)} ms`,
         `memory +${growth.toFixed(0)} MB`,
       ].join(', ')
-      record({ promise: 'P20', store: kind.name, fault, figures: { seconds: during.median / 1000 }, remark })
+      record({
+        promise: fault in costlySchemas ? 'P28' : 'P20',
+        store: kind.name,
+        fault,
+        figures: { seconds: during.median / 1000 },
+        remark,
+      })
       // The flood itself is served, or refused with its own status.
       expect([...statuses].filter(([status]) => ![200, 202, 400, 429].includes(status))).toEqual([])
       expect.soft(isUnaffected(experiment), `${fault}: ${remark}`).toBe(true)
