@@ -23,8 +23,9 @@ export class RunFeed {
   /** The next read of statuses, and the runs that it is for. */
   #statuses: { ids: Set<string>; read: Promise<Map<string, string>> } | undefined
   readonly #changedRuns: ChangedRuns
-  #isReading = false
-  #again = false
+  /** The last read of changes that has begun, and the one that follows it. */
+  #reading: Promise<void> = Promise.resolve()
+  #nextReading: Promise<void> | undefined
   #closed = false
   readonly #stopListening: (() => void)[]
   readonly #fallback: NodeJS.Timeout
@@ -174,11 +175,8 @@ export class RunFeed {
   }
 
   async #follow(kind: 'run' | 'account', id: string): Promise<Follower> {
-    if (!this.#hasFollowers) {
-      const latestId = await this.#changedRuns.latestId()
-      // If another follower has started in the meantime, keep its position.
-      if (!this.#hasFollowers) await this.#changedRuns.skipTo(latestId)
-    }
+    // Changes before the end of this read are in what the follower reads next.
+    if (!this.#hasFollowers) await this.#readChanges()
     if (kind === 'account' && !this.#followers.account.has(id)) await this.#hasNewRuns(id)
     const follower = new Follower()
     const followers = this.#followers[kind].get(id) ?? new Set()
@@ -202,32 +200,40 @@ export class RunFeed {
     return newest !== before
   }
 
-  /** One query serves all followers. */
   #notify(): void {
-    if (!this.#hasFollowers) return
-    this.#again = true
-    if (!this.#isReading) void this.#notifyFollowers()
+    // Streams get the error from their own reads.
+    if (this.#hasFollowers) this.#readChanges().catch(() => {})
+  }
+
+  /**
+   * Reads what has changed and notifies its followers. Resolves when a read has ended that began after this call. One query
+   * serves all followers, and one follows the other: what a read returns, no later one returns again.
+   */
+  #readChanges(): Promise<void> {
+    this.#nextReading ??= this.#reading
+      .catch(() => {})
+      .then(() => {
+        this.#reading = this.#nextReading ?? this.#reading
+        this.#nextReading = undefined
+        return this.#notifyFollowers()
+      })
+    return this.#nextReading
   }
 
   async #notifyFollowers(): Promise<void> {
-    this.#isReading = true
-    while (this.#again) {
-      this.#again = false
-      try {
-        const changed = await this.#changedRuns.find()
-        for (const runId of changed) notifyAll(this.#followers.run.get(runId))
-        if (this.#followers.account.size === 0) continue
-        const runs = await readColumns(this.#store.read, ['account_id'], [...changed])
-        const accounts = new Set(runs.map(({ account_id }) => account_id))
-        for (const id of this.#followers.account.keys()) if (await this.#hasNewRuns(id)) accounts.add(id)
-        for (const id of accounts) notifyAll(this.#followers.account.get(id))
-      } catch {
-        // The store is unavailable. Streams get the error from their own reads.
-        for (const followers of this.#followers.run.values()) notifyAll(followers)
-      }
+    try {
+      const changed = await this.#changedRuns.find(() => this.#hasFollowers)
+      for (const runId of changed) notifyAll(this.#followers.run.get(runId))
+      if (this.#followers.account.size === 0) return
+      const runs = await readColumns(this.#store.read, ['account_id'], [...changed])
+      const accounts = new Set(runs.map(({ account_id }) => account_id))
+      for (const id of this.#followers.account.keys()) if (await this.#hasNewRuns(id)) accounts.add(id)
+      for (const id of accounts) notifyAll(this.#followers.account.get(id))
+    } catch (error) {
+      // What the read has found before the error is found no more.
+      for (const followed of Object.values(this.#followers)) for (const each of followed.values()) notifyAll(each)
+      throw error
     }
-    // No await between the check of `#again` and this, where a notification would be lost.
-    this.#isReading = false
   }
 }
 
@@ -262,25 +268,20 @@ class ChangedRuns {
     this.#store = store
   }
 
-  async latestId(): Promise<number> {
-    const [row] = await this.#store.read.all(findLatestEvent, [])
-    return row?.latest ?? 0
-  }
-
-  /** Skips past events, except ids whose transactions may not have committed yet. */
-  async skipTo(latestId: number): Promise<void> {
-    this.#missing.clear()
-    this.#lastId = Math.max(0, latestId - changedEventsPerRead)
-    await this.find()
-  }
-
   /**
    * Runs with new events. PostgreSQL assigns ids before the commit, so a missing id may still appear: it is queried
    * until its transaction must have been rolled back.
+   *
+   * @param isFollowed without followers, past events are skipped, except ids whose transactions may not have committed yet.
    */
-  async find(): Promise<Set<string>> {
+  async find(isFollowed: () => boolean): Promise<Set<string>> {
     const runs = new Set<string>()
     const { read } = this.#store
+    const [newest] = isFollowed() ? [] : await read.all(findLatestEvent, [])
+    if (newest && !isFollowed()) {
+      this.#missing.clear()
+      this.#lastId = Math.max(0, newest.latest - changedEventsPerRead)
+    }
     const now = performance.now()
     for (const [id, since] of this.#missing) if (now - since > missingMillisecondsMax) this.#missing.delete(id)
     if (this.#missing.size > 0) {

@@ -1,10 +1,13 @@
 /** Following a run or all runs of an account, and waiting for a run to finish. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import type { Claim } from '../../../src/domain/queue/attempts.ts'
 import { RunFeed } from '../../../src/domain/run-api/run-feed.ts'
 import type { RunEvent } from '../../../src/domain/runs/run.ts'
+import type { Store, Transaction } from '../../../src/storage/store.ts'
 import { claimableOf, noRetry } from '../../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../../support/domain.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'
 import { waitLimits } from '../../support/timeouts.ts'
 
@@ -41,7 +44,65 @@ function describeEvent(event: RunEvent | null): string {
   return `${event.sequence} ${event.type === 'status' ? event.data.status : event.data.message}`
 }
 
+/** A store whose reads, and notifications of the feed, happen when the test says so. */
+function controlStore(store: Store) {
+  const pending: (() => unknown)[] = []
+  const reading = new Set<Promise<unknown>>()
+  const chosen = () => new Promise<void>((resolve) => pending.push(resolve))
+  const all = async (...query: Parameters<Transaction['all']>) => {
+    await chosen()
+    const read = store.read.all(...query)
+    reading.add(read)
+    const rows = await read
+    reading.delete(read)
+    await chosen()
+    return rows
+  }
+  const listeners = new Set<() => void>()
+  const listen = (_topic: string, listener: () => void) => {
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
+  const notify = () => void pending.push(() => listeners.forEach((listener) => void listener()))
+  const controlled = { read: { all, statements: store.read.statements }, listen } as unknown as Store
+  return { store: controlled, pending, reading, notify }
+}
+
 describe.each(stores)('the run feed ($name)', (kind) => {
+  test('wakes each follower of a run that ends, whatever is read at the same time', async (test) => {
+    const { domain, worker, principal } = await openTwo(test, kind)
+    for (let seed = 0; seed < (kind.name === 'sqlite' ? 1000 : 30); seed += 1) {
+      const random = seededRandom(seed)
+      const { store, pending, reading, notify } = controlStore(domain.store)
+      const feed = new RunFeed(store)
+      const waiting = new Set<string>()
+      for (let count = 0; count < 4; count += 1) {
+        const { id } = await queueRun(domain, principal)
+        const claimed = await claim(worker)
+        const receiveAll = async () => {
+          for await (const event of feed.events(id, 0, hour, never)) if (event === null) return
+        }
+        const follow = () => (random() < 0.5 ? feed.waitUntilFinished(id, hour, never) : receiveAll())
+        const finish = async () => {
+          await worker.queue.complete(claimed, { kind: 'succeeded', output: null }, noRetry)
+          notify()
+        }
+        pending.push(() => void pending.push(finish))
+        pending.push(() => {
+          waiting.add(id)
+          void follow().then(() => waiting.delete(id))
+        })
+      }
+      while (pending.length + reading.size > 0) {
+        if (pending.length === 0) await Promise.race(reading)
+        await pending.splice(Math.floor(random() * pending.length), 1)[0]?.()
+        await nextTurn()
+      }
+      feed.close()
+      expect({ seed, waiting: waiting.size }).toEqual({ seed, waiting: 0 })
+    }
+  })
+
   test('yields past events, then those of another process, and ends when the run finishes', async (test) => {
     const { domain, worker, principal, feed } = await openTwo(test, kind)
     const run = await queueRun(domain, principal)
