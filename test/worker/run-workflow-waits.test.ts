@@ -1,4 +1,6 @@
 /** The test kit for authors: runs that wait. Each wait executes the code before it again, as a worker does. */
+import { readFile } from 'node:fs/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { after, runWorkflow } from 'execution-service/testing'
 import { CalledRunFailed, defineWorkflow } from 'execution-service/workflow'
 import { expect, expectTypeOf, test } from 'vitest'
@@ -177,6 +179,33 @@ test('time that a run waits does not count for its time limit, and a run can be 
     ['completed', 1],
     ['cancelled', 0.5],
   ])
+})
+
+test('the fake clock gives one result, 200 times, for many waits and for work that is no timer', async () => {
+  const polls = defineWorkflow({
+    ...common,
+    timeLimitSeconds: 60,
+    async run({ sleep, step }) {
+      for (let poll = 0; poll < 12; poll += 1) {
+        await step(`poll ${poll}`, () => poll)
+        await sleep(`pause ${poll}`, { hours: 1 })
+      }
+      // As many turns of the event loop as 100 waits take.
+      for (let turn = 0; turn < 90; turn += 1) await nextTurn()
+      return Date.now()
+    },
+  })
+  const works = [() => crypto.subtle.digest('SHA-256', new Uint8Array(8e6)), () => readFile(import.meta.filename)]
+  const races = works.map((work) => {
+    const late = () => new Promise((resolve) => setTimeout(resolve, 30_000, 'late'))
+    return defineWorkflow({ ...common, run: () => Promise.race([work().then(() => 'work'), late()]) })
+  })
+  const results = new Set<unknown>()
+  for (let count = 0; count < 200; count += 1) {
+    results.add((await runWorkflow(polls, { clock: 'fake' })).output)
+    if (count % 20 === 0) for (const race of races) results.add((await runWorkflow(race, { clock: 'fake' })).output)
+  }
+  expect([...results]).toEqual([Date.parse('2026-01-01T12:00:00Z'), 'work'])
 })
 
 test('an attempt after a failure repeats the waits of the one before', async () => {

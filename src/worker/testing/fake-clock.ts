@@ -1,4 +1,5 @@
 /** A clock for tests of workflows: time jumps to the next timer as soon as a run waits for nothing else. */
+import { createHook } from 'node:async_hooks'
 import { syncBuiltinESMExports } from 'node:module'
 import promises from 'node:timers/promises'
 import { type Clock, install } from '@sinonjs/fake-timers'
@@ -8,7 +9,7 @@ const real = { setTimeout, setImmediate, timeoutSignal: AbortSignal.timeout }
 /** How long to wait for work that is no timer before looking again. */
 const pollMilliseconds = 2
 
-/** Rounds of `setImmediate` during which time does not pass. */
+/** Rounds of `setImmediate` during which time does not pass, if the run does nothing else. */
 const immediateRoundsMax = 100
 
 /** A value that comes after a time, which `after` makes. */
@@ -27,6 +28,8 @@ export interface RunClock {
   run<Result>(act: () => Promise<Result>): Promise<Result>
   /** Lets time pass without waiting. */
   skip(seconds: number): Promise<void>
+  /** The run has done something: what it does next may take as many turns of the event loop again. */
+  onProgress(): void
   /** In milliseconds since 1970. */
   now(): number
 }
@@ -37,7 +40,7 @@ export function createRealClock(): RunClock {
   const skip = async (seconds: number) => {
     skipped += seconds * 1000
   }
-  return { run: (act) => act(), skip, now: () => Date.now() + skipped }
+  return { run: (act) => act(), skip, onProgress: () => {}, now: () => Date.now() + skipped }
 }
 
 /** Timers are global: with two clocks, neither run would know which time it is. */
@@ -45,7 +48,9 @@ let isInUse = false
 
 export class FakeClock implements RunClock {
   readonly #startedAt: Date
-  #clock: Clock | undefined
+  #rounds = 0
+  /** What only the loop of the clock does: two that move it at once would fire timers that one of them has not seen. */
+  #skip: { milliseconds: number; resolve(): void } | undefined
 
   constructor(now: Date) {
     this.#startedAt = now
@@ -57,7 +62,6 @@ export class FakeClock implements RunClock {
     isInUse = true
     const toFake = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'] as const
     const clock = install({ now: this.#startedAt, toFake: [...toFake], ignoreMissingTimers: true })
-    this.#clock = clock
     AbortSignal.timeout = timeoutSignal
     // The library's own rejects with the signal's reason, and leaves out the scheduler. It restores this one.
     promises.setTimeout = delay
@@ -82,30 +86,50 @@ export class FakeClock implements RunClock {
     return Date.now()
   }
 
-  async skip(seconds: number): Promise<void> {
-    await this.#clock?.tickAsync(seconds * 1000)
+  skip(seconds: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#skip = { milliseconds: seconds * 1000, resolve }
+    })
+  }
+
+  onProgress(): void {
+    this.#rounds = 0
   }
 
   async #jumpUntil<Result>(act: () => Promise<Result>, clock: Clock): Promise<Result> {
-    const before = countOthers()
+    const requests = new CryptoRequests()
+    let before = countOthers()
     let hasEnded = false
     const result = act().finally(() => {
       hasEnded = true
+      requests.close()
     })
     // Handled by the caller, which gets the same promise.
     result.catch(() => {})
     let waitedSince = process.hrtime.bigint()
-    let rounds = 0
     while (!hasEnded) {
       await new Promise((resolve) => real.setImmediate(resolve))
-      // They execute before the next round. A loop of `setImmediate` may wait for the time.
-      if (process.getActiveResourcesInfo().includes('Immediate') && rounds < immediateRoundsMax) {
-        rounds += 1
+      if (hasEnded) break
+      if (this.#skip) {
+        const { milliseconds, resolve } = this.#skip
+        this.#skip = undefined
+        await clock.tickAsync(milliseconds)
+        resolve()
+        this.onProgress()
         continue
       }
-      rounds = 0
-      if (countOthers() <= before) {
-        if (!hasEnded) await clock.nextAsync()
+      // They execute before the next round. A loop of `setImmediate` may wait for the time.
+      if (process.getActiveResourcesInfo().includes('Immediate') && this.#rounds < immediateRoundsMax) {
+        this.#rounds += 1
+        continue
+      }
+      this.#rounds = 0
+      const others = countOthers() + requests.pending
+      // What the process of the test waited for when the run began may have come since.
+      before = Math.min(before, others)
+      if (others === before) {
+        // In this turn: in the next one, the run may have begun something.
+        clock.next()
         waitedSince = process.hrtime.bigint()
         continue
       }
@@ -140,6 +164,29 @@ function delay<Value>(milliseconds?: number, value?: Value, options: { signal?: 
 /** The resources that keep the process waiting, without timers. */
 function countOthers(): number {
   return process.getActiveResourcesInfo().filter((type) => type !== 'Timeout').length
+}
+
+/** Those that are never synchronous. */
+const webCryptoTypes = new Set(['HASHREQUEST', 'SIGNREQUEST', 'CIPHERREQUEST'])
+
+/** Requests to node:crypto and Web Crypto, which Node.js does not list among its resources. */
+class CryptoRequests {
+  readonly #requests = new Map<number, { type: string; request: object }>()
+  readonly #hook = createHook({
+    init: (id, type, _trigger, request) => void (type.endsWith('REQUEST') && this.#requests.set(id, { type, request })),
+    before: (id) => void this.#requests.delete(id),
+  }).enable()
+
+  get pending(): number {
+    // The others have ended if they have no callback.
+    const isPending = ({ type, request }: { type: string; request: object }) =>
+      webCryptoTypes.has(type) || 'ondone' in request
+    return [...this.#requests.values()].filter(isPending).length
+  }
+
+  close(): void {
+    this.#hook.disable()
+  }
 }
 
 /** Node.js uses an internal timer, which a fake clock does not reach. */

@@ -234,6 +234,7 @@ class TestAttempt {
 
   #onMessage(message: AttemptMessage): void {
     if (this.#hasEnded) return
+    this.#test.clock.onProgress()
     switch (message.type) {
       case 'log':
         return this.#add('log', { level: message.level, message: message.message })
