@@ -13,6 +13,8 @@ const orderMilliseconds = 1000
 const sentMax = 500
 const sentBytesMax = 4 * 1024 * 1024
 const askMilliseconds = 1000
+/** After a reply that no sleep has ended, although one is due by the clock of this process. */
+const askAgainMilliseconds = 100
 const timerMax = 2 ** 31 - 1
 
 interface Open {
@@ -53,6 +55,9 @@ export class RunWaits {
   #ended: Error | undefined
   /** When the store was last asked for answers, while the process stays. */
   #askedAt = 0
+  /** Whether the last message asked for a sleep that was due, and when the store may be asked again. */
+  #askedForDue = false
+  #askAgainAt = 0
   #isPaused = false
   #orderTimer: NodeJS.Timeout | undefined
   #sleepTimer: NodeJS.Timeout | undefined
@@ -112,7 +117,9 @@ export class RunWaits {
   onReply({ ended, refused, deadlines }: Reply): void {
     this.#isSending = false
     // The run is about to be aborted.
-    if (this.#mayBeSuspended && ended.length + refused.length === 0) return
+    const isEmpty = ended.length + refused.length === 0
+    if (this.#mayBeSuspended && isEmpty) return
+    this.#askAgainAt = isEmpty && this.#askedForDue ? this.#options.now() + askAgainMilliseconds : 0
     for (const { name, outcome } of ended) {
       const open = this.#open.get(name)
       this.#open.delete(name)
@@ -140,7 +147,7 @@ export class RunWaits {
     const allUnsent = open.filter(({ isSent }) => !isSent)
     const unsent = takeFirst(allUnsent)
     const now = this.#options.now()
-    const soonest = Math.min(...open.map(({ deadline }) => deadline))
+    const soonest = Math.max(this.#askAgainAt, Math.min(...open.map(({ deadline }) => deadline)))
     const isDue = soonest <= now
     const staysForAnswers = this.#options.staysForAnswers?.() ?? false
     this.#pause(staysForAnswers)
@@ -153,6 +160,7 @@ export class RunWaits {
       if (now < this.#askedAt + askMilliseconds) return this.#wakeAt(this.#askedAt + askMilliseconds, now)
     }
     this.#askedAt = now
+    this.#askedForDue = isDue
     void this.#send(unsent, open, !stays && isComplete)
     if (stays) this.#wakeAt(soonest, now)
   }

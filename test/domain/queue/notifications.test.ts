@@ -54,6 +54,24 @@ describe.each(stores)('notifications ($name)', (kind) => {
     expect(ended).toEqual({ runs: 'succeeded', queue: 'succeeded' })
   })
 
+  test('workers learn of the end of a run whose caller waits for it', async (test) => {
+    const { domain, queue, statuses } = await open(test, kind)
+    await queue()
+    const call = {
+      kind: 'run',
+      name: 'one',
+      workflowId: 'anything',
+      variables: {},
+      options: {},
+      isDetached: false,
+    } as const
+    const suspend = { executedMilliseconds: 1, names: ['one'] }
+    await domain.queue.wait(await claimOne(domain), { reached: [call], names: ['one'], suspend }, [])
+    const called = await claimOne(domain)
+    const ended = await statuses(() => domain.queue.complete(called, succeeded, noRetry))
+    expect(ended).toEqual({ runs: 'succeeded', queue: 'succeeded' })
+  })
+
   test('workers and followers learn of a run that a worker hands back', async (test) => {
     const { domain, queue, statuses } = await open(test, kind)
     await queue()

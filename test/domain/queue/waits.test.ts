@@ -2,9 +2,12 @@
 import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../../src/domain/queue/attempts.ts'
 import type { ReachedWait } from '../../../src/domain/queue/run-options.ts'
+import { endDueWaits } from '../../../src/domain/queue/waits.ts'
 import { stepAad } from '../../../src/domain/runs/run.ts'
-import { claimAll, claimOne, createManualClock, noRetry } from '../../support/claims.ts'
+import type { Workflow } from '../../../src/domain/workflows/workflow.ts'
+import { claimAll, claimableOf, claimOne, createManualClock, leaseSeconds, noRetry } from '../../support/claims.ts'
 import { newAccount, openDomain, queueRun, type Test, workflow } from '../../support/domain.ts'
+import { beforeNextCommit } from '../../support/interleaving.ts'
 import { type StoreKind, stores } from '../../support/store-kinds.ts'
 import { answer } from '../../support/worker.ts'
 
@@ -121,6 +124,61 @@ describe.each(stores)('a run that waits ($name)', (kind) => {
     clock.advance(90 * day)
     expect(await purge()).toBe(undefined)
     expect(await domain.store.read.all('SELECT name FROM run_waits', [])).toEqual([])
+  })
+
+  test('gets what has ended when it asks, also while no process does the maintenance', async (test) => {
+    const { clock, domain, reach } = await open(test, kind)
+    const claim = await claimOne(domain)
+    await reach(claim, { name: 'pause', kind: 'sleep', deadline: clock.now() + 1000 })
+    const ask = () => domain.queue.wait(claim, { reached: [], names: ['pause'], suspend: undefined }, [])
+    expect(await ask()).toMatchObject({ ended: [] })
+    clock.advance(1)
+    expect(await ask()).toMatchObject({ ended: [{ name: 'pause', outcome: 'null' }] })
+  })
+
+  test('goes on when its wait ends while it is being suspended', async (test) => {
+    const { clock, domain, run, reach } = await open(test, kind)
+    const claim = await claimOne(domain)
+    const deadline = clock.now() + 1000
+    await reach(claim, { name: 'pause', kind: 'sleep', deadline })
+    const asMaintenance = { concurrent: true, exclusive: 'maintenance' } as const
+    const end = () => domain.store.write((tx) => endDueWaits(tx, deadline), asMaintenance)
+    const ending = beforeNextCommit(domain.store, end)
+    const suspend = { executedMilliseconds: 1, names: ['pause'] }
+    const results = await domain.queue.wait(claim, { reached: [], names: ['pause'], suspend }, [])
+    expect(results).toMatchObject({ isSuspended: true })
+    await ending
+    clock.advance(1)
+    expect((await claimAll(domain.queue, domain)).map(({ runId }) => runId)).toEqual([run.id])
+  })
+
+  test('takes no answer after the deadline of its wait', async (test) => {
+    const { clock, domain, run, reach, approval } = await open(test, kind)
+    await reach(await claimOne(domain), approval(), 1)
+    clock.advance(100 * day)
+    await domain.maintenance.once()
+    expect(await answer(domain, run, 'approval', 1)).toMatchObject({ kind: 'timedOut' })
+    const [step] = (await claimOne(domain)).steps
+    const outcome = step && domain.encryption.decrypt(step.value, stepAad(run.id, 'approval'))
+    expect([undefined, '{"ok":false}']).toContain(outcome)
+  })
+
+  const limit = { limit: 10, per: 'workflow' } as const
+  const throttle = { limit: 10, periodSeconds: 60, per: 'workflow' } as const
+  test.for<[string, Partial<Workflow>, Partial<Workflow>, starts: boolean]>([
+    ['starts in the slot of its caller without limits', {}, {}, true],
+    ['does not start there with a limit of its caller', { concurrency: limit }, {}, false],
+    ['does not start there with a limit of its own', {}, { concurrency: limit }, false],
+    ['does not start there with a throttle', {}, { throttle }, false],
+  ])('and calls one run: this %s', async ([, ofCaller, ofCalled, starts], test) => {
+    const workflows = [workflow(ofCaller), workflow({ id: 'called', ...ofCalled })]
+    const { domain, called } = await open(test, kind, workflows)
+    const reached = [{ ...called('one'), workflowId: 'called' } as ReachedWait]
+    const suspend = { executedMilliseconds: 1, names: ['one'] }
+    const slot = { workflows: claimableOf(domain.workflows), leaseSeconds }
+    const results = await domain.queue.wait(await claimOne(domain), { reached, names: ['one'], suspend, slot }, [])
+    expect(results).toMatchObject({ isSuspended: !starts, refused: [] })
+    expect(results?.started?.claim.workflowId).toBe(starts ? 'called' : undefined)
   })
 
   test('is cancelled with the runs that it has called, unless they are detached', async (test) => {
