@@ -32,6 +32,7 @@ import type { BrowserHost } from './browser/browser-host.ts'
 import { type Execution, type Executors, WorkflowNotLoaded } from './executors/executors.ts'
 import { canInspectProcesses } from './executors/process-memory.ts'
 import type { LiveViewSenders } from './live-view/live-view-senders.ts'
+import { Slots } from './slots.ts'
 
 const noProcesses =
   'no /proc: WORKFLOW_MEMORY_MB limits the heap of workflows only, and processes that they detach are not found'
@@ -84,10 +85,8 @@ export class Worker {
   readonly #leases: WorkerLeases
   /** Claims whose attempts are not completed, each with a promise of its completion. */
   readonly #claims = new Map<Claim, Promise<unknown>>()
-  /** Claims that take a slot: those that have, or wait for, an executor. */
-  readonly #executing = new Set<Claim>()
-  /** The callers of runs that execute in their slots, which they get back unless they have left their processes. */
-  readonly #callers = new Map<Claim, Claim>()
+  /** Of claims that have, or wait for, an executor. */
+  readonly #slots: Slots<Claim>
   #attemptDependencies: AttemptDependencies | undefined
   #unsubscribe: (() => void)[] = []
   #claiming: Promise<void> | undefined
@@ -100,6 +99,7 @@ export class Worker {
     this.#settings = settings
     this.#queue = dependencies.queue
     this.#log = dependencies.log
+    this.#slots = new Slots(settings.slots, () => this.#wake())
     this.#leases = new WorkerLeases(dependencies, settings, () => [...this.#claims.keys()])
   }
 
@@ -139,6 +139,7 @@ export class Worker {
   async stop(graceSeconds: number): Promise<void> {
     const { maintenance, executors, browser, liveViews } = this.#dependencies
     this.#stopping = true
+    this.#slots.stop()
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
     executors.drain()
     await maintenance.stop()
@@ -161,7 +162,11 @@ export class Worker {
     const timeout = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, secondsMax * 1000)
     })
-    await Promise.race([Promise.all(this.#claims.values()), timeout])
+    const ended = async () => {
+      // A called run may start until its caller has ended.
+      while (this.#claims.size > 0) await Promise.all(this.#claims.values())
+    }
+    await Promise.race([ended(), timeout])
     clearTimeout(timer)
     const runs = this.#claims.size
     if (runs > 0) this.#log.warn({ runs }, 'runs could not be returned; they are retried when their leases end')
@@ -175,15 +180,18 @@ export class Worker {
   async #claim(): Promise<void> {
     this.#isClaiming = true
     const dependencies = this.#attemptDependencies
-    const { id, slots, leaseSeconds } = this.#settings
+    const { id, leaseSeconds } = this.#settings
     while (this.#claimAgain && !this.#stopping && dependencies) {
       this.#claimAgain = false
-      const free = () => slots - this.#executing.size
+      const free = () => this.#slots.free
       if (free() === 0) break
       try {
         const workflows = this.#dependencies.deployments.claimable()
         const claims = await this.#queue.claim(id, workflows, free, leaseSeconds, this.#own)
-        for (const claim of claims) void this.#begin(claim, dependencies)
+        for (const claim of claims) {
+          this.#slots.claim(claim)
+          void this.#begin(claim, dependencies)
+        }
       } catch (error) {
         this.#log.warn({ err: error }, 'claiming runs failed; retrying')
         setTimeout(() => this.#wake(), claimRetryMilliseconds).unref()
@@ -194,44 +202,29 @@ export class Worker {
   }
 
   readonly #own: OwnAttempts = {
-    ended: () => [...this.#claims.keys()].flatMap((claim) => (this.#executing.has(claim) ? [] : claim.accountId)),
+    ended: () => [...this.#claims.keys()].flatMap((claim) => (this.#slots.has(claim) ? [] : claim.accountId)),
     withinQuantum: () => this.#dependencies.executors.withinQuantum(),
     keeping: () => this.#dependencies.executors.keeping(),
     endQuantum: (accountId) => this.#dependencies.executors.endQuantum(accountId),
   }
 
-  /** At most one caller for each slot waits in its process. */
   #callerSlots(): CallerSlots {
-    const { slots, leaseSeconds } = this.#settings
-    return {
-      offer: () => {
-        if (this.#stopping || this.#callers.size >= slots) return undefined
-        return { workflows: this.#dependencies.deployments.claimable(), leaseSeconds }
+    const { leaseSeconds } = this.#settings
+    const offer = (caller: Claim) => ({
+      workflows: this.#dependencies.deployments.claimable(),
+      leaseSeconds,
+      start: (called: Claim) => {
+        const returned = this.#slots.start(caller, called)
+        return { ended: this.#begin(called, this.#attemptDependencies as AttemptDependencies), returned }
       },
-      execute: (called, caller) => {
-        this.#executing.delete(caller)
-        this.#callers.set(called, caller)
-        return this.#begin(called, this.#attemptDependencies as AttemptDependencies)
-      },
-    }
-  }
-
-  /** Gives the slot of an attempt that has ended to its caller, if that waits in its process, and else to any run. */
-  #freeSlot(claim: Claim): void {
-    const caller = this.#callers.get(claim)
-    this.#callers.delete(claim)
-    // It waits no more.
-    for (const [called, each] of this.#callers) if (each === claim) this.#callers.delete(called)
-    // Without it, a run that this one has called executes in its slot.
-    if (!this.#executing.delete(claim)) return
-    if (caller) this.#executing.add(caller)
-    else this.#wake()
+      keep: () => this.#slots.keep(caller),
+    })
+    return { offer: (caller) => (this.#slots.offer(caller) ? offer(caller) : undefined) }
   }
 
   /** Resolves when the attempt has ended. */
   #begin(claim: Claim, dependencies: AttemptDependencies): Promise<unknown> {
     const observer = observeWithAll(this.#dependencies.observers, claim)
-    this.#executing.add(claim)
     this.#leases.begin(claim)
     const log = this.#log.child({ runId: claim.runId, workflowId: claim.workflowId, attempt: claim.attempt })
     const ended: Promise<unknown> = observer
@@ -267,7 +260,7 @@ export class Worker {
       if (isFree) return
       isFree = true
       if (execution) executors.release(execution, attempt?.reusable ?? false)
-      this.#freeSlot(claim)
+      this.#slots.end(claim)
     }
     try {
       execution = await executors.acquire(claim).catch((error: unknown) => this.#replace(claim, error))

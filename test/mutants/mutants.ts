@@ -251,11 +251,29 @@ const queue = [
     [['notification', "if (claims.length > 0) this.#store.notify('runs')", '']],
   ),
   ...of(
+    'domain/queue/claim.ts',
+    ['domain/queue/waits'],
+    [
+      ['fence', ' || ofCaller.concurrency', ''],
+      ['fence', ' && !ofCalled.throttle', ''],
+    ],
+  ),
+  ...of(
+    'domain/queue/waits.ts',
+    ['domain/queue/waits'],
+    [
+      ['order', 'await tx.statements.lockRuns(tx, runIds)', ''],
+      ['order', 'isFirst || endWaitsOf(', '((..._: unknown[]) => {})('],
+      ['fence', "if (wait && wait.status !== 'open') return { kind: 'timedOut', wait }", ''],
+    ],
+  ),
+  ...of(
     'domain/queue/run-queue.ts',
     ['domain/queue/notifications', 'domain/queue/queue', 'domain/queue/attempts', 'domain/queue/hand-back'],
     [
       ['notification', "if (completed) this.#store.notify('queue')", ''],
       ['notification', "if (this.#claims.hasLimits || mayResume) this.#store.notify('queue')", ''],
+      ['notification', 'this.#claims.hasLimits || mayResume', 'this.#claims.hasLimits'],
       ['notification', "this.#store.notify('runs')\n        const hasWaiting", 'const hasWaiting'],
       ['notification', "if (isLeased) this.#store.notify('queue')", ''],
       ['notification', "if (isLeased) this.#store.notify('runs')", ''],
@@ -301,6 +319,11 @@ const queue = [
       ['notification', "store.notify('cancellations')", ''],
       ['notification', "store.notify('runs')", ''],
     ],
+  ),
+  ...of(
+    'domain/run-api/run-feed.ts',
+    ['domain/run-api/run-feed'],
+    [['notification', 'for (const runId of changed) notifyAll(this.#followers.run.get(runId))', '']],
   ),
   ...of(
     'domain/run-api/live-views.ts',
@@ -465,15 +488,37 @@ const accounts = [
   ),
 ]
 
-const worker = of(
-  'worker/worker.ts',
-  ['worker/worker', 'worker/lease'],
-  [
-    ['notification', "store.listen('queue', () => this.#wake()),", ''],
-    ['fence', "this.#attempts.get(key)?.interrupt('leaseLost')", ''],
-    ['order', "if (this.#cancelled.has(keyOf(lease))) attempt.interrupt('cancelled')", ''],
-  ],
-)
+const worker = [
+  ...of(
+    'worker/worker.ts',
+    ['worker/worker', 'worker/lease'],
+    [
+      ['notification', "store.listen('queue', () => this.#wake()),", ''],
+      ['fence', "this.#attempts.get(key)?.interrupt('leaseLost')", ''],
+      ['order', "if (this.#cancelled.has(keyOf(lease))) attempt.interrupt('cancelled')", ''],
+    ],
+  ),
+  ...of(
+    'worker/slots.ts',
+    ['worker/interleavings'],
+    [
+      ['fence', 'this.#isStopping || ', ''],
+      ['boundary', 'this.#callers >= this.#count', 'this.#callers > this.#count'],
+      ['fence', 'if (isLast && slot.offeredBy === undefined)', 'if (isLast)'],
+      ['order', 'if (slot && slot.stack.at(-1) !== caller) this.#pass(slot)', ''],
+      ['notification', 'if (caller !== undefined) return this.#resolve(caller)', 'if (caller !== undefined) return'],
+    ],
+  ),
+  ...of(
+    'worker/attempt/attempt.ts',
+    ['worker/interleavings'],
+    [
+      ['fence', 'if (!this.#hasEnded) this.#timeLimit.pause({ isLimited: false })', ''],
+      ['fence', 'if (this.#isOver) return\n    const { queue, slots }', 'const { queue, slots }'],
+      ['order', 'slot?.keep()\n      throw error', 'throw error'],
+    ],
+  ),
+]
 
 export const mutants: readonly Mutant[] = [
   ...webhooks,

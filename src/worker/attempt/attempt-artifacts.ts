@@ -65,7 +65,8 @@ export class AttemptArtifacts {
     const bytes = Buffer.from(content, 'base64')
     const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }
     const report = this.#reporter.report('artifact', { name: artifact.name, mediaType, sizeBytes: bytes.length })
-    let before = await this.#reporter.take()
+    await this.#reporter.written()
+    let before = this.#reporter.take()
     try {
       if (bytes.length > inlineBytesMax && before.length > 0) {
         // Its content may take long: an attempt that ends meanwhile has reported what was before.

@@ -35,9 +35,21 @@ export type AttemptQueue = Pick<RunQueue, 'report' | 'finishStep' | 'wait' | 'us
 /** For an attempt that waits for the only run that it has called. */
 export interface CallerSlots {
   /** `undefined` if the caller has to be suspended. */
-  offer(): CallerSlot | undefined
-  /** Executes the called run in the slot of its caller. Resolves when it has ended: the caller has the slot again. */
-  execute(called: Claim, caller: Claim): Promise<unknown>
+  offer(caller: Claim): OfferedSlot | undefined
+}
+
+/** The slot of a caller, until the store says whether the called run has started. */
+interface OfferedSlot extends CallerSlot {
+  /** Executes the called run in the slot, also if the caller has ended since: the run has started in the store. */
+  start(called: Claim): BorrowedSlot
+  keep(): void
+}
+
+interface BorrowedSlot {
+  /** Resolves when the attempt of the called run has ended, and its outcome is stored. */
+  ended: Promise<unknown>
+  /** Resolves when the caller has its slot again. */
+  returned: Promise<void>
 }
 
 /** For how long the process of a caller is kept for a called run, as for a sleep. */
@@ -84,17 +96,23 @@ export class Attempt {
   readonly #evidence: AttemptEvidence
   /** Whether the outcome is decided, and waits for the evidence. */
   #isEnding = false
+  /** An attempt that has ended stores its outcome, and does nothing more. */
+  #hasEnded = false
+  /** Whether the store has suspended the run. */
+  #isSuspended = false
   /** The step that was running when the attempt was interrupted. */
   #interruptedStep: string | null = null
   #timeLimitSeconds = 0
   #interruption: Interruption | undefined
-  #end: (outcome: Ended) => void = () => {}
+  #resolve: (outcome: Ended) => void = () => {}
   /** Results of steps that are being stored. */
   readonly #saving = new Set<Promise<void>>()
   /** The last write of waits. Steps and waits are stored one after the other, in the order in which the workflow gets them. */
   #waiting: Promise<unknown> = Promise.resolve()
   /** The waits that the run waits for. */
   #awaited: readonly string[] = []
+  /** Resolves when no called run has the slot of this attempt. */
+  #hasSlot: Promise<void> = Promise.resolve()
   /** A called run whose outcome the workflow has got, until it is stored: before anything that the attempt stores later. */
   #unstored: { name: string; at: number; timer: NodeJS.Timeout } | undefined
   /** Whether the executor may run another attempt. */
@@ -141,7 +159,10 @@ export class Attempt {
     clearTimeout(this.#grace)
     this.#browser.release()
     onReturned()
-    if (outcome === 'suspended') {
+    // Of a store that has answered while the attempt ended.
+    if (outcome !== 'leaseLost') await this.#waiting
+    if (this.#isSuspended || outcome === 'leaseLost') this.#reporter.close()
+    if (outcome === 'suspended' || this.#isSuspended) {
       this.end = { kind: 'waiting', ...this.#suspension() }
       return true
     }
@@ -153,7 +174,7 @@ export class Attempt {
   /** Ends the attempt: aborts its signal now, and ends its process after the grace period. */
   interrupt(why: Interruption): void {
     // A second cause does not extend the grace period of the first.
-    if (this.#interruption) return
+    if (this.#hasEnded || this.#interruption) return
     if (why === 'timeLimit' && this.#evidence.isPending) {
       // The attempt has failed. How long it collects evidence is bounded, and does not count.
       return void this.#evidence.finished.then(() => this.interrupt(why))
@@ -176,6 +197,19 @@ export class Attempt {
     void this.#evidence.finished.then(() => this.#endNow(outcome))
   }
 
+  #end(outcome: Ended): void {
+    this.#hasEnded = true
+    clearTimeout(this.#unstored?.timer)
+    this.#resolve(outcome)
+  }
+
+  /** Whether the outcome is decided or about to be: the process is told nothing more. */
+  get #isOver(): boolean {
+    return this.#hasEnded || this.#isEnding || this.#interruption !== undefined
+  }
+
+  readonly #isFutile = () => this.#hasEnded
+
   #endNow(outcome: Outcome | 'leaseLost'): void {
     // The process may still be at work on the evidence.
     if (this.#isEnding && !this.#evidence.hasEnded) this.reusable = false
@@ -184,7 +218,7 @@ export class Attempt {
 
   #run({ timeLimitSeconds, usesBrowser, evidence }: Workflow): Promise<Ended> {
     return new Promise((resolve) => {
-      this.#end = resolve
+      this.#resolve = resolve
       this.#timeLimitSeconds = timeLimitSeconds
       const { workflowId, runId, number: runAttempt, variables, contextLease, persistContext } = this.#claim
       const { encryption } = this.#dependencies
@@ -226,6 +260,8 @@ export class Attempt {
   }
 
   #onEvent(event: ExecutorEvent): void {
+    // Lines that the process has written before may come later.
+    if (this.#hasEnded && event.type !== 'log') return
     if (isLiveViewEvent(event)) return this.#browser.show(event)
     switch (event.type) {
       case 'log':
@@ -304,13 +340,17 @@ export class Attempt {
   async #saveStep({ name, value }: EventOf<'stepFinished'>, waits: Promise<unknown>): Promise<void> {
     const at = Date.now()
     await waits
+    await this.#reporter.written()
+    if (this.#hasEnded) return
     const { queue, encryption } = this.#dependencies
-    const before = await this.#reporter.take()
+    const before = this.#reporter.take()
     const finished = this.#reporter.report('step', { name, state: 'finished' }, at)
     const result = writeStepResult(value, this.#accountSecrets())
     const encrypt = () => encryption.encrypt(result, stepAad(this.#claim.runId, name))
     const step = { name, position: this.#steps.nextPosition() }
-    const saved = await retryUntilAvailable(() => queue.finishStep(this.#claim, step, encrypt, [...before, finished]))
+    const save = () => queue.finishStep(this.#claim, step, encrypt, [...before, finished])
+    const saved = await retryUntilAvailable(save, this.#isFutile)
+    if (this.#hasEnded) return
     this.#observeStep(name, 'finished', at)
     if (saved) this.#channel?.reply({ type: 'stepSaved', name })
     else this.interrupt('leaseLost')
@@ -319,32 +359,44 @@ export class Attempt {
   /** The code is masked before the workflow gets it. */
   async #useCode({ code, step }: EventOf<'code'>): Promise<void> {
     this.#redactor.addAnswers([code])
-    const isNew = await retryUntilAvailable(() => this.#dependencies.queue.useCode(this.#claim, step))
+    const isNew = await retryUntilAvailable(() => this.#dependencies.queue.useCode(this.#claim, step), this.#isFutile)
     if (isNew === undefined) this.interrupt('leaseLost')
     else this.#channel?.reply({ type: 'codeUsed', isNew })
   }
 
   async #wait(event: EventOf<'waits'>): Promise<void> {
     this.#storeOutcome()
-    const waiting = this.#waiting.then(() => this.#storeWaits(event))
+    // Not for steps that finish later, which are stored after it.
+    const earlier = Promise.all([this.#waiting, ...this.#saving])
+    const waiting = earlier.then(() => this.#storeWaits(event))
     this.#waiting = waiting.catch(() => {})
     await waiting
   }
 
   async #storeWaits(event: EventOf<'waits'>): Promise<void> {
     const { reached, names, canSuspend, hasOpenBrowser, reusable } = event
-    await Promise.all(this.#saving)
-    // The process is about to be told, or to end.
-    if (this.#isEnding || this.#interruption) return
+    await this.#reporter.written()
+    if (this.#isOver) return
     const { queue, slots } = this.#dependencies
-    const before = await this.#reporter.take()
+    const before = this.#reporter.take()
     this.#awaited = names
     const suspend = canSuspend && !hasOpenBrowser ? this.#suspension() : undefined
-    const request = { reached: reached.map(this.#maskWait), names, suspend, slot: suspend && slots?.offer() }
-    const results = await retryUntilAvailable(() => queue.wait(this.#claim, request, before))
+    const slot = suspend && reached.length > 0 ? slots?.offer(this.#claim) : undefined
+    const request = { reached: reached.map(this.#maskWait), names, suspend, slot }
+    const storing = retryUntilAvailable(() => queue.wait(this.#claim, request, before), this.#isFutile)
+    const results = await storing.catch((error: unknown) => {
+      slot?.keep()
+      throw error
+    })
+    if (slot && results?.started) {
+      const borrowed = slot.start(results.started.claim)
+      return void this.#awaitCalled(results.started, borrowed, event).catch(() => this.interrupt('leaseLost'))
+    }
+    slot?.keep()
     if (!results) return this.interrupt('leaseLost')
-    const { isSuspended, started, ...reply } = results
-    if (started && slots) return void this.#awaitCalled(started, slots, event).catch(() => this.interrupt('leaseLost'))
+    const { isSuspended, started: _, ...reply } = results
+    this.#isSuspended = isSuspended
+    if (this.#hasEnded) return
     if (isSuspended) {
       this.reusable = reusable
       this.#channel?.leave(reusable)
@@ -352,34 +404,36 @@ export class Attempt {
     }
     if (canSuspend && hasOpenBrowser && reply.ended.length + reply.refused.length === 0)
       this.#channel?.reply({ type: 'suspend' })
-    else this.#handOver(reply)
+    else await this.#handOver(reply)
   }
 
-  #handOver(reply: Pick<WaitResults, 'ended' | 'refused' | 'deadlines'>): void {
+  async #handOver(reply: Pick<WaitResults, 'ended' | 'refused' | 'deadlines'>): Promise<void> {
     const secrets = this.#maskAnswers(reply.ended)
     for (const { name, outcome } of reply.ended) this.#steps.addWait(name, outcome)
-    this.#channel?.reply({ type: 'waitsEnded', ...reply, secrets })
+    // A run that the called one has called may still have the slot.
+    await this.#hasSlot
+    if (!this.#hasEnded) this.#channel?.reply({ type: 'waitsEnded', ...reply, secrets })
   }
 
   /** Hands over the outcome of a called run that ends soon. Otherwise, the caller is suspended. */
-  async #awaitCalled(started: StartedCall, slots: CallerSlots, event: EventOf<'waits'>): Promise<void> {
-    const ended = slots.execute(started.claim, this.#claim)
-    this.#timeLimit.pause({ isLimited: false })
+  async #awaitCalled(started: StartedCall, { ended, returned }: BorrowedSlot, event: EventOf<'waits'>): Promise<void> {
+    this.#hasSlot = returned
+    if (!this.#hasEnded) this.#timeLimit.pause({ isLimited: false })
     let timer: NodeJS.Timeout | undefined
     const isTooLong = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, calledMillisecondsMax)
     })
-    await Promise.race([ended, isTooLong])
+    await Promise.race([Promise.all([ended, returned]), isTooLong])
     clearTimeout(timer)
     this.#timeLimit.resume()
-    const outcome = await retryUntilAvailable(() => started.outcome())
-    if (this.#isEnding || this.#interruption) return
+    const outcome = await retryUntilAvailable(() => started.outcome(), this.#isFutile)
+    if (this.#isOver) return
     const [name] = event.names
     if (name === undefined || outcome === undefined || !this.#steps.hasRoom(outcome))
       return this.#wait({ ...event, reached: [] })
     const unstored = setTimeout(() => this.#storeOutcome(), unstoredMilliseconds)
     this.#unstored = { name, at: Date.now(), timer: unstored }
-    this.#handOver({ ended: [{ name, outcome }], refused: [], deadlines: {} })
+    await this.#handOver({ ended: [{ name, outcome }], refused: [], deadlines: {} })
   }
 
   /** Stores the outcome that the workflow has got. Until then, a later attempt gets it from the called run again. */
@@ -390,8 +444,8 @@ export class Attempt {
     this.#unstored = undefined
     const request = { reached: [], names: [name], suspend: undefined }
     const store = async () => {
-      if (!(await retryUntilAvailable(() => this.#dependencies.queue.wait(this.#claim, request, []))))
-        this.interrupt('leaseLost')
+      const write = () => this.#dependencies.queue.wait(this.#claim, request, [])
+      if (!(await retryUntilAvailable(write, this.#isFutile))) this.interrupt('leaseLost')
     }
     this.#waiting = this.#waiting.then(store).catch(() => this.interrupt('leaseLost'))
   }
@@ -441,7 +495,8 @@ export class Attempt {
     this.#storeOutcome()
     await this.#waiting
     const mask = (list: readonly Report[]) => list.map(({ at, type, data }) => this.#reporter.report(type, data, at))
-    const reports = [...unstored, ...(await this.#reporter.take()), ...mask(context.reports)]
+    await this.#reporter.written()
+    const reports = [...unstored, ...this.#reporter.close(), ...mask(context.reports)]
     const { outcome, within } = context
     const masked = within && (async (tx: Transaction, next: RunStatus) => mask(await within(tx, next)))
     const { queue } = this.#dependencies

@@ -22,6 +22,7 @@ export class Reporter {
   readonly #limit = new ReportLimit()
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
+  #isClosed = false
 
   constructor(queue: Pick<RunQueue, 'report'>, lease: Claim, redactor: AttemptRedactor, onLeaseLost: () => void) {
     this.#queue = queue
@@ -32,7 +33,7 @@ export class Reporter {
 
   /** Adds a report to the next batch. */
   add(type: Report['type'], data: Record<string, unknown>): void {
-    const bounded = this.#limit.next(type, data)
+    const bounded = this.#isClosed ? undefined : this.#limit.next(type, data)
     if (!bounded) return
     this.#batch.push(this.report(bounded.type, bounded.data))
     this.#timer ??= setTimeout(() => this.#flush(), batchMilliseconds)
@@ -44,12 +45,27 @@ export class Reporter {
     return { at, type, data: { attempt: this.#lease.number, ...boundEventData(type, this.#redactor.redact(data)) } }
   }
 
-  /** Waits for earlier batches to be written and returns the reports that are not in any, for another transaction. */
-  async take(): Promise<Report[]> {
+  /** Resolves when all batches are written: `take` then returns what follows them. */
+  async written(): Promise<void> {
+    for (let written: unknown; written !== this.#writing; ) {
+      clearTimeout(this.#timer)
+      this.#timer = undefined
+      written = this.#writing
+      await written
+    }
+  }
+
+  /** The reports that are in no batch, for another transaction. */
+  take(): Report[] {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    await this.#writing
     return this.#batch.splice(0)
+  }
+
+  /** The last reports of the attempt. */
+  close(): Report[] {
+    this.#isClosed = true
+    return this.take()
   }
 
   #flush(): void {
@@ -144,14 +160,22 @@ function redactorOf(declared: DeclaredValues) {
 
 const retryMilliseconds = 250
 
-/** Retries for as long as the store is unavailable. The lease decides whether the write still counts. */
-export async function retryUntilAvailable<Result>(write: () => Promise<Result>): Promise<Result> {
+/**
+ * Retries for as long as the store is unavailable. The lease decides whether the write still counts.
+ *
+ * @param isFutile whether nothing needs the result any more.
+ */
+export async function retryUntilAvailable<Result>(
+  write: () => Promise<Result>,
+  isFutile = () => false,
+): Promise<Result> {
   for (;;) {
     try {
       return await write()
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
       await new Promise((resolve) => setTimeout(resolve, retryMilliseconds))
+      if (isFutile()) throw error
     }
   }
 }
