@@ -263,7 +263,7 @@ const queue = [
     ['domain/queue/waits'],
     [
       ['order', 'await tx.statements.lockRuns(tx, runIds)', ''],
-      ['order', 'endWaits(tx, [row.id], at), findEnded', 'undefined, findEnded'],
+      ['order', 'isFirst || endWaitsOf(', '((..._: unknown[]) => {})('],
       ['fence', "if (wait && wait.status !== 'open') return { kind: 'timedOut', wait }", ''],
     ],
   ),
@@ -323,10 +323,7 @@ const queue = [
   ...of(
     'domain/run-api/run-feed.ts',
     ['domain/run-api/run-feed'],
-    [
-      ['order', 'if (!this.#hasFollowers) await this.#readChanges()', ''],
-      ['notification', 'for (const runId of changed) notifyAll(this.#followers.run.get(runId))', ''],
-    ],
+    [['notification', 'for (const runId of changed) notifyAll(this.#followers.run.get(runId))', '']],
   ),
   ...of(
     'domain/run-api/live-views.ts',
@@ -518,7 +515,6 @@ const worker = [
     [
       ['fence', 'if (!this.#hasEnded) this.#timeLimit.pause({ isLimited: false })', ''],
       ['fence', 'if (this.#isOver) return\n    const { queue, slots }', 'const { queue, slots }'],
-      ['order', 'earlier.then(()', 'earlier.then(() => Promise.all(this.#saving)).then(()'],
       ['order', 'slot?.keep()\n      throw error', 'throw error'],
     ],
   ),

@@ -30,12 +30,13 @@ const workflows: Record<string, Workflow> = {
     await sleep('long', { seconds: 4 })
     await call('then', 'leaf')
   },
+  /** Steps end while a call waits for earlier ones to be stored. */
   busy: async ({ step, call }) => {
-    const steps = async () => {
-      for (let index = 0; index < 5; index += 1) await step(`step ${index}`, () => pause(1))
+    const two = async () => {
+      await step('b', () => 2)
+      await step('c', () => 3)
     }
-    await call('alone', 'leaf')
-    await Promise.all([steps(), call('beside steps', 'leaf')])
+    await Promise.all([step('a', () => 1), two(), call('beside', 'leaf')])
   },
   mixed: async ({ step, call }) => {
     await step('before', () => 1)

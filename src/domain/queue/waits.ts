@@ -16,6 +16,7 @@ import {
   endAnswered,
   endedWaits,
   endWaits,
+  endWaitsOf,
   findCalledRun,
   findDelivered,
   findWaits,
@@ -116,8 +117,9 @@ export async function reachWaits(
   if (hasFiles) await insertRuns(tx, children)
   const isFirst = isNew && row.has_waits === 0
   // A run that asks need not wait for the process that does the maintenance.
-  const endAndFind = () => Promise.all([endWaits(tx, [row.id], at), findEnded(tx, row.id, request.names)])
-  const [, ended] = isFirst ? [undefined, []] : await endAndFind()
+  const endDue = async () => isFirst || endWaitsOf(tx, row.id, request.names, at)
+  const find = async () => (isFirst ? [] : findEnded(tx, row.id, request.names))
+  const [, ended] = await Promise.all([endDue(), find()])
   await handOver(tx, dependencies.encryption, row, ended, effects, at)
   const isIdle = () => results.ended.length === 0 && results.refused.length === 0
   if (isIdle() && !isFirst) results.ended = await findHandedOver(tx, dependencies.encryption, row.id, request.names)

@@ -175,11 +175,21 @@ export async function findDelivered(
 /** Ends the waits of these runs whose time has come. */
 export async function endWaits(tx: Transaction, runIds: readonly string[], now: number): Promise<void> {
   const { marks, values } = inList(runIds)
-  await tx.all(
-    `UPDATE run_waits SET status = CASE kind WHEN 'sleep' THEN 'completed' ELSE 'timedOut' END, completed_at = ?
-      WHERE run_id IN (${marks}) AND status = 'open' AND deadline IS NOT NULL AND deadline <= ?`,
-    [now, ...values, now],
+  await tx.all(endDue(`run_id IN (${marks})`), [now, ...values, now])
+}
+
+/** Ends those of these waits of one run whose time has come. Sends all statements at once. */
+export async function endWaitsOf(tx: Transaction, runId: string, names: readonly string[], now: number): Promise<void> {
+  const starts = Array.from({ length: Math.ceil(names.length / 500) }, (_, index) => 500 * index)
+  const lists = starts.map((start) => inList(names.slice(start, start + 500)))
+  await Promise.all(
+    lists.map(({ marks, values }) => tx.all(endDue(`run_id = ? AND name IN (${marks})`), [now, runId, ...values, now])),
   )
+}
+
+function endDue(which: string): string {
+  return `UPDATE run_waits SET status = CASE kind WHEN 'sleep' THEN 'completed' ELSE 'timedOut' END, completed_at = ?
+    WHERE ${which} AND status = 'open' AND deadline IS NOT NULL AND deadline <= ?`
 }
 
 /** The unfinished runs that these have called, and that end with them. */

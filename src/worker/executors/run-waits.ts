@@ -55,7 +55,8 @@ export class RunWaits {
   #ended: Error | undefined
   /** When the store was last asked for answers, while the process stays. */
   #askedAt = 0
-  /** When the store may be asked again for a sleep that is due. */
+  /** Whether the last message asked for a sleep that was due, and when the store may be asked again. */
+  #askedForDue = false
   #askAgainAt = 0
   #isPaused = false
   #orderTimer: NodeJS.Timeout | undefined
@@ -118,7 +119,7 @@ export class RunWaits {
     // The run is about to be aborted.
     const isEmpty = ended.length + refused.length === 0
     if (this.#mayBeSuspended && isEmpty) return
-    this.#askAgainAt = isEmpty ? this.#options.now() + askAgainMilliseconds : 0
+    this.#askAgainAt = isEmpty && this.#askedForDue ? this.#options.now() + askAgainMilliseconds : 0
     for (const { name, outcome } of ended) {
       const open = this.#open.get(name)
       this.#open.delete(name)
@@ -159,6 +160,7 @@ export class RunWaits {
       if (now < this.#askedAt + askMilliseconds) return this.#wakeAt(this.#askedAt + askMilliseconds, now)
     }
     this.#askedAt = now
+    this.#askedForDue = isDue
     void this.#send(unsent, open, !stays && isComplete)
     if (stays) this.#wakeAt(soonest, now)
   }
