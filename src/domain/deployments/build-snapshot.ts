@@ -9,7 +9,9 @@ import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 import { executorEnvironment } from '../../config/config.ts'
 import { readLines } from '../workflows/bounded-lines.ts'
+import { confinedCommand } from '../workflows/confined-command.ts'
 import type { Identity } from '../workflows/executor-identity.ts'
+import { leaseBuilder } from '../workflows/executor-users.ts'
 import { type Mark, ProcessReaper } from '../workflows/process-reaper.ts'
 import {
   loadSecondsMax as defaultLoadSecondsMax,
@@ -60,15 +62,18 @@ export async function describeBundle(
   directories: readonly string[],
   options: BuildOptions = {},
 ): Promise<Snapshot> {
-  const files = new DeploymentFiles(options.identity, 'build')
+  const user = leaseBuilder(options.identity)
+  const { identity } = user
+  const files = new DeploymentFiles(identity, 'build')
   try {
     const target = await files.write('snapshot', content, directories)
-    return { ...content, workflows: await check(await load(files, target, modules, options)) }
+    return { ...content, workflows: await check(await load(files, target, modules, { ...options, identity })) }
   } catch (error) {
     if (error instanceof DeploymentUnavailable) throw new WorkflowError(`Nothing was built. ${error.message}`)
     throw error
   } finally {
     await files.close().catch(() => {})
+    user.release()
   }
 }
 
@@ -203,12 +208,13 @@ export async function runStep(step: Step, paths: string[], options: StepOptions)
   const { module = processModule, environment } = options
   // Messages are lines on a pipe: on Node's own channel, a line without an end would exhaust the memory of this process.
   // Output of the modules goes to stderr: stdout is for logs and for the output of commands.
-  const child = spawn(process.execPath, [module, step, ...paths], {
+  const child = spawn(...confinedCommand([module, step, ...paths], identity), {
     ...identity,
     env: { ...executorEnvironment(process.env), ...environment, ...mark?.environment },
     stdio: [input === undefined ? 'ignore' : 'pipe', 2, 'inherit', 'pipe'],
     detached: mark !== undefined,
   })
+  if (child.pid) mark?.add(child.pid)
   let timer: NodeJS.Timeout | undefined
   try {
     return await new Promise<Message>((resolve, reject) => {
