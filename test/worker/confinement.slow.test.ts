@@ -2,6 +2,7 @@
 import { chmodSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { createCgroup, killCgroup } from '../../src/domain/workflows/process-cgroup.ts'
 import { queueRun } from '../support/domain.ts'
 import { findMarkedProcesses, waitForProcessEnd } from '../support/processes.ts'
 import {
@@ -32,6 +33,37 @@ describe.concurrent('a worker', () => {
     const error = { name: 'Error', message: 'written' }
     expect(await waitForRun(domain, run)).toMatchObject({ reason: 'workflowFailed', error })
     expect(await describeEvents(domain, run)).toContain('info: [a line of more than 1048576 bytes was dropped]')
+  })
+})
+
+const hasCgroups = canCreateCgroups()
+
+function canCreateCgroups(): boolean {
+  const path = createCgroup('probe')
+  if (path) killCgroup(path)
+  return path !== undefined
+}
+
+describe.runIf(hasCgroups)('processes that hide their origin in an own group and an empty environment', () => {
+  test.for(['return', 'exit', 'wait'])('end with their run (%s)', async (how, test) => {
+    const { domain, principal, file } = await openInstallation(test)
+    await startWorker(test, domain)
+    const variables = { file: file('pids'), how, hides: true }
+    const run = await queueRun(domain, principal, { workflowId: 'spread', variables })
+    const pids = await waitForSpread(variables.file)
+    if (how === 'wait') await domain.runs.cancel(principal.accountId, run.id)
+    await waitForRun(domain, run)
+    for (const pid of pids) await waitForProcessEnd(pid)
+  })
+
+  test('end with the worker that is killed', async (test) => {
+    const { domain, principal, file } = await openInstallation(test)
+    const worker = await startWorkerProcess(test, domain)
+    const variables = { file: file('pids'), how: 'wait', hides: true }
+    await queueRun(domain, principal, { workflowId: 'spread', variables })
+    const pids = await waitForSpread(variables.file)
+    worker.kill('SIGKILL')
+    for (const pid of pids) await waitForProcessEnd(pid)
   })
 })
 
@@ -74,9 +106,10 @@ describe.concurrent('a worker process', () => {
         parentMemory: 'EACCES',
         parentSignal: 'EPERM',
         dataDirectory: 'EACCES',
+        noNewPrivileges: '1',
         memoryScore: '1000',
       })
-      const spread = { file: file('pids'), how: 'wait' }
+      const spread = { file: file('pids'), how: 'wait', hides: hasCgroups }
       chmodSync(dirname(spread.file), 0o777)
       await queueRun(domain, principal, { workflowId: 'spread', variables: spread })
       const pids = await waitForSpread(spread.file)

@@ -1,13 +1,14 @@
 /** A user for each account (`EXECUTOR_UIDS`): what the runs of one can reach of another's. Needs root. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdtempSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdtempSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { buildSnapshot } from '../../src/domain/deployments/build-snapshot.ts'
 import { DeploymentFiles } from '../../src/domain/deployments/deployment-files.ts'
-import { ExecutorUsers } from '../../src/domain/workflows/executor-users.ts'
-import { newAccount, queueRun } from '../support/domain.ts'
+import { ExecutorUsers, leaseBuilder } from '../../src/domain/workflows/executor-users.ts'
+import { newAccount, newDirectory, queueRun } from '../support/domain.ts'
 import { waitForProcessEnd } from '../support/processes.ts'
 import { until } from '../support/service.ts'
 import { describeEvents, openInstallation, startWorkerProcess, waitForRun } from '../support/worker.ts'
@@ -90,6 +91,39 @@ describe.runIf(process.getuid?.() === 0)('users of accounts', () => {
     expect(next?.uid).toBe(uid)
     await waitForProcessEnd(left.pid ?? 0)
     expect([existsSync(file), existsSync(directory)]).toEqual([false, false])
+  })
+
+  test('each build has a user of its own, and leaves neither processes nor files', async () => {
+    const range = { first: 61350, last: 61352 }
+    const [one, other] = [1, 2].map(() => leaseBuilder({ uid: 61350, gid: 61350, range }))
+    const uid = one?.identity?.uid ?? 0
+    expect(new Set([61350, uid, other?.identity?.uid]).size).toBe(3)
+    const left = spawn('/bin/sleep', ['1000'], { ...one?.identity, env: {}, detached: true, stdio: 'ignore' })
+    await once(left, 'spawn')
+    const file = join(tmpdir(), `left-by-${uid}`)
+    writeFileSync(file, 'a secret')
+    chownSync(file, uid, uid)
+    one?.release()
+    await waitForProcessEnd(left.pid ?? 0)
+    expect(existsSync(file)).toBe(false)
+    const users = new ExecutorUsers(range)
+    expect(users.user('a', () => true)?.uid).not.toBe(other?.identity?.uid)
+    expect(users.user('b', () => true)).toBe(undefined)
+    other?.release()
+    expect(users.user('b', () => true)?.uid).toBe(other?.identity?.uid)
+    users.close()
+  })
+
+  test('a build runs as a user of the range, without its debugger', async (test) => {
+    const range = { first: 61360, last: 61363 }
+    const directory = await newDirectory(test)
+    const looks = "import { readFileSync } from 'node:fs'\nconst status = readFileSync('/proc/self/status', 'utf8')\n"
+    const title = '`${process.getuid()} ${/^NoNewPrivs:\\t(\\d)/m.exec(status)[1]} ${process.execArgv}`'
+    const module = `${looks}export default { id: 'look', version: '1.0.0', title: ${title}, variables: { type: 'object' }, output: {}, run: () => null }\n`
+    writeFileSync(join(directory, 'look.js'), module)
+    chmodSync(directory, 0o755)
+    const { workflows } = await buildSnapshot(directory, { identity: { uid: 61360, gid: 61360, range } })
+    expect(workflows[0]?.title).toBe('61363 1 --disable-sigusr1')
   })
 
   test('what a killed worker has left is removed at the start of a worker, unless another one leases the user', (test) => {

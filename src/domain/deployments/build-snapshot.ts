@@ -10,7 +10,9 @@ import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 import { executorEnvironment } from '../../config/config.ts'
 import { readLines } from '../workflows/bounded-lines.ts'
+import { confinedCommand } from '../workflows/confined-command.ts'
 import type { Identity } from '../workflows/executor-identity.ts'
+import { leaseBuilder } from '../workflows/executor-users.ts'
 import { type Mark, ProcessReaper } from '../workflows/process-reaper.ts'
 import {
   loadSecondsMax as defaultLoadSecondsMax,
@@ -71,16 +73,19 @@ export async function describeBundle(
   directories: readonly string[],
   options: BuildOptions = {},
 ): Promise<Snapshot> {
-  const files = new DeploymentFiles(options.identity, 'build')
+  const user = leaseBuilder(options.identity)
+  const { identity } = user
+  const files = new DeploymentFiles(identity, 'build')
   try {
     const target = await files.write('snapshot', content, directories)
-    return { ...content, workflows: await check(await load(files, target, modules, options)) }
+    return { ...content, workflows: await check(await load(files, target, modules, { ...options, identity })) }
   } catch (error) {
     if (error instanceof DeploymentUnavailable) throw new WorkflowError(`Nothing was built. ${error.message}`)
     if (error instanceof WorkflowError) error.message = withRelativePaths(error.message)
     throw error
   } finally {
     await files.close().catch(() => {})
+    user.release()
   }
 }
 
@@ -243,13 +248,14 @@ export async function runStep(step: Step, paths: string[], options: StepOptions)
   const { identity, mark, input, seconds, onLoading, onTimeout = invalidReport, onEnd = invalidReport } = options
   const { module = processModule, environment, onFlood = floodError, onOutput = printLine } = options
   // Messages are lines on a pipe: on Node's own channel, a line without an end would exhaust the memory of this process.
-  const child = spawn(process.execPath, [module, step, ...paths], {
+  const child = spawn(...confinedCommand([module, step, ...paths], identity), {
     ...identity,
     env: { ...executorEnvironment(process.env), ...environment, ...mark?.environment },
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe', 'pipe'],
     detached: mark !== undefined,
   })
   const closed = new Promise((resolve) => child.once('close', resolve))
+  if (child.pid) mark?.add(child.pid)
   let timer: NodeJS.Timeout | undefined
   try {
     return await new Promise<Message>((resolve, reject) => {

@@ -5,8 +5,13 @@ import { fileURLToPath } from 'node:url'
 import type { Config } from '../../config/config.ts'
 import { ConfigError } from '../../config/setting-kinds.ts'
 
-/** `undefined` for the user of this process. */
-export type Identity = { uid: number; gid: number } | undefined
+/** `undefined` for the user of this process. With a range of users, each build leases one of it (`leaseBuilder`). */
+export type Identity = { uid: number; gid: number; range?: UserRange } | undefined
+
+export interface UserRange {
+  first: number
+  last: number
+}
 
 const unreadable = 'for each; do [ -r "$each" ] && continue; echo "$each"; exit 1; done'
 
@@ -21,7 +26,7 @@ export function executorIdentity({ EXECUTOR_UID, EXECUTOR_UIDS, WORKFLOWS_DIR }:
       `${name} is set, and only root can start processes of another user: start the service as root, or unset ${name}.`,
     )
   }
-  const identity = { uid, gid: primaryGroup(uid) }
+  const identity = { uid, gid: primaryGroup(uid), ...(EXECUTOR_UIDS && { range: EXECUTOR_UIDS }) }
   const paths = [process.execPath, fileURLToPath(import.meta.url), ...(WORKFLOWS_DIR ? [WORKFLOWS_DIR] : [])]
   const { status, stdout } = spawnSync('/bin/sh', ['-c', unreadable, 'sh', ...paths], { ...identity, encoding: 'utf8' })
   if (status === 0) return identity

@@ -9,16 +9,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigError } from '../../config/setting-kinds.ts'
 import { lockFile } from '../../storage/temporary-directory.ts'
+import type { Identity, UserRange } from './executor-identity.ts'
 import { ProcessReaper } from './process-reaper.ts'
+import { WorkflowError } from './workflow.ts'
 
 /** Only root can create files there, so no workflow can take a lease. */
 const locksDirectory = '/run/execution-service-users'
-
-export interface UserRange {
-  /** Builds deployments, and is leased to no account. */
-  first: number
-  last: number
-}
 
 export interface ExecutorUser {
   uid: number
@@ -39,15 +35,10 @@ export class ExecutorUsers {
   /** By directory of a deployment. */
   readonly #groups = new Map<string, Lease>()
 
+  /** @param range the first is for builds, and is leased to no account. */
   constructor(range: UserRange) {
     this.#range = range
-    try {
-      mkdirSync(locksDirectory, { mode: 0o700, recursive: true })
-    } catch (error) {
-      throw new ConfigError(
-        `EXECUTOR_UIDS is set, and ${locksDirectory} cannot be created: ${(error as Error).message}.`,
-      )
-    }
+    createLocksDirectory()
     this.#removeLeft()
   }
 
@@ -127,6 +118,41 @@ export class ExecutorUsers {
       if (lock) return { id, ...lock }
     }
     return undefined
+  }
+}
+
+/**
+ * Leases a user and its group to a build, if there is a range of them: the last that are free, and otherwise the first. What the
+ * build leaves ends with the lease.
+ *
+ * @throws {WorkflowError} if all are leased.
+ */
+export function leaseBuilder(identity: Identity): { identity: Identity; release(): void } {
+  if (!identity?.range) return { identity, release: () => {} }
+  const { first, last } = identity.range
+  createLocksDirectory()
+  for (let id = last; id >= first; id -= 1) {
+    const user = lockOf('user', id)
+    const group = user && lockOf('group', id)
+    if (user && group) {
+      removeAllOf(id)
+      const release = () => {
+        removeAllOf(id)
+        group.release()
+        user.release()
+      }
+      return { identity: { uid: id, gid: id }, release }
+    }
+    user?.release()
+  }
+  throw new WorkflowError('Nothing was built: all users of EXECUTOR_UIDS on the machine are in use.')
+}
+
+function createLocksDirectory(): void {
+  try {
+    mkdirSync(locksDirectory, { mode: 0o700, recursive: true })
+  } catch (error) {
+    throw new ConfigError(`EXECUTOR_UIDS is set, and ${locksDirectory} cannot be created: ${(error as Error).message}.`)
   }
 }
 

@@ -3,6 +3,8 @@
  * Killing a process group is not enough: a browser or daemon that a workflow starts usually has its own. The search
  * finds them by a variable that they inherit, which `/proc` shows.
  *
+ * A process that empties its environment is found only by its control group, where there is one (`process-cgroup.ts`).
+ *
  * The search runs in a shell that outlives the worker and notices its end when their pipe closes. It uses 1 MB of memory.
  * It also removes files of the processes, with no more rights than they have.
  */
@@ -11,12 +13,13 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { ownerLengthMax } from '../../storage/temporary-directory.ts'
 import type { Identity } from './executor-identity.ts'
+import { createCgroup, killCgroup, ProcessCgroup } from './process-cgroup.ts'
 
 const variable = 'EXECUTION_SERVICE_PROCESS'
 
 /**
- * Arguments: the mark of all processes, the seconds that they have to end by themselves when the pipe closes, and how the
- * paths of their files begin. Files of other users may have such a name too, and stay: some versions of rm can be led out
+ * Arguments: the mark of all processes, the seconds that they have to end by themselves when the pipe closes, how the
+ * paths of their files begin, and their control group. Files of other users may have such a name too, and stay: some versions of rm can be led out
  * of a directory whose owner replaces a part of it by a link.
  */
 const script = `
@@ -41,6 +44,7 @@ while read -r command value; do
   esac
 done
 sleep $grace
+[ -z "$4" ] || for each in "$4"/*/cgroup.kill; do echo 1 > "$each"; done 2>/dev/null
 sweep "$1"
 [ -z "$3" ] || for each in "$3"*; do [ -O "$each" ] && rm -rf "$each"; done
 `
@@ -52,6 +56,8 @@ export class ProcessReaper {
   #shell: ChildProcess | undefined
   #count = 0
   #closed = false
+  /** `null` where there is none. */
+  #cgroup: string | null | undefined
 
   constructor(options: ReaperOptions) {
     this.#options = options
@@ -63,15 +69,26 @@ export class ProcessReaper {
    * @param parent where the process has its own `TMPDIR`, which it creates; the process's user must own this directory.
    */
   mark(parent?: string): Mark {
+    if (this.#cgroup === undefined) this.#cgroup = createCgroup(this.#id) ?? null
     this.#startShell()
     this.#count += 1
     const value = `${this.#id}.${this.#count}.`
     const directory = parent === undefined ? undefined : join(parent, String(this.#count))
+    const cgroup = this.#cgroup
+      ? new ProcessCgroup(this.#cgroup, String(this.#count), this.#options.identity)
+      : undefined
     return {
       reaperId: this.#id,
       environment: { [variable]: value, ...(directory !== undefined && { TMPDIR: directory }) },
-      kill: () => this.#write(`kill ${variable}=${value}`),
-      removeFiles: () => this.#write(`remove ${directory}`),
+      add: (pid) => cgroup?.add(pid),
+      kill: () => {
+        cgroup?.kill()
+        this.#write(`kill ${variable}=${value}`)
+      },
+      removeFiles: () => {
+        cgroup?.remove()
+        this.#write(`remove ${directory}`)
+      },
     }
   }
 
@@ -79,6 +96,7 @@ export class ProcessReaper {
   close(): void {
     this.#closed = true
     this.#shell?.stdin?.end('close\n')
+    if (this.#cgroup) killCgroup(this.#cgroup)
   }
 
   #write(line: string): void {
@@ -90,7 +108,7 @@ export class ProcessReaper {
     const { graceSeconds, identity, filesPrefix } = this.#options
     const files = filesPrefix?.(this.#id) ?? ''
     const marks = `${variable}=${this.#id}.`
-    const shell = spawn('/bin/sh', ['-c', script, 'sh', marks, String(graceSeconds), files], {
+    const shell = spawn('/bin/sh', ['-c', script, 'sh', marks, String(graceSeconds), files, this.#cgroup ?? ''], {
       ...identity,
       detached: true,
       cwd: '/',
@@ -122,6 +140,8 @@ interface ReaperOptions {
 export interface Mark {
   reaperId: string
   environment: NodeJS.ProcessEnv
+  /** Call it when the process is started, before it runs the code of workflows. */
+  add(pid: number): void
   /** Kills all processes that have inherited the mark. */
   kill(): void
   /** Removes the `TMPDIR` of the process, after what `kill` has begun. */

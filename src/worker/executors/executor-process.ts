@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { executorEnvironment } from '../../config/config.ts'
 import { temporaryParentOf } from '../../domain/deployments/deployment-files.ts'
 import { readLines } from '../../domain/workflows/bounded-lines.ts'
+import { confinedCommand } from '../../domain/workflows/confined-command.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
 import type { ExecutorUsers } from '../../domain/workflows/executor-users.ts'
 import { HeapReport, type Mark, type ProcessEnd, type ProcessReaper } from '../../domain/workflows/process-reaper.ts'
@@ -118,13 +119,15 @@ export class ExecutorProcess {
     this.#reaped = reaper.mark(temporaryParent)
     this.#memoryMegabytesMax = memoryMegabytesMax
     const parameters = usesBrowser ? [module, directory, 'browser'] : [module, directory]
-    this.#child = spawn(process.execPath, [`--max-old-space-size=${memoryMegabytesMax}`, ...parameters], {
+    const command = confinedCommand([`--max-old-space-size=${memoryMegabytesMax}`, ...parameters], identity)
+    this.#child = spawn(...command, {
       ...identity,
       env: { ...executorEnvironment(process.env), ...this.#reaped.environment },
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       detached: true,
     })
     this.#child.on('error', () => {})
+    if (this.#child.pid) this.#reaped.add(this.#child.pid)
     const channel = this.#child.stdio?.[channelDescriptor]
     if (!channel) throw new Error('No executor can be started: this process has too many open files.')
     this.#channel = channel as Duplex

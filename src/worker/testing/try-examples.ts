@@ -10,6 +10,7 @@ import { runStep } from '../../domain/deployments/build-snapshot.ts'
 import { DeploymentFiles, temporaryParentOf } from '../../domain/deployments/deployment-files.ts'
 import type { DeployedWorkflow, Snapshot } from '../../domain/deployments/snapshot.ts'
 import type { Identity } from '../../domain/workflows/executor-identity.ts'
+import { leaseBuilder } from '../../domain/workflows/executor-users.ts'
 import { definitionIn } from '../../domain/workflows/module-definition.ts'
 import { type Mark, ProcessReaper } from '../../domain/workflows/process-reaper.ts'
 import { declaresValues, WorkflowError } from '../../domain/workflows/workflow.ts'
@@ -35,9 +36,11 @@ const overheadSeconds = 60
 
 /**
  * @param directory where packages with native code may be installed.
- * @param identity the user of the processes, if not that of this one.
+ * @param builder the user of the processes, if not that of this one.
  */
-export async function* tryExamples(snapshot: Snapshot, directory: string, identity: Identity): AsyncGenerator<Trial> {
+export async function* tryExamples(snapshot: Snapshot, directory: string, builder: Identity): AsyncGenerator<Trial> {
+  const user = leaseBuilder(builder)
+  const { identity } = user
   const files = new DeploymentFiles(identity, 'build')
   const reaper = new ProcessReaper({ graceSeconds: 0, identity, filesPrefix: () => files.filesPrefix })
   try {
@@ -56,6 +59,7 @@ export async function* tryExamples(snapshot: Snapshot, directory: string, identi
   } finally {
     reaper.close()
     await files.close().catch(() => {})
+    user.release()
   }
 }
 

@@ -22,6 +22,7 @@ export default defineWorkflow({
     parentMemory: attempt(() => openSync(`/proc/${process.ppid}/mem`, 'r')),
     parentSignal: attempt(() => process.kill(process.ppid, 0)),
     dataDirectory: attempt(() => openSync(`${variables.directory}/service.db`, 'r')),
+    noNewPrivileges: /^NoNewPrivs:\t(\d)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1],
     memoryScore: readFileSync('/proc/self/oom_score_adj', 'latin1').trim(),
   }),
 })

@@ -12,11 +12,16 @@ export default defineWorkflow({
   variables: {
     type: 'object',
     required: ['file', 'how'],
-    properties: { file: { type: 'string' }, how: { enum: ['return', 'exit', 'wait'] } },
+    properties: {
+      file: { type: 'string' },
+      how: { enum: ['return', 'exit', 'wait'] },
+      /** Whether the processes have an environment that shows nothing of their origin. */
+      hides: { type: 'boolean', default: false },
+    },
   },
   output: {},
-  async run({ variables: { file, how } }) {
-    const env = { ...process.env, FILE: file }
+  async run({ variables: { file, how, hides } }) {
+    const env = { ...(!hides && process.env), FILE: file }
     for (const detached of [false, true]) spawn('sh', ['-c', script], { env, detached, stdio: 'ignore' }).unref()
     execSync(`(${script}) >/dev/null 2>&1 &`, { env })
     if (how === 'exit') setTimeout(() => process.exit(), 300)
