@@ -60,6 +60,10 @@ def leaving(run: Run, variables: Mode) -> Dict[str, Any]:
         raise ValueError("left")
     if variables.mode == "child":
         subprocess.Popen(["sleep", "60"])
+    if variables.mode == "program":
+        subprocess.run([sys.executable, "-c", "print('of a program'); print('its end', end='')"], check=True)
+        os.write(2, b"\nof a library")
+        sys.__stdout__.write("of a stream")
     if variables.mode == "final":
         raise NonRetryableError("no such customer")
     if variables.mode == "large":
