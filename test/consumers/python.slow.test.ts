@@ -132,6 +132,7 @@ describe.skipIf(!hasPython)('the Python package', () => {
       artifact: 'Hello, Ada!',
       fail: ['failed', 'workflowFailed', 'no greeting'],
       error: ['fail', 'fail'],
+      made: [true, true, true],
       awaited: [
         ['Hello, Ada!', 'Hello, Bob!', true, ['pid']],
         ['begun', 'gone on'],

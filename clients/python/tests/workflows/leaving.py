@@ -10,7 +10,8 @@ import os
 import random
 import subprocess
 import sys
-from dataclasses import dataclass
+import uuid
+from dataclasses import dataclass, field
 from typing import Any, Dict, List
 
 from execution_service import AsyncRun, NonRetryableError, Run, Wait, workflow
@@ -69,6 +70,18 @@ def leaving(run: Run, variables: Mode) -> Dict[str, Any]:
     if variables.mode == "large":
         return {"text": "x" * 2**20}
     return {"pid": os.getpid()}
+
+
+@dataclass
+class Job:
+    id: uuid.UUID = field(default_factory=uuid.uuid4)
+
+
+@workflow(id="python-factory", version="1.0.0", waits=[approval])
+def make(run: Run, job: Job) -> List[str]:
+    before = run.step("before", lambda: str(job.id))
+    run.wait_for(approval)
+    return [before, str(job.id)]
 
 
 @workflow(id="python-async", version="1.0.0", waits=[approval])
