@@ -53,6 +53,9 @@ describe.skipIf(!hasPython)('the Python package', () => {
     await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: project })
     const checked = await run('node_modules/.bin/pyright', [], { cwd: project }).catch((error) => error)
     expect(checked.stdout.trim()).toBe('0 errors, 0 warnings, 0 informations')
+    if (spawnSync('python3', ['-c', 'import mypy']).status !== 0) return
+    const mypy = await run('python3', ['-m', 'mypy', '--strict', '.'], { cwd: project }).catch((error) => error)
+    expect(mypy.stdout).toMatch(/^Success: no issues found in \d+ source files\n$/)
   })
 
   test('is built into the same wheel each time, which Python imports', async () => {
@@ -129,6 +132,7 @@ describe.skipIf(!hasPython)('the Python package', () => {
       artifact: 'Hello, Ada!',
       fail: ['failed', 'workflowFailed', 'no greeting'],
       error: ['fail', 'fail'],
+      made: [true, true, true],
       awaited: [
         ['Hello, Ada!', 'Hello, Bob!', true, ['pid']],
         ['begun', 'gone on'],

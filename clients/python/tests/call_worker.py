@@ -38,6 +38,13 @@ with Client(sys.argv[1]) as client:
         time.sleep(0.05)
     client.answer(asking, approval, Approval(True))
     result["asked"] = client.wait(asking, timeout=60).output.text
+    made = [client.queue("python-factory") for _ in range(2)]
+    for each in made:
+        while not client.waits(each):
+            time.sleep(0.05)
+        client.answer(each, "approval", True)
+    ids = [client.wait(each, timeout=60).output for each in made]
+    result["made"] = [before == after for before, after in ids] + [ids[0] != ids[1]]
     awaiting = client.queue(leaving.awaiting, leaving.Mode())
     client.answer(awaiting, leaving.approval, True)
     logs = [event["message"] for event in client.follow(awaiting) if event["type"] == "log"]

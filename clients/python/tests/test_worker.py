@@ -154,6 +154,14 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(self.service.end_of(self.leave("child"))["output"]["pid"], before["pid"])
         self.assertNotEqual(self.service.end_of(self.leave("look"))["output"]["pid"], before["pid"])
 
+    def test_reports_what_programs_and_libraries_write(self):
+        run = self.leave("program")
+        self.service.end_of(run)
+        self.assertEqual(self.logs_of(run), ["of a program", "its end", "of a libraryof a stream"])
+        self.service.end_of(self.leave("look"))
+        self.stop()
+        self.assertNotIn("of a", self.output)
+
     def test_says_why_an_attempt_is_not_repeated_or_has_no_output(self):
         final = self.service.end_of(self.leave("final"))
         self.assertEqual((final["reason"], final["error"]["name"]), ("nonRetryable", "NonRetryableError"))

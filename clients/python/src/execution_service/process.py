@@ -115,8 +115,9 @@ def has_left(error: BaseException, run: Run) -> bool:
 class _Output(io.TextIOBase):
     """Lines of ``print`` during an attempt become lines of the run's log; others stay where they were."""
 
-    def __init__(self, host: _Host, level: str, original: Any) -> None:
-        self._host, self._level, self._original = host, level, original
+    def __init__(self, host: _Host, level: str, number: int) -> None:
+        self._host, self._level, self._number = host, level, number
+        self._original = open(_copy(number), "w", buffering=1, errors="backslashreplace")
         self._text = ""
         self._lock = threading.RLock()
 
@@ -124,7 +125,7 @@ class _Output(io.TextIOBase):
         return True
 
     def fileno(self) -> int:
-        return int(self._original.fileno())
+        return self._number
 
     def write(self, text: str) -> int:
         run = self._host.run
@@ -151,7 +152,17 @@ class _Output(io.TextIOBase):
                 run.report_line(self._level, text)
 
 
+def _copy(number: int) -> int:
+    try:
+        return os.dup(number)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY)  # The worker was started without it.
+
+
 def _flush_output() -> None:
+    for original in (sys.__stdout__, sys.__stderr__):
+        if original is not None:
+            original.flush()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, _Output):
             stream.end()
@@ -166,20 +177,20 @@ class _LogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         run = self._host.run
         if run is None:
-            print(self.format(record), file=sys.__stderr__)
+            print(self.format(record), file=sys.stderr)
             return
         level = "error" if record.levelno >= logging.ERROR else "warn" if record.levelno >= logging.WARNING else "info"
         run.report_line(level, self.format(record))
 
 
-def _main(connection: multiprocessing.connection.Connection, sources: Sequence[str]) -> None:
+def _main(connection: multiprocessing.connection.Connection, output: Any, sources: Sequence[str]) -> None:
     # The worker decides when an attempt ends, also after Ctrl+C, which every process of the terminal gets.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "setsid"):
         os.setsid()
     host = _Host(connection)
-    sys.stdout = _Output(host, "info", sys.stdout)
-    sys.stderr = _Output(host, "warn", sys.stderr)
+    sys.stdout = _Output(host, "info", 1)
+    sys.stderr = _Output(host, "warn", 2)
     logging.getLogger().addHandler(_LogHandler(host))
     logging.getLogger().setLevel(logging.INFO)
     try:
@@ -189,6 +200,10 @@ def _main(connection: multiprocessing.connection.Connection, sources: Sequence[s
         host.send({"type": "loadFailed", "message": str(error)})
         return
     threading.Thread(target=host.listen, daemon=True).start()
+    if output is not None:
+        # What programs that the workflow starts write, and libraries that are not Python.
+        for number in (1, 2):
+            os.dup2(output.fileno(), number)
     host.send({"type": "loaded", "workflows": definitions})
     host.serve(workflows)
 
@@ -199,9 +214,18 @@ class AttemptProcess:
     def __init__(self, sources: Sequence[str]) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_main, args=(theirs, list(sources)))
+        #: What it and its descendants write without `print`; `None` where the system has no such pipes, or at its end.
+        self.output: Any = None
+        output: Any = None
+        self._line = b""
+        if os.name == "posix":
+            self.output, output = context.Pipe(duplex=False)
+            os.set_blocking(self.output.fileno(), False)
+        self._process = context.Process(target=_main, args=(theirs, output, list(sources)))
         self._process.start()
         theirs.close()
+        if output is not None:
+            output.close()
 
     def load(self, timeout: float = 60) -> List[Dict[str, Any]]:
         """Waits until the modules are loaded, and returns their workflows. :raises LoadError: if they are not."""
@@ -227,6 +251,28 @@ class AttemptProcess:
         message: Dict[str, Any] = json.loads(self.connection.recv_bytes())
         return message
 
+    def read_lines(self, *, all: bool = False) -> List[str]:
+        """The lines of its output so far. :param all: also the rest that has no newline."""
+        content = self._line + self._read_output()
+        *lines, self._line = content.split(b"\n")
+        if all or len(self._line) > 8192:
+            lines, self._line = [*lines, *([self._line] if self._line else [])], b""
+        return [line.decode("utf-8", "replace") for line in lines]
+
+    def _read_output(self) -> bytes:
+        content = b""
+        try:
+            # Not more at once, though a program writes faster than the service reads.
+            while self.output is not None and len(content) < 1_000_000:
+                read = os.read(self.output.fileno(), 65_536)
+                content += read
+                if not read:
+                    self.output.close()
+                    self.output = None
+        except BlockingIOError:
+            pass
+        return content
+
     @property
     def is_alive(self) -> bool:
         return self._process.is_alive()
@@ -250,3 +296,6 @@ class AttemptProcess:
         self._process.kill()
         self._process.join(5)
         self.connection.close()
+        if self.output is not None:
+            self.output.close()
+            self.output = None

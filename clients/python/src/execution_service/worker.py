@@ -23,6 +23,7 @@ from ._version import __version__
 from .errors import ApiError, ExecutionServiceError, LoadError, ServiceUnreachable
 from .http import TEMPORARY, Transport, backoff, dump_json, quote
 from .process import AttemptProcess
+from .run import cut
 
 log = logging.getLogger("execution_service")
 
@@ -390,6 +391,9 @@ class Attempt:
             # A service of an earlier version knows neither.
             declared = {name: self._claim.get(name, {}) for name in ("accountSecrets", "settings")}
             start = {name: self._claim[name] for name in names}
+            # Nothing of another run.
+            for line in self.process.read_lines(all=True):
+                log.info("a process without a run has written: %s", line)
             self.process.send({"type": "start", **start, **declared, "variableData": variables})
             started = time.monotonic()
             ended = self._follow(self.process)
@@ -411,6 +415,7 @@ class Attempt:
         while True:
             now = time.monotonic()
             if now >= self._kill_at:
+                self._report_output(process, process.read_lines(all=True))
                 process.kill()
                 return {"type": "killed"}
             if self._interrupted is None and now >= limit_at:
@@ -418,9 +423,10 @@ class Attempt:
             if now >= self._flush_at:
                 self._flush()
             deadline = min(self._flush_at, self._kill_at, limit_at if self._interrupted is None else float("inf"))
-            ready = multiprocessing.connection.wait(
-                [process.connection, self._wake_reader], None if deadline == float("inf") else max(0, deadline - now)
-            )
+            sources = [process.connection, self._wake_reader, *([process.output] if process.output else [])]
+            ready = multiprocessing.connection.wait(sources, None if deadline == float("inf") else max(0, deadline - now))
+            if process.output in ready:
+                self._report_output(process, process.read_lines())
             if self._wake_reader in ready and self._interrupted is None:
                 self._abort(self._wake_reader.recv_bytes().decode())
             elif self._wake_reader in ready:
@@ -430,10 +436,16 @@ class Attempt:
             try:
                 message = self._files.with_ids(process.receive())
             except (EOFError, OSError, ValueError):
+                self._report_output(process, process.read_lines(all=True))
                 return {"type": "exited", "error": process.describe_end()}
             if message["type"] in ("returned", "threw", "left"):
+                self._report_output(process, process.read_lines(all=True))
                 return message
             self._on_message(process, message)
+
+    def _report_output(self, process: AttemptProcess, lines: Sequence[str]) -> None:
+        for line in map(self._files.line_with_ids, map(cut, lines)):
+            self._on_message(process, {"type": "event", "event": {"type": "log", "level": "info", "message": line}})
 
     def _abort(self, why: str) -> None:
         self._interrupted = why
@@ -605,11 +617,16 @@ class _Files:
         """A message with the ids of files in place of their paths, which mean nothing after the attempt."""
         if not self._ids:
             return message
-        text = json.dumps(message)
+        replaced: Dict[str, Any] = json.loads(self._replace(json.dumps(message)))
+        return replaced
+
+    def line_with_ids(self, line: str) -> str:
+        return str(json.loads(self._replace(json.dumps(line)))) if self._ids else line
+
+    def _replace(self, text: str) -> str:
         for path, file_id in self._ids.items():
             text = text.replace(path, file_id)
-        replaced: Dict[str, Any] = json.loads(text)
-        return replaced
+        return text
 
     def remove(self) -> None:
         if self._directory:

@@ -10,7 +10,8 @@ import os
 import random
 import subprocess
 import sys
-from dataclasses import dataclass
+import uuid
+from dataclasses import dataclass, field
 from typing import Any, Dict, List
 
 from execution_service import AsyncRun, NonRetryableError, Run, Wait, workflow
@@ -60,11 +61,27 @@ def leaving(run: Run, variables: Mode) -> Dict[str, Any]:
         raise ValueError("left")
     if variables.mode == "child":
         subprocess.Popen(["sleep", "60"])
+    if variables.mode == "program":
+        subprocess.run([sys.executable, "-c", "print('of a program'); print('its end', end='')"], check=True)
+        os.write(2, b"\nof a library")
+        sys.__stdout__.write("of a stream")
     if variables.mode == "final":
         raise NonRetryableError("no such customer")
     if variables.mode == "large":
         return {"text": "x" * 2**20}
     return {"pid": os.getpid()}
+
+
+@dataclass
+class Job:
+    id: uuid.UUID = field(default_factory=uuid.uuid4)
+
+
+@workflow(id="python-factory", version="1.0.0", waits=[approval])
+def make(run: Run, job: Job) -> List[str]:
+    before = run.step("before", lambda: str(job.id))
+    run.wait_for(approval)
+    return [before, str(job.id)]
 
 
 @workflow(id="python-async", version="1.0.0", waits=[approval])
