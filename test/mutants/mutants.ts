@@ -382,6 +382,33 @@ const storage = [
   ),
 ]
 
+const locks = [
+  ...of(
+    'storage/runs/postgres-run-statements.ts',
+    ['storage/lock-order'],
+    [
+      ['order', 'ORDER BY id FOR UPDATE)\n    UPDATE runs', 'ORDER BY id DESC FOR UPDATE)\n    UPDATE runs'],
+      ['order', 'if (callers.length === 0) return', 'return'],
+      ['order', "const skipLocked = 'FOR UPDATE SKIP LOCKED'", "const skipLocked = 'FOR UPDATE'"],
+    ],
+  ),
+  ...of(
+    'domain/queue/run-queue.ts',
+    ['storage/lock-order'],
+    [['order', 'mayEnd ? tx.statements.lockEnding(tx, [runId]) : undefined', 'undefined']],
+  ),
+  ...of(
+    'domain/queue/cancellation.ts',
+    ['storage/lock-order'],
+    [['order', 'await tx.statements.lockCancelled(tx, runIds)', '']],
+  ),
+  ...of(
+    'maintenance/maintenance.ts',
+    ['storage/lock-order'],
+    [['order', 'if (ids.length > 0) await tx.statements.lockEnding(tx, ids)', '']],
+  ),
+]
+
 const accounts = [
   ...of(
     'domain/api-keys/api-keys.ts',
@@ -483,6 +510,7 @@ export const mutants: readonly Mutant[] = [
   ...browserContexts,
   ...queue,
   ...storage,
+  ...locks,
   ...accounts,
   ...worker,
 ]

@@ -12,10 +12,8 @@ import {
   countWaits,
   depthOf,
   dueTimers,
-  dueWaitsMax,
   endAnswered,
   endedWaits,
-  endWaits,
   findCalledRun,
   findDelivered,
   findWaits,
@@ -418,14 +416,9 @@ export async function suspendRun(
 
 // Ends waits: by time, and by answers.
 
-/** Ends waits whose time has come, 500 at most. Returns whether there may be more. */
-export async function endDueWaits(tx: Transaction, now: number): Promise<boolean> {
-  const due = await tx.all(dueTimers, [now])
-  if (due.length === 0) return false
-  const runIds = [...new Set(due.map(({ run_id }) => run_id))].sort()
-  await tx.statements.lockRuns(tx, runIds)
-  await endWaits(tx, runIds, now)
-  return due.length === dueWaitsMax
+/** The runs that have waits whose time has come, 500 at most. */
+export async function findDueWaits(tx: Transaction, now: number): Promise<string[]> {
+  return [...new Set((await tx.all(dueTimers, [now])).map(({ run_id }) => run_id))]
 }
 
 /** Who answered, and from which address. */
