@@ -36,8 +36,10 @@ import { type CalledRun, type ClaimableWorkflows, RunClaims } from './claim.ts'
 import { Batcher, type NewRun } from './enqueue-batcher.ts'
 import type { WaitResults } from './run-options.ts'
 import {
+  findEnded,
   findOutcomeOfCalled,
   findWaitsOf,
+  handOverAtOnce,
   type KnownWaits,
   type StoredWaits,
   toOutcomeOfSuccess,
@@ -192,6 +194,23 @@ export class RunQueue {
       return known ?? findOutcomeOfCalled(this.#store.read, runId)
     }
     return { claim, outcome }
+  }
+
+  /**
+   * The results of the steps of a claimed run, with the outcomes of its waits that have ended meanwhile. `undefined` when
+   * the lease was lost.
+   */
+  async takeEnded(lease: Lease): Promise<Claim['steps'] | undefined> {
+    const { read } = this.#store
+    const dependencies = this.#waits
+    let steps: Claim['steps'] | undefined
+    if (!dependencies || (await findEnded(read, lease.runId)).length === 0)
+      return read.all(read.statements.findSteps, [lease.runId])
+    await this.withLease(lease, async (tx, row) => {
+      await handOverAtOnce(tx, dependencies.encryption, row, this.#now())
+      steps = await tx.all(tx.statements.findSteps, [row.id])
+    })
+    return steps
   }
 
   /**

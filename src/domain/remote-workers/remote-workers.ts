@@ -311,7 +311,10 @@ export class RemoteWorkers {
     const ids = claims.map(({ runId }) => runId)
     const rows = await readColumns(store.read, ['id', 'workflow_version', 'lease_expires_at'], ids)
     const claimed: ClaimedRun[] = []
-    for (const claim of claims) {
+    for (const given of claims) {
+      const steps = given.hasWaits ? await queue.takeEnded(given) : given.steps
+      if (!steps) continue
+      const claim = { ...given, steps }
       const { workflow_version: version = '', lease_expires_at } = rows.find(({ id }) => id === claim.runId) ?? {}
       const registered = executed(worker, claim.workflowId, claim.deploymentId)
       const workflows = registered && (await deployments.findWorkflows(registered.deploymentId))
@@ -322,8 +325,9 @@ export class RemoteWorkers {
       }
       const decrypted = this.#decrypt(claim, workflow, version, lease_expires_at ?? now() + leaseSeconds * 1000)
       const earlier = [...new Set(decrypted.steps.flatMap(({ maskedSecrets = [] }) => maskedSecrets))]
-      const mayDeclare = declaresValues(workflow) || earlier.length > 0
-      const declared = mayDeclare ? await this.#declaredValues(claim, workflows, earlier, isRepeated) : noValues
+      const isMasked = declaresValues(workflow) || earlier.length > 0 || workflow.waits !== undefined
+      const masked = { earlier, definition: registered.deploymentId }
+      const declared = isMasked ? await this.#declaredValues(claim, workflows, masked, isRepeated) : noValues
       if (!declared) continue
       const files = await this.#findFiles(claim, workflows.filesIn(claim.workflowId, decrypted.variables))
       if (!files) continue
@@ -352,12 +356,12 @@ export class RemoteWorkers {
    * What the attempt gets of its account, which is stored so that reports are masked by it. `undefined` if something is
    * missing: the run waits then.
    *
-   * @param earlier secrets in results of earlier attempts.
+   * @param masked what else its reports are masked by.
    */
   async #declaredValues(
     claim: Claim,
     workflows: Workflows,
-    earlier: readonly string[],
+    masked: Pick<MaskedValues, 'earlier' | 'definition'>,
     isRepeated: boolean,
   ): Promise<DeclaredValues | undefined> {
     const { runId, attempt } = claim
@@ -369,7 +373,7 @@ export class RemoteWorkers {
       await queue.waitForValue(claim, read.wait)
       return undefined
     }
-    const json = JSON.stringify({ ...read.values, earlier } satisfies MaskedValues)
+    const json = JSON.stringify({ ...read.values, ...masked } satisfies MaskedValues)
     const keep = async (tx: Transaction) => {
       await tx.all(setDeclared, [runId, attempt, encryption.encrypt(json, declaredAad(runId))])
     }
@@ -472,6 +476,8 @@ const setDeclared = statement<object, [runId: string, attempt: number, declared:
 interface MaskedValues extends DeclaredValues {
   /** Secrets in results of earlier attempts. */
   earlier: readonly string[]
+  /** The deployment whose schemas say which parts of answers are secret: the worker may register another version. */
+  definition: string
 }
 
 const findDeclaredOf = statement<{ declared: Uint8Array | null }, [runId: string, attempt: number]>(
