@@ -476,14 +476,12 @@ export async function openAdministration(config: Config): Promise<Administration
   }
   const contents = new Contents(store, await openBlobs(config))
   const data: Pick<Administration, 'exportAccount' | 'deleteAccount'> = {
-    exportAccount: async (id, directory, secrets) =>
-      exportAccount(store, id, directory, {
-        columns: encryptedColumns,
-        encryption: secrets ? await openEncryption(config, store) : undefined,
-        readFiles: (deploymentId) => deployments.readFiles(deploymentId),
-        contents,
-        now: Date.now(),
-      }),
+    exportAccount: async (id, directory, secrets) => {
+      const encryption = secrets ? await openEncryption(config, store) : undefined
+      const readFiles = (deploymentId: string) => deployments.readFiles(deploymentId)
+      const options = { columns: encryptedColumns, encryption, readFiles, contents, now: Date.now() }
+      return exportAccount(store, id, directory, options)
+    },
     deleteAccount: (account) => deleteAccount(store, account, contents),
   }
   const values = { openValues, openDeclaredValues }

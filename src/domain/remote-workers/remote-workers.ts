@@ -11,6 +11,7 @@ import { type Store, statement, type Topic, type Transaction } from '../../stora
 import type { WorkersTable } from '../../storage/tables/tables.ts'
 import { declaredAad } from '../account-values/account-values.sql.ts'
 import type { DeclaredValuesReader } from '../account-values/declared-values.ts'
+import { type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import type { Deployments } from '../deployments/deployments.ts'
 import { hasSameMajor } from '../deployments/evolution.ts'
 import { limitToWorkflows, packBundle } from '../deployments/snapshot.ts'
@@ -165,7 +166,7 @@ export class RemoteWorkers {
     const row = await workers.where('id', '=', rowId(key, id)).executeTakeFirst()
     if (!row || row.api_key_id === key.apiKeyId) return true
     if (row.api_key_id === null || row.alive_until > now()) return false
-    await this.delete({ accountId: key.accountId, apiKeyId: row.api_key_id }, id)
+    await this.delete({ accountId: key.accountId, apiKeyId: row.api_key_id }, id, key)
     return true
   }
 
@@ -221,14 +222,20 @@ export class RemoteWorkers {
       .execute()
   }
 
-  /** Removes the worker, and returns its runs to the queue. False if there is none. */
-  async delete(key: WorkerKey, id: string): Promise<boolean> {
+  /** Removes the worker, and returns its runs to the queue. False if there is none. @param by for the audit log. */
+  async delete(key: WorkerKey, id: string, by: ApiKeyUse = key): Promise<boolean> {
     const { store, queue } = this.#dependencies
-    if (!(await this.find(key, id))) return false
+    const worker = await this.find(key, id)
+    if (!worker) return false
     const workerId = rowId(key, id)
     for (const lease of await findLeases(store.read, workerId))
       await queue.complete(lease, { kind: 'workerStopped' }, noRetry)
-    await store.write(({ query }) => query.deleteFrom('workers').where('id', '=', workerId).execute())
+    await store.write(async (tx) => {
+      await tx.query.deleteFrom('workers').where('id', '=', workerId).execute()
+      const subject = { id: worker.id, name: worker.name ?? worker.id }
+      const actor = await toActor(tx, { apiKeyId: by.apiKeyId })
+      await recordAudit(tx, key.accountId, { action: 'worker.removed', by: actor, subject })
+    })
     this.#seen.delete(workerId)
     return true
   }
