@@ -342,17 +342,18 @@ function workerSteps(config: Config, log: Logger, { isManaged, onFatal }: Worker
     withStore(new Steps(), config, log)
       .step('worker', async ({ untraced: store, tracing }) => {
         const metrics = new Metrics('worker', store)
-        serveMetricsToParent(() => metrics.registry.getMetricsAsJSON())
         const encryption = await openEncryption(config, store)
         const blobs = await openBlobs(config, log)
         const observers: ObserveAttempt[] = [metrics.registerAttemptMetrics()]
         if (tracing) observers.push((claim) => new AttemptSpans(claim))
         const identity = executorIdentity(config)
         const observer = metrics.runs
-        return {
-          metrics,
-          worker: createWorker({ config, store, encryption, blobs, log, identity, observer, observers, onFatal }),
-        }
+        const worker = createWorker({ config, store, encryption, blobs, log, identity, observer, observers, onFatal })
+        serveMetricsToParent(() => {
+          metrics.initializeWorkflows(worker.workflows())
+          return metrics.registry.getMetricsAsJSON()
+        })
+        return { metrics, worker }
       })
       // Before the worker starts, so that a worker whose port is in use does not register.
       .step(
@@ -361,14 +362,18 @@ function workerSteps(config: Config, log: Logger, { isManaged, onFatal }: Worker
           const readiness = new Readiness(store, log)
           const ready = () => readiness.check()
           if (isManaged) addInstallationMetrics(metrics, { config, store, workflows: () => worker.workflows(), ready })
-          const management = { metrics: () => metrics.text(), ready }
+          const text = () => {
+            metrics.initializeWorkflows(worker.workflows())
+            return metrics.text()
+          }
+          const management = { metrics: text, ready }
           return { readiness, listener: isManaged ? await listenForManagement(config, management) : undefined }
         },
         { management: ({ listener }) => listener?.stop(0) },
       )
       .step(
         'attempts',
-        async ({ worker, metrics }) => {
+        async ({ worker }) => {
           await worker.start().catch(async (error: unknown) => {
             await worker.stop(0)
             throw error
@@ -378,7 +383,6 @@ function workerSteps(config: Config, log: Logger, { isManaged, onFatal }: Worker
             log.warn('workflows have the rights of root: set EXECUTOR_UIDS, or start the worker as another user')
           else if (!EXECUTOR_UIDS)
             log.info('workflows of all accounts share a user, and can read the files and memory of each other')
-          metrics.initializeWorkflows(worker.workflows())
         },
         { work: ({ worker }) => worker.stop(config.SHUTDOWN_SECONDS) },
       )

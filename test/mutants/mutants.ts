@@ -382,6 +382,40 @@ const storage = [
   ),
 ]
 
+const remoteWorkers = [
+  ...of(
+    'domain/account-values/declared-values.ts',
+    ['domain/account-values/declared-values'],
+    [['filter', '`${accountId} ${workflows.deploymentOf(workflowId)}', '`${workflows.deploymentOf(workflowId)}']],
+  ),
+  ...of(
+    'domain/run-api/waits.ts',
+    ['domain/run-api/waits', 'dashboard/answer-links'],
+    [
+      ['scope', "?? null, 'operator')", "?? null, 'viewer')"],
+      ['scope', "role !== undefined && permitsScope(role, 'waits:write')", 'role !== undefined'],
+      ['boundary', 'link.expires_at <= this.#now()', 'link.expires_at < 0'],
+    ],
+  ),
+  ...of(
+    'domain/remote-workers/remote-workers.ts',
+    ['operations/remote-workers', 'operations/audit'],
+    [
+      ['filter', '|| !hasSameMajor(workflow.version, version)', ''],
+      ['filter', 'registered.filter((each) => !hasSameMajor(each, version))', '[]'],
+      ['order', 'given.hasWaits ? await queue.takeEnded(given) : given.steps', 'given.steps'],
+    ],
+  ),
+  ...of(
+    'domain/remote-workers/leased-attempts.ts',
+    ['operations/remote-workers'],
+    [
+      ['scope', 'declared && (await deployments.findWorkflows(declared.definition))', 'undefined'],
+      ['scope', 'declared ? [...Object.values(declared.secrets), ...declared.earlier] : []', '[]'],
+    ],
+  ),
+]
+
 const locks = [
   ...of(
     'storage/runs/postgres-run-statements.ts',
@@ -511,6 +545,7 @@ export const mutants: readonly Mutant[] = [
   ...queue,
   ...storage,
   ...locks,
+  ...remoteWorkers,
   ...accounts,
   ...worker,
 ]
