@@ -223,7 +223,7 @@ test('each statement that changes or locks runs is listed with how it keeps the 
   const found = new Set<string>()
   for await (const file of glob('src/{domain,maintenance,storage/migrations,storage/runs}/**/*.ts')) {
     for (const part of (await readFile(file, 'utf8')).split(definition)) {
-      const code = part.replaceAll(/\/\*[^]*?\*\/|\/\/.*/g, '')
+      const code = part.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
       const name = code.match(/(?:const|function) (\w+)/)?.[1] ?? code.match(/(?!async )\b\w+/)?.[0] ?? ''
       if (lockOrChange.test(code)) found.add(name)
     }

@@ -56,7 +56,7 @@ test.for(stores)('waits of a run that is being erased are in no list ($name)', a
 })
 
 test.for(stores)('a link ends when the member who has created it may answer no longer ($name)', async (kind, test) => {
-  const waits = { approval: { title: 'Send it?', schema: { type: 'object' } } }
+  const waits = { approval: { title: 'Send it?', description: '', schema: { type: 'object' } } }
   const domain = await openDomain(test, { kind, workflows: [workflow({ waits })] })
   const { principal, accountId } = await newAccount(domain)
   const { id } = await queueRun(domain, principal)
