@@ -2,9 +2,10 @@
  * The statements of runs for PostgreSQL, where write transactions may overlap: `FOR UPDATE` locks the rows that they
  * depend on. What happens to every run is one statement for any number of runs, so it takes one round trip.
  *
- * One order of locks prevents deadlocks: accounts, idempotency keys, files, runs, then what belongs to runs, and browser
- * contexts. A transaction waits for runs in the order of their ids only. Whatever ends runs first locks all that its
- * triggers change too (`lockEnding`, `lockCancelled`); whatever only makes another run ready skips one that is locked.
+ * One order of locks prevents deadlocks: accounts, idempotency keys, runs, then what belongs to runs, files, and browser
+ * contexts; nothing waits for rows that a transaction inserts. It waits for runs in the order of their ids only. Whatever ends runs
+ * first locks all that its triggers change too (`lockEnding`, `lockCancelled`); whatever only makes another run ready
+ * skips one that is locked.
  */
 
 import { type Statement, statement, type Value } from '../store.ts'
