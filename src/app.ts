@@ -351,17 +351,18 @@ function workerSteps(config: Config, log: Logger, { isManaged, onFatal }: Worker
     withStore(new Steps(), config, log)
       .step('worker', async ({ untraced: store, tracing }) => {
         const metrics = new Metrics('worker', store)
-        serveMetricsToParent(() => metrics.registry.getMetricsAsJSON())
         const encryption = await openEncryption(config, store)
         const blobs = await openBlobs(config, log)
         const observers: ObserveAttempt[] = [metrics.registerAttemptMetrics()]
         if (tracing) observers.push((claim) => new AttemptSpans(claim))
         const identity = executorIdentity(config)
         const observing = { observer: metrics.runs, observers, observeProcesses: metrics.registerProcessMetrics() }
-        return {
-          metrics,
-          worker: createWorker({ config, store, encryption, blobs, log, identity, ...observing, onFatal }),
-        }
+        const worker = createWorker({ config, store, encryption, blobs, log, identity, ...observing, onFatal })
+        serveMetricsToParent(() => {
+          metrics.initializeWorkflows(worker.workflows())
+          return metrics.registry.getMetricsAsJSON()
+        })
+        return { metrics, worker }
       })
       // Before the worker starts, so that a worker whose port is in use does not register.
       .step(
@@ -370,14 +371,18 @@ function workerSteps(config: Config, log: Logger, { isManaged, onFatal }: Worker
           const readiness = new Readiness(store, log)
           const ready = () => readiness.check()
           if (isManaged) addInstallationMetrics(metrics, { config, store, workflows: () => worker.workflows(), ready })
-          const management = { metrics: () => metrics.text(), ready }
+          const text = () => {
+            metrics.initializeWorkflows(worker.workflows())
+            return metrics.text()
+          }
+          const management = { metrics: text, ready }
           return { readiness, listener: isManaged ? await listenForManagement(config, management) : undefined }
         },
         { management: ({ listener }) => listener?.stop(0) },
       )
       .step(
         'attempts',
-        async ({ worker, metrics }) => {
+        async ({ worker }) => {
           await worker.start().catch(async (error: unknown) => {
             await worker.stop(0)
             throw error
@@ -387,7 +392,6 @@ function workerSteps(config: Config, log: Logger, { isManaged, onFatal }: Worker
             log.warn('workflows have the rights of root: set EXECUTOR_UIDS, or start the worker as another user')
           else if (!EXECUTOR_UIDS)
             log.info('workflows of all accounts share a user, and can read the files and memory of each other')
-          metrics.initializeWorkflows(worker.workflows())
         },
         { work: ({ worker }) => worker.stop(config.SHUTDOWN_SECONDS) },
       )
@@ -485,14 +489,12 @@ export async function openAdministration(config: Config): Promise<Administration
   }
   const contents = new Contents(store, await openBlobs(config))
   const data: Pick<Administration, 'exportAccount' | 'deleteAccount'> = {
-    exportAccount: async (id, directory, secrets) =>
-      exportAccount(store, id, directory, {
-        columns: encryptedColumns,
-        encryption: secrets ? await openEncryption(config, store) : undefined,
-        readFiles: (deploymentId) => deployments.readFiles(deploymentId),
-        contents,
-        now: Date.now(),
-      }),
+    exportAccount: async (id, directory, secrets) => {
+      const encryption = secrets ? await openEncryption(config, store) : undefined
+      const readFiles = (deploymentId: string) => deployments.readFiles(deploymentId)
+      const options = { columns: encryptedColumns, encryption, readFiles, contents, now: Date.now() }
+      return exportAccount(store, id, directory, options)
+    },
     deleteAccount: (account) => deleteAccount(store, account, contents),
   }
   const values = { openValues, openDeclaredValues }

@@ -2523,6 +2523,8 @@ export interface components {
                 name: components["schemas"]["StepName"];
                 /** @description The time. */
                 deadline: components["schemas"]["Timestamp"];
+                /** @description Seconds until then by the service's clock, from which that of the worker may differ. */
+                secondsLeft: number;
             }[];
             /** @description Waits that the run cannot have. The code gets an error at each. */
             refused: {

@@ -21,8 +21,18 @@ export async function remoteWorker(url: string): Promise<void> {
     log.flush()
     process.exit(1)
   }
-  const starting = startRemoteWorker({ config, url, apiKey, log, onFatal })
   let worker: Worker | undefined
+  let isRefused = false
+  const onRefused = (error: RemoteError) => {
+    if (isRefused) return
+    isRefused = true
+    log.fatal({ err: error }, 'the service refuses the API key; exiting')
+    void Promise.resolve(worker?.stop(0)).finally(() => {
+      log.flush()
+      process.exit(1)
+    })
+  }
+  const starting = startRemoteWorker({ config, url, apiKey, log, onFatal, onRefused })
   onStopSignal(async () => {
     // A worker that has not reached the service has nothing to return.
     await worker?.stop(config.SHUTDOWN_SECONDS)

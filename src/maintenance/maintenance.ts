@@ -19,7 +19,7 @@ import {
 } from '../domain/queue/limits.ts'
 import { appendStatus } from '../domain/queue/runs.sql.ts'
 import { explainUnstarted } from '../domain/queue/sign-in-runs.ts'
-import { endDueWaits } from '../domain/queue/waits.ts'
+import { findDueWaits } from '../domain/queue/waits.ts'
 import { deadWorkerMilliseconds, removeDeadWorkers } from '../domain/queue/workers.ts'
 import { RunArtifacts } from '../domain/run-api/artifacts.ts'
 import {
@@ -35,9 +35,17 @@ import { expiredDeliveries } from '../domain/webhooks/webhook-deliveries.ts'
 import type { Workflow } from '../domain/workflows/workflow.ts'
 import type { Contents } from '../storage/blobs/contents.ts'
 import type { PurgeTarget } from '../storage/purge-target.ts'
-import { type DueTimes, endDelays, expireRun, findDueTimes, findExpiringRuns } from '../storage/runs/run-maintenance.ts'
+import {
+  type DueTimes,
+  endDelays,
+  expireRun,
+  findDelayed,
+  findDueTimes,
+  findExpiringRuns,
+} from '../storage/runs/run-maintenance.ts'
 import { expireForSession, findOverdueForSession } from '../storage/runs/sign-in-statements.ts'
-import { type Store, statement, type Transaction } from '../storage/store.ts'
+import { endWaits } from '../storage/runs/wait-statements.ts'
+import { type Statement, type Store, statement, type Transaction } from '../storage/store.ts'
 import { MaintenanceLease } from './maintenance-lease.ts'
 import { expiredAuditLogEntries, expiredRuns, type Retention } from './retention.ts'
 
@@ -327,30 +335,34 @@ export class Maintenance {
   }
 
   async #run(tx: Transaction, now: number, groups: readonly string[]) {
+    const due = await lockDue(tx, now)
     // Before delays end: a run whose delay ends no sooner than its expiry must expire.
-    const finished = await this.#expireRuns(tx, now)
+    const finished = await this.#expireRuns(tx, due.expiring, now)
     const failed: FailedAttempt[] = []
-    finished.push(...(await expireWithoutSession(tx, now)))
-    const lost = await tx.all(tx.statements.lockLostRuns, [now])
-    for (const row of lost) {
+    finished.push(...(await expireWithoutSession(tx, due.withoutSession, now)))
+    let leasesExpired = 0
+    for (const id of due.lost) {
+      const [row] = await tx.all(tx.statements.findLostRun, [id, now])
+      if (!row) continue
+      leasesExpired += 1
       const ended = await completeAttempt(tx, row, { kind: 'workerLost' }, noRetry, now)
       if (ended.finished) finished.push(ended.finished)
       if (ended.failed) failed.push(ended.failed)
     }
-    await tx.all(endDelays, [now])
-    await endDueWaits(tx, now)
+    if (due.delayed.length > 0) await endDelays(tx, due.delayed, now)
+    if (due.waiting.length > 0) await endWaits(tx, due.waiting, now)
     await tx.all(deleteExpiredKeys, [now])
     await resumeForFreeContexts(tx)
     await resumePermitted(tx, now)
     await resumeGroups(tx, groups)
     await removeDeadWorkers(tx, now)
-    return { finished, failed, leasesExpired: lost.length }
+    return { finished, failed, leasesExpired }
   }
 
-  async #expireRuns(tx: Transaction, now: number): Promise<FinishedRun[]> {
+  async #expireRuns(tx: Transaction, ids: readonly string[], now: number): Promise<FinishedRun[]> {
     const expired: FinishedRun[] = []
     const rows: { concurrency_group: string | null }[] = []
-    for (const { id } of await tx.all(findExpiringRuns, [now])) {
+    for (const id of ids) {
       const [run] = await tx.all(expireRun, [now, id])
       if (!run) continue
       expired.push(toFinishedRun({ ...run, started_at: null }, expiry, now))
@@ -363,10 +375,26 @@ export class Maintenance {
   }
 }
 
+/** Finds the runs for which something is due, and locks all of them at once: the order of locks is that of their ids. */
+async function lockDue(tx: Transaction, now: number) {
+  const find = async (query: Statement<{ id: string }, [now: number]>) =>
+    (await tx.all(query, [now])).map(({ id }) => id)
+  const due = {
+    expiring: await find(findExpiringRuns),
+    withoutSession: await find(findOverdueForSession),
+    lost: await find(tx.statements.findLostRuns),
+    delayed: await find(findDelayed),
+    waiting: await findDueWaits(tx, now),
+  }
+  const ids = Object.values(due).flat()
+  if (ids.length > 0) await tx.statements.lockEnding(tx, ids)
+  return due
+}
+
 /** Runs that have waited too long for their browser context to be signed in. */
-async function expireWithoutSession(tx: Transaction, now: number): Promise<FinishedRun[]> {
+async function expireWithoutSession(tx: Transaction, ids: readonly string[], now: number): Promise<FinishedRun[]> {
   const expired: FinishedRun[] = []
-  for (const { id } of await tx.all(findOverdueForSession, [now])) {
+  for (const id of ids) {
     const [run] = await tx.all(expireForSession, [now, id])
     if (!run) continue
     await appendStatus(tx, run, 'expired', 'needsSignIn', now)

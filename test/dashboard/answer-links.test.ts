@@ -141,6 +141,16 @@ test('a link ends with the API key that created it, and with the right of its cr
   expect((await readWait(runId))?.completedAt ?? null).toBeNull()
 })
 
+test('failed posts at one link keep nobody at the same address from another link', async () => {
+  const runId = await queueRun(service, account, approve)
+  const [failing, other, visitor] = [await createLink(runId, 'discount'), await createLink(runId), visit()]
+  const statuses = new Set<number>()
+  for (let count = 0; count < 31; count += 1)
+    statuses.add((await visitor.post(failing, { 'variable-Percent': '101' })).status)
+  expect([...statuses]).toEqual([400, 429])
+  expect((await visitor.post(other, { 'variable-approved': 'on' })).status).toBe(200)
+})
+
 test('behind a proxy, the address is the one that the proxy reports', async () => {
   const proxied = await startTestService({ worker: false, settings: { PROXY_HOPS: '1' } })
   try {

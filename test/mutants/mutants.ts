@@ -262,7 +262,6 @@ const queue = [
     'domain/queue/waits.ts',
     ['domain/queue/waits'],
     [
-      ['order', 'await tx.statements.lockRuns(tx, runIds)', ''],
       ['order', 'isFirst || endWaitsOf(', '((..._: unknown[]) => {})('],
       ['fence', "if (wait && wait.status !== 'open') return { kind: 'timedOut', wait }", ''],
     ],
@@ -405,6 +404,67 @@ const storage = [
   ),
 ]
 
+const remoteWorkers = [
+  ...of(
+    'domain/account-values/declared-values.ts',
+    ['domain/account-values/declared-values'],
+    [['filter', '`${accountId} ${workflows.deploymentOf(workflowId)}', '`${workflows.deploymentOf(workflowId)}']],
+  ),
+  ...of(
+    'domain/run-api/waits.ts',
+    ['domain/run-api/waits', 'dashboard/answer-links'],
+    [
+      ['scope', "?? null, 'operator')", "?? null, 'viewer')"],
+      ['scope', "role !== undefined && permitsScope(role, 'waits:write')", 'role !== undefined'],
+      ['boundary', 'link.expires_at <= this.#now()', 'link.expires_at < 0'],
+    ],
+  ),
+  ...of(
+    'domain/remote-workers/remote-workers.ts',
+    ['operations/remote-workers', 'operations/audit'],
+    [
+      ['filter', '|| !hasSameMajor(workflow.version, version)', ''],
+      ['filter', 'registered.filter((each) => !hasSameMajor(each, version))', '[]'],
+      ['order', 'given.hasWaits ? await queue.takeEnded(given) : given.steps', 'given.steps'],
+    ],
+  ),
+  ...of(
+    'domain/remote-workers/leased-attempts.ts',
+    ['operations/remote-workers'],
+    [
+      ['scope', 'declared && (await deployments.findWorkflows(declared.definition))', 'undefined'],
+      ['scope', 'declared ? [...Object.values(declared.secrets), ...declared.earlier] : []', '[]'],
+    ],
+  ),
+]
+
+const locks = [
+  ...of(
+    'storage/runs/postgres-run-statements.ts',
+    ['storage/lock-order'],
+    [
+      ['order', 'ORDER BY id FOR UPDATE)\n    UPDATE runs', 'ORDER BY id DESC FOR UPDATE)\n    UPDATE runs'],
+      ['order', 'if (callers.length === 0) return', 'return'],
+      ['order', "const skipLocked = 'FOR UPDATE SKIP LOCKED'", "const skipLocked = 'FOR UPDATE'"],
+    ],
+  ),
+  ...of(
+    'domain/queue/run-queue.ts',
+    ['storage/lock-order'],
+    [['order', 'mayEnd ? tx.statements.lockEnding(tx, [runId]) : undefined', 'undefined']],
+  ),
+  ...of(
+    'domain/queue/cancellation.ts',
+    ['storage/lock-order'],
+    [['order', 'await tx.statements.lockCancelled(tx, runIds)', '']],
+  ),
+  ...of(
+    'maintenance/maintenance.ts',
+    ['storage/lock-order'],
+    [['order', 'if (ids.length > 0) await tx.statements.lockEnding(tx, ids)', '']],
+  ),
+]
+
 const accounts = [
   ...of(
     'domain/api-keys/api-keys.ts',
@@ -528,6 +588,8 @@ export const mutants: readonly Mutant[] = [
   ...browserContexts,
   ...queue,
   ...storage,
+  ...locks,
+  ...remoteWorkers,
   ...accounts,
   ...worker,
 ]

@@ -130,7 +130,10 @@ test('an export has the rows and files of its account alone, with secrets only i
     filesProblem: expect.stringMatching(/^The files of the deployment cannot be read/),
   })
 
+  const exports = () => service.rows("SELECT actor_kind FROM audit_log WHERE action = 'account.exported'")
+  expect(await exports()).toEqual([])
   const full = await exportTo(true)
+  expect(await exports()).toEqual([{ actor_kind: 'operator' }])
   const values = full.lines('accountValues.jsonl')
   expect(values.length).toBeGreaterThan(0)
   expect(values.every(({ value }) => value !== undefined)).toBe(true)

@@ -4,7 +4,7 @@ import { startTestService, type TestAccount, type TestService } from '../support
 import { waitLimits } from '../support/timeouts.ts'
 import type { OperationId } from './document.ts'
 import { invoice, newWorker } from './example-runs.ts'
-import { claimedAttempt, type Filled, queueRun, registerWorker, send } from './requests.ts'
+import { claimedAttempt, type Filled, putSecret, queueRun, registerWorker, reverseText, send } from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -156,6 +156,71 @@ test('secrets of an answer are masked in what the worker reports after it', asyn
   const polled = waiting.then(({ status }) => status)
   await call(account, 'cancelRun', { path: { runId } }).expect(200)
   expect(await polled).toBe(204)
+})
+
+test('reports are masked by what the claim handed out, whatever version the worker registers since', async () => {
+  const account = await service.createAccount()
+  await putSecret(service, account, 'API_TOKEN', 'hunter22-of-the-account')
+  const [own] = newWorker.workflows
+  const before = { ...newWorker, workflows: [{ ...own, secrets: ['API_TOKEN'] }] }
+  const { workerId, runId, attempt } = await claimedAttempt(service, account, invoice, account, before)
+  await call(account, 'completeWait', { path: { runId, name: 'code' }, body: { value: 'swordfish' } }).expect(200)
+  const path = { runId, attempt }
+  const waits = { waits: [{ kind: 'answer', name: 'code' }], names: ['code'] }
+  await call(account, 'suspendAttempt', { path, body: waits }).expect(200)
+  const code = { schema: { type: 'string' } }
+  const after = { ...newWorker, workflows: [{ ...own, version: '1.1.0', waits: { ...own?.waits, code } }] }
+  await call(account, 'registerWorker', { path: { workerId }, body: after }).expect(200)
+  const events = [{ type: 'log', level: 'info', message: 'with hunter22-of-the-account and swordfish' }]
+  await call(account, 'appendRunEvents', { path, body: { position: 0, events } }).expect(204)
+  const step = { path: { ...path, stepName: 'swordfish' }, body: { value: null } }
+  await call(account, 'putRunStep', step).expect(204)
+  const failed = { outcome: 'failed', error: { name: 'Error', message: 'not hunter22-of-the-account' } }
+  await call(account, 'completeAttempt', { path, body: failed }).expect(200)
+  const stored = await service.rows<{ data: string }>('SELECT data FROM run_events WHERE run_id = ?', runId)
+  expect(JSON.stringify(stored)).toContain('with ******** and ********')
+  for (const text of [JSON.stringify(stored), JSON.stringify(await getRun(account, runId))])
+    expect(text).not.toMatch(/hunter22|swordfish/)
+})
+
+test('a claim of a run that goes on has the outcomes of its sleep and of its call among its steps', async () => {
+  const account = await service.createAccount()
+  const { workerId, runId, attempt } = await claimedAttempt(service, account)
+  const waits = [
+    { kind: 'sleep', name: 'pause', seconds: 0 },
+    { kind: 'run', name: 'call', workflowId: 'greet', variableData: { name: 'Ada' } },
+  ]
+  const names = ['pause', 'call']
+  const { body } = await call(account, 'suspendAttempt', { path: { runId, attempt }, body: { waits, names } })
+  expect(body).toMatchObject({ suspended: true, deadlines: [{ name: 'pause', secondsLeft: 0 }] })
+  const goesOn = async () => (await claim(account, workerId, { waitSeconds: 20 })).body.data?.[0]
+  let claimed = await goesOn()
+  while (claimed?.steps.length < 2) {
+    const path = { runId, attempt: String(claimed.attempt) }
+    await call(account, 'suspendAttempt', { path, body: { names: ['call'] } }).expect(200)
+    claimed = await goesOn()
+  }
+  const outcomes = new Map(claimed.steps.map(({ name, value }: { name: string; value: unknown }) => [name, value]))
+  expect(outcomes.get('pause')).toBe(null)
+  expect(outcomes.get('call')).toMatchObject({ ok: true, output: expect.anything() })
+  const again = await claim(account, workerId)
+  expect(again.body.data).toMatchObject([{ runId, steps: claimed.steps }])
+})
+
+test('a worker does not get a run that was queued for a deployment of another major version', async () => {
+  const account = await service.createAccount()
+  await call(account, 'createDeployment', { body: reverseText('1.0.0') }).expect(201)
+  const filled = { path: { workflowId: 'reverse-text' }, query: 'delaySeconds=3600', body: { variableData: {} } }
+  const runId = await queueRun(service, account, filled)
+  const other = JSON.parse(JSON.stringify(reverseText('1.0.0')).replaceAll('reverse-text', 'other-text'))
+  await call(account, 'createDeployment', { body: { ...other, allowBreaking: true } }).expect(201)
+  const [own] = newWorker.workflows
+  const workflows = [{ ...own, id: 'reverse-text', version: '2.0.0' }]
+  const workerId = await registerWorker(service, account, { workflows })
+  await service.change('UPDATE runs SET delayed = 0 WHERE id = ?', runId)
+  await claim(account, workerId).expect(204)
+  const waitingForDetail = expect.stringContaining('No worker executes the version 1.0.0 of reverse-text.')
+  expect(await getRun(account, runId)).toMatchObject({ status: 'queued', attempts: 0, waitingForDetail })
 })
 
 test('a renewal names a cancelled run, and a worker that signs off returns its runs', async () => {

@@ -12,8 +12,20 @@ const program = `
   log.flush()
 `
 
+const run = (source: string) => spawnSync(process.execPath, ['--input-type=module', '-e', source], { encoding: 'utf8' })
+
+test('a line break in a value begins no line', () => {
+  const forged = 'a\n{"level":60,"msg":"forged"}\r\u2028b'
+  const source = program
+    .replace("'a bug'", JSON.stringify(forged))
+    .replace("'request failed'", "'request failed', '\\n{}'")
+  const lines = run(source).stdout.trim().split('\n')
+  expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['write failed; retrying', 'request failed'])
+  expect(JSON.parse(lines[1] ?? '').err.message).toBe(forged)
+})
+
 test('`StoreUnavailable` is logged without its stack, other errors with it', () => {
-  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' })
+  const { stdout, stderr } = run(program)
   expect(stderr).toBe('')
   const [unavailable, bug] = stdout
     .trim()

@@ -33,7 +33,7 @@ beforeAll(async () => {
     LOADED_MODULES: modules,
     RECORDED: '/src/storage/(?:sqlite|postgres|runs|migrations)/|/kysely/|/pg/',
   }
-  const args = ['--import', recorder, main, 'worker', '--url', service.executionUrl]
+  const args = ['--import', recorder, ...workerArgs()]
   worker = spawn(process.execPath, args, { cwd: directory, env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
   for (const stream of [worker.stdout, worker.stderr]) stream?.on('data', (data) => log.push(String(data)))
 })
@@ -45,6 +45,10 @@ afterAll(async () => {
   await service?.stop()
   rmSync(directory, { recursive: true })
 })
+
+function workerArgs(): string[] {
+  return [main, 'worker', '--url', service.executionUrl]
+}
 
 /** Modules of the store that the worker itself has loaded. */
 function loaded(): string[] {
@@ -91,6 +95,24 @@ test('steps, logs, artifacts, waits and failures are as with a worker of the ser
   const approved = await ended(run)
   expect(approved).toMatchObject({ status: 'succeeded', attempts: 1 })
   expect(approved.attemptHistory.map(({ outcome }: { outcome: string }) => outcome)).toEqual(['waiting', 'succeeded'])
+})
+
+test('a worker whose key is deleted stops its code and exits', async () => {
+  const other = await service.createAccount()
+  const key = await other.createKey({ scopes: ['runs:execute'] })
+  const env = { PATH: process.env.PATH, API_KEY: key.value, LEASE_SECONDS: '5' }
+  const refused = spawn(process.execPath, workerArgs(), { cwd: directory, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const lines: string[] = []
+  for (const stream of [refused.stdout, refused.stderr]) stream.on('data', (data) => lines.push(String(data)))
+  const exited = once(refused, 'exit')
+  const body = { variableData: { file: join(directory, 'none') } }
+  const queued = await send(service, 'queueRemoteRun', other.key, { path: { workflowId: 'hold' }, body }).expect(202)
+  const path = { runId: queued.body.id }
+  const getStatus = async () => (await send(service, 'getRun', other.key, { path })).body.status
+  await vi.waitUntil(async () => (await getStatus()) === 'running', waitLimits)
+  await other.deleteKey(key.id)
+  expect(await exited, lines.join('')).toEqual([1, null])
+  expect(lines.join('')).toContain('the service refuses the API key; exiting')
 })
 
 test('a run that is cancelled is aborted', async () => {

@@ -1,9 +1,10 @@
 /** Runs that wait leave their worker, and go on exactly once when their wait has ended. */
 import { describe, expect, test, vi } from 'vitest'
-import { endDueWaits } from '../../src/domain/queue/waits.ts'
+import { findDueWaits } from '../../src/domain/queue/waits.ts'
 import { queueDepth } from '../../src/domain/statistics/queue-depth.ts'
 import { RunStatistics } from '../../src/domain/statistics/run-statistics.ts'
 import { readBodies } from '../../src/domain/webhooks/webhook-deliveries.ts'
+import { endWaits } from '../../src/storage/runs/wait-statements.ts'
 import { type Domain, queueRun } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
@@ -13,7 +14,8 @@ const workflowId = 'waits'
 
 /** Ends the waits that are due by a clock that is ahead. */
 async function passTime({ store }: Domain, seconds: number): Promise<void> {
-  await store.write((tx) => endDueWaits(tx, Date.now() + seconds * 1000))
+  const now = Date.now() + seconds * 1000
+  await store.write(async (tx) => endWaits(tx, await findDueWaits(tx, now), now))
   store.notify('queue')
 }
 

@@ -8,7 +8,11 @@ async function startService(test: TestContext, ...acts: Act[]) {
   const { url, requests } = await startScriptedServer(test, ...acts)
   const warned: string[] = []
   const log = { warn: ({ detail }: { detail: string }) => void warned.push(detail) }
-  return { calls: createWorkerCalls({ baseUrl: `${url}/prefix/`, apiKey: 'key', log }), requests, warned }
+  return {
+    calls: createWorkerCalls({ baseUrl: `${url}/prefix/`, apiKey: 'key', log, onRefused: () => {} }),
+    requests,
+    warned,
+  }
 }
 
 const reset: Act = ({ socket }) => socket?.resetAndDestroy()

@@ -87,8 +87,7 @@ export class AccountValues {
         .execute()
       await tx.all(nextValuesVersion, [accountId])
       await audit(tx, accountId, `${kind}.stored`, name, actor, { version }, at)
-      const woken = await tx.all(wakeRuns, [at, accountId, waitReason(kind, name)])
-      return { row, woken: woken.length }
+      return { row, woken: await wakeRuns(tx, at, accountId, waitReason(kind, name)) }
     })
     if (!stored) return undefined
     await this.#wakeRest(accountId, kind, name, stored.woken)
@@ -101,8 +100,7 @@ export class AccountValues {
       this.#store.notify('queue')
       this.#store.notify('runs')
       if (count < wokenMax) return
-      const wake = (tx: Transaction) => tx.all(wakeRuns, [this.#now(), accountId, waitReason(kind, name)])
-      count = (await this.#store.write(wake)).length
+      count = await this.#store.write((tx) => wakeRuns(tx, this.#now(), accountId, waitReason(kind, name)))
     }
   }
 

@@ -8,6 +8,7 @@ import type { Contents } from '../../storage/blobs/contents.ts'
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { ValueEncryption } from '../../storage/encryption.ts'
 import type { Store } from '../../storage/store.ts'
+import { operator, recordAudit } from '../audit-log/audit-log.ts'
 import { SnapshotDamaged } from '../deployments/snapshot.ts'
 
 export interface ExportOptions {
@@ -50,6 +51,8 @@ export async function exportAccount(
   directory: string,
   options: ExportOptions,
 ): Promise<ExportSummary> {
+  if (options.encryption)
+    await store.write((tx) => recordAudit(tx, accountId, { action: 'account.exported', by: operator, at: options.now }))
   const lines: Record<string, number> = {}
   let files = 0
   for (const table of accountTables.toReversed()) {

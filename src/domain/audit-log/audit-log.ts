@@ -16,6 +16,7 @@ export const actions = {
   'browserContext.created': 'created a browser context',
   'browserContext.renamed': 'renamed a browser context',
   'browserContext.deleted': 'deleted a browser context',
+  'browserContext.stateRead': 'read the state of a browser context',
   'browserContext.stateReplaced': 'replaced the state of a browser context',
   'browserContext.restored': 'restored a version of a browser context',
   'browserContext.signInSet': 'set the sign-in of a browser context',
@@ -23,6 +24,9 @@ export const actions = {
   'browserContext.signInRequested': 'had a browser context signed in',
   'browserContext.signInByHandStarted': 'signed in to a browser context by hand',
   'browserContext.signInCancelled': 'cancelled the sign-in of a browser context',
+  'run.cancelled': 'cancelled a run',
+  'run.repeated': 'ran a run again',
+  'run.tokenCreated': 'created a token that reads a run',
   'run.deleted': 'deleted a run',
   'wait.answered': 'answered a run that waits',
   'wait.linkCreated': 'created a link to answer a run',
@@ -51,6 +55,7 @@ export const actions = {
   'secret.deleted': 'deleted a secret',
   'setting.stored': 'stored a setting',
   'setting.deleted': 'deleted a setting',
+  'worker.removed': 'signed a worker off',
   'workflows.deployed': 'deployed workflows',
   'workflows.rolledBack': 'rolled workflows back',
   'user.invited': 'invited a user',
@@ -75,6 +80,7 @@ export const actions = {
   'environment.added': 'added an environment',
   'environment.removalStarted': 'started to remove an environment',
   'environment.removed': 'removed an environment',
+  'account.exported': 'exported the account with its secrets',
   'account.renamed': 'renamed the account',
   'account.scopesEnabled': 'turned scopes on',
   'account.scopesDisabled': 'turned scopes off',
@@ -117,6 +123,29 @@ export async function toActor({ query }: Transaction, by: Actor | ApiKeyUse): Pr
   if (!('apiKeyId' in by)) return by
   const key = await query.selectFrom('api_keys').select('name').where('id', '=', by.apiKeyId).executeTakeFirst()
   return { kind: 'caller', id: by.apiKeyId, name: key?.name ?? 'unknown' }
+}
+
+/** Who queues or cancels a run: a key, a user, or else the operator. */
+export interface RunActor {
+  apiKeyId?: string | null | undefined
+  userId?: string | null | undefined
+}
+
+/** Records an action of a caller or a user on a run. */
+export async function recordRunAction(
+  tx: Transaction,
+  { accountId, apiKeyId, userId }: RunActor & { accountId: string },
+  run: { id: string; workflowId: string },
+  action: Action,
+  details: Record<string, unknown> = {},
+): Promise<void> {
+  const by = apiKeyId ? await toActor(tx, { apiKeyId }) : userId ? await toUserActor(tx, userId) : operator
+  await recordAudit(tx, accountId, { action, by, subject: { id: run.id, name: run.workflowId }, details })
+}
+
+async function toUserActor({ query }: Transaction, id: string): Promise<Actor> {
+  const user = await query.selectFrom('users').select('name').where('id', '=', id).executeTakeFirst()
+  return { kind: 'user', id, name: user?.name ?? 'unknown' }
 }
 
 /** Records an action in the transaction that performs it. */

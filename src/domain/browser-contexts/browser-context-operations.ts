@@ -39,8 +39,8 @@ export function browserContextOperations({
       return { status: 200, body: { data, nextCursor: page.nextCursor } }
     },
 
-    async createBrowserContext({ principal, body }) {
-      const context = await contexts.create(principal.accountId, body?.name)
+    async createBrowserContext({ principal: { accountId, apiKeyId }, body }) {
+      const context = await contexts.create(accountId, body?.name, { apiKeyId })
       if (!context) return nameTaken
       const headers = { Location: `/alpha/browser-contexts/${context.id}` }
       return { status: 201, headers, body: toResponse(context) }
@@ -51,15 +51,15 @@ export function browserContextOperations({
       return context ? { status: 200, body: toResponse(context) } : notFound('browser context')
     },
 
-    async updateBrowserContext({ principal, path, body }) {
-      const renamed = await contexts.rename(principal.accountId, path.browserContextId, body.name)
+    async updateBrowserContext({ principal: { accountId, apiKeyId }, path, body }) {
+      const renamed = await contexts.rename(accountId, path.browserContextId, body.name, { apiKeyId })
       if (renamed === 'noSuchContext') return notFound('browser context')
       if (renamed === 'nameTaken') return nameTaken
       return { status: 200, body: toResponse(renamed) }
     },
 
-    async deleteBrowserContext({ principal, path }) {
-      const deleted = await contexts.delete(principal.accountId, path.browserContextId)
+    async deleteBrowserContext({ principal: { accountId, apiKeyId }, path }) {
+      const deleted = await contexts.delete(accountId, path.browserContextId, { apiKeyId })
       return deleted ? { status: 204 } : notFound('browser context')
     },
 
@@ -88,13 +88,13 @@ export function browserContextOperations({
 
     ...signInOperations(signIns, contexts),
 
-    async getStorageState({ principal: { accountId }, path: { browserContextId }, header, reserve }) {
+    async getStorageState({ principal: { accountId, apiKeyId }, path: { browserContextId }, header, reserve }) {
       const known = header['If-None-Match']
       const found = await versions.findCurrent(accountId, browserContextId)
       if (found && known && matchesWeakly(known, etagOf(found.id)))
         return { status: 304, headers: { ETag: etagOf(found.id) } }
       await reserve(found?.sizeBytes ?? 0)
-      const current = await versions.readCurrent(accountId, browserContextId)
+      const current = await versions.reveal(accountId, browserContextId, { apiKeyId })
       if (!current) return notFound('browser context')
       // It was validated when it was stored.
       return { status: 200, headers: { ETag: etagOf(current.id) }, body: new JsonText(current.state) as never }
@@ -103,7 +103,8 @@ export function browserContextOperations({
     async putStorageState({ principal: { accountId, apiKeyId }, path, header, body }) {
       const mayReplace = mayReplaceBy(header['If-Match'])
       const state = JSON.stringify(body)
-      const replaced = await versions.replace(accountId, path.browserContextId, state, { apiKeyId }, { mayReplace })
+      const options = { mayReplace, actor: { apiKeyId } }
+      const replaced = await versions.replace(accountId, path.browserContextId, state, { apiKeyId }, options)
       if (!replaced) return notFound('browser context')
       if ('heldByRunId' in replaced) return inUse(replaced)
       if ('currentVersionId' in replaced) return versionChanged(replaced)

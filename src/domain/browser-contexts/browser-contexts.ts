@@ -3,10 +3,10 @@ import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../../storage/cursors.ts'
 import { boundPage, eraseRest } from '../../storage/purge-target.ts'
-import type { Store } from '../../storage/store.ts'
+import type { Store, Transaction } from '../../storage/store.ts'
 import type { SignInStatus } from '../../storage/tables/tables.ts'
 import type { StorageUsage } from '../accounts/storage-usage.ts'
-import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
+import { type Action, type Actor, type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import type { Sized } from '../sized.ts'
 import { type ContextRow, findContext, isContextNameTaken, selectContexts } from './browser-contexts.sql.ts'
 import { eraseBatch } from './context-erasure.ts'
@@ -60,7 +60,11 @@ export class BrowserContexts {
    *
    * @param actor recorded in the audit log, as for the other changes; without one, nothing is recorded.
    */
-  async create(accountId: string, name: string | undefined, actor?: Actor): Promise<BrowserContext | undefined> {
+  async create(
+    accountId: string,
+    name: string | undefined,
+    actor?: Actor | ApiKeyUse,
+  ): Promise<BrowserContext | undefined> {
     this.#usage?.require(accountId)
     const id = uuid()
     const at = Date.now()
@@ -68,7 +72,7 @@ export class BrowserContexts {
     const created = await this.#store.write(async (tx) => {
       if (await isContextNameTaken(tx, accountId, row.name)) return false
       await tx.query.insertInto('browser_contexts').values(row).execute()
-      if (actor) await recordAudit(tx, accountId, { action: 'browserContext.created', by: actor, subject: row })
+      if (actor) await record(tx, row, 'browserContext.created', actor)
       return true
     })
     return created ? this.get(accountId, id) : undefined
@@ -122,7 +126,7 @@ export class BrowserContexts {
     accountId: string,
     id: string,
     name: string,
-    actor?: Actor,
+    actor?: Actor | ApiKeyUse,
   ): Promise<BrowserContext | 'noSuchContext' | 'nameTaken'> {
     return this.#store.write(async (tx) => {
       const row = await findContext(tx, accountId, id)
@@ -131,20 +135,19 @@ export class BrowserContexts {
       const change = { name, updated_at: Date.now() }
       await tx.query.updateTable('browser_contexts').set(change).where('id', '=', row.id).execute()
       if (actor && row.name !== name) {
-        const details = { from: row.name, to: name }
-        const subject = { id: row.id, name }
-        await recordAudit(tx, accountId, { action: 'browserContext.renamed', by: actor, subject, details })
+        const renamed = { id: row.id, account_id: accountId, name }
+        await record(tx, renamed, 'browserContext.renamed', actor, { from: row.name, to: name })
       }
       return toBrowserContext({ ...row, ...change })
     })
   }
 
   /** Erases the context with all its versions. Returns whether it existed. */
-  async delete(accountId: string, id: string, actor?: Actor): Promise<boolean> {
+  async delete(accountId: string, id: string, actor?: Actor | ApiKeyUse): Promise<boolean> {
     const deleted = await this.#store.write(async (tx) => {
       const row = await findContext(tx, accountId, id)
       if (!row) return undefined
-      if (actor) await recordAudit(tx, accountId, { action: 'browserContext.deleted', by: actor, subject: row })
+      if (actor) await record(tx, row, 'browserContext.deleted', actor)
       const hasSignIn = row.sign_in_status !== null
       return { id: row.id, hasSignIn, hasMore: await eraseBatch(tx, row.id, Date.now()) }
     })
@@ -153,6 +156,17 @@ export class BrowserContexts {
     if (deleted) await eraseRest(this.#store, deleted.hasMore, (tx) => eraseBatch(tx, deleted.id, Date.now()))
     return deleted !== undefined
   }
+}
+
+/** In the audit log. */
+async function record(
+  tx: Transaction,
+  { id, account_id, name }: Pick<ContextRow, 'id' | 'account_id' | 'name'>,
+  action: Action,
+  by: Actor | ApiKeyUse,
+  details: Record<string, unknown> = {},
+): Promise<void> {
+  await recordAudit(tx, account_id, { action, by: await toActor(tx, by), subject: { id, name }, details })
 }
 
 function toBrowserContext(row: ContextRow): BrowserContext {

@@ -62,6 +62,19 @@ export class ContextVersions {
     return { id: row.version_id, state: this.#encryption.decrypt(row.state ?? new Uint8Array(), aad) }
   }
 
+  /** As `readCurrent`, for a caller: the audit log has who has got the cookies. */
+  async reveal(accountId: string, contextId: string, by: Actor | ApiKeyUse) {
+    const current = await this.readCurrent(accountId, contextId)
+    const context = current && (await findContext(this.#store.read, accountId, contextId))
+    if (!context) return undefined
+    const subject = { id: context.id, name: context.name }
+    await this.#store.write(async (tx) => {
+      const entry = { action: 'browserContext.stateRead', by: await toActor(tx, by), subject } as const
+      await recordAudit(tx, accountId, entry)
+    })
+    return current
+  }
+
   /** The current version's id and size; `undefined` if the account has no such context. */
   async findCurrent(accountId: string, contextId: string): Promise<{ id: string; sizeBytes: number } | undefined> {
     const context = await findContext(this.#store.read, accountId, contextId)

@@ -95,5 +95,5 @@ const acceptState = statement<{ id: string }, [version: number, at: number, cont
 /** A caller or a user has stored a state, which may have a session: runs that wait for one try it. */
 export async function acceptGivenState(tx: Transaction, contextId: string, version: number, at: number): Promise<void> {
   const accepted = await tx.all(acceptState, [version, at, contextId])
-  if (accepted.length > 0) await tx.all(resumeForSession, [at, contextId])
+  if (accepted.length > 0) await resumeForSession(tx, contextId, at)
 }

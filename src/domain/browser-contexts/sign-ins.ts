@@ -383,7 +383,7 @@ export async function eraseSignIn(tx: Transaction, row: ContextSignInsTable, at:
   if (row.run_id !== null) await withdraw(tx, row, row.run_id, at)
   await tx.query.deleteFrom('context_sign_in_entries').where('browser_context_id', '=', contextId).execute()
   await tx.query.deleteFrom('context_sign_ins').where('browser_context_id', '=', contextId).execute()
-  await tx.all(resumeForSession, [at, contextId])
+  await resumeForSession(tx, contextId, at)
 }
 
 async function toSignIn(tx: Transaction, row: ContextSignInsTable): Promise<SignIn> {

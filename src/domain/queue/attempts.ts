@@ -418,7 +418,7 @@ export async function resumeForFreeContexts(tx: Transaction): Promise<void> {
 
 /** A successful attempt to finish, and its last events. */
 export interface Success {
-  lease: Lease & Partial<Pick<Claim, 'number'>>
+  lease: Lease & Partial<Pick<Claim, 'number' | 'parentRunId'>>
   output: unknown
   reports: readonly Report[]
 }
@@ -438,8 +438,9 @@ export async function finishSuccesses(
   // In order, as all transactions lock runs, which prevents deadlocks.
   const sorted = [...last.values()].sort((a, b) => (a.lease.runId < b.lease.runId ? -1 : 1))
   const attempts = sorted.map(({ lease, output, reports }) => {
-    const { runId: id, attempt, workerId } = lease
-    return { id, attempt, workerId, finishedAt: at, output: JSON.stringify(output), progress: lastProgress(reports) }
+    const { runId: id, attempt, workerId, parentRunId } = lease
+    const values = { finishedAt: at, output: JSON.stringify(output), progress: lastProgress(reports) }
+    return { id, attempt, workerId, parentRunId, ...values }
   })
   const events = sorted.flatMap(({ lease, reports }): NewEvent[] =>
     [...reports, statusReport(lease.number ?? lease.attempt, 'succeeded', null, at)].map((each) =>

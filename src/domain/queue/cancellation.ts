@@ -28,6 +28,7 @@ export async function cancelRuns(
 ): Promise<CancelledRun[]> {
   const runIds = ids.flatMap((id) => parseId(id) ?? [])
   if (runIds.length === 0) return []
+  await tx.statements.lockCancelled(tx, runIds)
   const cancelled = await cancelUnfinished(tx, accountId, runIds, { apiKeyId, userId }, at)
   if (cancelled.length === 0) return []
   const events = cancelled.map(({ id, status, ...row }) =>

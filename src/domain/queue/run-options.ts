@@ -149,9 +149,9 @@ export function identify(options: RunOptions): GivenOptions {
 
 // Waits, as an executor and its worker name them.
 
-/** A wait that a run has reached. */
+/** A wait that a run has reached. `isTime`: the author has given the deadline of a sleep, and no period. */
 export type ReachedWait = { name: string } & (
-  | { kind: 'sleep'; deadline: number }
+  | { kind: 'sleep'; deadline: number; isTime?: boolean }
   | { kind: 'answer'; deadline: number; title: string | null; shown: Record<string, unknown> | null }
   | { kind: 'run'; workflowId: string; variables: Record<string, unknown>; options: GivenOptions; isDetached: boolean }
 )

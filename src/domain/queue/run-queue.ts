@@ -36,8 +36,10 @@ import { type CalledRun, type ClaimableWorkflows, RunClaims } from './claim.ts'
 import { Batcher, type NewRun } from './enqueue-batcher.ts'
 import type { WaitResults } from './run-options.ts'
 import {
+  findEnded,
   findOutcomeOfCalled,
   findWaitsOf,
+  handOverAtOnce,
   type KnownWaits,
   type StoredWaits,
   toOutcomeOfSuccess,
@@ -107,8 +109,7 @@ export class RunQueue {
   async renew(workerId: string, leases: readonly Lease[], leaseSeconds: number): Promise<Lease[]> {
     if (leases.length === 0) return []
     const until = this.#now() + leaseSeconds * 1000
-    // In order, as all transactions lock runs, which prevents deadlocks.
-    const ids = leases.map(({ runId }) => runId).sort()
+    const ids = leases.map(({ runId }) => runId)
     const extend = (tx: Transaction) => tx.statements.extendLeases(tx, workerId, ids, until)
     const runs = await this.#store.write(extend, { concurrent: true, oneStatement: true })
     return runs.map(({ id, attempts }) => ({ runId: id, attempt: attempts, workerId }))
@@ -196,6 +197,23 @@ export class RunQueue {
   }
 
   /**
+   * The results of the steps of a claimed run, with the outcomes of its waits that have ended meanwhile. `undefined` when
+   * the lease was lost.
+   */
+  async takeEnded(lease: Lease): Promise<Claim['steps'] | undefined> {
+    const { read } = this.#store
+    const dependencies = this.#waits
+    let steps: Claim['steps'] | undefined
+    if (!dependencies || (await findEnded(read, lease.runId)).length === 0)
+      return read.all(read.statements.findSteps, [lease.runId])
+    await this.withLease(lease, async (tx, row) => {
+      await handOverAtOnce(tx, dependencies.encryption, row, this.#now())
+      steps = await tx.all(tx.statements.findSteps, [row.id])
+    })
+    return steps
+  }
+
+  /**
    * Stores that a run which signs in gets the one-time code of a time step. False if its browser context has used the code
    * of this step or of a later one. `undefined` when the lease was lost.
    */
@@ -243,11 +261,12 @@ export class RunQueue {
       }
     }
     let ended: EndedAttempt | undefined
-    const completed = await this.withLease(lease, async (tx, row) => {
+    const complete = async (tx: Transaction, row: RunsTable) => {
       const more = (await within?.(tx, nextStateOfRow(row, outcome, retry).status)) ?? []
       await recordReports(tx, lease, [...reports, ...more])
       ended = await completeAttempt(tx, row, outcome, retry, this.#now(), this.#waits)
-    })
+    }
+    const completed = await this.withLease(lease, complete, { mayEnd: true })
     if (completed && ended?.failed) this.#observer?.attemptFailed?.(ended.failed)
     if (completed && ended?.signedOut) this.#observer?.signedOut?.(ended.signedOut)
     if (completed && ended?.signIn) this.#observer?.signInEnded?.(ended.signIn)
@@ -279,11 +298,12 @@ export class RunQueue {
     returnRun: (tx: Transaction, row: RunsTable, at: number) => Promise<void>,
   ): Promise<boolean> {
     let finished: FinishedRun | undefined
-    const isLeased = await this.withLease(lease, async (tx, row) => {
+    const endOrReturn = async (tx: Transaction, row: RunsTable) => {
       const at = this.#now()
       if (row.cancel_requested === 0) return returnRun(tx, row, at)
       finished = (await completeAttempt(tx, row, { kind: 'cancelled' }, noRetry, at)).finished
-    })
+    }
+    const isLeased = await this.withLease(lease, endOrReturn, { mayEnd: true })
     if (finished) this.#observer?.finished(finished)
     if (isLeased) this.#store.notify('queue')
     return isLeased
@@ -292,17 +312,19 @@ export class RunQueue {
   /**
    * Writes in a transaction that has locked the leased run. False when the lease was lost.
    *
+   * @param options `mayEnd` if `work` may end the run.
    * @param read reads what `work` needs, in the round trip that locks the run.
    */
   async withLease<Found = undefined>(
     { runId, attempt, workerId }: Lease,
     work: (tx: Transaction, row: RunsTable, found: Found) => Promise<void>,
-    options: WriteOptions = {},
+    { mayEnd = false, ...options }: WriteOptions & { mayEnd?: boolean } = {},
     read?: (tx: Transaction) => Promise<Found>,
   ): Promise<boolean> {
     const workIfLeased = async (tx: Transaction) => {
+      const lockingOthers = mayEnd ? tx.statements.lockEnding(tx, [runId]) : undefined
       const locking = tx.all(tx.statements.lockLeasedRun, [runId, attempt, workerId])
-      const [[row], found] = await Promise.all([locking, read?.(tx)])
+      const [[row], found] = await Promise.all([locking, read?.(tx), lockingOthers])
       if (row) await work(tx, row, found as Found)
       return row !== undefined
     }

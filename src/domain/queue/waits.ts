@@ -12,10 +12,8 @@ import {
   countWaits,
   depthOf,
   dueTimers,
-  dueWaitsMax,
   endAnswered,
   endedWaits,
-  endWaits,
   endWaitsOf,
   findCalledRun,
   findDelivered,
@@ -326,18 +324,28 @@ async function handOver(
   await Promise.all(writes)
 }
 
-/** Of a suspended run. What is refused, its next part learns. */
-async function handOverAtOnce(tx: Transaction, encryption: ValueEncryption, row: RunsTable, name: string, at: number) {
+/**
+ * Hands over what has ended of a locked run before its code asks. What is refused, its next part learns.
+ *
+ * @param names of the waits; all by default.
+ */
+export async function handOverAtOnce(
+  tx: Transaction,
+  encryption: ValueEncryption,
+  row: RunsTable,
+  at: number,
+  names?: readonly string[],
+): Promise<void> {
   const results: WaitResults = { ended: [], refused: [], deadlines: {}, isSuspended: false }
   const events: Report[] = []
-  await handOver(tx, encryption, row, await findEnded(tx, row.id, [name]), { results, events }, at)
+  await handOver(tx, encryption, row, await findEnded(tx, row.id, names), { results, events }, at)
   await appendEvents(tx, row.id, events)
 }
 
-/** Those of these waits that have ended, and whose outcomes the run has not got. */
-async function findEnded(tx: Transaction, runId: string, names: readonly string[]): Promise<RunWaitsTable[]> {
-  const awaited = new Set(names)
-  return (await tx.all(endedWaits, [runId])).filter(({ name }) => awaited.has(name))
+/** Those of these waits, or of all, that have ended, and whose outcomes the run has not got. */
+export async function findEnded(tx: Transaction, runId: string, names?: readonly string[]): Promise<RunWaitsTable[]> {
+  const awaited = names && new Set(names)
+  return (await tx.all(endedWaits, [runId])).filter(({ name }) => awaited?.has(name) ?? true)
 }
 
 /** The outcomes of these waits that the run should have got: a worker that asks for them has not got the response. */
@@ -422,14 +430,9 @@ export async function suspendRun(
 
 // Ends waits: by time, and by answers.
 
-/** Ends waits whose time has come, 500 at most. Returns whether there may be more. */
-export async function endDueWaits(tx: Transaction, now: number): Promise<boolean> {
-  const due = await tx.all(dueTimers, [now])
-  if (due.length === 0) return false
-  const runIds = [...new Set(due.map(({ run_id }) => run_id))].sort()
-  await tx.statements.lockRuns(tx, runIds)
-  await endWaits(tx, runIds, now)
-  return due.length === dueWaitsMax
+/** The runs that have waits whose time has come, 500 at most. */
+export async function findDueWaits(tx: Transaction, now: number): Promise<string[]> {
+  return [...new Set((await tx.all(dueTimers, [now])).map(({ run_id }) => run_id))]
 }
 
 /** Who answered, and from which address. */
@@ -474,7 +477,7 @@ export async function answerWait(
   if (wait) {
     await tx.all(endAnswered, [at, completedBy, encrypted, row.id, name])
     // Spares the run that goes on a transaction. Others get it when they ask: in the order of what has ended for them.
-    if (row.status === waitingStatus) await handOverAtOnce(tx, encryption, row, name, at)
+    if (row.status === waitingStatus) await handOverAtOnce(tx, encryption, row, at, [name])
   } else {
     const { id, account_id, workflow_id } = row
     await tx.all(insertAnswer, [id, name, uuid(), account_id, workflow_id, at, completedBy, encrypted])

@@ -15,7 +15,7 @@ import { attemptsOf, secretsAad, stepAad } from '../runs/run.ts'
 import { readStepResult } from '../runs/step-results.ts'
 import { createRedactor } from '../workflows/redactor.ts'
 import type { Secrets } from '../workflows/secrets.ts'
-import { declaresValues, type Workflow } from '../workflows/workflow.ts'
+import type { Workflow } from '../workflows/workflow.ts'
 import type { Workflows } from '../workflows/workflows.ts'
 import {
   executed,
@@ -85,12 +85,10 @@ export class LeasedAttempts {
     const values = secrets ? JSON.parse(encryption.decrypt(secrets, secretsAad(account_id, id))) : {}
     const { attempt } = name
     const lease = { runId: id, attempt, workerId: worker_id as string, number: attemptsOf(row), parentRunId }
-    const answers = row.has_waits === 1 && workflow.waits ? await this.#secretsOfAnswers(id, workflows, workflow) : []
-    const { store } = this.#dependencies
-    // A definition that declares nothing may have got results of an earlier one that does.
-    const isFirst = row.attempts === 1 && row.rerun_of === null
-    const declared =
-      declaresValues(workflow) || !isFirst ? await findDeclared(store.read, encryption, lease) : undefined
+    // By what the claim has handed out: the worker may have registered a version that declares other secrets since.
+    const declared = await findDeclared(this.#dependencies.store.read, encryption, lease)
+    const claimed = declared && (await deployments.findWorkflows(declared.definition))
+    const answers = row.has_waits === 1 ? await this.#secretsOfAnswers(row, claimed ?? workflows) : []
     const accountSecrets = declared ? [...Object.values(declared.secrets), ...declared.earlier] : []
     const secretValues = { ...values, answers, declared: accountSecrets }
     const redactSecrets = createRedactor(secretValues)
@@ -140,10 +138,16 @@ export class LeasedAttempts {
   }
 
   /** The secrets in answers that the run has got. */
-  async #secretsOfAnswers(runId: string, workflows: Workflows, { id, waits = {} }: Workflow): Promise<unknown[]> {
+  async #secretsOfAnswers(
+    { id: runId, workflow_id: id }: RunsTable,
+    workflows: Pick<Workflows, 'get' | 'secretsOfOutcome'>,
+  ): Promise<unknown[]> {
     const { store, encryption } = this.#dependencies
     const found = await Promise.all(
-      Object.keys(waits).map(async (name) => ({ name, rows: await store.read.all(findStep, [runId, name]) })),
+      Object.keys(workflows.get(id)?.waits ?? {}).map(async (name) => ({
+        name,
+        rows: await store.read.all(findStep, [runId, name]),
+      })),
     )
     return found.flatMap(({ name, rows }) =>
       rows.flatMap(({ value }) => {

@@ -91,6 +91,8 @@ export interface Suspended {
   refused: { name: string; errorName: string; message: string }[]
   /** Milliseconds since 1970, by the name of the sleep. */
   deadlines: Record<string, number>
+  /** The time of the service. */
+  now: number
 }
 
 interface Dependencies {
@@ -363,7 +365,7 @@ export class RemoteAttempts {
     if (!results) return { kind: 'leaseLost' }
     const { ended, refused, deadlines, isSuspended: suspended } = results
     return {
-      ...{ kind: 'waits', suspended, deadlines },
+      ...{ kind: 'waits', suspended, deadlines, now: now() },
       ended: ended.map((each) => ({ name: each.name, outcome: JSON.parse(each.outcome) })),
       refused: [...undeclared, ...calls, ...refused],
     }

@@ -11,6 +11,7 @@ import { type Store, statement, type Topic, type Transaction } from '../../stora
 import type { WorkersTable } from '../../storage/tables/tables.ts'
 import { declaredAad } from '../account-values/account-values.sql.ts'
 import type { DeclaredValuesReader } from '../account-values/declared-values.ts'
+import { type ApiKeyUse, recordAudit, toActor } from '../audit-log/audit-log.ts'
 import type { Deployments } from '../deployments/deployments.ts'
 import { hasSameMajor } from '../deployments/evolution.ts'
 import { limitToWorkflows, packBundle } from '../deployments/snapshot.ts'
@@ -166,7 +167,7 @@ export class RemoteWorkers {
     const row = await workers.where('id', '=', rowId(key, id)).executeTakeFirst()
     if (!row || row.api_key_id === key.apiKeyId) return true
     if (row.api_key_id === null || row.alive_until > now()) return false
-    await this.delete({ accountId: key.accountId, apiKeyId: row.api_key_id }, id)
+    await this.delete({ accountId: key.accountId, apiKeyId: row.api_key_id }, id, key)
     return true
   }
 
@@ -222,14 +223,20 @@ export class RemoteWorkers {
       .execute()
   }
 
-  /** Removes the worker, and returns its runs to the queue. False if there is none. */
-  async delete(key: WorkerKey, id: string): Promise<boolean> {
+  /** Removes the worker, and returns its runs to the queue. False if there is none. @param by for the audit log. */
+  async delete(key: WorkerKey, id: string, by: ApiKeyUse = key): Promise<boolean> {
     const { store, queue } = this.#dependencies
-    if (!(await this.find(key, id))) return false
+    const worker = await this.find(key, id)
+    if (!worker) return false
     const workerId = rowId(key, id)
     for (const lease of await findLeases(store.read, workerId))
       await queue.complete(lease, { kind: 'workerStopped' }, noRetry)
-    await store.write(({ query }) => query.deleteFrom('workers').where('id', '=', workerId).execute())
+    await store.write(async (tx) => {
+      await tx.query.deleteFrom('workers').where('id', '=', workerId).execute()
+      const subject = { id: worker.id, name: worker.name ?? worker.id }
+      const actor = await toActor(tx, { apiKeyId: by.apiKeyId })
+      await recordAudit(tx, key.accountId, { action: 'worker.removed', by: actor, subject })
+    })
     this.#seen.delete(workerId)
     return true
   }
@@ -312,7 +319,10 @@ export class RemoteWorkers {
     const ids = claims.map(({ runId }) => runId)
     const rows = await readColumns(store.read, ['id', 'workflow_version', 'lease_expires_at'], ids)
     const claimed: ClaimedRun[] = []
-    for (const claim of claims) {
+    for (const given of claims) {
+      const steps = given.hasWaits ? await queue.takeEnded(given) : given.steps
+      if (!steps) continue
+      const claim = { ...given, steps }
       const { workflow_version: version = '', lease_expires_at } = rows.find(({ id }) => id === claim.runId) ?? {}
       const registered = executed(worker, claim.workflowId, claim.deploymentId)
       const workflows = registered && (await deployments.findWorkflows(registered.deploymentId))
@@ -323,8 +333,9 @@ export class RemoteWorkers {
       }
       const decrypted = this.#decrypt(claim, workflow, version, lease_expires_at ?? now() + leaseSeconds * 1000)
       const earlier = [...new Set(decrypted.steps.flatMap(({ maskedSecrets = [] }) => maskedSecrets))]
-      const mayDeclare = declaresValues(workflow) || earlier.length > 0
-      const declared = mayDeclare ? await this.#declaredValues(claim, workflows, earlier, isRepeated) : noValues
+      const isMasked = declaresValues(workflow) || earlier.length > 0 || workflow.waits !== undefined
+      const masked = { earlier, definition: registered.deploymentId }
+      const declared = isMasked ? await this.#declaredValues(claim, workflows, masked, isRepeated) : noValues
       if (!declared) continue
       const files = await this.#findFiles(claim, workflows.filesIn(claim.workflowId, decrypted.variables))
       if (!files) continue
@@ -353,12 +364,12 @@ export class RemoteWorkers {
    * What the attempt gets of its account, which is stored so that reports are masked by it. `undefined` if something is
    * missing: the run waits then.
    *
-   * @param earlier secrets in results of earlier attempts.
+   * @param masked what else its reports are masked by.
    */
   async #declaredValues(
     claim: Claim,
     workflows: Workflows,
-    earlier: readonly string[],
+    masked: Pick<MaskedValues, 'earlier' | 'definition'>,
     isRepeated: boolean,
   ): Promise<DeclaredValues | undefined> {
     const { runId, attempt } = claim
@@ -370,7 +381,7 @@ export class RemoteWorkers {
       await queue.waitForValue(claim, read.wait)
       return undefined
     }
-    const json = JSON.stringify({ ...read.values, earlier } satisfies MaskedValues)
+    const json = JSON.stringify({ ...read.values, ...masked } satisfies MaskedValues)
     const keep = async (tx: Transaction) => {
       await tx.all(setDeclared, [runId, attempt, encryption.encrypt(json, declaredAad(runId))])
     }
@@ -473,6 +484,8 @@ const setDeclared = statement<object, [runId: string, attempt: number, declared:
 interface MaskedValues extends DeclaredValues {
   /** Secrets in results of earlier attempts. */
   earlier: readonly string[]
+  /** The deployment whose schemas say which parts of answers are secret: the worker may register another version. */
+  definition: string
 }
 
 const findDeclaredOf = statement<{ declared: Uint8Array | null }, [runId: string, attempt: number]>(

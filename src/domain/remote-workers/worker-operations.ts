@@ -156,7 +156,9 @@ export function workerOperations(dependencies: WorkerDependencies): Operations {
       const result = await remoteAttempts.suspend(request.principal, request.path, options)
       if (result.kind !== 'waits') return toProblem(result)
       const { suspended, ended, refused } = result
-      const deadlines = Object.entries(result.deadlines).map(([name, at]) => ({ name, deadline: toTimestamp(at) }))
+      const deadlines = Object.entries(result.deadlines).map(([name, at]) => {
+        return { name, deadline: toTimestamp(at), secondsLeft: Math.max(0, at - result.now) / 1000 }
+      })
       return { status: 200, body: { suspended, ended, refused, deadlines } }
     },
 

@@ -48,6 +48,7 @@ export function runOperations({ runs, artifacts, feed, runTokens }: RunDependenc
     async createRunToken({ principal, body: { runId, expiresInSeconds } }) {
       const run = await runs.get(principal.accountId, runId)
       if (!run) return notFound('run')
+      await runs.recordToken(run, principal.apiKeyId)
       const { token, expiresAt } = runTokens.create(principal, run.id, expiresInSeconds)
       return { status: 201, body: { token, runId: run.id, expiresAt: toTimestamp(expiresAt) } }
     },

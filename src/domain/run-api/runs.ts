@@ -8,7 +8,7 @@ import { readColumns } from '../../storage/runs/run-lookups.ts'
 import type { RunToRead } from '../../storage/runs/run-statements.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import { type Statement, type Store, statement, type Transaction } from '../../storage/store.ts'
-import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
+import { type Actor, type ApiKeyUse, recordRunAction } from '../audit-log/audit-log.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { historyBytes, readAttempts } from '../queue/attempt-history.ts'
 import { type Canceller, cancelRuns, toFinishedRuns } from '../queue/cancellation.ts'
@@ -190,7 +190,8 @@ export class Runs extends RunReader {
    * @throws {Problem} beyond the storage quota.
    */
   async queue(queuer: Queuer, request: QueueRequest, options?: EnqueueOptions): Promise<QueueResult> {
-    const enqueued = await this.#enqueuer.enqueue(queuer, request, options)
+    const repeats = request.rerunOf === undefined ? options : { ...options, within: recordRepetition(queuer, request) }
+    const enqueued = await this.#enqueuer.enqueue(queuer, request, repeats)
     if (enqueued.kind === 'queued') return { ...enqueued, replayed: false }
     if (enqueued.kind !== 'repeated') return enqueued
     const first = await this.get(queuer.accountId, enqueued.runIds[0] ?? '')
@@ -223,13 +224,26 @@ export class Runs extends RunReader {
   async cancel(accountId: string, id: string, by: Canceller = {}): Promise<Run | undefined> {
     const { store, observer } = this.#dependencies
     const at = this.#now()
-    const cancelled = await store.write((tx) => cancelRuns(tx, accountId, [id], by, at), { concurrent: true })
+    const cancel = async (tx: Transaction) => {
+      const ended = await cancelRuns(tx, accountId, [id], by, at)
+      const [run] = ended
+      const ofRun = run && { id: run.id, workflowId: run.workflow_id }
+      if (ofRun) await recordRunAction(tx, { accountId, ...by }, ofRun, 'run.cancelled')
+      return ended
+    }
+    const cancelled = await store.write(cancel, { concurrent: true })
     if (cancelled.length > 0) {
       store.notify('cancellations')
       store.notify('runs')
       for (const run of toFinishedRuns(cancelled, at)) observer?.finished(run)
     }
     return this.get(accountId, id)
+  }
+
+  /** Records that a key has made a token which reads the run. */
+  async recordToken(run: Run, apiKeyId: string): Promise<void> {
+    const by = { accountId: run.accountId, apiKeyId }
+    await this.#dependencies.store.write((tx) => recordRunAction(tx, by, run, 'run.tokenCreated'))
   }
 
   /** How many results a run that starts from that step reuses, with unchanged variables; 0 if it cannot start there. */
@@ -253,6 +267,11 @@ export class Runs extends RunReader {
     const deleted = await deleteRun(this.#dependencies.store, accountId, id, by)
     return deleted === 'unfinished' ? this.get(accountId, id) : deleted
   }
+}
+
+function recordRepetition(queuer: Queuer, { workflowId, rerunOf }: QueueRequest) {
+  return (tx: Transaction, runId: string) =>
+    recordRunAction(tx, queuer, { id: runId, workflowId }, 'run.repeated', { repeats: rerunOf })
 }
 
 // A run's events, bounded for a page: a run may have logged 100,000 lines.

@@ -208,6 +208,12 @@ async function cancelPrevious(tx: Transaction, decisions: readonly Decision[], n
     return successor && time < successor.time ? [{ id, accountId: successor.accountId }] : []
   })
   const cancelled: CancelledRun[] = []
+  // Those of all accounts at once: the order of locks is that of their ids.
+  if (previous.length > 0)
+    await tx.statements.lockCancelled(
+      tx,
+      previous.map(({ id }) => id),
+    )
   for (const [accountId, runs] of Map.groupBy(previous, (run) => run.accountId)) {
     const ids = runs.map(({ id }) => id)
     cancelled.push(...(await cancelRuns(tx, accountId, ids, {}, now)))

@@ -1,6 +1,11 @@
 /**
  * The statements of runs for PostgreSQL, where write transactions may overlap: `FOR UPDATE` locks the rows that they
  * depend on. What happens to every run is one statement for any number of runs, so it takes one round trip.
+ *
+ * One order of locks prevents deadlocks: accounts, idempotency keys, runs, then what belongs to runs, files, and browser
+ * contexts; nothing waits for rows that a transaction inserts. It waits for runs in the order of their ids only. Whatever ends runs
+ * first locks all that its triggers change too (`lockEnding`, `lockCancelled`); whatever only makes another run ready
+ * skips one that is locked.
  */
 
 import { type Statement, statement, type Value } from '../store.ts'
@@ -15,6 +20,7 @@ import {
   type NewEvent,
   type RunStatements,
   ready,
+  resumeStatements,
   runBytes,
   sharedRunStatements,
   startedAttempt,
@@ -22,7 +28,7 @@ import {
   valuesVersion,
 } from './run-statements.ts'
 import { insertTermsSql, termColumns } from './run-terms.ts'
-import { findCalledSql } from './wait-statements.ts'
+import { attachedCalls, findCalledSql } from './wait-statements.ts'
 
 /** CASE hides conditions, so that the planner cannot pick a partial index of ready or running runs instead of the id's. */
 const isRunning = "CASE WHEN status = 'running' THEN 1 ELSE 0 END = 1"
@@ -93,22 +99,30 @@ const attemptColumns = {
   progress: 'text',
 }
 
-const finishRunsSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>>(
-  `WITH finished AS (UPDATE runs SET status = 'succeeded', reason = NULL, worker_id = NULL, lease_expires_at = NULL,
+/** @param ids of the runs. With callers, a query that locks both, since the end of a run resumes its caller. */
+const finishRunsSql = (before: string, ids: string) =>
+  statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>>(
+    `WITH ${before} finished AS (UPDATE runs SET status = 'succeeded', reason = NULL, worker_id = NULL, lease_expires_at = NULL,
     finished_at = attempt.at, output = attempt.output, error = NULL, progress = COALESCE(attempt.progress, runs.progress),
     ${addExecuted('GREATEST(0, attempt.at - attempt_started_at)')}, ${endedParts}
     FROM ${table('attempt', attemptColumns)}
-    WHERE runs.id = attempt.run_id AND runs.id = ANY (CAST(? AS text[])) AND ${isRunning} AND attempts = attempt.number
+    WHERE runs.id = attempt.run_id AND runs.id = ANY (${ids}) AND ${isRunning} AND attempts = attempt.number
       AND runs.worker_id = attempt.worker_id AND cancel_requested = 0 AND browser_context_id IS NULL
       AND concurrency_group IS NULL
     RETURNING runs.id, workflow_id, ${countedStart} AS started_at),
   event AS (${appendEventsSql('WHERE run_id IN (SELECT id FROM finished)')}),
   step AS (DELETE FROM run_steps WHERE run_id = ANY (ARRAY(SELECT id FROM finished)))
   SELECT * FROM finished`,
+  )
+const finishAloneSql = finishRunsSql('', 'CAST(? AS text[])')
+const finishCalledSql = finishRunsSql(
+  'locked AS MATERIALIZED (SELECT id FROM runs WHERE id = ANY (CAST(? AS text[])) ORDER BY id FOR UPDATE),',
+  'ARRAY(SELECT id FROM locked)',
 )
 
 const extendLeasesSql = statement<Pick<RunsTable, 'id' | 'attempts'>>(
-  `UPDATE runs SET lease_expires_at = ? WHERE ${isRunning} AND worker_id = ? AND id = ANY (CAST(? AS text[]))
+  `WITH locked AS MATERIALIZED (SELECT id FROM runs WHERE id = ANY (CAST(? AS text[])) ORDER BY id FOR UPDATE)
+    UPDATE runs SET lease_expires_at = ? WHERE ${isRunning} AND worker_id = ? AND id = ANY (ARRAY(SELECT id FROM locked))
     RETURNING id, attempts`,
 )
 
@@ -130,7 +144,25 @@ function toColumns(width: number, rows: readonly (readonly Value[])[]): Value[] 
 const appendEventsStatement: Statement = statement(appendEventsSql())
 const eventWidth = Object.keys(eventColumns).length
 
+const skipLocked = 'FOR UPDATE SKIP LOCKED'
 const lockRunsSql = statement('SELECT id FROM runs WHERE id = ANY (CAST(? AS text[])) ORDER BY id FOR UPDATE')
+
+const endingColumns = ['id', 'parent_run_id', 'signs_in', 'browser_context_id']
+/** @param below adds runs to `ending`. */
+const lockEndingSql = (below = '') =>
+  statement(
+    `WITH RECURSIVE ending AS (SELECT ${endingColumns} FROM runs WHERE id = ANY (CAST(? AS text[])) ${below})
+    SELECT id FROM runs WHERE id = ANY (ARRAY(SELECT id FROM ending
+      UNION SELECT parent_run_id FROM ending WHERE parent_run_id IS NOT NULL
+      UNION SELECT waiting.id FROM ending JOIN runs AS waiting ON waiting.browser_context_id = ending.browser_context_id
+        AND waiting.status = 'waiting' AND waiting.waiting_for = 'signIn' WHERE ending.signs_in IS NOT NULL))
+    ORDER BY id FOR UPDATE`,
+  )
+const lockEndedSql = lockEndingSql()
+const lockCancelledSql = lockEndingSql(
+  `UNION SELECT ${endingColumns.map((column) => `called.${column}`)} FROM ending
+    JOIN run_waits ON run_id = ending.id AND ${attachedCalls} JOIN runs AS called ON called.id = child_run_id`,
+)
 
 export const postgresRunStatements = {
   ...sharedRunStatements,
@@ -163,11 +195,15 @@ export const postgresRunStatements = {
       ...[id, attempt, workerId],
       ...[result.finishedAt, result.output, result.progress],
     ])
-    const ids = attempts.map(({ id }) => id) as unknown as Value
-    return tx.all(finishRunsSql, [...toColumns(6, rows), ids, ...toColumns(eventWidth, eventValues(events))])
+    const ids = attempts.map(({ id }) => id)
+    const callers = attempts.flatMap(({ parentRunId }) => parentRunId ?? [])
+    const columns = toColumns(6, rows)
+    const values = toColumns(eventWidth, eventValues(events))
+    if (callers.length === 0) return tx.all(finishAloneSql, [...columns, ids as unknown as Value, ...values])
+    return tx.all(finishCalledSql, [[...ids, ...callers] as unknown as Value, ...columns, ...values])
   },
   async extendLeases(tx, workerId, runIds, leaseExpiresAt) {
-    return tx.all(extendLeasesSql, [leaseExpiresAt, workerId, runIds as unknown as Value])
+    return tx.all(extendLeasesSql, [runIds as unknown as Value, leaseExpiresAt, workerId])
   },
   async appendEvents(tx, events) {
     await tx.all(appendEventsStatement, toColumns(eventWidth, eventValues(events)))
@@ -178,13 +214,19 @@ export const postgresRunStatements = {
   async lockRuns(tx, ids) {
     await tx.all(lockRunsSql, [ids as unknown as Value])
   },
+  async lockEnding(tx, ids) {
+    await tx.all(lockEndedSql, [ids as unknown as Value])
+  },
+  async lockCancelled(tx, ids) {
+    await tx.all(lockCancelledSql, [ids as unknown as Value])
+  },
+  ...resumeStatements(skipLocked),
   findClaimable: statement(
     `SELECT id, browser_context_id, persist_context, concurrency_group, continues, ${isClaimable} AS claimable FROM runs WHERE id = ? FOR UPDATE`,
   ),
   lockLeasedRun: statement(
     `SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND ${isRunning} FOR UPDATE`,
   ),
-  lockLostRuns: statement("SELECT * FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500 FOR UPDATE"),
   // With a plain join, a plan made with an empty table could read the whole primary key.
   joinSmallRuns: `LEFT JOIN LATERAL (SELECT * FROM runs WHERE id = page.id AND ${runBytes} <= ? LIMIT 1) AS runs ON TRUE`,
   // A caller may send any number as Last-Event-ID, beyond the column's INTEGER too.

@@ -68,9 +68,17 @@ export const findDueTimes = statement<DueTimes, []>(`SELECT
   (SELECT 1 FROM schedules WHERE waits_for_run = 1 LIMIT 1) AS "scheduleWaits",
   (SELECT 1 FROM notification_events LIMIT 1) AS "hasNotifications"`)
 
-export const endDelays = statement<object, [now: number]>(`UPDATE runs SET delayed = 0 WHERE id IN (SELECT id FROM runs
-  WHERE status = 'queued' AND delayed = 1 AND available_at <= ? ORDER BY available_at LIMIT 500)
-  AND status = 'queued'`)
+export const findDelayed = statement<{ id: string }, [now: number]>(`SELECT id FROM runs
+  WHERE status = 'queued' AND delayed = 1 AND available_at <= ? ORDER BY available_at LIMIT 500`)
+
+/** @param ids of locked runs. */
+export async function endDelays(tx: Transaction, ids: readonly string[], now: number): Promise<void> {
+  const { marks, values } = inList(ids)
+  await tx.all(
+    `UPDATE runs SET delayed = 0 WHERE id IN (${marks}) AND CASE WHEN status = 'queued' AND available_at <= ? THEN 1 ELSE 0 END = 1`,
+    [...values, now],
+  )
+}
 
 export const findExpiringRuns = statement<{ id: string }, [now: number]>(`SELECT id FROM runs
   WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND ${mayExpire} LIMIT 500`)
@@ -244,8 +252,10 @@ export const hideRun = statement<object, [id: string]>(
 export const findHidden = statement<ErasableRun, [id: string]>(`${selectErasable} WHERE id = ? AND status = 'deleted'`)
 
 /** Deletes the runs with their events, steps, terms and references to files. */
-export async function deleteRuns({ all }: Transaction, ids: readonly string[]): Promise<void> {
+export async function deleteRuns(tx: Transaction, ids: readonly string[]): Promise<void> {
+  const { all } = tx
   const { marks, values } = inList(ids)
+  await tx.statements.lockRuns(tx, ids)
   await all(`DELETE FROM run_events WHERE run_id IN (${marks})`, values)
   await all(`DELETE FROM run_steps WHERE run_id IN (${marks})`, values)
   await all(`DELETE FROM run_files WHERE run_id IN (${marks})`, values)
@@ -264,8 +274,10 @@ export const findRunsToHide = statement<{ id: string }, [accountId: string, afte
 )
 
 /** Hides those that no worker executes, so that none starts any more, and lets the workers of the others stop them. */
-export async function hideOrStopRuns({ all }: Transaction, ids: readonly string[], now: number): Promise<void> {
+export async function hideOrStopRuns(tx: Transaction, ids: readonly string[], now: number): Promise<void> {
+  const { all } = tx
   const { marks, values } = inList(ids)
+  await tx.statements.lockEnding(tx, ids)
   await all(
     `UPDATE runs SET status = 'deleted', finished_at = 0, variables = '{}', secrets = NULL, output = NULL,
         error = NULL, progress = NULL, tags = NULL, concurrency_group = NULL, worker_id = NULL, lease_expires_at = NULL

@@ -121,13 +121,6 @@ const waitingRunStatements = {
 
   waitForGroup: statement<object, [id: string]>("UPDATE runs SET waiting_for = 'concurrencyGroup' WHERE id = ?"),
 
-  /** Makes the first run that waits for the group ready. */
-  resumeNextOfGroup: statement<object, [group: string]>(
-    `UPDATE runs SET waiting_for = '' WHERE id = (SELECT id FROM runs
-      WHERE ${waitsForGroup} AND concurrency_group = ?
-      ORDER BY priority DESC, id LIMIT 1) AND waiting_for = 'concurrencyGroup'`,
-  ),
-
   /**
    * Groups with waiting runs after a group, in the order of their ids, by a few index look-ups for each. The rate is
    * `null` unless the group is at it.
@@ -151,17 +144,6 @@ const waitingRunStatements = {
 
   waitForContext: statement<object, [id: string]>("UPDATE runs SET waiting_for = 'browserContext' WHERE id = ?"),
 
-  resumeNextForContext: statement<object, [contextId: string]>(
-    `UPDATE runs SET waiting_for = '' WHERE id = (SELECT id FROM runs
-      WHERE ${waitsForContext} AND browser_context_id = ?
-      ORDER BY priority DESC, id LIMIT 1) AND waiting_for = 'browserContext'`,
-  ),
-
-  resumeAllForContext: statement<object, [contextId: string]>(
-    `UPDATE runs SET waiting_for = '' WHERE ${waitsForContext}
-      AND browser_context_id = ?`,
-  ),
-
   /**
    * Contexts that runs wait for although no run leases them: they were deleted, or the next run has not started yet.
    * One index look-up for each context: for SELECT DISTINCT, SQLite reads every run that waits.
@@ -175,6 +157,28 @@ const waitingRunStatements = {
     SELECT waited.id, browser_contexts.id IS NULL AS deleted FROM waited
     LEFT JOIN browser_contexts ON browser_contexts.id = waited.id AND deleted_at IS NULL
     WHERE waited.id IS NOT NULL AND held_by_run_id IS NULL LIMIT 100`),
+}
+
+/**
+ * Make runs ready that wait for their concurrency group or browser context: the first one, or all of them.
+ *
+ * @param lock leaves out runs that another transaction has locked: it ends them, or makes them ready itself.
+ */
+export function resumeStatements(lock = '') {
+  const ofGroup = `${waitsForGroup} AND concurrency_group = ?`
+  const ofContext = `${waitsForContext} AND browser_context_id = ?`
+  const first = (queue: string) => `(SELECT id FROM runs WHERE ${queue} ORDER BY priority DESC, id LIMIT 1 ${lock})`
+  return {
+    resumeNextOfGroup: statement<object, [group: string]>(
+      `UPDATE runs SET waiting_for = '' WHERE id = ${first(ofGroup)} AND waiting_for = 'concurrencyGroup'`,
+    ),
+    resumeNextForContext: statement<object, [contextId: string]>(
+      `UPDATE runs SET waiting_for = '' WHERE id = ${first(ofContext)} AND waiting_for = 'browserContext'`,
+    ),
+    resumeAllForContext: statement<object, [contextId: string]>(
+      `UPDATE runs SET waiting_for = '' WHERE id IN (SELECT id FROM runs WHERE ${ofContext} ${lock})`,
+    ),
+  }
 }
 
 // The statement that reads queue heads for fair scheduling, and the condition of a ready run.
@@ -445,6 +449,15 @@ export const sharedRunStatements = {
     delayed = ?, finished_at = ?, available_at = ?, output = ?, error = ?, attempt_ends = ?, ${addExecuted()}, ${endedParts},
     continues = 0 WHERE id = ? RETURNING workflow_id, ${countedStart} AS started_at`),
 
+  findLostRuns: statement<{ id: string }, [now: number]>(
+    "SELECT id FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500",
+  ),
+
+  /** The run, if its lease has expired. */
+  findLostRun: statement<RunsTable, [id: string, now: number]>(
+    "SELECT * FROM runs WHERE id = ? AND CASE WHEN status = 'running' AND lease_expires_at <= ? THEN 1 ELSE 0 END = 1",
+  ),
+
   /** The sequence number of the run's last event. */
   lastSequence: statement<{ sequence: number }, [runId: string]>(
     'SELECT COALESCE(MAX(sequence), 1) AS sequence FROM run_events WHERE run_id = ?',
@@ -532,13 +545,16 @@ interface SucceededAttempt {
   output: string
   /** `null` to keep the run's. */
   progress: string | null
+  parentRunId?: string | null | undefined
 }
 
 /**
  * All statements of runs. Locks last until the transaction ends; SQLite needs none, since its writes never overlap.
  * Functions execute one statement in PostgreSQL, whatever the number of runs, and need no other lock.
  */
-export interface RunStatements extends Readonly<typeof sharedRunStatements> {
+export interface RunStatements
+  extends Readonly<typeof sharedRunStatements>,
+    Readonly<ReturnType<typeof resumeStatements>> {
   insertRuns(tx: Transaction, runs: readonly InsertedRun[]): Promise<void>
   insertTerms(tx: Transaction, rows: readonly (readonly Value[])[]): Promise<void>
   /** Starts attempts under leases, with their events. Skips runs that another transaction has locked. */
@@ -564,8 +580,12 @@ export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   /** Locks the account, so that no other transaction enqueues runs for it. */
   lockAccount: Statement<{ id: string }, [id: string]>
   lockRun: Statement<RunsTable, [id: string, accountId: string]>
-  /** @param ids sorted, as all transactions lock runs, which prevents deadlocks. */
+  /** Locks runs in the order of their ids, as all transactions do, which prevents deadlocks. */
   lockRuns(tx: Transaction, ids: readonly string[]): Promise<void>
+  /** Locks runs that may end, and those that an end makes ready: their callers, and the runs that wait for their sign-in. */
+  lockEnding(tx: Transaction, ids: readonly string[]): Promise<void>
+  /** Locks runs to cancel, the runs that they have called, and those that the ends of all of them make ready. */
+  lockCancelled(tx: Transaction, ids: readonly string[]): Promise<void>
   /** Locks the run and returns whether it can be claimed now. Waits for a transaction that changes it. */
   findClaimable: Statement<
     Pick<RunsTable, 'id' | 'browser_context_id' | 'persist_context' | 'concurrency_group' | 'continues'> & {
@@ -575,8 +595,6 @@ export interface RunStatements extends Readonly<typeof sharedRunStatements> {
   >
   /** Locks and returns the run of a lease; no row when the lease was lost. */
   lockLeasedRun: Statement<RunsTable, [id: string, attempt: number, workerId: string]>
-  /** Locks and returns running runs whose leases have expired, 500 at most. */
-  lockLostRuns: Statement<RunsTable, [now: number]>
   /** Joins each run of `page` that is small with its row. Has one value: the most bytes. */
   joinSmallRuns: string
   /** The run and those below it, level by level. */

@@ -1,5 +1,5 @@
 /** The SQL statements of runs that wait for a session, and of those that sign their browser context in. */
-import { statement } from '../store.ts'
+import { statement, type Transaction } from '../store.ts'
 import type { RunsTable } from '../tables/run-tables.ts'
 import { addExecuted } from './run-lookups.ts'
 
@@ -21,11 +21,21 @@ export const suspendForSignIn = statement<
       ${addExecuted()} WHERE id = ?`,
 )
 
-/** Lets all runs go on that wait for a session of the browser context. */
-export const resumeForSession = statement<{ id: string }, [at: number, browserContextId: string]>(
-  `UPDATE runs SET status = 'queued', waiting_for = '', available_at = ?
-    WHERE browser_context_id = ? AND status = 'waiting' AND waiting_for = 'signIn' RETURNING id`,
+const ofSession = "browser_context_id = ? AND status = 'waiting' AND waiting_for = 'signIn'"
+const findRunsOfSession = statement<{ id: string }, [browserContextId: string]>(
+  `SELECT id FROM runs WHERE ${ofSession}`,
 )
+const resumeRunsOfSession = statement<object, [at: number, browserContextId: string]>(
+  `UPDATE runs SET status = 'queued', waiting_for = '', available_at = ? WHERE ${ofSession}`,
+)
+
+/** Lets all runs go on that wait for a session of the browser context. */
+export async function resumeForSession(tx: Transaction, contextId: string, at: number): Promise<void> {
+  const waiting = (await tx.all(findRunsOfSession, [contextId])).map(({ id }) => id)
+  if (waiting.length === 0) return
+  await tx.statements.lockRuns(tx, waiting)
+  await tx.all(resumeRunsOfSession, [at, contextId])
+}
 
 /** Whether an attempt that started since then has succeeded, among the latest runs of the workflow. */
 export const findUseOfSession = statement<

@@ -12,6 +12,7 @@ import {
   insertedRunColumns,
   type RunStatements,
   ready,
+  resumeStatements,
   runBytes,
   sharedRunStatements,
   startedAttempt,
@@ -124,11 +125,13 @@ export const sqliteRunStatements = {
   lockAccount: statement('SELECT id FROM accounts WHERE id = ?'),
   lockRun: statement(findRunSql),
   async lockRuns() {},
+  async lockEnding() {},
+  async lockCancelled() {},
+  ...resumeStatements(),
   findClaimable: statement(
     `SELECT id, browser_context_id, persist_context, concurrency_group, continues, (${ready()}) AS claimable FROM runs WHERE id = ?`,
   ),
   lockLeasedRun: statement("SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND status = 'running'"),
-  lockLostRuns: statement("SELECT * FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500"),
   joinSmallRuns: `LEFT JOIN runs ON runs.id = page.id AND ${runBytes} <= ?`,
   // SQLite reads all runs that a run has called before it returns the first of them.
   findCalled: findCalledSql(`CROSS JOIN runs WHERE runs.id IN

@@ -191,13 +191,15 @@ function endDue(which: string): string {
   return `UPDATE run_waits SET status = CASE kind WHEN 'sleep' THEN 'completed' ELSE 'timedOut' END, completed_at = ?
     WHERE ${which} AND status = 'open' AND deadline IS NOT NULL AND deadline <= ?`
 }
+/** Waits for called runs that end with their callers. */
+export const attachedCalls =
+  "kind = 'run' AND is_detached = 0 AND child_run_id IS NOT NULL AND run_waits.status IN ('open', 'cancelled')"
 
 /** The unfinished runs that these have called, and that end with them. */
 export async function findAttachedChildren(tx: Transaction, ids: readonly string[]): Promise<string[]> {
   const { marks, values } = inList(ids)
   const rows = await tx.all<{ id: string }>(
-    `SELECT child_run_id AS id FROM run_waits WHERE run_id IN (${marks}) AND kind = 'run' AND is_detached = 0
-      AND child_run_id IS NOT NULL AND status IN ('open', 'cancelled')`,
+    `SELECT child_run_id AS id FROM run_waits WHERE run_id IN (${marks}) AND ${attachedCalls}`,
     values,
   )
   return rows.map(({ id }) => id)
@@ -208,8 +210,18 @@ export async function findAttachedChildren(tx: Transaction, ids: readonly string
 /** Runs that one statement wakes. */
 export const wokenMax = 500
 
-/** Makes runs ready that wait for the value. From the index of reasons. */
-export const wakeRuns = statement<{ id: string }, [now: number, accountId: string, reason: string]>(
-  `UPDATE runs SET delayed = 0, available_at = ?, reason = NULL WHERE id IN (SELECT id FROM runs
-    WHERE account_id = ? AND reason = ? AND status = 'queued' LIMIT ${wokenMax}) AND status = 'queued' RETURNING id`,
+/** From the index of reasons. */
+const findRunsOfReason = statement<{ id: string }, [accountId: string, reason: string]>(
+  `SELECT id FROM runs WHERE account_id = ? AND reason = ? AND status = 'queued' LIMIT ${wokenMax}`,
 )
+
+/** Makes runs ready that wait for the value. Returns how many. */
+export async function wakeRuns(tx: Transaction, now: number, accountId: string, reason: string): Promise<number> {
+  const ids = (await tx.all(findRunsOfReason, [accountId, reason])).map(({ id }) => id)
+  if (ids.length === 0) return 0
+  await tx.statements.lockRuns(tx, ids)
+  const { marks, values } = inList(ids)
+  const sql = `UPDATE runs SET delayed = 0, available_at = ?, reason = NULL WHERE id IN (${marks}) AND status = 'queued'
+    RETURNING id`
+  return (await tx.all(sql, [now, ...values])).length
+}

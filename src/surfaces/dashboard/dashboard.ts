@@ -32,7 +32,7 @@ import * as twoFactor from './settings/two-factor-pages.ts'
 import * as usage from './settings/usage-page.ts'
 import * as values from './settings/values-page.ts'
 import * as workers from './settings/workers-page.ts'
-import { linkLimit, passwordLimit, providerLimit } from './sign-in/attempt-limits.ts'
+import { linkLimits, passwordLimit, providerLimit } from './sign-in/attempt-limits.ts'
 import * as code from './sign-in/code-page.ts'
 import * as links from './sign-in/link-pages.ts'
 import * as provider from './sign-in/provider-pages.ts'
@@ -89,9 +89,9 @@ function routeSignIn(pages: PublicPages, deps: Dependencies): void {
   pages.get('/sign-out/provider', provider.signOutOfProvider, limitProvider)
   pages.post('/sign-out', signIn.signOut)
   pages.get('/links/:token', links.showLink)
-  pages.post('/links/:token', links.useLink, linkLimit(deps))
+  pages.post('/links/:token', links.useLink, ...linkLimits(deps))
   pages.get('/answer/:answer', answers.showAnswerLink)
-  pages.postAfter('/answer/:answer', [linkLimit(deps), answers.requireAnswerLink(deps)], answers.answerByLink)
+  pages.postAfter('/answer/:answer', [...linkLimits(deps), answers.requireAnswerLink(deps)], answers.answerByLink)
 }
 
 function routeRuns(pages: UserPages): void {

@@ -27,6 +27,7 @@ import { limitPer } from '../../domain/workflows/workflow-limits.ts'
 import { browserContextContract, executionContract } from '../../openapi/served-documents.ts'
 import type { Commit, Store, Transaction } from '../../storage/store.ts'
 import type { AttemptEnd, AttemptObserver, ObserveAttempt } from '../../worker/attempt/attempt-observer.ts'
+import { labelledInQueue, otherWorkflows, WorkflowLabels } from './workflow-labels.ts'
 
 type SerializedMetrics = MetricObjectWithValues<MetricValue<string>>[]
 
@@ -64,13 +65,14 @@ const eventLoopMilliseconds = 100
 export class Metrics {
   readonly registry = new Registry()
   readonly runs: RunMetrics
+  readonly #labels = new WorkflowLabels()
   #attempts: ReturnType<typeof attemptMetrics> | undefined
 
   /** @param process a label of all metrics, because a service also exposes the metrics of its worker. */
   constructor(process: 'service' | 'worker', store: Store) {
     this.registry.setDefaultLabels({ process })
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: eventLoopMilliseconds })
-    this.runs = runMetrics(this.registry)
+    this.runs = runMetrics(this.registry, this.#labels)
     store.observe(commitMetrics(this.registry))
   }
 
@@ -128,7 +130,7 @@ export class Metrics {
   }
 
   registerAttemptMetrics(): ObserveAttempt {
-    const attempts = attemptMetrics(this.registry)
+    const attempts = attemptMetrics(this.registry, this.#labels)
     this.#attempts = attempts
     return (claim) => attempts.observe(claim)
   }
@@ -149,11 +151,11 @@ export class Metrics {
   }
 
   /**
-   * Creates the counters of all workflows with value 0. Prometheus derives an increase from two samples, and would miss
-   * the first increment of a counter that appears with it.
+   * Creates the counters of deployed workflows with value 0, and removes those of others. Prometheus derives an increase from
+   * two samples, and would miss the first increment of a counter that appears with it.
    */
   initializeWorkflows(workflows: readonly Pick<Workflow, 'id'>[]): void {
-    for (const { id } of workflows) {
+    for (const id of this.#labels.deployed(workflows.map((each) => each.id))) {
       this.runs.initializeWorkflow(id)
       this.#attempts?.initializeWorkflow(id)
     }
@@ -227,21 +229,31 @@ export function queueMetrics(registry: Registry, dependencies: QueueMetricsDepen
       // prom-client exports 0 for a gauge without labels that was not set, which would be wrong.
       else if (labelNames.length === 0) it.remove()
     })
-  gauge('waiting_runs', waitingHelp, ['workflow', 'waiting_for'], (it, { depth }) => {
-    for (const workflow of workflowIds()) for (const waiting_for of waitingReasons) it.set({ workflow, waiting_for }, 0)
-    for (const each of depth.waiting) it.set({ workflow: each.workflowId, waiting_for: each.waitingFor }, each.count)
+  const toLabels = ({ depth }: Snapshot) => {
+    const labelled = labelledInQueue(depth, workflowIds())
+    return { labelled, labelOf: (id: string) => (labelled.has(id) ? id : otherWorkflows) }
+  }
+  gauge('waiting_runs', waitingHelp, ['workflow', 'waiting_for'], (it, found) => {
+    const { labelled, labelOf } = toLabels(found)
+    for (const workflow of labelled) for (const waiting_for of waitingReasons) it.set({ workflow, waiting_for }, 0)
+    for (const { workflowId, waitingFor, count } of found.depth.waiting)
+      it.inc({ workflow: labelOf(workflowId), waiting_for: waitingFor }, count)
   })
-  gauge('running_runs', 'Running runs.', ['workflow'], (it, { depth }) => {
-    for (const workflow of workflowIds()) it.set({ workflow }, 0)
-    for (const { workflowId: workflow, count } of depth.running) it.set({ workflow }, count)
+  gauge('running_runs', 'Running runs.', ['workflow'], (it, found) => {
+    const { labelled, labelOf } = toLabels(found)
+    for (const workflow of labelled) it.set({ workflow }, 0)
+    for (const { workflowId, count } of found.depth.running) it.inc({ workflow: labelOf(workflowId) }, count)
   })
   gauge(
     'oldest_waiting_run_seconds',
     'How long the oldest queued run has been waiting for a worker or a concurrency limit; 0 without one.',
     ['workflow'],
-    (it, { depth, at }) => {
-      for (const workflow of workflowIds()) it.set({ workflow }, 0)
-      for (const { workflowId: workflow, since } of depth.oldest) it.set({ workflow }, Math.max(0, at - since) / 1000)
+    (it, found) => {
+      const { labelled, labelOf } = toLabels(found)
+      for (const workflow of labelled) it.set({ workflow }, 0)
+      // The oldest last, for the workflows that share a label.
+      for (const { workflowId, since } of found.depth.oldest.toSorted((a, b) => b.since - a.since))
+        it.set({ workflow: labelOf(workflowId) }, Math.max(0, found.at - since) / 1000)
     },
   )
   gauge('workers', 'Live workers.', [], (it, { workers }) => it.set(workers.length))
@@ -351,7 +363,7 @@ interface RunMetrics extends RunObserver {
   initializeWorkflow(workflow: string): void
 }
 
-function runMetrics(registry: Registry): RunMetrics {
+function runMetrics(registry: Registry, workflows: WorkflowLabels): RunMetrics {
   const { counter, histogram, gauge } = define(registry)
   const labels = ['workflow', 'status', 'reason']
   const finished = counter('finished_runs_total', 'Finished runs. `reason` is empty for successful runs.', labels)
@@ -364,11 +376,12 @@ function runMetrics(registry: Registry): RunMetrics {
   const maintenance = gauge('maintenance', does, [])
   return {
     initializeWorkflow(workflow) {
-      for (const [reason, status] of Object.entries(statusByReason)) finished.inc({ workflow, status, reason }, 0)
+      for (const [reason, status] of Object.entries(statusByReason))
+        finished.inc(workflows.keep(finished, workflow, { status, reason }), 0)
     },
-    finished({ workflowId: workflow, status, reason, seconds }) {
-      finished.inc({ workflow, status, reason: reason ?? '' })
-      if (seconds !== undefined) durations.observe({ workflow, status }, seconds)
+    finished({ workflowId, status, reason, seconds }) {
+      finished.inc(workflows.of(finished, workflowId, { status, reason: reason ?? '' }))
+      if (seconds !== undefined) durations.observe(workflows.of(durations, workflowId, { status }), seconds)
     },
     leasesExpired: (count) => expiredLeases.inc(count),
     ...sessionMetrics(registry),
@@ -397,7 +410,7 @@ function sessionMetrics(registry: Registry): Pick<RunObserver, 'signedOut' | 'si
   }
 }
 
-function attemptMetrics(registry: Registry) {
+function attemptMetrics(registry: Registry, workflows: WorkflowLabels) {
   const { counter, histogram } = define(registry)
   const latency = 'Time from when a run is ready to start until its first attempt starts.'
   const latencies = histogram('start_latency_seconds', latency, latencyBuckets, ['workflow'])
@@ -405,20 +418,22 @@ function attemptMetrics(registry: Registry) {
   const labels = ['workflow', 'outcome']
   const durations = histogram('attempt_duration_seconds', 'Duration of attempts.', durationBuckets, labels)
   return {
-    initializeWorkflow: (workflow: string) => started.inc({ workflow }, 0),
-    observe({ workflowId: workflow, attempt, availableAt }: Claim): AttemptObserver {
+    initializeWorkflow: (workflow: string) => started.inc(workflows.keep(started, workflow, {}), 0),
+    observe({ workflowId, attempt, availableAt }: Claim): AttemptObserver {
       let startedAt: number | undefined
       return {
         started: () => {
           startedAt = performance.now()
-          started.inc({ workflow })
+          started.inc(workflows.of(started, workflowId, {}))
           // Never negative, although clocks of machines differ.
-          if (attempt === 1) latencies.observe({ workflow }, Math.max(0, Date.now() - availableAt) / 1000)
+          if (attempt > 1) return
+          latencies.observe(workflows.of(latencies, workflowId, {}), Math.max(0, Date.now() - availableAt) / 1000)
         },
         ended: (how: AttemptEnd) => {
           if (startedAt === undefined) return
           const outcome = how?.kind ?? 'notExecuted'
-          durations.observe({ workflow, outcome }, (performance.now() - startedAt) / 1000)
+          const seconds = (performance.now() - startedAt) / 1000
+          durations.observe(workflows.of(durations, workflowId, { outcome }), seconds)
         },
       }
     },

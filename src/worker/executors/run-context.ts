@@ -257,7 +257,7 @@ export class RunningAttempt {
 
   async #sleep(name: string, time: SleepTime): Promise<void> {
     const deadline = toDeadline(time, this.#now())
-    await this.#wait({ name, kind: 'sleep', deadline })
+    await this.#wait({ name, kind: 'sleep', deadline, isTime: 'until' in time })
   }
 
   async #waitFor(name: string, options: WaitForOptions = {}): Promise<never> {

@@ -56,6 +56,8 @@ interface Options {
   leaseSeconds: number
   /** Registers again, when the service no longer knows the worker. */
   register(): Promise<void>
+  /** The clock of this machine, from which that of the service may differ. */
+  now?: () => number
 }
 
 export class RemoteQueue implements WorkerQueue {
@@ -253,7 +255,9 @@ export class RemoteQueue implements WorkerQueue {
     reports: readonly Report[],
   ): Promise<WaitResults | undefined> {
     const executed = suspend && { executedSeconds: suspend.executedMilliseconds / 1000 }
-    const body = { waits: reached.map(toNewWait), names: [...names], suspend: suspend !== undefined, ...executed }
+    const now = this.#options.now ?? Date.now
+    const waits = reached.map((wait) => toNewWait(wait, now()))
+    const body = { waits, names: [...names], suspend: suspend !== undefined, ...executed }
     const { client } = this.#options
     const send = (before: EventsBefore) => client.suspendAttempt({ ...pathOf(lease), body: { ...body, ...before } })
     const result = await this.#sendWith(lease, reports, send)
@@ -263,7 +267,7 @@ export class RemoteQueue implements WorkerQueue {
     return {
       ended: ended.map(({ name, outcome }) => ({ name, outcome: JSON.stringify(outcome ?? null) })),
       refused,
-      deadlines: Object.fromEntries(deadlines.map(({ name, deadline }) => [name, Date.parse(deadline)])),
+      deadlines: Object.fromEntries(deadlines.map(({ name, secondsLeft }) => [name, now() + secondsLeft * 1000])),
       isSuspended: suspended,
     }
   }
@@ -378,12 +382,14 @@ function toEvent({ type, data }: Report): NewEvent[] {
   return type === 'step' && wait === undefined && members.state !== 'finished' ? [{ type, ...members } as NewEvent] : []
 }
 
-function toNewWait(wait: ReachedWait) {
+function toNewWait(wait: ReachedWait, now: number) {
   const { name, kind } = wait
-  if (kind === 'sleep') return { name, kind, until: new Date(wait.deadline).toISOString() }
+  // Periods are sent as such: the clocks of this machine and of the service may differ.
+  if (kind === 'sleep' && wait.isTime === true) return { name, kind, until: new Date(wait.deadline).toISOString() }
+  if (kind === 'sleep') return { name, kind, seconds: Math.max(0, wait.deadline - now) / 1000 }
   if (kind === 'answer') {
     const { title, shown, deadline } = wait
-    const timeoutSeconds = Math.max(0.001, (deadline - Date.now()) / 1000)
+    const timeoutSeconds = Math.max(0.001, (deadline - now) / 1000)
     return { name, kind, timeoutSeconds, ...(title !== null && { title }), ...(shown !== null && { show: shown }) }
   }
   const { workflowId, variables: variableData, options, isDetached: detached } = wait

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { v4 as uuid } from 'uuid'
 import { createExecutionClient, type ExecutionClient } from '../../client/clients.ts'
+import type { Problem } from '../../client/problem.ts'
 import type { Config } from '../../config/config.ts'
 import { FileMissing } from '../../domain/files/file-of-run.ts'
 import { executorIdentity } from '../../domain/workflows/executor-identity.ts'
@@ -28,6 +29,8 @@ interface RemoteWorkerOptions {
   log: Logger
   /** Called when the worker cannot execute runs any more. */
   onFatal(error: unknown): void
+  /** Called when the service no longer accepts the API key. Leases cannot be renewed: stop the worker. */
+  onRefused(error: RemoteError): void
 }
 
 /**
@@ -35,12 +38,22 @@ interface RemoteWorkerOptions {
  *
  * @throws {RemoteError} if the service refuses the registration.
  */
-export async function startRemoteWorker({ config, url, apiKey, log: parentLog, onFatal }: RemoteWorkerOptions) {
+export async function startRemoteWorker({
+  config,
+  url,
+  apiKey,
+  log: parentLog,
+  onFatal,
+  onRefused,
+}: RemoteWorkerOptions) {
   const id = uuid()
   const log = parentLog.child({ workerId: id })
   const client = createExecutionClient({ baseUrl: url, apiKey })
   const slots = config.WORKER_SLOTS
-  const calls = createWorkerCalls({ baseUrl: url, apiKey, log })
+  let isRegistered = false
+  // A refused registration is an error of the start.
+  const refuse = (problem: Problem) => isRegistered && onRefused(new RemoteError(problem))
+  const calls = createWorkerCalls({ baseUrl: url, apiKey, log, onRefused: refuse })
   const params = { path: { workerId: id } }
   const browser = await hasBrowser(config, log)
   const register = async () => {
@@ -52,6 +65,7 @@ export async function startRemoteWorker({ config, url, apiKey, log: parentLog, o
     return data
   }
   const { leaseSeconds } = await register()
+  isRegistered = true
   const again = async () => void (await register())
   const queue = new RemoteQueue({ client: calls, workerId: id, slots, leaseSeconds, register: again })
   const deployments = new RemoteDeployments(client)

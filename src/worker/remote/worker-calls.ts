@@ -32,6 +32,8 @@ interface CallsOptions {
   baseUrl: string
   apiKey: string
   log: Pick<Logger, 'warn'>
+  /** Called when the service refuses the API key: no call will succeed any more. */
+  onRefused(error: Problem): void
 }
 
 interface Call {
@@ -54,6 +56,9 @@ const pauseSeconds = { min: 0.5, max: 30 }
 /** Other refusals are final. Each call of a worker may be repeated. */
 const repeatedStatuses = new Set([0, 408, 429, 500, 502, 503, 504])
 
+/** The key was deleted, has expired, lacks the scope, or is restricted to other workflows. */
+const refusingStatuses = new Set([401, 403])
+
 export function createWorkerCalls(options: CallsOptions): WorkerCalls {
   const connection = new Connection(options)
   const calls = operations.map((id) => {
@@ -61,7 +66,11 @@ export function createWorkerCalls(options: CallsOptions): WorkerCalls {
     const log = (error: Problem) => {
       options.log.warn({ operation: id, status: error.status, detail: error.detail }, 'call failed; retrying')
     }
-    const send = (call: Call) => connection.send(method, fill(path, call), call)
+    const send = async (call: Call) => {
+      const answer = await connection.send(method, fill(path, call), call)
+      if (answer.error && refusingStatuses.has(answer.error.status)) options.onRefused(answer.error)
+      return answer
+    }
     return [id, (call: Call) => repeat(call, () => send(call), log)]
   })
   return Object.fromEntries(calls) as WorkerCalls

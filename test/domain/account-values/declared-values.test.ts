@@ -48,6 +48,17 @@ describe.each(stores)('a declared secret ($name)', (kind) => {
     expect(await start()).toEqual(['third-token', 1])
   })
 
+  test('is that of its own account, although another one has as many versions', async (test) => {
+    const { domain, reader, start, put } = await open(test, kind)
+    await put('first-token')
+    const other = await newAccount(domain)
+    await domain.accountValues.put(other.accountId, 'secret', 'TOKEN', 'token-of-another', operator)
+    expect(await start()).toEqual(['first-token', 1])
+    await queueRun(domain, other.principal)
+    const read = await reader.read(await claimOne(domain), domain.workflows)
+    expect(read).toMatchObject({ values: { secrets: { TOKEN: 'token-of-another' } } })
+  })
+
   test('is read for a claim that a worker outside of the service repeats', async (test) => {
     const { domain, reader, start, put } = await open(test, kind)
     await put('first-token')

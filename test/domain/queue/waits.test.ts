@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../../src/domain/queue/attempts.ts'
 import type { ReachedWait } from '../../../src/domain/queue/run-options.ts'
-import { endDueWaits } from '../../../src/domain/queue/waits.ts'
 import { stepAad } from '../../../src/domain/runs/run.ts'
 import type { Workflow } from '../../../src/domain/workflows/workflow.ts'
 import { claimAll, claimableOf, claimOne, createManualClock, leaseSeconds, noRetry } from '../../support/claims.ts'
@@ -141,8 +140,10 @@ describe.each(stores)('a run that waits ($name)', (kind) => {
     const claim = await claimOne(domain)
     const deadline = clock.now() + 1000
     await reach(claim, { name: 'pause', kind: 'sleep', deadline })
-    const asMaintenance = { concurrent: true, exclusive: 'maintenance' } as const
-    const end = () => domain.store.write((tx) => endDueWaits(tx, deadline), asMaintenance)
+    const end = () => {
+      clock.advance(1000)
+      return domain.maintenance.once()
+    }
     const ending = beforeNextCommit(domain.store, end)
     const suspend = { executedMilliseconds: 1, names: ['pause'] }
     const results = await domain.queue.wait(claim, { reached: [], names: ['pause'], suspend }, [])

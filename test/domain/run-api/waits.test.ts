@@ -1,9 +1,12 @@
 /** The waits that lists and the page of a run show. */
 import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
+import { readConfig } from '../../../src/config/config.ts'
+import { Users } from '../../../src/domain/accounts/users.ts'
+import { operator } from '../../../src/domain/audit-log/audit-log.ts'
 import { hideRun } from '../../../src/storage/runs/run-maintenance.ts'
 import type { WaitKind, WaitStatus } from '../../../src/storage/tables/run-tables.ts'
-import { newAccount, openDomain, queueRun } from '../../support/domain.ts'
+import { newAccount, newUser, openDomain, queueRun, workflow } from '../../support/domain.ts'
 import { stores } from '../../support/store-kinds.ts'
 
 describe.each(stores)('the latest waits of a run ($name)', (kind) => {
@@ -50,4 +53,23 @@ test.for(stores)('waits of a run that is being erased are in no list ($name)', a
   expect(page.runs).toEqual([first])
   expect(await list(1, page.cursor)).toEqual({ runs: [last], cursor: undefined })
   expect(await domain.waits.listOfRun(accountId, erased, { limit: 10 })).toBe(undefined)
+})
+
+test.for(stores)('a link ends when the member who has created it may answer no longer ($name)', async (kind, test) => {
+  const waits = { approval: { title: 'Send it?', description: '', schema: { type: 'object' } } }
+  const domain = await openDomain(test, { kind, workflows: [workflow({ waits })] })
+  const { principal, accountId } = await newAccount(domain)
+  const { id } = await queueRun(domain, principal)
+  const member = { kind: 'user', id: await newUser(domain, accountId), name: 'Bo' } as const
+  const link = await domain.waits.createLink(accountId, id, 'approval', 3600, member)
+  if (!('token' in link)) throw new Error(link.kind)
+  const stateOf = async () => (await domain.waits.openLink(link.token))?.state
+  const users = new Users(domain.store, readConfig({}))
+  const states = [await stateOf()]
+  for (const role of ['viewer', 'operator'] as const) {
+    await users.changeRole(accountId, member.id, role, operator)
+    states.push(await stateOf())
+  }
+  await users.remove(accountId, member.id, operator)
+  expect([...states, await stateOf()]).toEqual(['open', 'expired', 'open', 'expired'])
 })

@@ -26,6 +26,8 @@ const attemptsMax = {
   userFromAddress: 5,
   user: 50,
   linkFromAddress: 30,
+  /** Of all links: many people may share an address. */
+  linksFromAddress: 300,
   providerFromAddress: 30,
   secondFactor: 5,
   /** Guesses of a signed-in user at the current password. */
@@ -34,6 +36,8 @@ const attemptsMax = {
 
 /** Longer input is truncated: no user has a longer email address. */
 const emailLengthMax = 254
+/** No link is longer. */
+const linkLengthMax = 254
 
 const tooManyRequests = 429
 
@@ -72,8 +76,14 @@ export function providerLimit(deps: Dependencies): RequestHandler {
   return limit(deps, 'providerFromAddress', addressKey, () => undefined)
 }
 
-export function linkLimit(deps: Dependencies): RequestHandler {
-  return limit(deps, 'linkFromAddress', addressKey, () => undefined)
+/** Limits failed requests with links, for each link and address: those of one link keep nobody from another. */
+export function linkLimits(deps: Dependencies): RequestHandler[] {
+  const linkFromAddress = (request: Request) => `${addressKey(request)} ${request.path.slice(0, linkLengthMax)}`
+  return [
+    // First, so that one address cannot create any number of counters.
+    limit(deps, 'linksFromAddress', addressKey, () => undefined),
+    limit(deps, 'linkFromAddress', linkFromAddress, () => undefined),
+  ]
 }
 
 /** Limits guesses of a signed-in user at the current password. */
