@@ -148,7 +148,9 @@ class WorkerTest(unittest.TestCase):
         looked = self.leave("look")
         after = self.service.end_of(looked)["output"]
         self.assertEqual(self.logs_of(looked), ["hello"])
-        self.assertNotEqual(after.pop("random"), before.pop("random"))
+        self.service.end_of(self.leave("leave"))
+        seeded = self.service.end_of(self.leave("look"))["output"]
+        self.assertEqual(len({each.pop("random") for each in (before, after, seeded)}), 3)
         self.assertEqual(after, before)
         # One that has a child process is not used again.
         self.assertEqual(self.service.end_of(self.leave("child"))["output"]["pid"], before["pid"])
@@ -168,6 +170,9 @@ class WorkerTest(unittest.TestCase):
         large = self.service.end_of(self.leave("large"))
         self.assertEqual((large["reason"], large["error"]["name"]), ("outputInvalid", "OutputInvalid"))
         self.assertIn("The output has 1048587 bytes as JSON; at most 1048576 are allowed", large["error"]["message"])
+        self.service.outages = [("POST", "complete", 413)]
+        refused = self.service.end_of(self.leave("look"))
+        self.assertEqual((refused["reason"], refused["error"]["message"]), ("outputInvalid", "The output: Again."))
 
     def test_executes_an_async_workflow(self):
         queued = {"workflowId": "python-async", "variableData": {"mode": "greet"}}
