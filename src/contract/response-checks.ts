@@ -14,11 +14,19 @@ import standalone from 'ajv/dist/standalone/index.js'
 import addFormats from 'ajv-formats'
 import { fullFormats } from 'ajv-formats/dist/formats.js'
 import type { Document, Schema } from '../openapi/document.ts'
+import { toPointer } from '../openapi/json-pointer.ts'
 import type { Operation } from '../openapi/served-operations.ts'
 import { closeComponents, closeSchema } from './closed-schemas.ts'
 
-/** Describes the error by names of members, never by their values; `undefined` when the value is valid. */
-export type Check = (value: unknown) => string | undefined
+/** Names members, never their values. */
+export interface Mismatch {
+  /** JSON Pointer to the member, also to one that is missing or unknown. */
+  pointer: string
+  detail: string
+}
+
+/** Returns the first mismatch; `undefined` when the value is valid. */
+export type Check = (value: unknown) => Mismatch | undefined
 
 /** The check of a body with the media type, or of the data of one server-sent event. */
 export type FindCheck = (operation: Operation, status: number, mediaType: string, part?: 'event') => Check
@@ -65,13 +73,23 @@ export function compileCheck({ components }: Pick<Document, 'components'>, schem
 }
 
 function createCheck(validate: ValidateFunction): Check {
-  return (value) => (validate(value) ? undefined : validate.errors?.map(describeError).join(', '))
+  return (value) => (validate(value) ? undefined : mostSpecific((validate.errors as ErrorObject[]).map(describeError)))
 }
 
-/** `/title must be string`, with the name of a missing or unknown member in the pointer. */
-function describeError({ instancePath, params, message }: ErrorObject): string {
-  const member = params.additionalProperty ?? params.unevaluatedProperty
-  return `${instancePath}${member === undefined ? '' : `/${member}`} ${message}`.trim()
+/** Alternatives that do not apply have errors, too: the deepest place is of the one that almost applies. */
+function mostSpecific(errors: readonly Mismatch[]): Mismatch {
+  const depthOf = ({ pointer, detail }: Mismatch) => pointer.split('/').length + (detail === unknownMember ? 1 : 0)
+  return errors.reduce((best, each) => (depthOf(each) > depthOf(best) ? each : best))
+}
+
+const unknownMember = 'is not a documented member'
+
+function describeError({ instancePath, params, message = '' }: ErrorObject): Mismatch {
+  const unknown = params.additionalProperty ?? params.unevaluatedProperty
+  const member = unknown ?? params.missingProperty
+  const pointer = member === undefined ? instancePath : instancePath + toPointer([member])
+  if (unknown !== undefined) return { pointer, detail: unknownMember }
+  return { pointer, detail: params.missingProperty === undefined ? message : 'is required' }
 }
 
 function nameOf({ id }: Operation, status: number, mediaType: string, part?: 'event'): string {

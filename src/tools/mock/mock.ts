@@ -113,7 +113,7 @@ async function createApp(api: MockedApi): Promise<Express> {
   const surface = {
     ...{ name, ...contract, handlers },
     ...{ realm: apiKeyRealm, problemTypes: domainProblemTypes },
-    ...{ fallback, authenticate, limitRate, isUnavailable, log },
+    ...{ fallback, authenticate, limitRate, isUnavailable, log, refusesMismatches: true },
   }
   const mounted = await mountDocument<MockKey, typeof surface.handlers>(surface)
   const app = express().disable('x-powered-by').use(cors(operations, prism.headers)).use(mounted)

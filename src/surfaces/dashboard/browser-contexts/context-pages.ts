@@ -5,7 +5,7 @@
 
 import { parseJson } from '../../../contract/i-json.ts'
 import { Problem } from '../../../contract/problem.ts'
-import { type Check, compileCheck } from '../../../contract/response-checks.ts'
+import { type Check, compileCheck, type Mismatch } from '../../../contract/response-checks.ts'
 import type { User } from '../../../domain/accounts/user.ts'
 import type { BrowserContext, BrowserContextStatus } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { ContextInUse, Version } from '../../../domain/browser-contexts/context-versions.ts'
@@ -254,18 +254,16 @@ function readStorageState(file: Uint8Array): { state: string } | { error: string
     if (value === undefined) return { error: 'The file is empty.' }
     validate ??= compileCheck(browserContextContract.document, { $ref: '#/components/schemas/StorageState' })
     const error = validate(value)
-    return error === undefined ? { state: JSON.stringify(value) } : { error: toSentence(error) }
+    return error ? { error: toSentence(error) } : { state: JSON.stringify(value) }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const errors = error.problem.errors ?? []
-    const sentences = errors.map((each) => toSentence(`${'pointer' in each ? each.pointer : ''} ${each.detail}`))
-    return { error: sentences.join(' ') }
+    return { error: errors.map((each) => toSentence({ pointer: '', ...each })).join(' ') }
   }
 }
 
-/** @param error a JSON Pointer (RFC 6901), empty for the whole document, followed by what is wrong there. */
-function toSentence(error: string): string {
-  return `${error.startsWith('/') ? error : `The file ${error.trim()}`}.`
+function toSentence({ pointer, detail }: Mismatch): string {
+  return `${pointer === '' ? 'The file' : pointer} ${detail}.`
 }
 
 // Templates of the list of browser contexts and of one context's page. They never show a stored value.
