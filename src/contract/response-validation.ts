@@ -1,7 +1,8 @@
 /** Validates responses against the document before they are sent: status, media type, required headers, and the body. */
 import type { Operation } from '../openapi/served-operations.ts'
+import type { Check, Mismatch } from './compiled-checks.ts'
 import { EncodedJson, JsonText } from './i-json.ts'
-import type { Check, FindCheck, Mismatch } from './response-checks.ts'
+import type { FindCheck } from './response-checks.ts'
 
 /** Headers that every response has; see `send` in response.ts. */
 export const commonHeaders = ['X-Request-Id', 'X-Document-Hash', 'Cache-Control']

@@ -12,7 +12,7 @@ import {
   testNotAcceptable,
   testUnsupportedMediaType,
 } from './request-tests.ts'
-import { answeredRun, queueRun } from './requests.ts'
+import { answeredRun, queueRun, send } from './requests.ts'
 
 describeOperation(
   'createWaitLink',
@@ -33,7 +33,16 @@ describeOperation(
     400: testInvalidRequest,
     401: testUnauthorized,
     403: testForbidden,
-    404: testNotFound,
+    404(subject) {
+      testNotFound(subject)
+
+      test.each(['constructor', 'toString', '__proto__'])('knows no wait %s, as completeWait does', async (name) => {
+        const account = await subject.service.createAccount()
+        const path = { runId: await queueRun(subject.service, account, approve), name }
+        expect((await subject.call(account.key, { path, body: {} })).status).toBe(404)
+        await send(subject.service, 'completeWait', account.key, { path, body: { value: true } }).expect(404)
+      })
+    },
     406: testNotAcceptable,
     409(subject) {
       test('refuses a wait that has its answer', async () => {
