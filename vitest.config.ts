@@ -11,6 +11,9 @@ import { waitLimits } from './test/support/timeouts.ts'
 // Tests start many processes; a shared compile cache saves a tenth of the time.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/node', import.meta.url))
 
+// Services in tests, also in processes of their own, respond with 500 in place of what their documents do not allow.
+process.env.UNDOCUMENTED_RESPONSES ??= 'refuse'
+
 chooseDirectories()
 
 type TestSet = 'quick' | 'slow' | 'release' | 'all' | 'reliability'

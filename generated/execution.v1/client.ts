@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '96ca264ab31adde6'
+export const documentHash = '3b463cdb643c9128'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -279,7 +279,7 @@ export interface ExecutionV1Operations {
    * Store an artifact.
    *
    * Stores a file of the attempt, in place of an earlier one of the same name. An attempt may write 100 times, including
-   * replacements; further files are refused with 400.
+   * replacements, and have 7 files of evidence; further files are refused with 400.
    *
    * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */

@@ -276,7 +276,7 @@ export interface ExecutionV1Handlers<Principal> {
    * Store an artifact.
    *
    * Stores a file of the attempt, in place of an earlier one of the same name. An attempt may write 100 times, including
-   * replacements; further files are refused with 400.
+   * replacements, and have 7 files of evidence; further files are refused with 400.
    *
    * `PUT /v1/execution/runs/{runId}/attempts/{attempt}/artifacts/{artifactName}` · scopes: runs:execute · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */

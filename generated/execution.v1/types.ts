@@ -612,7 +612,7 @@ export interface paths {
         /**
          * Store an artifact
          * @description Stores a file of the attempt, in place of an earlier one of the same name. An attempt may write 100 times, including
-         *     replacements; further files are refused with 400.
+         *     replacements, and have 7 files of evidence; further files are refused with 400.
          */
         put: operations["putAttemptArtifact"];
         post?: never;
@@ -1919,7 +1919,7 @@ export interface components {
                  */
                 backoffSeconds: number;
                 /**
-                 * @description By which each pause is longer than the one before.
+                 * @description By which each pause is longer than the one before. No pause is longer than a year.
                  * @default 2
                  */
                 backoffFactor: number;
@@ -3162,7 +3162,7 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description How failed attempts are retried. After `n` failed attempts, the delay before the next one is `backoffSeconds × backoffFactor^(n − 1)`. */
+        /** @description How failed attempts are retried. After `n` failed attempts, the delay before the next one is `backoffSeconds × backoffFactor^(n − 1)`, but at most a year. */
         RetryPolicy: {
             maxAttempts: number;
             backoffSeconds: number;
@@ -3176,9 +3176,11 @@ export interface components {
         /** @example Morning report */
         ScheduleName: string;
         /**
-         * @description Exactly five fields, separated by one space: minute, hour, day of the month, month, and day of the week (0 or 7 is
-         *     Sunday). A field is `*`, numbers or names (`JAN`, `MON`), lists, ranges and steps: `*\/15`, `1-5`, `MON,THU`. `L`
-         *     is the last day of the month, `FRI#2` its second Friday. If both days are restricted, either suffices.
+         * @description Exactly five fields, separated by spaces or tabs: minute, hour, day of the month, month, and day of the week (0 or 7
+         *     is Sunday). A field is `*`, numbers or names (`JAN`, `MON`), lists, ranges and steps: `*\/15`, `1-5`, `MON,THU`. `L`
+         *     is the last day of the month, `FRI#2` its second Friday. If both days are restricted, either suffices; `*\/2` is a
+         *     restriction, so that `0 0 *\/2 * 1` is due on every odd day and on every Monday. Responses have one space between
+         *     fields.
          *
          *     The fields are a local time of `timeZone`. A time that is skipped because clocks are set forward runs at the first
          *     instant after the gap. A time that occurs twice because clocks are set back runs once, at the first.

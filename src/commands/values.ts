@@ -1,45 +1,62 @@
 /** The commands `secrets` and `settings`. They work while the service runs. */
-import { text } from 'node:stream/consumers'
+import { isUtf8 } from 'node:buffer'
+import { buffer } from 'node:stream/consumers'
+import { parseJson } from '../contract/i-json.ts'
+import { invalidBody, Problem } from '../contract/problem.ts'
 import type { ValueKind } from '../domain/account-values/account-values.sql.ts'
-import { type AccountValue, settingLengthMax, valuesMax } from '../domain/account-values/account-values.ts'
+import { type AccountValue, valuesMax } from '../domain/account-values/account-values.ts'
 import { findDeclaring } from '../domain/account-values/declared-values.ts'
-import { secretLength } from '../domain/account-values/secret-store.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
-import { declaredNamePattern } from '../domain/workflows/workflow.ts'
 import { type AccountOptions, findAccountId, withAdministration } from './accounts.ts'
 import { CommandError, print, table } from './output.ts'
 
 /** Not by an argument, which other users of the machine see. */
 export async function putValue(kind: ValueKind, name: string, options: AccountOptions): Promise<void> {
-  if (!declaredNamePattern.test(name))
-    throw new CommandError(`${name} is no name of a ${kind}: use 1 to 64 capital letters, digits and underscores.`)
-  const input = (await text(process.stdin)).replace(/\r?\n$/, '')
-  const value = kind === 'secret' ? checkSecret(input) : parseSetting(input)
+  const input = withoutLastBreak(await buffer(process.stdin))
+  const value = explainRefusal(kind, name, () => (kind === 'secret' ? readText(input) : parseSetting(input)))
   await withAdministration(async ({ accounts, openValues }) => {
     const accountId = await findAccountId(accounts, options)
-    const stored = await (await openValues()).put(accountId, kind, name, value, operator)
+    const values = await openValues()
+    const stored = await values.put(accountId, kind, name, value, operator).catch(refusal(kind, name))
     if (!stored) throw new CommandError(`The account has ${valuesMax} ${kind}s. Delete one first.`)
     print(`Stored version ${stored.version} of ${name}. Later attempts get it, and runs that waited for it start now.`)
   })
 }
 
-function checkSecret(value: string): string {
-  const { min, max } = secretLength
-  if (value.length >= min && value.length <= max) return value
-  throw new CommandError(
-    `The secret has ${value.length} characters: it must have ${min} to ${max}. Write it to the standard input.`,
-  )
+function withoutLastBreak(bytes: Buffer): Buffer {
+  return bytes.at(-1) !== 0x0a ? bytes : bytes.subarray(0, bytes.at(-2) === 0x0d ? -2 : -1)
 }
 
-function parseSetting(input: string): unknown {
-  let value: unknown
+function readText(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString('utf8')
+  throw invalidBody('', 'must be UTF-8')
+}
+
+function parseSetting(bytes: Buffer): unknown {
+  const value = parseJson(bytes)
+  if (value === undefined) throw invalidBody('', 'is empty')
+  return value
+}
+
+function explainRefusal<Value>(kind: ValueKind, name: string, read: () => Value): Value {
   try {
-    value = JSON.parse(input)
-  } catch {
-    throw new CommandError('The setting is not JSON. A text needs quotes: echo \'"text"\' | … settings put NAME')
+    return read()
+  } catch (error) {
+    return refusal(kind, name)(error)
   }
-  if (JSON.stringify(value).length <= settingLengthMax) return value
-  throw new CommandError(`The setting has more than ${settingLengthMax} characters.`)
+}
+
+/** Turns what the API would answer with 400 into a sentence. */
+function refusal(kind: ValueKind, name: string): (error: unknown) => never {
+  return (error) => {
+    const [first] = error instanceof Problem ? (error.problem.errors ?? []) : []
+    if (!first || !('pointer' in first)) throw error
+    if (first.pointer === '/name')
+      throw new CommandError(`${name} is no name of a ${kind}: use 1 to 64 capital letters, digits and underscores.`)
+    const place = first.pointer.replace(/^\/value/, '')
+    const hint = kind === 'setting' ? ' A text needs quotes: echo \'"text"\' | … settings put NAME' : ''
+    throw new CommandError(`The ${kind} ${place === '' ? '' : `at ${place} `}${first.detail}.${hint}`)
+  }
 }
 
 export async function listValues(kind: ValueKind, options: AccountOptions): Promise<void> {

@@ -283,6 +283,15 @@ export const settings = {
     'that starts with http:// or https://',
   ),
   OTEL_SERVICE_NAME: text('Service name in traces.', 'execution-service'),
+  UNDOCUMENTED_RESPONSES: {
+    description:
+      'What happens to a response that does not match its OpenAPI document. It is logged and counted, and with `send` it is sent; with `refuse`, for tests of the service, the caller gets 500.',
+    default: 'send',
+    read: (text: string, name: string) => {
+      if (text === 'send' || text === 'refuse') return text
+      throw new ConfigError(`${name} is "${text}": set it to send or refuse.`)
+    },
+  },
   LOG_LEVEL: {
     description: `Minimum log level: ${logLevels.join(', ')}.`,
     default: 'info',

@@ -65,6 +65,11 @@ export function openRawBody(request: IncomingMessage, bytesMax: number): RawBody
     const detail = 'Send the body with a valid media type, and without a content coding.'
     throw new Problem({ kind: 'unsupported-media-type', detail }, { Connection: 'close' })
   }
+  if (mediaType.startsWith('multipart/form-data')) {
+    const detail =
+      'Send the file itself as the body, with its own media type: with curl, --data-binary @file and not -F.'
+    throw new Problem({ kind: 'unsupported-media-type', detail }, { Connection: 'close' })
+  }
   const length = headers['content-length']
   const declaredBytes = length === undefined ? undefined : Number(length)
   if (declaredBytes !== undefined && declaredBytes > bytesMax) throw tooLarge(bytesMax)

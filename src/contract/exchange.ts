@@ -5,6 +5,7 @@ import type { Request, Response } from 'express'
 import type { Logger } from 'pino'
 import type { Operation } from '../openapi/served-operations.ts'
 import type { Body } from './body.ts'
+import type { Mismatch } from './compiled-checks.ts'
 import type { CredentialReader } from './credential.ts'
 import type { CrossOrigin } from './cross-origin.ts'
 import type { ByteStream, ServerSentEvent } from './handler.ts'
@@ -53,6 +54,10 @@ export interface ExchangeContext<P> {
   strictTransportSecurity?: string | undefined
   /** Set if pages of other origins may call the surface. */
   crossOrigin?: CrossOrigin | undefined
+  /** Whether a response that does not match the document is replaced by 500, as in tests. Otherwise it is sent. */
+  refusesMismatches?: boolean | undefined
+  /** Called for each response and event that does not match the document. */
+  countMismatch?: (() => void) | undefined
   /** The fields of the principal that are logged. */
   describe?(principal: P): Record<string, string>
   /** Called once for each exchange; `operationId` is empty when the path is not documented. */
@@ -103,6 +108,14 @@ export class Exchange<P = unknown> {
     const durationMs = Math.round(milliseconds * 1000) / 1000
     log.info({ requestId: this.requestId, operationId, method, status, durationMs, ...described }, 'request')
     observe?.(operationId, method, status, milliseconds / 1000)
+  }
+
+  /** Returns whether what does not match the document is sent nevertheless: a change that it confirms has been made. */
+  acceptMismatch({ pointer, detail }: Mismatch, details: object): boolean {
+    const { refusesMismatches = false, countMismatch } = this.context
+    this.logError('response does not match the document', { ...details, pointer, detail })
+    countMismatch?.()
+    return !refusesMismatches
   }
 
   logError(message: string, details: object) {

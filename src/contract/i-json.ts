@@ -63,6 +63,11 @@ interface Inspection {
 
 type JsonError = { pointer: string; detail: string }
 
+/** What the rules for bodies refuse in a value that did not come as one; `undefined` if nothing. */
+export function findJsonError(value: unknown): JsonError | undefined {
+  return inspect(value, 1, { members: 0, hasUnicodeEscapes: true })
+}
+
 /** Visits every value once. Recursion is safe because it ends at `jsonDepthMax`. */
 function inspect(value: unknown, depth: number, inspection: Inspection): JsonError | undefined {
   if (typeof value === 'string') return inspection.hasUnicodeEscapes ? inspectText(value) : undefined

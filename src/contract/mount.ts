@@ -161,7 +161,9 @@ function requireFrameworkResponses({ operation, responses, credential, refusals 
     if (!operation.responses.has(status)) continue
     const mediaType = problem ? 'application/problem+json' : 'text/plain'
     const body = problem ? problemBody(httpProblemTypes, problem, crypto.randomUUID()) : text
-    const wrong = responses.check(status, mediaType, headers, body)
-    if (wrong) throw new Error(`The response ${status} of ${operation.id} differs from the one that is sent: ${wrong}.`)
+    const mismatch = responses.check(status, mediaType, headers, body)
+    if (!mismatch) continue
+    const place = `${mismatch.pointer} ${mismatch.detail}`.trim()
+    throw new Error(`The response ${status} of ${operation.id} differs from the one that is sent: ${place}.`)
   }
 }

@@ -22,7 +22,7 @@ import { type Document, type ParameterObject, resolve, type Schema, walk } from 
 import { parsePointer, valueAt } from '../openapi/json-pointer.ts'
 import type { Operation } from '../openapi/served-operations.ts'
 import type { Body } from './body.ts'
-import { formats } from './response-checks.ts'
+import { formats } from './compiled-checks.ts'
 
 export interface ValidationError {
   path: string

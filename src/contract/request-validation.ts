@@ -72,7 +72,7 @@ export async function compileValidations(operations: readonly ServedOperation[])
 }
 
 /** What the document says in place of a pattern, by Ajv's message about it. */
-function patternDetails(document: Document): ReadonlyMap<string, string> {
+export function patternDetails(document: Document): ReadonlyMap<string, string> {
   const schemas = [...walk(document)].map(({ value }) => Object(value) as Schema & { 'x-pattern-detail'?: unknown })
   return new Map(
     schemas.flatMap(({ pattern, 'x-pattern-detail': detail }) =>

@@ -8,17 +8,14 @@ import { createRequire } from 'node:module'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runInThisContext } from 'node:vm'
-import { Ajv2020, type AnySchemaObject, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
+import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js'
 import { _ } from 'ajv/dist/core.js'
 import standalone from 'ajv/dist/standalone/index.js'
 import addFormats from 'ajv-formats'
-import { fullFormats } from 'ajv-formats/dist/formats.js'
 import type { Document, Schema } from '../openapi/document.ts'
 import type { Operation } from '../openapi/served-operations.ts'
 import { closeComponents, closeSchema } from './closed-schemas.ts'
-
-/** Describes the error by names of members, never by their values; `undefined` when the value is valid. */
-export type Check = (value: unknown) => string | undefined
+import { type Check, formats, type Link, linkChecks } from './compiled-checks.ts'
 
 /** The check of a body with the media type, or of the data of one server-sent event. */
 export type FindCheck = (operation: Operation, status: number, mediaType: string, part?: 'event') => Check
@@ -29,8 +26,7 @@ interface CompiledChecks {
   key: string
   /** Names of checks by `nameOf`. */
   names: Readonly<Record<string, string>>
-  /** @param require returns modules of Ajv, and `formats`. */
-  link(require: (id: string) => unknown): Readonly<Record<string, ValidateFunction>>
+  link: Link
 }
 
 /** The files of the published package, which is JavaScript, do not change. */
@@ -51,27 +47,10 @@ export function responseChecks(document: Document, operations: readonly Operatio
   const known = linked.get(document)
   if (known) return known
   const { names, link } = file ? keptChecks(document, operations, file) : compileChecks(document, operations)
-  const checks = link((id) => (id === 'formats' ? allFormats : require(id)))
-  const byName = new Map(Object.entries(checks).map(([name, validate]) => [name, createCheck(validate)]))
+  const byName = linkChecks(link)
   const find: FindCheck = (...place) => byName.get(names[nameOf(...place)] ?? '') as Check
   linked.set(document, find)
   return find
-}
-
-/** Compiles the schema, which may refer to components of the document. */
-export function compileCheck({ components }: Pick<Document, 'components'>, schema: Schema): Check {
-  const ajv = createAjv(components)
-  return createCheck(ajv.compile(inDocument(schema)))
-}
-
-function createCheck(validate: ValidateFunction): Check {
-  return (value) => (validate(value) ? undefined : validate.errors?.map(describeError).join(', '))
-}
-
-/** `/title must be string`, with the name of a missing or unknown member in the pointer. */
-function describeError({ instancePath, params, message }: ErrorObject): string {
-  const member = params.additionalProperty ?? params.unevaluatedProperty
-  return `${instancePath}${member === undefined ? '' : `/${member}`} ${message}`.trim()
 }
 
 function nameOf({ id }: Operation, status: number, mediaType: string, part?: 'event'): string {
@@ -80,7 +59,7 @@ function nameOf({ id }: Operation, status: number, mediaType: string, part?: 'ev
 
 /** Changes with the document, and with the code that compiles it. */
 function keyOf(document: Document): string {
-  const sources = ['./response-checks', './closed-schemas'].map((path) =>
+  const sources = ['./response-checks', './compiled-checks', './closed-schemas'].map((path) =>
     readFileSync(new URL(`${path}.ts`, import.meta.url), 'utf8'),
   )
   const versions = ['ajv', 'ajv-formats'].map((name) => require(`${name}/package.json`).version)
@@ -161,9 +140,41 @@ function writeChecks(document: Document, operations: readonly Operation[], key: 
       }
     }
   }
-  const code = standalone.default(ajv, Object.fromEntries([...known.values()].map((name) => [name, name])))
-  const link = `(require) => { const exports = {}; ${code}\nreturn exports }`
-  return `{ key: ${JSON.stringify(key)}, names: ${JSON.stringify(names)}, link: ${link} }`
+  return `{ key: ${JSON.stringify(key)}, names: ${JSON.stringify(names)}, link: ${writeLink(ajv, [...known.values()])} }`
+}
+
+function writeLink(ajv: Ajv2020, names: readonly string[]): string {
+  const code = standalone.default(ajv, Object.fromEntries(names.map((name) => [name, name])))
+  return `(require) => { const exports = {}; ${code}\nreturn exports }`
+}
+
+/**
+ * A module that links the checks of the members of schemas, by `schema.member`, and of whole schemas that allow any other
+ * member.
+ *
+ * @param details see `linkChecks`.
+ */
+export function writeValueChecks(document: Document, schemas: readonly string[], details: object): string {
+  const ajv = createAjv(withoutTexts(document.components))
+  const names = schemas.flatMap((schema) => {
+    const { properties = {}, additionalProperties } = (document.components.schemas?.[schema] ?? {}) as Schema
+    const isOpen = additionalProperties === true
+    const members = isOpen ? [] : Object.keys(properties as object)
+    const places = isOpen ? [[schema, '']] : members.map((each) => [`${schema}.${each}`, `/properties/${each}`])
+    return places.map(([name = '', place = '']) => {
+      ajv.addSchema({ $ref: `document#/components/schemas/${schema}${place}` }, name)
+      return name
+    })
+  })
+  return asModule(`{ details: ${JSON.stringify(details)}, link: ${writeLink(ajv, names)} }`)
+}
+
+/** Without what checks do not read, which would be in the code. */
+function withoutTexts<Value>(value: Value): Value {
+  const texts = ['description', 'example', 'examples', 'x-decision-reason', 'x-pattern-detail']
+  const isText = (key: string, member: unknown) =>
+    texts.includes(key) && (Array.isArray(member) || Object(member) !== member)
+  return JSON.parse(JSON.stringify(value, (key, member) => (isText(key, member) ? undefined : member)))
 }
 
 function createAjv(components: Document['components']): Ajv2020 {
@@ -178,23 +189,3 @@ function createAjv(components: Document['components']): Ajv2020 {
 function inDocument(schema: Schema): AnySchemaObject {
   return JSON.parse(JSON.stringify(schema).replaceAll('"$ref":"#/', '"$ref":"document#/'))
 }
-
-const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-const momentPattern =
-  /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i
-
-/** String formats that ajv-formats checks too leniently. Used for requests, too. */
-export const formats = {
-  /** ajv-formats also accepts the prefix `urn:uuid:`. */
-  uuid: (text: string) => uuidPattern.test(text),
-  /**
-   * RFC 3339, section 5.6, as far as `Date` can represent it. ajv-formats also accepts the offset `+01` and the second
-   * 60, which `Date` turns into NaN, and in its fast mode February 31st, which `Date` turns into March.
-   */
-  'date-time'(text: string) {
-    const day = text.slice(8, 10)
-    return momentPattern.test(text) && (day <= '28' || new Date(text.slice(0, 10)).getUTCDate() === Number(day))
-  },
-}
-
-const allFormats = { ...fullFormats, ...formats }

@@ -55,16 +55,15 @@ export function rateLimited({ requestsMax, windowSeconds, resetSeconds }: RateLi
   return problemResponse({ kind: 'rate-limited', detail }, { 'Retry-After': String(resetSeconds) })
 }
 
-/** Sends the response. If it does not match the document, logs why and sends a 500 instead. */
+/** Sends the response. If it does not match the document, logs and counts that; tests get a 500 instead. */
 export function send(exchange: Exchange, response: HandlerResponse): void {
   const content = contentOf(exchange, response)
   const { mediaType, body } = content
-  const wrong = exchange.served?.responses.check(response.status, mediaType, response.headers ?? {}, body)
+  const { status, headers = {} } = response
+  const mismatch = exchange.served?.responses.check(status, mediaType, headers, body)
   // The 500 itself was checked at start.
-  if (wrong !== undefined && response.status !== 500) {
-    exchange.logError('response does not match the document', { status: response.status, wrong })
-    send(exchange, internalError)
-  } else if (exchange.dropsResponse) drop(exchange)
+  if (mismatch && status !== 500 && !exchange.acceptMismatch(mismatch, { status })) send(exchange, internalError)
+  else if (exchange.dropsResponse) drop(exchange)
   else if (exchange.response.destroyed) exchange.end(clientClosed)
   else if (response.events) sendEvents(exchange, response, response.events)
   else if (response.stream) sendStream(exchange, response, response.stream, mediaType)
@@ -234,15 +233,16 @@ async function write<Item>(
   }
 }
 
-/** Valid events as text. Several streams may send the same object, which is then checked and formatted once. */
+/** Checked events as text. Several streams may send the same object, which is then checked and formatted once. */
 const formattedEvents = new WeakMap<NonNullable<ServerSentEvent>, string>()
 
 function formatEvent(exchange: Exchange, event: ServerSentEvent): string {
   if (event === null) return heartbeat
   const known = formattedEvents.get(event)
   if (known !== undefined) return known
-  const wrong = exchange.served?.responses.checkEvent(event.data)
-  if (wrong !== undefined) throw new Error(`The event does not match the document: ${wrong}`)
+  const mismatch = exchange.served?.responses.checkEvent(event.data)
+  if (mismatch && !exchange.acceptMismatch(mismatch, { event: event.event }))
+    throw new Error(`The event does not match the document: ${mismatch.pointer} ${mismatch.detail}`)
   if (/[\r\n\0]/.test(event.id + event.event)) throw new Error('The id or name of an event has a line break.')
   const text = `id: ${event.id}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`
   formattedEvents.set(event, text)

@@ -172,6 +172,8 @@ function apiOptions(dependencies: Shared, docs: RequestHandler) {
       ...(runId && { tokenOf: runId }),
     }),
     observe: metrics.observe(name),
+    refusesMismatches: config.UNDOCUMENTED_RESPONSES === 'refuse',
+    countMismatch: metrics.countMismatch(name),
     before: isTraced ? apiRequestSpans(name) : undefined,
     intercept,
     log,

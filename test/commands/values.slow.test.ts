@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { send } from '../operations/requests.ts'
 import { type Installation, newInstallation } from '../support/installation.ts'
+import { refusedSettings } from '../support/refused-settings.ts'
 import { main } from '../support/service.ts'
 import { waitLimits } from '../support/timeouts.ts'
 import { writeModules } from '../support/worker.ts'
@@ -102,10 +103,14 @@ test('a value that cannot be stored is refused with what to do, and is not repea
     expect([code, stdout]).toEqual([1, ''])
     return stderr
   }
-  expect(await refused('abc', 'secrets', 'put', 'SHOP_TOKEN')).toContain('The secret has 3 characters')
+  expect(await refused('abc', 'secrets', 'put', 'SHOP_TOKEN')).toContain(
+    'The secret must NOT have fewer than 4 characters.',
+  )
   expect(await refused('canary', 'secrets', 'put', 'shop')).toContain('shop is no name of a secret')
   const setting = await refused('canary', 'settings', 'put', 'SHOP_URL')
-  expect(setting).toContain('The setting is not JSON.')
+  expect(setting).toContain('The setting is not JSON')
   expect(setting).not.toContain('canary')
+  for (const [text, detail] of refusedSettings)
+    expect(await refused(text, 'settings', 'put', 'SHOP_URL')).toContain(`${detail}.`)
   expect(await refused('', 'secrets', 'delete', 'SHOP_TOKEN')).toContain('The account has no secret SHOP_TOKEN.')
 })

@@ -105,7 +105,7 @@ describe('bytes that do not match the document become a 500, and the reason is l
     const { call, logged } = await serveScan(returned)
     const received = await call('GET', '/scan')
     expect(received.json).toMatchObject({ status: 500 })
-    expect(logged[0]).toMatchObject({ level: 50, operationId: 'scanBook', wrong: expect.stringContaining(wrong) })
+    expect(logged[0]).toMatchObject({ level: 50, operationId: 'scanBook', detail: expect.stringContaining(wrong) })
     expect(JSON.stringify([received, logged])).not.toContain('canary')
   })
 })

@@ -71,7 +71,8 @@ describe.each(cases)('a response of %s', (_, schema, sent, refused) => {
     expect((await respond(schema, sent)).response).toMatchObject({ status: 200, json: sent })
     const { response, logged } = await respond(schema, refused)
     expect(response.status).toBe(500)
-    expect(logged).toContainEqual(expect.objectContaining({ wrong: expect.stringMatching(/\/(more|even) must NOT/) }))
+    const pointer = expect.stringMatching(/\/(more|even)$/)
+    expect(logged).toContainEqual(expect.objectContaining({ pointer, detail: 'is not a documented member' }))
   })
 })
 
@@ -87,7 +88,7 @@ test('an event has only documented members', async () => {
   const readBook: UntypedHandler = async () => ({ status: 200, events: events() })
   const { call, logged } = await serve({ handlers: { readBook } })
   await call('GET', '/books/a/pages').catch(() => {})
-  const message = expect.stringContaining('/more must NOT have additional properties')
+  const message = expect.stringContaining('/more is not a documented member')
   expect(logged).toContainEqual(expect.objectContaining({ err: expect.objectContaining({ message }) }))
 })
 

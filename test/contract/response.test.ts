@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { HandlerResponse } from '../../src/contract/exchange.ts'
 import { Problem } from '../../src/contract/problem.ts'
 import { Down, jsonType, key, readerKey, serve } from './served.ts'
@@ -70,35 +70,70 @@ describe('a response', () => {
   })
 })
 
-describe('a response that does not match the document becomes a 500, and the reason is logged', () => {
-  test.each([
-    ['an undocumented status', { status: 202, body: { title: 'A' } }, 'status 202 is not documented'],
-    ['a missing header', { ...created, headers: {} }, 'the header Location is missing'],
-    ['a missing body', { ...created, body: undefined }, 'the body is missing'],
+describe('a response that does not match the document is logged with its place', () => {
+  const mismatches: [string, object, string, string][] = [
+    ['an undocumented status', { status: 202, body: { title: 'A' } }, '', 'status 202 is not documented'],
+    ['a missing header', { ...created, headers: {} }, '', 'the header Location is missing'],
+    ['a missing body', { ...created, body: undefined }, '', 'the body is missing'],
     [
       'another media type',
       { ...created, body: undefined, text: 'canary' },
+      '',
       'the media type text/plain is not documented',
     ],
-    ['a missing member', { ...created, body: {} }, "must have required property 'title'"],
+    ['a missing member', { ...created, body: {} }, '/title', 'is required'],
     [
       'an undocumented member',
       { ...created, body: { title: 'A', more: 'canary' } },
-      '/more must NOT have additional properties',
+      '/more',
+      'is not a documented member',
     ],
-    ['a value of another type', { ...created, body: { title: 7 } }, '/title must be string'],
-    ['a value that is too long', { ...created, body: { title: 'canary canary' } }, '/title must NOT have more than 10'],
-    ['a Date, which JSON does not have', { ...created, body: { title: 'A', printedAt: new Date() } }, '/printedAt'],
-    ['an invalid time', { ...created, body: { title: 'A', printedAt: '2026-02-31T00:00:00Z' } }, '/printedAt'],
+    ['a value of another type', { ...created, body: { title: 7 } }, '/title', 'must be string'],
+    [
+      'a value that is too long',
+      { ...created, body: { title: 'canary canary' } },
+      '/title',
+      'must NOT have more than 10',
+    ],
+    [
+      'a Date, which JSON does not have',
+      { ...created, body: { title: 'A', printedAt: new Date() } },
+      '/printedAt',
+      'must be string',
+    ],
+    [
+      'an invalid time',
+      { ...created, body: { title: 'A', printedAt: '2026-02-31T00:00:00Z' } },
+      '/printedAt',
+      'must match format',
+    ],
     [
       'a problem of another shape',
       { status: 404, problem: { kind: 'not-found', detail: 7 } },
-      '/detail must be string',
+      '/detail',
+      'must be string',
     ],
-  ])('%s', async (_what, given, wrong) => {
+  ]
+
+  test.each(mismatches)('and sent, as the change is made: %s', async (_what, given, pointer, detail) => {
+    const countMismatch = vi.fn()
+    const handlers = { putBook: async () => given as HandlerResponse }
+    const { call, logged } = await serve({ handlers, refusesMismatches: false, countMismatch })
+    const response = await call('PUT', '/books/a', put)
+    const { status, body, text } = given as HandlerResponse
+    expect(response.status).toBe(status)
+    if (body ?? text) expect(response.text).toBe(text ?? JSON.stringify(body))
+    expect(countMismatch).toHaveBeenCalledOnce()
+    const msg = 'response does not match the document'
+    expect(logged[0]).toMatchObject({ level: 50, operationId: 'putBook', msg, status, pointer })
+    expect(logged[0]?.detail).toContain(detail)
+    expect(JSON.stringify(logged)).not.toContain('canary')
+  })
+
+  test.each(mismatches)('and replaced by 500 where that is set, as in tests: %s', async (_what, given, pointer) => {
     const { response, logged } = await respondWith(given)
     expect(response.json).toMatchObject({ status: 500, detail: 'The service failed. Report the request id.' })
-    expect(logged[0]).toMatchObject({ level: 50, operationId: 'putBook', wrong: expect.stringContaining(wrong) })
+    expect(logged[0]).toMatchObject({ level: 50, pointer })
     expect(JSON.stringify([response, logged])).not.toContain('canary')
   })
 })

@@ -44,6 +44,8 @@ interface Options {
   document?: object
   handlers?: Record<string, UntypedHandler>
   authenticate?: Authenticate<{ name: string }>
+  refusesMismatches?: boolean
+  countMismatch?: () => void
   observe?(operationId: string, method: string, status: number, seconds: number): void
   limits?: ListenOptions['limits']
   tenantLimits?: TenantLimits
@@ -85,6 +87,8 @@ export async function mount(options: Options = {}) {
     handlers: { ...handlers(), ...options.handlers } as object,
     authenticate: options.authenticate ?? authenticate,
     isUnavailable: (error) => error instanceof Down,
+    refusesMismatches: options.refusesMismatches ?? true,
+    countMismatch: options.countMismatch,
     describe: ({ name }) => ({ reader: name }),
     log,
     origins: options.origins,

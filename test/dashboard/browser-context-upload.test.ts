@@ -33,8 +33,8 @@ const invalid: [what: string, content: string, error: string | RegExp][] = [
   ['text that is not JSON', '{"cookies": [canary]}', 'The file is not JSON.'],
   ['an empty file', '', 'The file is empty.'],
   ['null', 'null', 'The file must be object.'],
-  ['no cookies', '{"origins":[]}', "The file must have required property 'cookies'."],
-  ['an empty cookie', '{"cookies":[{}],"origins":[]}', "/cookies/0 must have required property 'name'."],
+  ['no cookies', '{"origins":[]}', '/cookies is required.'],
+  ['an empty cookie', '{"cookies":[{}],"origins":[]}', '/cookies/0/name is required.'],
   [
     'a invalid domain',
     JSON.stringify({ cookies: [{ ...cookie, domain: ['canary'] }], origins: [] }),

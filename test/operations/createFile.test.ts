@@ -142,6 +142,17 @@ describeOperation(
       })
     },
     415(subject) {
+      test('refuses the envelope of a form, and says how to send the file itself', async () => {
+        const account = await subject.service.createAccount()
+        const headers = { 'Content-Type': 'multipart/form-data; boundary=x' }
+        expectProblem(subject.operation, await subject.call(account.key, { raw: Buffer.from('--x--'), headers }), {
+          ...{ kind: 'unsupported-media-type', title: 'Unsupported media type', status: 415 },
+          detail:
+            'Send the file itself as the body, with its own media type: with curl, --data-binary @file and not -F.',
+        })
+        expect(await rowsOf(subject, 'files', account.id)).toEqual([])
+      })
+
       test.each([
         { 'Content-Type': 'pdf' },
         { 'Content-Encoding': 'gzip' },

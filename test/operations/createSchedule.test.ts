@@ -26,6 +26,20 @@ describeOperation(
         expect((await send(subject.service, 'getSchedule', key, { path })).body).toEqual(created.body)
       })
 
+      test('accepts any white space between fields, and returns one space', async () => {
+        const { key } = await subject.service.createAccount()
+        const body = { workflowId: 'greet', variableData: { name: 'Ada' }, cron: ' 0  7\t* * MON ' }
+        expect((await subject.call(key, { body })).body.cron).toBe('0 7 * * MON')
+      })
+
+      test('is due on every other day and on each given weekday, as `*/2` is a restriction, too', async () => {
+        const { key } = await subject.service.createAccount()
+        const body = { workflowId: 'greet', variableData: { name: 'Ada' }, cron: '0 0 */2 * 1' }
+        const { nextRunsAt } = (await subject.call(key, { body })).body
+        const isDue = (at: string) => new Date(at).getUTCDate() % 2 === 1 || new Date(at).getUTCDay() === 1
+        expect(nextRunsAt.map(isDue)).toEqual([true, true, true, true, true])
+      })
+
       test('takes an interval, whose first time is one interval from now', async () => {
         const { key } = await subject.service.createAccount()
         const body = { workflowId: 'greet', variableData: { name: 'Ada' }, intervalSeconds: 3600 }
@@ -42,7 +56,15 @@ describeOperation(
           '/timeZone',
           'is not a time zone of the IANA database',
         ],
-        ['an hour that does not exist', { cron: '0 25 * * *' }, '/cron', /^is not a cron expression: /],
+        ['an unknown word', { cron: '0 7 * * FOO' }, '/cron', /^is not a cron expression: /],
+        ['an hour that does not exist', { cron: '0 25 * * *' }, '/cron', 'has 25 as the hour, which is from 0 to 23'],
+        [
+          'a day before the first',
+          { cron: '0 0 0 * *' },
+          '/cron',
+          'has 0 as the day of the month, which is from 1 to 31',
+        ],
+        ['a thirteenth month', { cron: '0 0 1 2,11-13 *' }, '/cron', 'has 13 as the month, which is from 1 to 12'],
         ['a day that never comes', { cron: '0 0 31 2 *' }, '/cron', 'has no time in the future'],
         ['cron and an interval', { intervalSeconds: 60 }, '/intervalSeconds', 'cannot be combined with cron'],
         ['neither cron nor an interval', { cron: undefined }, '/cron', 'is required, or intervalSeconds'],
@@ -67,11 +89,10 @@ describeOperation(
         expect(body.errors).toEqual([{ pointer, detail: expected }])
       })
 
-      test.each(['0 0 7 * * *', '@daily', '0 7  * * *'])('says that %s needs five fields', async (cron) => {
+      test.each(['0 0 7 * * *', '@daily', '0 7 * *'])('says that %s needs five fields', async (cron) => {
         const { key } = await subject.service.createAccount()
         const { body } = await subject.call(key, { body: { ...valid, cron } })
-        const detail =
-          'must have five fields, separated by one space; seconds and words such as @daily are not supported'
+        const detail = 'must have five fields, separated by spaces; seconds and words such as @daily are not supported'
         expect(body.errors).toEqual([{ pointer: '/cron', detail }])
       })
     },

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
 import { approve } from './example-runs.ts'
-import { answeredRun, queueRun } from './requests.ts'
+import { answeredRun, queueRun, send } from './requests.ts'
 
 describeOperation(
   'createWaitLink',
@@ -19,6 +19,14 @@ describeOperation(
         expect(Date.parse(body.expiresAt)).toBeGreaterThan(Date.now())
         const rows = await subject.service.rows('SELECT * FROM wait_links')
         expect(JSON.stringify(rows)).not.toContain(token)
+      })
+    },
+    404(subject) {
+      test.each(['constructor', 'toString', '__proto__'])('knows no wait %s, as completeWait does', async (name) => {
+        const account = await subject.service.createAccount()
+        const path = { runId: await queueRun(subject.service, account, approve), name }
+        expect((await subject.call(account.key, { path, body: {} })).status).toBe(404)
+        await send(subject.service, 'completeWait', account.key, { path, body: { value: true } }).expect(404)
       })
     },
     409(subject) {

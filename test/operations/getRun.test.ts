@@ -65,7 +65,7 @@ describeOperation(
         expect(await runOf('large')).toMatchObject({ ...invalid, error: { message: `The output ${tooLarge}` } })
         const tooDeep = expect.stringContaining('The output is nested more than 64 levels deep')
         expect(await runOf('deep')).toMatchObject({ ...invalid, error: { message: tooDeep } })
-        const refused = expect.stringContaining('The name of a step or wait must be a string of at most 200 characters')
+        const refused = expect.stringContaining('The name of a step must be a text of 1 to 200 characters')
         expect((await runOf('half')).output).toEqual({
           'name \ufffd': '\ufffd \\ud83d',
           refused: [refused, refused, refused, `RangeError: The result of step "large" ${tooLarge}`],

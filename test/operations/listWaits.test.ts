@@ -29,6 +29,19 @@ describeOperation(
         expect(first.runs).toEqual([ids[0]])
         expect(await list(`limit=1&cursor=${first.cursor}`)).toEqual({ runs: [ids[1]], cursor: null })
       })
+
+      test('ends a page before its values exceed 1 MiB', async () => {
+        const { service } = subject
+        const account = await service.createAccount()
+        const value = ['x'.repeat(700_000), 'y']
+        for (const _ of [1, 2]) {
+          const path = { runId: await queueRun(service, account, approve), name: 'reviewers' }
+          await send(service, 'completeWait', account.key, { path, body: { value } }).expect(200)
+        }
+        const first = (await subject.call(account.key)).body
+        const second = (await subject.call(account.key, { query: `cursor=${first.nextCursor}` })).body
+        expect([first.data.length, second.data.length, second.nextCursor]).toEqual([1, 1, null])
+      })
     },
   },
 )

@@ -18,6 +18,21 @@ describeOperation(
         expect(stored.text).toBe('Hello')
       })
     },
+    400(subject) {
+      test('refuses more evidence of an attempt than a run is listed with', async () => {
+        const account = await subject.service.createAccount()
+        const { runId, attempt } = await claimedAttempt(subject.service, account)
+        const body = { mediaType: 'image/jpeg', content: '', evidence: true }
+        const statuses: number[] = []
+        for (let page = 1; page <= 9; page += 1) {
+          const path = { runId, attempt, artifactName: `attempt-1-page-${page}.jpg` }
+          statuses.push((await send(subject.service, 'putAttemptArtifact', account.key, { path, body })).status)
+        }
+        expect(statuses).toEqual([...Array(7).fill(204), 400, 400])
+        const { body: list } = await send(subject.service, 'listRuns', account.key).expect(200)
+        expect(list.data[0].evidence).toHaveLength(7)
+      })
+    },
     409(subject) {
       test('refuses a report of an attempt that has ended', async () => {
         const account = await subject.service.createAccount()

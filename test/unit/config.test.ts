@@ -56,6 +56,7 @@ test('every setting has a default or is optional', () => {
     ENCRYPTION_KEY_PREVIOUS: undefined,
     OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
     OTEL_SERVICE_NAME: 'execution-service',
+    UNDOCUMENTED_RESPONSES: 'send',
     LOG_LEVEL: 'info',
   })
 })

@@ -23,7 +23,9 @@ async function openMetrics(test: TestContext) {
   const queue = { tx: store.read, workers: new Workers(store), workflows: () => workflows }
   const metrics = new Metrics('service', store)
   metrics.registerInstallationMetrics({ ready: async () => {}, ...queue })
-  metrics.registerRequestMetrics(() => ({ run: 0, account: 0 })).admit('execution', async () => ({}) as never)
+  const requests = metrics.registerRequestMetrics(() => ({ run: 0, account: 0 }))
+  requests.admit('execution', async () => ({}) as never)
+  requests.countMismatch('execution')
   metrics.registerWebhookMetrics()
   metrics.registerAttemptMetrics()
   metrics.registerProcessMetrics()(() => ({ busy: 1, idle: 2, idleBytes: 3 }))

@@ -68,7 +68,7 @@ async function readPlaces({ store, waits, artifacts }: Domain, run: Run): Promis
   const audited = await query.selectFrom('audit_log').selectAll().execute()
   const places: [string, Buffer | string][] = [
     ['the run', JSON.stringify(run)],
-    ['its waits', JSON.stringify(await waits.listOfRun(run.accountId, run.id, { limit: 10 }))],
+    ['its waits', JSON.stringify(await waits.latestOfRun(run, 10))],
     ['its events', JSON.stringify(events)],
     ['webhooks', JSON.stringify([...(await readBodies(store.read, deliveries)).values()])],
     ['the audit log', JSON.stringify(audited)],
@@ -102,8 +102,8 @@ test.for([
   const answer = (name: string, value: unknown) => domain.waits.answer(principal.accountId, run.id, name, value, by)
   expect(await answer('code', { pin: secret, hint })).toMatchObject({ kind: 'answered' })
   await vi.waitUntil(async () => {
-    const page = await domain.waits.listOfRun(principal.accountId, run.id, { limit: 10 })
-    return typeof page === 'object' && page.waits.some(({ name, status }) => name === 'next' && status === 'open')
+    const waits = await domain.waits.latestOfRun(run, 10)
+    return waits.some(({ name, status }) => name === 'next' && status === 'open')
   }, waitLimits)
   expect(await answer('next', true)).toMatchObject({ kind: 'answered' })
   const ended = await waitForRun(domain, run)

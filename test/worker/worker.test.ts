@@ -114,7 +114,7 @@ describe.concurrent('a worker', () => {
       const { domain, principal, file } = await openInstallation(test)
       await startWorker(test, domain)
       const run = await queueRun(domain, principal, { workflowId: 'steps', variables: { file: file('count'), name } })
-      const error = { message: expect.stringContaining('The name of a step or wait must be a string') }
+      const error = { message: expect.stringContaining('The name of a step must be a text of 1 to 200 characters') }
       expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowFailed', error })
     },
   )

@@ -1,12 +1,11 @@
 /** The Execution API's operations on secrets and settings. */
 import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
 import type { components } from '../../../generated/execution.v1/types.ts'
-import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
 import type { ValueKind } from './account-values.sql.ts'
-import { type AccountValue, type AccountValues, settingLengthMax, valuesMax } from './account-values.ts'
+import { type AccountValue, type AccountValues, valuesMax } from './account-values.ts'
 import { findDeclaring } from './declared-values.ts'
 
 type Operations = Pick<
@@ -54,8 +53,6 @@ export function accountValueOperations({ accountValues, workflows }: AccountValu
 
     async putSetting({ principal, path, body }) {
       const { accountId } = principal
-      if (JSON.stringify(body.value).length > settingLengthMax)
-        return invalidRequest([{ pointer: '/value', detail: `has more than ${settingLengthMax} characters as JSON` }])
       const stored = await accountValues.put(accountId, 'setting', path.name, body.value, principal)
       if (!stored) return tooMany('settings')
       return { status: 200, body: { ...declaringOf(accountId, 'setting')(stored), value: stored.value } }

@@ -1,4 +1,6 @@
 /** Stores, lists and deletes the secrets and settings of accounts. */
+import { invalidBody } from '../../contract/problem.ts'
+import { requireValid } from '../../contract/value-checks.ts'
 import type { Cursors, PageRequest } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { wakeRuns, wokenMax } from '../../storage/runs/wait-statements.ts'
@@ -55,6 +57,8 @@ export class AccountValues {
   /**
    * Stores a version, and makes runs ready that wait for the value. `undefined` when the account has `valuesMax` others.
    * The transaction excludes all other writes: a run cannot begin to wait in between.
+   *
+   * @throws {Problem} if the document does not allow the name or the value.
    */
   async put(
     accountId: string,
@@ -63,6 +67,10 @@ export class AccountValues {
     value: unknown,
     by: Actor | ApiKeyUse,
   ): Promise<AccountValue | undefined> {
+    requireValid('Setting', { name })
+    requireValid(kind === 'secret' ? 'PutSecretRequest' : 'PutSettingRequest', { value })
+    if (kind === 'setting' && JSON.stringify(value).length > settingLengthMax)
+      throw invalidBody('/value', `has more than ${settingLengthMax} characters as JSON`)
     const stored = await this.#store.write(async (tx) => {
       const ofKind = tx.query.selectFrom('account_values').where('account_id', '=', accountId).where('kind', '=', kind)
       const names = await ofKind.select(['name', 'version']).execute()

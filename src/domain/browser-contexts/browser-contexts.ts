@@ -1,6 +1,7 @@
 /** Creates, reads, lists, renames and deletes browser contexts. `context-versions.ts` stores their states. */
 import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
+import { requireValid } from '../../contract/value-checks.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import { boundPage, eraseRest } from '../../storage/purge-target.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
@@ -59,12 +60,14 @@ export class BrowserContexts {
    * Creates an empty context, by default named after its ID. Returns `undefined` if the name is taken.
    *
    * @param actor recorded in the audit log, as for the other changes; without one, nothing is recorded.
+   * @throws {Problem} if the document does not allow the name; `rename` does, too.
    */
   async create(
     accountId: string,
     name: string | undefined,
     actor?: Actor | ApiKeyUse,
   ): Promise<BrowserContext | undefined> {
+    requireValid('CreateBrowserContextRequest', { name })
     this.#usage?.require(accountId)
     const id = uuid()
     const at = Date.now()
@@ -128,6 +131,7 @@ export class BrowserContexts {
     name: string,
     actor?: Actor | ApiKeyUse,
   ): Promise<BrowserContext | 'noSuchContext' | 'nameTaken'> {
+    requireValid('CreateBrowserContextRequest', { name })
     return this.#store.write(async (tx) => {
       const row = await findContext(tx, accountId, id)
       if (!row) return 'noSuchContext'

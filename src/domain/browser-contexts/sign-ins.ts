@@ -1,5 +1,6 @@
 /** How browser contexts stay signed in: sets, reads, starts and deletes their sign-ins. `sign-in-runs.ts` has their runs. */
 import type { Logger } from 'pino'
+import { findValueErrors } from '../../contract/value-checks.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import {
   countWaitingForSession,
@@ -138,6 +139,9 @@ export class SignIns {
     const { totpSeed } = given
     const totp = totpSeed === undefined || totpSeed === mask ? undefined : await parseTotpSeed(totpSeed)
     if (totpSeed !== undefined && totpSeed !== mask && !totp) return invalid('/totpSeed', invalidSeed)
+    const { variables: variableData, ...others } = given
+    const errors = findValueErrors('SetSignInRequest', { ...others, variableData })
+    if (errors.length > 0) return { kind: 'invalid', errors }
     const result = await this.#store.write(async (tx): Promise<SetResult> => {
       const context = await findContext(tx, accountId, contextId)
       if (!context) return { kind: 'noSuchContext' }

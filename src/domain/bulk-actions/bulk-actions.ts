@@ -1,4 +1,5 @@
 /** Creates and reads bulk actions. `BulkWorker` works on them. */
+import { requireValid } from '../../contract/value-checks.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { type PurgeTarget, purgeById } from '../../storage/purge-target.ts'
 import { countRuns, type RunFilter } from '../../storage/runs/run-list.ts'
@@ -119,9 +120,14 @@ export class BulkActions {
     this.#encryption = encryption
   }
 
-  /** Once this resolves, the action survives a power cut and is completed whatever happens to this process. */
+  /**
+   * Once this resolves, the action survives a power cut and is completed whatever happens to this process.
+   *
+   * @throws {Problem} if the document does not allow the filter.
+   */
   async create(accountId: string, given: NewBulkAction, by: Actor | ApiKeyUse): Promise<CreateBulkActionResult> {
     const { kind, filter, idempotencyKey } = given
+    requireValid('RunFilters', filter)
     const canonical = canonicalJson({ kind, filter })
     const row = this.#toRow(accountId, given, canonical)
     const create = async (tx: Transaction): Promise<CreateBulkActionResult> => {

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import type { ByteRange } from '../../contract/conditional-requests.ts'
 import type { ByteStream } from '../../contract/handler.ts'
+import { requireValid } from '../../contract/value-checks.ts'
 import { type Contents, ifUploaded, type StoredContent, useBlob } from '../../storage/blobs/contents.ts'
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import { findRunOfFile } from '../../storage/runs/run-lookups.ts'
@@ -135,12 +136,13 @@ export class Files {
   /**
    * Stores the content while it arrives. The same content with the same name and media type is the same file.
    *
-   * @throws {Problem} beyond the storage quota. Also what reading the content throws. Nothing is stored then.
+   * @throws {Problem} beyond the storage quota, and if the document does not allow the name or media type. Also what reading the content throws. Nothing is stored then.
    */
   async create(accountId: string, file: NewFile, by: Actor | ApiKeyUse): Promise<StoredFile> {
+    const { name, mediaType, content, declaredBytes = partBytes } = file
+    requireValid('StoredFile', { name, mediaType })
     this.#usage.require(accountId, file.declaredBytes ?? 0)
     const id = uuid()
-    const { name, mediaType, content, declaredBytes = partBytes } = file
     const now = this.#now()
     const insert = (tx: Transaction) =>
       tx.all(insertFile, [id, accountId, name, mediaType, now, now + uploadMilliseconds])

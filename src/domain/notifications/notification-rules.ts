@@ -1,5 +1,6 @@
 /** Creates, reads, lists, changes, tests and deletes the notification rules of accounts. */
 import { v7 as uuid } from 'uuid'
+import { requireValid } from '../../contract/value-checks.ts'
 import type { Cursors, PageRequest } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { eraseRest } from '../../storage/purge-target.ts'
@@ -85,8 +86,11 @@ export class NotificationRules {
   /**
    * Returns the rule with the secret of its signatures, which is not shown again; `undefined` when the account has
    * `rulesMax`, and `repeated` when the id was used before.
+   *
+   * @throws {Problem} if the document does not allow a member; `update` does, too.
    */
   async create(accountId: string, given: NewRule, by: Actor | ApiKeyUse, id = uuid()) {
+    requireValidRule(given)
     const secret = given.channel === 'webhook' ? createSecret() : null
     const target = given.url === undefined ? null : { url: given.url, ...(secret !== null && { secret }) }
     const row: NotificationRulesTable = {
@@ -139,6 +143,7 @@ export class NotificationRules {
   /** Returns `undefined` if there is no such rule. */
   async update(accountId: string, id: string, change: RuleChange, by: Actor | ApiKeyUse) {
     const { store, encryption } = this.#dependencies
+    requireValidRule(change)
     const changed = await store.write(async (tx) => {
       const row = await findRule(tx, accountId, id)
       if (!row) return undefined
@@ -210,6 +215,12 @@ export class NotificationRules {
     const encrypted = this.#dependencies.encryption.encrypt(JSON.stringify(target), targetAad(accountId, id))
     return { target: encrypted, host: new URL(target.url).host }
   }
+}
+
+/** Responses have the host of the address, in ASCII, in place of the address. */
+function requireValidRule(given: RuleChange): void {
+  requireValid('CreateNotificationRuleRequest', given)
+  if (given.url !== undefined) requireValid('NotificationRule', { host: new URL(given.url).host })
 }
 
 function defined(change: RuleChange): RuleChange {

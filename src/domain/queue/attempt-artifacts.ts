@@ -7,6 +7,7 @@ import {
   checkArtifact,
   checkArtifactsOfRun,
   evidenceAttemptsMax,
+  evidenceFilesMax,
   type NewArtifact,
 } from '../runs/artifact.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
@@ -27,11 +28,19 @@ const sumOthers = statement<{ count: number; bytes: number }, [runId: string, na
   `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts
     WHERE run_id = ? AND name <> ? AND kind = 'workflow'`,
 )
+const countOtherEvidence = statement<{ count: number }, [runId: string, attempt: number, name: string]>(
+  `SELECT COUNT(*) AS count FROM artifacts WHERE run_id = ? AND attempt = ? AND name <> ? AND kind = 'evidence'`,
+)
 /** Keeps the evidence of the last attempts that have any. */
 const deleteOldEvidence = statement<object, [runId: string, sameRunId: string, attempts: number]>(
   `DELETE FROM artifacts WHERE run_id = ? AND kind = 'evidence' AND attempt NOT IN (SELECT attempt FROM artifacts
     WHERE run_id = ? AND kind = 'evidence' GROUP BY attempt ORDER BY attempt DESC LIMIT ?)`,
 )
+
+interface AttemptOfRun {
+  runId: string
+  attempt: number
+}
 
 /** An artifact whose content is stored, to be written to its row. */
 export interface PreparedArtifact extends Omit<NewArtifact, 'content'>, StoredContent {
@@ -47,7 +56,7 @@ export interface PreparedArtifact extends Omit<NewArtifact, 'content'>, StoredCo
  */
 export async function storeArtifact(
   { contents, store }: { contents: Contents; store: Store },
-  runId: string,
+  ofAttempt: AttemptOfRun,
   artifact: NewArtifact,
   withLease: (work: (tx: Transaction) => Promise<void>) => Promise<boolean>,
   put: (tx: Transaction, prepared: PreparedArtifact) => Promise<void>,
@@ -57,7 +66,7 @@ export async function storeArtifact(
   // A large artifact that the limits of the run exclude is not uploaded.
   const checkFirst = (work: (tx: Transaction) => Promise<void>) =>
     withLease(async (tx) => {
-      await requireSpace(tx, runId, sized)
+      await requireSpace(tx, ofAttempt, sized)
       await work(tx)
     })
   const stored = await contents.write(artifact.content, checkFirst)
@@ -75,10 +84,14 @@ export async function storeArtifact(
 /** @throws {ArtifactError} if the run may not have the artifact besides its others. */
 async function requireSpace(
   tx: Transaction,
-  runId: string,
+  { runId, attempt }: AttemptOfRun,
   { name, kind = 'workflow', sizeBytes }: Pick<PreparedArtifact, 'name' | 'kind' | 'sizeBytes'>,
 ): Promise<void> {
-  if (kind !== 'workflow') return
+  if (kind === 'evidence') {
+    const [files] = await tx.all(countOtherEvidence, [runId, attempt, name])
+    if ((files?.count ?? 0) < evidenceFilesMax) return
+    throw new ArtifactError(`An attempt may have at most ${evidenceFilesMax} files of evidence.`)
+  }
   const [others] = await tx.all(sumOthers, [runId, name])
   const { count = 0, bytes = 0 } = others ?? {}
   checkArtifactsOfRun({ count, bytes: bytes + sizeBytes })
@@ -92,12 +105,13 @@ async function requireSpace(
  */
 export async function putArtifact(
   tx: Transaction,
-  { runId, attempt }: { runId: string; attempt: number },
+  ofAttempt: AttemptOfRun,
   artifact: PreparedArtifact,
   at: number,
 ): Promise<void> {
   const { name, mediaType, sizeBytes, content, blob, kind = 'workflow' } = artifact
-  await requireSpace(tx, runId, artifact)
+  await requireSpace(tx, ofAttempt, artifact)
+  const { runId, attempt } = ofAttempt
   const row = [runId, name, mediaType, sizeBytes, at, kind, attempt, content, blob] as const
   const [stored] = await tx.all(upsertArtifact, [...row])
   await (stored ? useBlob(tx, artifact) : discardBlob(tx, artifact))

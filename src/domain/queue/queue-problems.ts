@@ -28,7 +28,8 @@ const refusedMembers = {
   usesNoConcurrencyKey: 'concurrencyKey',
 } as const
 
-export function toErrors(refused: RefusedRun): RequestError[] {
+export function toErrors(refused: RefusedRun): readonly RequestError[] {
+  if (refused.kind === 'optionsInvalid') return refused.errors
   if (refused.kind === 'variablesInvalid') return refused.errors.map((error) => ({ member: 'variableData', ...error }))
   return [{ member: refusedMembers[refused.kind], pointer: '', detail: refusedDetails[refused.kind] }]
 }
@@ -60,10 +61,11 @@ export function describeRefusedRepeat(refused: RefusedRun): string {
       const [error] = refused.errors
       return `The variables no longer fit the workflow: ${error?.pointer} ${error?.detail}.`
     }
+    case 'optionsInvalid':
     case 'expiresTooSoon':
     case 'usesNoConcurrencyKey': {
       const [error] = toErrors(refused)
-      return `${error?.member} ${error?.detail}.`
+      return `${error?.member}${error?.pointer} ${error?.detail}.`
     }
   }
 }

@@ -1,4 +1,5 @@
 /** A request to queue a run: its validation, its row, and the fingerprint by which a repeated request is recognized. */
+import { findValueErrors } from '../../contract/value-checks.ts'
 import type { Encryption, ValueEncryption } from '../../storage/encryption.ts'
 import { insertedRunColumns } from '../../storage/runs/run-statements.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
@@ -10,7 +11,15 @@ import type { VariableError, Workflows } from '../workflows/workflows.ts'
 import type { IdempotencyKey, NewRun } from './enqueue-batcher.ts'
 import { isLimitedByKey } from './limits.ts'
 import type { RunStart } from './reused-steps.ts'
-import { type GivenOptions, identify, type RunOptions, toColumns, withDefaults } from './run-options.ts'
+import {
+  fromMembers,
+  type GivenOptions,
+  identify,
+  type OptionName,
+  type RunOptions,
+  toColumns,
+  withDefaults,
+} from './run-options.ts'
 
 /** An API key, or a user in the dashboard. */
 export interface Queuer {
@@ -47,9 +56,28 @@ export type RefusedRun =
   /** The workflow has no limit per key. */
   | { kind: 'usesNoConcurrencyKey' }
   | { kind: 'variablesInvalid'; errors: VariableError[] }
+  /** Options that the document does not allow. */
+  | { kind: 'optionsInvalid'; errors: OptionError[] }
+
+/** The JSON Pointer is within the value of the option. */
+export interface OptionError extends VariableError {
+  member: OptionName
+}
+
+function findOptionErrors(request: GivenOptions): OptionError[] {
+  // These stand for the default.
+  const isChosen = ([, value]: [string, unknown]) => value !== null && !(Array.isArray(value) && value.length === 0)
+  const chosen = Object.fromEntries(Object.entries(fromMembers(request)).filter(isChosen))
+  return findValueErrors('BatchEntry', chosen).map(({ pointer, detail }) => {
+    const [, member = ''] = pointer.split('/')
+    return { member: member as OptionName, pointer: pointer.slice(member.length + 1), detail }
+  })
+}
 
 /** Validates the request, and fills in the defaults of its options and variables. */
 export function checkRequest(workflows: Workflows, request: QueueRequest, earlierSecrets: Secrets = {}) {
+  const optionErrors = findOptionErrors(request)
+  if (optionErrors.length > 0) return { kind: 'optionsInvalid', errors: optionErrors } as const
   const options = withDefaults(request)
   const { delaySeconds, expiresInSeconds, concurrencyKey } = options
   if (expiresInSeconds !== null && expiresInSeconds <= delaySeconds) return { kind: 'expiresTooSoon' } as const

@@ -101,19 +101,33 @@ export function scopesOf(given: GivenOptions): string[] {
   return optionNames.flatMap((name) => (given[name] == null ? [] : (runOptions[name].scope ?? [])))
 }
 
-/** What is wrong with options that a workflow gives for a run that it calls; `undefined` if nothing is. */
-export function describeInvalidOptions(given: Readonly<Record<string, unknown>>): string | undefined {
-  const { priority = 0, tags = [], concurrencyKey = 'key', browserContextId = '', ...others } = given
-  const [unknown] = Object.keys(others)
-  if (unknown !== undefined) return `${unknown} is no option of a call.`
+/** The options that a workflow may give for a run that it calls. */
+export const callOptions: readonly OptionName[] = ['priority', 'tags', 'concurrencyKey', 'browserContextId']
+
+const keyPattern = /^[A-Za-z0-9._:/@=-]+$/
+const allowed = 'letters, digits and characters of . _ : / @ = -'
+
+function isKey(value: unknown, lengthMax: number): boolean {
+  return typeof value === 'string' && value.length <= lengthMax && keyPattern.test(value)
+}
+
+/**
+ * The value of these options that the document does not allow, and what it must be. For processes of workflows and tests,
+ * which do not load the document's checks.
+ */
+export function findCallOptionError(given: Record<string, unknown>): { rule: string; value: unknown } | undefined {
+  const { priority = 0, tags = [], concurrencyKey = 'key', browserContextId = '' } = given
   if (!Number.isInteger(priority) || Math.abs(priority as number) > 10)
-    return 'priority must be a whole number from -10 to 10.'
-  const isTag = (tag: unknown) => typeof tag === 'string' && /^.{1,64}$/su.test(tag)
-  if (!Array.isArray(tags) || tags.length > 10 || new Set(tags).size < tags.length || !tags.every(isTag))
-    return 'tags must be at most 10 different texts of 1 to 64 characters.'
-  if (typeof concurrencyKey !== 'string' || !/^[A-Za-z0-9._:/@=-]{1,128}$/.test(concurrencyKey))
-    return 'concurrencyKey must have 1 to 128 letters, digits and characters of . _ : / @ = -'
-  if (typeof browserContextId !== 'string') return 'browserContextId must be the id of a browser context.'
+    return { rule: 'priority must be a whole number from -10 to 10', value: priority }
+  if (!Array.isArray(tags) || tags.length > 10 || new Set(tags).size < tags.length)
+    return { rule: 'tags must be a list of at most 10 different texts', value: tags }
+  const wrong = tags.find((tag) => !isKey(tag, 64))
+  if (wrong !== undefined) return { rule: `each of tags must be a text of 1 to 64 ${allowed}`, value: wrong }
+  if (!isKey(concurrencyKey, 128))
+    return { rule: `concurrencyKey must be a text of 1 to 128 ${allowed}`, value: concurrencyKey }
+  if (typeof browserContextId !== 'string')
+    return { rule: 'browserContextId must be the id of a browser context', value: browserContextId }
+  return undefined
 }
 
 /** The columns of a run with these options. Its concurrency group depends on its workflow, too. */

@@ -233,7 +233,7 @@ export class RunQueue {
       await putArtifact(tx, lease, prepared, this.#now())
       await recordReports(tx, lease, reports)
     }
-    return storeArtifact(stores, lease.runId, artifact, withLease, put)
+    return storeArtifact(stores, lease, artifact, withLease, put)
   }
 
   /**

@@ -15,7 +15,14 @@ import { leaseForSignIn, releaseContextLease } from '../browser-contexts/context
 import { addEntry, lockSignIn, signInAad } from '../browser-contexts/sign-ins.sql.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { attemptsOf, toDeploymentProblem } from '../runs/run.ts'
-import { noRetry, type RetryPolicy, type RunError, type SignedOut, type SignedOutRun } from '../runs/run-state.ts'
+import {
+  delayOf,
+  noRetry,
+  type RetryPolicy,
+  type RunError,
+  type SignedOut,
+  type SignedOutRun,
+} from '../runs/run-state.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import { totpSecret } from '../workflows/totp.ts'
 import { addAttemptEnd, executedUntil } from './attempt-history.ts'
@@ -133,10 +140,10 @@ async function replaceSession(
   const counts = tx.query.updateTable('context_sign_ins').set({ fruitless })
   if (fruitless !== signIn.fruitless) await counts.where('browser_context_id', '=', contextId).execute()
   const { retry = noRetry } = dependencies.workflows.current(accountId).get(signIn.workflow_id) ?? {}
-  const { maxAttempts, backoffSeconds, backoffFactor } = retryPolicyOf({ signs_in: 'signIn' }, retry)
-  if (fruitless >= maxAttempts) return needSignIn(tx, contextId, stillSignedOut(fruitless, id, workflow_id), at)
+  const policy = retryPolicyOf({ signs_in: 'signIn' }, retry)
+  if (fruitless >= policy.maxAttempts) return needSignIn(tx, contextId, stillSignedOut(fruitless, id, workflow_id), at)
   const cause = signs_in === 'check' ? 'checkDue' : 'signedOut'
-  const delaySeconds = fruitless === 0 ? 0 : backoffSeconds * backoffFactor ** (fruitless - 1)
+  const delaySeconds = fruitless === 0 ? 0 : delayOf(policy, fruitless - 1)
   const request = { kind: 'signIn', cause, causedBy: id, delaySeconds } as const
   const started = await startSignIn(tx, dependencies, signIn, request, at)
   if (started.kind === 'refused') await needSignIn(tx, contextId, doesNotFit(started.detail), at)

@@ -4,6 +4,7 @@
  * the store let the run go on in the same transaction.
  */
 import { v7 as uuid } from 'uuid'
+import { findValueErrors } from '../../contract/value-checks.ts'
 import type { ValueEncryption } from '../../storage/encryption.ts'
 import {
   type CalledRun,
@@ -36,12 +37,13 @@ import { stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { attemptsOf, type Report, stepAad, waitAad } from '../runs/run.ts'
 import { type Suspension, waitingStatus } from '../runs/run-state.ts'
 import { readStepResult } from '../runs/step-results.ts'
+import { waitSecondsMax } from '../workflows/author-arguments.ts'
 import { addAttemptEnd, executedUntil } from './attempt-history.ts'
 import type { Claim } from './attempts.ts'
 import { insertRuns, type NewRun, waitForContexts } from './enqueue-batcher.ts'
 import { toErrors } from './queue-problems.ts'
 import { createRun } from './queue-request.ts'
-import type { ReachedWait, WaitResults } from './run-options.ts'
+import { callOptions, type ReachedWait, type WaitResults } from './run-options.ts'
 import { appendEvents, statusReport, toNewEvent } from './runs.sql.ts'
 
 export interface WaitRequest {
@@ -169,7 +171,10 @@ async function check(
   for (const wait of reached) {
     const { name, kind } = wait
     const earlier = known.get(name)
-    if (earlier && earlier.kind !== kind) {
+    const invalid = findInvalid(wait, at)
+    if (invalid !== undefined) {
+      refuse(name, 'TypeError', invalid)
+    } else if (earlier && earlier.kind !== kind) {
       refuse(name, 'WaitMismatch', `"${name}" was reached as ${earlier.kind} before, and as ${kind} now.`)
     } else if (earlier) {
       await reachAgain(tx, row, wait, earlier, effects, at)
@@ -190,6 +195,19 @@ async function check(
     }
   }
   return { isNew: known.size === 0, waits, children }
+}
+
+/** A little more than the longest wait, for clocks that differ. */
+const waitMillisecondsMax = (waitSecondsMax + 86_400) * 1000
+
+/** Why the document does not allow the wait, whatever worker has reported it. */
+function findInvalid(wait: ReachedWait, at: number): string | undefined {
+  const { name, kind } = wait
+  if (kind !== 'run' && wait.deadline - at > waitMillisecondsMax) return `The wait "${name}" is longer than 366 days.`
+  const unknown = kind === 'run' && Object.keys(wait.options).find((each) => !(callOptions as string[]).includes(each))
+  if (unknown) return `The call "${name}" has the option ${unknown}: use ${callOptions.join(', ')}.`
+  const [error] = findValueErrors('Wait', kind === 'answer' ? { name, title: wait.title } : { name })
+  return error && `The ${error.pointer.slice(1)} of a wait ${error.detail}.`
 }
 
 /** The deadline of a wait is that of the first time. An answer may have come before the run has reached its wait. */

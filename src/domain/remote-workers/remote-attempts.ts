@@ -23,7 +23,7 @@ import type { Files, StoredFile } from '../files/files.ts'
 import { type PreparedArtifact, putArtifact, storeArtifact } from '../queue/attempt-artifacts.ts'
 import { type Lease, recordReports } from '../queue/attempts.ts'
 import { type Redact, toFailure, toSuccess } from '../queue/outcomes.ts'
-import { describeInvalidOptions, type GivenOptions, type ReachedWait } from '../queue/run-options.ts'
+import type { GivenOptions, ReachedWait } from '../queue/run-options.ts'
 import type { RunQueue } from '../queue/run-queue.ts'
 import { pausedMillisecondsMax } from '../run-api/live-views.ts'
 import {
@@ -37,6 +37,7 @@ import { boundEventData, jsonBytesMax, ReportLimit, stepBytesOfRunMax, stepsMax 
 import { type PersistContext, type Report, stepAad } from '../runs/run.ts'
 import { type FailureReason, noRetry, type Outcome, type RunStatus, toRunStatus } from '../runs/run-state.ts'
 import { readStepResult, writeStepResult } from '../runs/step-results.ts'
+import { waitSecondsMax } from '../workflows/author-arguments.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
 import type { Workflow } from '../workflows/workflow.ts'
 import { findStep, type Leased, type LeasedAttempts, type NotLeased } from './leased-attempts.ts'
@@ -228,7 +229,7 @@ export class RemoteAttempts {
         await putArtifact(tx, lease, prepared, now())
         await recordReports(tx, lease, reports)
       }
-      const isLeased = await storeArtifact({ contents, store }, lease.runId, stored, withLease, put)
+      const isLeased = await storeArtifact({ contents, store }, lease, stored, withLease, put)
       if (!isLeased) return { kind: 'leaseLost' }
     } catch (error) {
       if (error instanceof ArtifactError) return invalid('', error.message)
@@ -460,20 +461,14 @@ function toOutcome(
   }
 }
 
-/** A run may wait for this long. */
-const waitMillisecondsMax = 366 * 24 * 60 * 60 * 1000
-
 function findErrors(waits: readonly NewWait[], now: number): ProblemMember[] {
   return waits.flatMap((wait, index) => {
     const pointer = `/waits/${index}`
-    if (wait.kind === 'run') {
-      const problem = describeInvalidOptions(wait.options ?? {})
-      return problem ? [{ pointer: `${pointer}/options`, detail: problem }] : []
-    }
-    if (wait.kind === 'answer') return []
+    // The domain checks the options of calls, and refuses each call by itself.
+    if (wait.kind !== 'sleep') return []
     const { seconds, until } = wait
     if ((seconds === undefined) === (until === undefined)) return [{ pointer, detail: 'has one of seconds and until' }]
-    if (until === undefined || Date.parse(until) - now <= waitMillisecondsMax) return []
+    if (until === undefined || Date.parse(until) - now <= waitSecondsMax * 1000) return []
     return [{ pointer: `${pointer}/until`, detail: 'is more than 366 days from now' }]
   })
 }

@@ -4,6 +4,7 @@ import type { components } from '../../../generated/execution.v1/types.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound, toTimestamp, wrongCursor } from '../problems.ts'
+import { readSized } from '../sized.ts'
 import type { Answered, Wait, Waits } from './waits.ts'
 
 type Operations = Pick<ExecutionV1Handlers<Principal>, 'listWaits' | 'listRunWaits' | 'completeWait' | 'createWaitLink'>
@@ -18,15 +19,15 @@ export interface WaitDependencies {
 
 export function waitOperations({ waits, linksUrl }: WaitDependencies): Operations {
   return {
-    async listWaits({ principal, query }) {
-      const page = await waits.list(principal.accountId, query)
-      return page ? toPage(page) : wrongCursor
+    async listWaits({ principal, query, reserve }) {
+      const page = await waits.findPage(principal.accountId, query)
+      return page ? toPage(await readSized(reserve, page), page) : wrongCursor
     },
 
-    async listRunWaits({ principal, path, query }) {
-      const page = await waits.listOfRun(principal.accountId, path.runId, query)
+    async listRunWaits({ principal, path, query, reserve }) {
+      const page = await waits.findPageOfRun(principal.accountId, path.runId, query)
       if (!page) return notFound('run')
-      return page === 'wrongCursor' ? wrongCursor : toPage(page)
+      return page === 'wrongCursor' ? wrongCursor : toPage(await readSized(reserve, page), page)
     },
 
     async completeWait({ principal, path: { runId, name }, body: { value }, clientAddress }) {
@@ -45,7 +46,7 @@ export function waitOperations({ waits, linksUrl }: WaitDependencies): Operation
   }
 }
 
-function toPage({ waits, nextCursor }: { waits: readonly Wait[]; nextCursor: string | null }) {
+function toPage(waits: readonly Wait[], { nextCursor }: { nextCursor: string | null }) {
   return { status: 200 as const, body: { data: waits.map(toResponse), nextCursor } }
 }
 

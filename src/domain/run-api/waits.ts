@@ -1,14 +1,17 @@
 /** What runs wait for, as callers and people see it: lists, answers, and links at which a person answers. */
 
 import { randomBytes } from 'node:crypto'
+import { type SelectQueryBuilder, sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Cursors, PageRequest } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
+import { boundPage } from '../../storage/purge-target.ts'
 import { readColumns } from '../../storage/runs/run-lookups.ts'
 import { tagTerm } from '../../storage/runs/run-terms.ts'
 import { type CallingRun, calledMax, findCallers, findWaits, ofVisibleRun } from '../../storage/runs/wait-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { RunsTable, RunWaitsTable, WaitKind, WaitLinksTable, WaitStatus } from '../../storage/tables/run-tables.ts'
+import type { Tables } from '../../storage/tables/tables.ts'
 import { findUserRow } from '../accounts/accounts.sql.ts'
 import { includesRole, permitsScope, toRole } from '../accounts/roles.ts'
 import { hashToken } from '../accounts/sessions.ts'
@@ -21,7 +24,8 @@ import { findRun, lockRun } from '../queue/runs.sql.ts'
 import { type AnswerResult, answerWait, type CompletedBy } from '../queue/waits.ts'
 import { type Run, waitAad } from '../runs/run.ts'
 import { type RunStatus, toRunStatus, waitingStatus } from '../runs/run-state.ts'
-import type { DeclaredWait } from '../workflows/workflow.ts'
+import type { Sized } from '../sized.ts'
+import { type DeclaredWait, declaredWait } from '../workflows/workflow.ts'
 import type { VariableError, Workflows } from '../workflows/workflows.ts'
 
 /** A wait as it is shown. Times are milliseconds since 1970. */
@@ -98,6 +102,26 @@ export interface CallTree {
   hasMore: boolean
 }
 
+type WaitPage = Sized<Wait[]> & { nextCursor: string | null }
+
+const ownBytes = sql<number>`coalesce(octet_length(title), 0) + coalesce(octet_length(shown), 0)
+  + coalesce(octet_length(value), 0)`.as('own_bytes')
+
+const bytesOfSchemas = new WeakMap<object, number>()
+
+/** Bytes of what the workflow declares, which each of its waits repeats. */
+function schemaBytes(
+  workflows: Workflows | undefined,
+  row: Pick<RunWaitsTable, 'workflow_id' | 'name' | 'kind'>,
+): number {
+  const declared = row.kind === 'answer' ? declaredWait(workflows?.get(row.workflow_id), row.name) : undefined
+  if (!declared) return 0
+  const known = bytesOfSchemas.get(declared)
+  const bytes = known ?? Buffer.byteLength(JSON.stringify(declared))
+  if (known === undefined) bytesOfSchemas.set(declared, bytes)
+  return bytes
+}
+
 interface Dependencies {
   store: Store
   encryption: Encryption
@@ -114,9 +138,15 @@ export class Waits {
     this.#now = now
   }
 
-  /** A page of the account's waits, oldest first; `undefined` for a cursor of another list. */
+  /** See `findPage`. */
   async list(accountId: string, request: PageRequest & WaitFilter) {
-    const { store, cursors } = this.#dependencies
+    const page = await this.findPage(accountId, request)
+    return page && { waits: await page.read(), nextCursor: page.nextCursor }
+  }
+
+  /** A page of the account's waits to read, oldest first; `undefined` for a cursor of another list. */
+  async findPage(accountId: string, request: PageRequest & WaitFilter): Promise<WaitPage | undefined> {
+    const { store } = this.#dependencies
     const { workflowId, name, kind, status, tag } = request
     const { query } = store.read
     let all = query.selectFrom('run_waits').selectAll().where('account_id', '=', accountId).where(ofVisibleRun)
@@ -128,25 +158,48 @@ export class Waits {
       const tagged = query.selectFrom('run_terms').select('run_id').where('account_id', '=', accountId)
       all = all.where('run_id', 'in', tagged.where('term', '=', tagTerm(tag)).where('scope', '=', ''))
     }
-    const list = ['waits', accountId, workflowId, name, kind, status, tag]
-    const page = await cursors.page(list, request, (after, limit) => {
-      const rows = after === undefined ? all : all.where('id', '>', after)
-      return rows.orderBy('id').limit(limit).execute()
-    })
-    return page && { waits: await this.#toWaits(page.rows), nextCursor: page.nextCursor }
+    return this.#findPage(['waits', accountId, workflowId, name, kind, status, tag], request, all)
   }
 
-  /** A page of a run's waits, oldest first; `undefined` if the account has no such run, `wrongCursor` for another list. */
-  async listOfRun(accountId: string, runId: string, request: PageRequest) {
-    const { store, cursors } = this.#dependencies
+  /** A page of a run's waits to read, oldest first; `undefined` if the account has no such run. */
+  async findPageOfRun(
+    accountId: string,
+    runId: string,
+    request: PageRequest,
+  ): Promise<WaitPage | 'wrongCursor' | undefined> {
+    const { store } = this.#dependencies
     const run = await findRun(store.read, accountId, runId)
     if (!run) return undefined
     const all = store.read.query.selectFrom('run_waits').selectAll().where('run_id', '=', run.id)
-    const page = await cursors.page(['waits', accountId, run.id], request, (after, limit) => {
+    return (await this.#findPage(['waits', accountId, run.id], request, all)) ?? 'wrongCursor'
+  }
+
+  /** It has fewer than `limit` when their values and schemas would be larger than a page may be. */
+  async #findPage(
+    list: readonly unknown[],
+    request: PageRequest,
+    all: SelectQueryBuilder<Tables, 'run_waits', RunWaitsTable>,
+  ): Promise<WaitPage | undefined> {
+    const findSizes = async (after: string | undefined, limit: number) => {
       const rows = after === undefined ? all : all.where('id', '>', after)
-      return rows.orderBy('id').limit(limit).execute()
-    })
-    return page ? { waits: await this.#toWaits(page.rows), nextCursor: page.nextCursor } : ('wrongCursor' as const)
+      const sizes = rows.clearSelect().select(['id', 'run_id', 'workflow_id', 'name', 'kind', ownBytes])
+      const found = await sizes.orderBy('id').limit(limit).execute()
+      const definitions = await this.#readDefinitions(found)
+      return found.map((row) => ({
+        id: row.id,
+        size_bytes: row.own_bytes + schemaBytes(definitions.get(row.run_id), row),
+      }))
+    }
+    const page = await this.#dependencies.cursors.page(list, request, findSizes, { bound: boundPage })
+    if (!page) return undefined
+    const ids = page.rows.map(({ id }) => id)
+    return {
+      nextCursor: page.nextCursor,
+      sizeBytes: page.rows.reduce((sum, { size_bytes }) => sum + size_bytes, 0),
+      forget() {},
+      read: async () =>
+        ids.length === 0 ? [] : this.#toWaits(await all.where('id', 'in', ids).orderBy('id').execute()),
+    }
   }
 
   /**
@@ -192,7 +245,7 @@ export class Waits {
     if (!run) return undefined
     const row = (await findWaits(read, run.id, [name])).get(name)
     if (row) return (await this.#toWaits([row]))[0]
-    const declared = (await this.#workflowsOf(run)).get(run.workflow_id)?.waits?.[name]
+    const declared = declaredWait((await this.#workflowsOf(run)).get(run.workflow_id), name)
     return declared && run.finished_at === null ? toUnreached(run, name, declared) : undefined
   }
 
@@ -255,7 +308,7 @@ export class Waits {
     const { store } = this.#dependencies
     const run = await findRun(store.read, accountId, runId)
     if (!run) return { kind: 'noSuchRun' }
-    if (!(await this.#workflowsOf(run))?.get(run.workflow_id)?.waits?.[name]) return { kind: 'noSuchWait' }
+    if (!declaredWait((await this.#workflowsOf(run)).get(run.workflow_id), name)) return { kind: 'noSuchWait' }
     const token = randomBytes(32).toString('base64url')
     const now = this.#now()
     const expiresAt = now + expiresInSeconds * 1000
@@ -290,7 +343,7 @@ export class Waits {
     const links = read.query.selectFrom('wait_links').selectAll().where('hash', '=', hashToken(token))
     const link = await links.executeTakeFirst()
     const run = link && (await findRun(read, link.account_id, link.run_id))
-    const declared = run && (await this.#workflowsOf(run)).get(run.workflow_id)?.waits?.[link.name]
+    const declared = run && declaredWait((await this.#workflowsOf(run)).get(run.workflow_id), link.name)
     if (!declared) return undefined
     const wait = (await this.find(link.account_id, run.id, link.name)) ?? toUnreached(run, link.name, declared)
     const state = this.#stateOf(link, wait, run.finished_at !== null)
@@ -321,15 +374,12 @@ export class Waits {
   }
 
   async #toWaits(rows: readonly RunWaitsTable[]): Promise<Wait[]> {
-    const { store, encryption } = this.#dependencies
-    const ids = [...new Set(rows.map(({ run_id }) => run_id))]
-    const columns = await readColumns(store.read, ['id', 'account_id', 'deployment_id'], ids)
-    const definitions = new Map<string, Workflows>()
-    for (const run of columns) definitions.set(run.id, await this.#workflowsOf(run))
+    const { encryption } = this.#dependencies
+    const definitions = await this.#readDefinitions(rows)
     const creators = await this.#readLinkCreators(rows)
     return rows.map((row) => {
-      const declared =
-        row.kind === 'answer' ? definitions.get(row.run_id)?.get(row.workflow_id)?.waits?.[row.name] : undefined
+      const workflow = definitions.get(row.run_id)?.get(row.workflow_id)
+      const declared = row.kind === 'answer' ? declaredWait(workflow, row.name) : undefined
       const completedBy: CompletedBy | null = row.completed_by === null ? null : JSON.parse(row.completed_by)
       const linkCreator = (completedBy && 'link' in completedBy && creators.get(completedBy.link)) || null
       const by = { completedBy, linkCreator }
@@ -339,6 +389,15 @@ export class Waits {
       const checked = definitions.get(row.run_id)?.checkAnswer(row.workflow_id, row.name, value)
       return toWait(row, declared, by, checked && 'masked' in checked ? checked.masked : null)
     })
+  }
+
+  /** By run. */
+  async #readDefinitions(rows: readonly Pick<RunWaitsTable, 'run_id'>[]): Promise<Map<string, Workflows>> {
+    const ids = [...new Set(rows.map(({ run_id }) => run_id))]
+    const columns = await readColumns(this.#dependencies.store.read, ['id', 'account_id', 'deployment_id'], ids)
+    const definitions = new Map<string, Workflows>()
+    for (const run of columns) definitions.set(run.id, await this.#workflowsOf(run))
+    return definitions
   }
 
   async #readLinkCreators(rows: readonly RunWaitsTable[]): Promise<Map<string, NonNullable<Wait['linkCreator']>>> {

@@ -112,6 +112,14 @@ export const noRetry: RetryPolicy = { maxAttempts: 1, backoffSeconds: 0, backoff
 /** A run that loses this many workers probably crashes them, and fails. */
 export const lossesMax = 5
 
+/** A year. */
+export const backoffSecondsMax = 365 * 24 * 60 * 60
+
+/** Seconds before the attempt that follows one more failure than this. */
+export function delayOf({ backoffSeconds, backoffFactor }: RetryPolicy, failures: number): number {
+  return backoffSeconds === 0 ? 0 : Math.min(backoffSecondsMax, backoffSeconds * backoffFactor ** failures)
+}
+
 /** A cancelled run ends as cancelled, whatever the outcome of its attempt. */
 export function nextState(outcome: Outcome, { cancelRequested, failures, losses, retry }: RetryState): NextState {
   if (cancelRequested || outcome.kind === 'cancelled') return { status: 'cancelled', reason: 'cancelRequested' }
@@ -131,8 +139,7 @@ export function nextState(outcome: Outcome, { cancelRequested, failures, losses,
     case 'failed': {
       if (failures + 1 >= retry.maxAttempts || outcome.reason === 'nonRetryable')
         return { status: 'failed', reason: outcome.reason }
-      const delaySeconds = retry.backoffSeconds * retry.backoffFactor ** failures
-      return { status: 'queued', reason: 'attemptFailed', delaySeconds }
+      return { status: 'queued', reason: 'attemptFailed', delaySeconds: delayOf(retry, failures) }
     }
   }
 }

@@ -1,5 +1,5 @@
 /** A caller's request for a schedule: its validation, and the columns that follow from it. */
-
+import { findValueErrors } from '../../contract/value-checks.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { SchedulesTable } from '../../storage/tables/tables.ts'
@@ -13,7 +13,7 @@ import { defaultScheduleOptions, type ScheduleOptions } from '../queue/run-optio
 import { extractSecrets } from '../workflows/secrets.ts'
 import type { FileVariable } from '../workflows/workflows.ts'
 import { type OverlapPolicy, type ScheduleError, timingOf, toQueueRequest } from './schedule.ts'
-import { findTimingError, type MissedPolicy, nextTimeOf } from './schedule-times.ts'
+import { findTimingError, type MissedPolicy, nextTimeOf, normalizeCron } from './schedule-times.ts'
 import { secretsAad } from './schedules.sql.ts'
 
 /** Absent members stay as they are; for a new schedule, they have their defaults. */
@@ -78,6 +78,9 @@ export async function changeSchedule(
   change: ScheduleChange,
   now: number,
 ): Promise<Changed> {
+  const { variables: variableData, ...others } = change
+  const invalid = findValueErrors('UpdateScheduleRequest', { ...others, variableData })
+  if (invalid.length > 0) return { errors: invalid }
   const conflict = findConflict(before, change)
   if (conflict) return { errors: [conflict] }
   const row = { ...before, ...changedColumns(before, change, now), updated_at: now }
@@ -125,7 +128,11 @@ function changedColumns(before: SchedulesTable, change: ScheduleChange, now: num
   } else if (cron !== undefined || timeZone !== undefined) {
     const zone = timeZone ?? before.time_zone ?? 'UTC'
     const noInterval = { interval_seconds: null, interval_starts_at: null }
-    Object.assign(columns, { cron: cron ?? before.cron, time_zone: zone, ...noInterval })
+    Object.assign(columns, {
+      cron: cron === undefined ? before.cron : normalizeCron(cron),
+      time_zone: zone,
+      ...noInterval,
+    })
   }
   if (paused === true) columns.paused_reason = before.paused_reason ?? 'request'
   if (paused === false) Object.assign(columns, { paused_reason: null, paused_detail: null })

@@ -60,10 +60,41 @@ function parse(cron: string): Cron {
   return pattern
 }
 
+/** The expression as it is stored: one space between its fields. */
+export function normalizeCron(cron: string): string {
+  return cron
+    .trim()
+    .split(/[ \t]+/)
+    .join(' ')
+}
+
+/** The fields of an expression, as people count their values. */
+const fields = [
+  { name: 'minute', min: 0, max: 59 },
+  { name: 'hour', min: 0, max: 23 },
+  { name: 'day of the month', min: 1, max: 31 },
+  { name: 'month', min: 1, max: 12 },
+  { name: 'day of the week', min: 0, max: 7 },
+]
+
+/** The first number out of its range. Croner counts days and months from 0 in its errors. */
+function findRangeError(cron: string): string | undefined {
+  for (const [index, text] of cron.split(' ').entries()) {
+    const { name, min, max } = fields[index] ?? { name: '', min: 0, max: 0 }
+    // Not the step after a slash, nor the ordinal after #.
+    const numbers = text.split(',').flatMap((each) => each.replace(/[/#].*/, '').split('-'))
+    const wrong = numbers.find((each) => /^\d+$/.test(each) && (Number(each) < min || Number(each) > max))
+    if (wrong !== undefined) return `has ${wrong} as the ${name}, which is from ${min} to ${max}`
+  }
+  return undefined
+}
+
 /** What is wrong with the timing: the member's name and a detail. */
 export function findTimingError(timing: Timing, now: number): { member: string; detail: string } | undefined {
   if ('intervalSeconds' in timing) return undefined
   if (!isTimeZone(timing.timeZone)) return { member: 'timeZone', detail: 'is not a time zone of the IANA database' }
+  const rangeError = findRangeError(timing.cron)
+  if (rangeError !== undefined) return { member: 'cron', detail: rangeError }
   try {
     parse(timing.cron)
   } catch (error) {

@@ -13,7 +13,7 @@ import type { QueueResult, Runs } from '../run-api/runs.ts'
 import { deletedStatus } from '../runs/run-state.ts'
 import { nextTimesMax, type Schedule, type ScheduleError, toQueueRequest, toSchedule } from './schedule.ts'
 import { changeSchedule, emptySchedule, type ScheduleChange } from './schedule-request.ts'
-import { findTimingError, nextTimeOf, nextTimes } from './schedule-times.ts'
+import { findTimingError, nextTimeOf, nextTimes, normalizeCron } from './schedule-times.ts'
 import { findSchedule } from './schedules.sql.ts'
 
 interface SchedulesDependencies {
@@ -117,7 +117,7 @@ export class Schedules {
   /** The next times of a schedule that is created now. */
   previewTimes(given: GivenTiming): { times: number[] } | { errors: ScheduleError[] } {
     const now = this.#now()
-    const timing = 'cron' in given ? given : { ...given, startsAt: now }
+    const timing = 'cron' in given ? { ...given, cron: normalizeCron(given.cron) } : { ...given, startsAt: now }
     const error = findTimingError(timing, now)
     if (error) return { errors: [{ pointer: `/${error.member}`, detail: error.detail }] }
     return { times: nextTimes(nextTimeOf(timing), now, nextTimesMax) }

@@ -213,11 +213,15 @@ export function isPublic(text: string): boolean {
   return address.match(ipaddr.IPv6.parse('2000::'), 3) && !specialRanges.some((range) => address.match(range))
 }
 
+/** RFC 1035, section 2.3.4; names outside of ASCII in their encoded form. */
+const hostLengthMax = 253
+
 /** Why the URL cannot be an endpoint's; `undefined` if it can. Names are resolved for each request. */
 export function findUrlError(text: string, allowed: BlockList | undefined): string | undefined {
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol)) return 'must be an absolute URL with https'
   if (url.username !== '' || url.password !== '') return 'must not contain credentials'
+  if (url.hostname.length > hostLengthMax) return `must not have a host name of more than ${hostLengthMax} characters`
   const host = url.hostname.replace(/^\[|\]$/g, '')
   // A name may resolve to an address that the operator allows.
   if (!ipaddr.isValid(host) && (url.protocol === 'https:' || allowed)) return undefined

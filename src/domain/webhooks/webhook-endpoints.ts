@@ -1,6 +1,7 @@
 /** Creates, reads, lists, changes and deletes the webhook endpoints of accounts. */
 import { randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
+import { requireValid } from '../../contract/value-checks.ts'
 import type { Cursors, PageRequest } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { eraseRest } from '../../storage/purge-target.ts'
@@ -67,8 +68,11 @@ export class WebhookEndpoints {
   /**
    * Returns the endpoint with its secret, which is not shown again; `undefined` when the account has `endpointsMax`, and
    * `repeated` when the id was used before.
+   *
+   * @throws {Problem} if the document does not allow a member; `update` does, too.
    */
   async create(accountId: string, given: NewEndpoint, by: Actor | ApiKeyUse, id = uuid()) {
+    requireValid('UpdateWebhookEndpointRequest', given)
     const secret = createSecret()
     const row: WebhookEndpointsTable = {
       id,
@@ -113,6 +117,7 @@ export class WebhookEndpoints {
 
   /** Enabling makes pending deliveries due at once. Returns `undefined` if there is no such endpoint. */
   async update(accountId: string, id: string, change: EndpointChange, by: Actor | ApiKeyUse) {
+    requireValid('UpdateWebhookEndpointRequest', change)
     const changed = await this.#store.write(async (tx) => {
       const row = await findEndpoint(tx, accountId, id)
       if (!row) return undefined

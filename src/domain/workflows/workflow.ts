@@ -2,6 +2,7 @@
 
 import { toPointer } from '../../openapi/json-pointer.ts'
 import { messageLengthMax, nameLengthMax } from '../runs/reported-values.ts'
+import { backoffSecondsMax } from '../runs/run-state.ts'
 import type { EvidencePolicy } from './define-workflow.ts'
 import {
   type Concurrency,
@@ -75,6 +76,12 @@ export interface DeclaredWait {
   description: string | null
 }
 
+/** The answer that the workflow declares by this name; not what every object has, such as `constructor`. */
+export function declaredWait(workflow: Pick<Workflow, 'waits'> | undefined, name: string): DeclaredWait | undefined {
+  const { waits = {} } = workflow ?? {}
+  return Object.hasOwn(waits, name) ? waits[name] : undefined
+}
+
 export interface WorkflowExamples {
   /** Variables as a caller sends them, and as the run shows them: with defaults, and without secrets. */
   variables: { value: unknown; masked: unknown }[]
@@ -137,6 +144,9 @@ function placeOf(member: SchemaMember): string[] {
 export const loadSecondsMax = 20
 
 const idPattern = /^[A-Za-z0-9._-]{1,128}$/
+const attemptsMax = 1_000_000
+const backoffFactorMax = 1000
+
 /** A week. Timers of Node.js can wait for at most 24 days. */
 const timeLimitSecondsMax = 7 * 24 * 60 * 60
 
@@ -189,9 +199,18 @@ export function parseWorkflow(
   check(typeof deprecated === 'boolean', 'deprecated must be true or false')
   check(isRecord(retry), 'retry must be an object')
   const { maxAttempts = 1, backoffSeconds = 1, backoffFactor = 2 } = retry
-  check(isCount(maxAttempts), 'retry.maxAttempts must be an integer of at least 1')
-  check(isNumber(backoffSeconds) && backoffSeconds >= 0, 'retry.backoffSeconds must be at least 0')
-  check(isNumber(backoffFactor) && backoffFactor >= 1, 'retry.backoffFactor must be at least 1')
+  check(
+    isCount(maxAttempts) && maxAttempts <= attemptsMax,
+    `retry.maxAttempts must be an integer of at least 1 and at most ${attemptsMax}`,
+  )
+  check(
+    isNumber(backoffSeconds) && backoffSeconds >= 0 && backoffSeconds <= backoffSecondsMax,
+    `retry.backoffSeconds must be at least 0 and at most ${backoffSecondsMax}, which is a year`,
+  )
+  check(
+    isNumber(backoffFactor) && backoffFactor >= 1 && backoffFactor <= backoffFactorMax,
+    `retry.backoffFactor must be at least 1 and at most ${backoffFactorMax}`,
+  )
   const policy = { maxAttempts, backoffSeconds, backoffFactor }
   const limits = {
     timeLimitSeconds,

@@ -45,7 +45,10 @@ function toFailure(deps: Dependencies, error: unknown): Failure {
   if (error instanceof PageForbidden) return { status: 403, title: 'Access denied', message: error.message }
   if (error instanceof Problem) {
     const { status, title } = problemType(problemTypes, error.problem.kind)
-    return { status, title, message: error.message }
+    const errors = (error.problem.errors ?? []).map(
+      (each) => ` ${'pointer' in each ? each.pointer : ''} ${each.detail}.`,
+    )
+    return { status, title, message: error.message + errors.join('') }
   }
   if (error instanceof NotAdminError) return toFailure(deps, new RoleRequired('admin'))
   if (deps.isUnavailable(error)) {

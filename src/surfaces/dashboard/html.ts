@@ -111,6 +111,16 @@ interface InputField extends Field {
   autofocus?: boolean
 }
 
+/** A sentence for the person who entered the value. @param detail of a validation error. */
+export function toSentence(detail: string): string {
+  const [, what = '', count = '', unit = ''] =
+    /^must (NOT have fewer than|NOT have more than|be >=|be <=) (\S+)( characters)?/.exec(detail) ?? []
+  if (detail === 'must be integer') return 'Enter a whole number.'
+  if (what === '') return `This ${detail}.`
+  const isMin = what === 'be >=' || what === 'NOT have fewer than'
+  return `${unit && !isMin ? 'Use' : 'Enter'} at ${isMin ? 'least' : 'most'} ${count}${unit}.`
+}
+
 export function inputField(field: InputField): Html {
   const {
     type = 'text',

@@ -107,6 +107,11 @@ export class Metrics {
     const requests = histogram('request_duration_seconds', 'Duration of requests.', requestBuckets, labels)
     const refused = 'Requests refused by the rate limit of their API key.'
     const rateLimited = counter('rate_limited_requests_total', refused, ['surface'])
+    const undocumented = counter(
+      'undocumented_responses_total',
+      'Responses and events that did not match their OpenAPI document, and were sent nevertheless.',
+      ['surface'],
+    )
     const followed = 'Event streams and waiting requests that follow a run or all runs of an account.'
     gauge('followers', followed, ['of'], (it) => {
       for (const [of, count] of Object.entries(followers())) it.set({ of }, count)
@@ -114,6 +119,10 @@ export class Metrics {
     return {
       observe: (surface: string) => (operation: string, _method: string, status: number, seconds: number) =>
         requests.observe({ surface, operation, status: String(status) }, seconds),
+      countMismatch(surface: string) {
+        undocumented.inc({ surface }, 0)
+        return () => undocumented.inc({ surface })
+      },
       admit<P>(surface: string, admit: LimitRate<P>): LimitRate<P> {
         rateLimited.inc({ surface }, 0)
         return async (principal, client) => {

@@ -3,6 +3,9 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import openapiTypescript, { astToString, COMMENT_HEADER, type OpenAPI3 } from 'openapi-typescript'
 import type { OperationDescription, RetryRule } from '../../client/operation.ts'
+import { patternDetails } from '../../contract/request-validation.ts'
+import { writeValueChecks } from '../../contract/response-checks.ts'
+import { checkedSchemas } from '../../contract/value-checks.ts'
 import { buildSnapshot } from '../../domain/deployments/build-snapshot.ts'
 import {
   type Document,
@@ -25,6 +28,8 @@ const writers: Record<string, Writer> = {
   /** As it is served and hashed. */
   'document.json': (document) => `${JSON.stringify(document, null, 2)}\n`,
   'types.ts': writeTypes,
+  'value-checks.cjs': (document, name) =>
+    writeValueChecks(document, checkedSchemas[name], Object.fromEntries(patternDetails(document))),
   'server.ts': writeServer,
   'client.ts': writeClient,
 }

@@ -50,7 +50,9 @@ export const copied = [
   'generated/example-workflows.json',
   'generated/scenarios.schema.json',
   'generated/execution.v1/document.json',
+  'generated/execution.v1/value-checks.cjs',
   'generated/browser-context.alpha/document.json',
+  'generated/browser-context.alpha/value-checks.cjs',
   'src/commands/project/template',
   'src/surfaces',
 ]

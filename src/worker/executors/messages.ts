@@ -1,16 +1,16 @@
 /** Messages between a worker and its executor processes: a line of JSON each, on a channel that both have open. */
 
 import type { CapturedState } from '../../domain/browser-contexts/storage-state.ts'
-import { describeInvalidOptions, type ReachedWait, type WaitResults } from '../../domain/queue/run-options.ts'
+import type { ReachedWait, WaitResults } from '../../domain/queue/run-options.ts'
 import type { PageInput } from '../../domain/run-api/live-views.ts'
 import {
   isLogLevel,
   jsonBytesMax,
   type LogLevel,
   messageLengthMax,
-  nameLengthMax,
   stepsMax,
 } from '../../domain/runs/reported-values.ts'
+import { isName } from '../../domain/workflows/author-arguments.ts'
 import type { EvidencePolicy } from '../../domain/workflows/define-workflow.ts'
 import type { TotpSeed } from '../../domain/workflows/totp.ts'
 import type { DeclaredValues } from '../../domain/workflows/workflow.ts'
@@ -172,9 +172,6 @@ const isOneOf =
   (...values: unknown[]): Check =>
   (value) =>
     values.includes(value)
-/** Whether it can be the name of a step. Neither store returns U+0000 or half of a surrogate pair unchanged. */
-export const isName: Check = (value) =>
-  typeof value === 'string' && value.length <= nameLengthMax && !value.includes('\0') && value.isWellFormed()
 const isTab: Check = (value) => isText(Object(value).url) && typeof Object(value).isShown === 'boolean'
 const isTabs: Check = (value) => Array.isArray(value) && value.length <= 100 && value.every(isTab)
 const isJson: Check = (value) => typeof value === 'string' && Buffer.byteLength(value) <= jsonBytesMax
@@ -190,14 +187,7 @@ const isNames: Check = (value) => Array.isArray(value) && value.length <= stepsM
 const isWait: Check = (value) => {
   const { name, kind, deadline, title, shown, workflowId, variables, options, isDetached } = Object(value)
   if (!isName(name)) return false
-  if (kind === 'run')
-    return (
-      isText(workflowId) &&
-      isObject(variables) &&
-      isObject(options) &&
-      describeInvalidOptions(options) === undefined &&
-      isFlag(isDetached)
-    )
+  if (kind === 'run') return isText(workflowId) && isObject(variables) && isObject(options) && isFlag(isDetached)
   if (!isNumber(deadline) || !Number.isSafeInteger(deadline)) return false
   const isTitle = title === null || (isText(title) && title.length <= messageLengthMax)
   return kind === 'sleep' || (kind === 'answer' && isTitle && (shown === null || isObject(shown)))

@@ -1,9 +1,16 @@
 /** The `RunContext` that a workflow's `run` function gets, in the executor: each call becomes a message to the worker. */
 
 import type { Page } from 'playwright-core'
-import { describeInvalidOptions, type ReachedWait } from '../../domain/queue/run-options.ts'
+import type { ReachedWait } from '../../domain/queue/run-options.ts'
 import { checkArtifact, mediaTypeFor } from '../../domain/runs/artifact.ts'
-import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
+import { isLogLevel, stepBytesOfRunMax, stepsMax } from '../../domain/runs/reported-values.ts'
+import {
+  checkFunction,
+  checkName,
+  readCallOptions,
+  readSleepEnd,
+  readWaitOptions,
+} from '../../domain/workflows/author-arguments.ts'
 import {
   type ArtifactMediaType,
   type BrowserRunContext,
@@ -14,7 +21,7 @@ import {
   type WaitForOptions,
 } from '../../domain/workflows/define-workflow.ts'
 import { withCauses } from '../../storage/error-causes.ts'
-import { type AttemptMessage, isName, type ToExecutor } from './messages.ts'
+import type { AttemptMessage, ToExecutor } from './messages.ts'
 import type { BrowserOfAttempt } from './run-browser.ts'
 import { RunSession, type SessionBrowser } from './run-session.ts'
 import { RunWaits } from './run-waits.ts'
@@ -191,6 +198,8 @@ export class RunningAttempt {
   }
 
   async #step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value> {
+    checkName('step', name)
+    checkFunction(name, fn)
     this.#addStep(name)
     const { steps } = this.#start
     const finished = Object.hasOwn(steps, name) ? steps[name] : undefined
@@ -256,32 +265,26 @@ export class RunningAttempt {
   }
 
   async #sleep(name: string, time: SleepTime): Promise<void> {
-    const deadline = toDeadline(time, this.#now())
+    checkName('sleep', name)
+    const deadline = readSleepEnd(name, time, this.#now())
     await this.#wait({ name, kind: 'sleep', deadline, isTime: 'until' in time })
   }
 
-  async #waitFor(name: string, options: WaitForOptions = {}): Promise<never> {
+  async #waitFor(name: string, given: WaitForOptions = {}): Promise<never> {
+    checkName('waitFor', name)
     if (!this.#declaredWaits.has(name))
       throw new TypeError(`The workflow declares no wait "${name}": name it in the \`waits\` of its definition.`)
-    const { title, timeoutSeconds = 7 * 86_400, show } = options
-    const deadline = toDeadline({ seconds: timeoutSeconds }, this.#now(), 'timeoutSeconds')
-    const shown = show === undefined ? null : JSON.parse(toJson(show, `What wait "${name}" shows`))
-    return this.#wait({ name, kind: 'answer', deadline, title: title === undefined ? null : toText(title), shown })
+    const { title, show, deadline } = readWaitOptions(name, given, this.#now())
+    const shown = show && JSON.parse(toJson(show, `What wait "${name}" shows`))
+    return this.#wait({ name, kind: 'answer', deadline, title: title && toText(title), shown })
   }
 
-  async #call(name: string, workflowId: string, variables: object = {}, options: CallOptions = {}): Promise<unknown> {
-    const { detached = false, ...given } = options
-    const problem = describeInvalidOptions(given)
-    if (problem) throw new TypeError(`Call "${name}": ${problem}`)
+  async #call(name: string, workflowId: string, variables: object = {}, given: CallOptions = {}): Promise<unknown> {
+    checkName('call', name)
+    const { options, detached: isDetached } = readCallOptions(name, workflowId, variables, given)
     const json = toJson(variables, `The variables of call "${name}"`)
-    const outcome = await this.#wait<CallOutcome>({
-      name,
-      kind: 'run',
-      workflowId: String(workflowId),
-      variables: JSON.parse(json),
-      options: given,
-      isDetached: detached,
-    })
+    const called = { workflowId, variables: JSON.parse(json), options, isDetached }
+    const outcome = await this.#wait<CallOutcome>({ name, kind: 'run', ...called })
     if (outcome.ok) return outcome.output
     throw new CalledRunFailed(name, outcome)
   }
@@ -316,11 +319,6 @@ export class RunningAttempt {
   }
 
   #addStep(name: string): void {
-    if (!isName(name)) {
-      throw new TypeError(
-        `The name of a step or wait must be a string of at most ${nameLengthMax} characters without U+0000 or half of a surrogate pair.`,
-      )
-    }
     if (this.#steps.has(name))
       throw new Error(`Two steps or waits of this run are named "${name}". Each needs its own name.`)
     if (this.#steps.size === stepsMax) throw new RangeError(`A run may have at most ${stepsMax} steps and waits.`)
@@ -355,23 +353,6 @@ export class RunningAttempt {
 type CallOutcome =
   | { ok: true; output: unknown }
   | { ok: false; runId: string; status: string; error: { name: string; message: string } | null }
-
-/** The longest wait, which includes a leap year. */
-const waitSecondsMax = 366 * 86_400
-
-/** When a period ends, in milliseconds since 1970. @param member names the period in an error. */
-function toDeadline(time: SleepTime, now: number, member = 'A sleep'): number {
-  if ('until' in time) {
-    const at = time.until instanceof Date ? time.until.getTime() : Number.NaN
-    if (Number.isNaN(at)) throw new TypeError('`until` must be a valid Date.')
-    if (at - now > waitSecondsMax * 1000) throw new RangeError('A sleep may end at most 366 days from now.')
-    return Math.max(now, at)
-  }
-  const { seconds = 0, minutes = 0, hours = 0, days = 0 } = time
-  const total = seconds + 60 * minutes + 3600 * hours + 86_400 * days
-  if (!(total >= 0 && total <= waitSecondsMax)) throw new RangeError(`${member} must have 0 seconds to 366 days.`)
-  return Math.ceil(now + total * 1000)
-}
 
 /** For JavaScript authors; in TypeScript the call does not compile. */
 async function noBrowser(): Promise<never> {

@@ -172,7 +172,7 @@ describe.each(stores)('bulk actions ($name)', (kind) => {
   test('start the next run of a group whose first one they cancel', async (test) => {
     const workflows = [workflow({ concurrency: { limit: 1, per: 'key' } })]
     const { domain, principal, create, work } = await openWithRuns(test, kind, { workflows })
-    const keyed = (tags: string[]) => queueRun(domain, principal, { concurrencyKey: 'k', tags, priority: 100 })
+    const keyed = (tags: string[]) => queueRun(domain, principal, { concurrencyKey: 'k', tags, priority: 10 })
     const [running, next, last] = [await keyed(['x']), await keyed(['y']), await keyed(['z'])]
     const claimable = claimableOf(domain.workflows)
     const claimed = async () => (await domain.queue.claim('worker', claimable, 1, 1000)).map(({ runId }) => runId)

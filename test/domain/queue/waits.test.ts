@@ -100,7 +100,7 @@ describe.each(stores)('a run that waits ($name)', (kind) => {
       const throttled = workflow({ throttle: { limit: 1, periodSeconds: 60, per } })
       const { domain, principal, run, reach, approval } = await open(test, kind, [throttled])
       await reach(await claimOne(domain), approval(), 1)
-      const urgent = await queueRun(domain, principal, { priority: 50 })
+      const urgent = await queueRun(domain, principal, { priority: 10 })
       expect(await claimAll(domain.queue, domain)).toEqual([])
       await answer(domain, run, 'approval', 1)
       const shown = await domain.runs.getWithWaiting(principal.accountId, run.id)

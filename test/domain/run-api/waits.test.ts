@@ -52,7 +52,7 @@ test.for(stores)('waits of a run that is being erased are in no list ($name)', a
   const page = await list(1)
   expect(page.runs).toEqual([first])
   expect(await list(1, page.cursor)).toEqual({ runs: [last], cursor: undefined })
-  expect(await domain.waits.listOfRun(accountId, erased, { limit: 10 })).toBe(undefined)
+  expect(await domain.waits.findPageOfRun(accountId, erased, { limit: 10 })).toBe(undefined)
 })
 
 test.for(stores)('a link ends when the member who has created it may answer no longer ($name)', async (kind, test) => {

@@ -52,7 +52,10 @@ const idRule = 'id must be 1 to 128 letters, digits, dots, underscores and hyphe
 const timeRule = 'timeLimitSeconds must be greater than 0 and at most 604800'
 const limitRule = 'concurrency.limit must be an integer of at least 1'
 const evidenceRule = "evidence must be 'onFailure', 'always' or 'off'"
-const attemptsRule = 'retry.maxAttempts must be an integer of at least 1'
+type Refused = [rule: string, definition: object]
+const backoffRule = 'retry.backoffSeconds must be at least 0 and at most 31536000, which is a year'
+const factorRule = 'retry.backoffFactor must be at least 1 and at most 1000'
+const attemptsRule = 'retry.maxAttempts must be an integer of at least 1 and at most 1000000'
 
 test.each<[string, object]>([
   [evidenceRule, { evidence: 'never' }],
@@ -126,8 +129,8 @@ test.each<[string, object]>([
   ],
   [attemptsRule, { retry: { maxAttempts: 0 } }],
   [attemptsRule, { retry: { maxAttempts: 1.5 } }],
-  ['retry.backoffSeconds must be at least 0', { retry: { backoffSeconds: -1 } }],
-  ['retry.backoffFactor must be at least 1', { retry: { backoffFactor: 0.5 } }],
+  ...[-1, 31_536_001, 9e12, 1e300].map((backoffSeconds): Refused => [backoffRule, { retry: { backoffSeconds } }]),
+  ...[0.5, 1001].map((backoffFactor): Refused => [factorRule, { retry: { backoffFactor } }]),
 ])('%s (%o)', (rule, change) => {
   const read = () => parseWorkflow('folder/example.ts', { ...definition, ...change })
   expect(read).toThrow(WorkflowError)

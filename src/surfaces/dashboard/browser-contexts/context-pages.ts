@@ -3,9 +3,10 @@
  * can do all of this.
  */
 
+import type { Mismatch } from '../../../contract/compiled-checks.ts'
 import { parseJson } from '../../../contract/i-json.ts'
 import { Problem } from '../../../contract/problem.ts'
-import { type Check, compileCheck } from '../../../contract/response-checks.ts'
+import { findValueErrors } from '../../../contract/value-checks.ts'
 import type { User } from '../../../domain/accounts/user.ts'
 import type { BrowserContext, BrowserContextStatus } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { ContextInUse, Version } from '../../../domain/browser-contexts/context-versions.ts'
@@ -14,7 +15,6 @@ import { nameError, nameLengthMax } from '../../../domain/display-names.ts'
 import type { PersistContext } from '../../../domain/runs/run.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
-import { browserContextContract } from '../../../openapi/served-documents.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { formatBytes, time } from '../format.ts'
 import {
@@ -243,8 +243,6 @@ function renderContextDeletion(context: BrowserContext): Html {
 // Validates uploaded storage states by the schema of the Browser Context API. Errors name members, never their values,
 // which may be secrets.
 
-let validate: Check | undefined
-
 const fileTooLarge = `The file is too large. A storage state has at most ${formatBytes(stateBytesMax)}.`
 
 /** The storage state as JSON text, as the API stores it; or why it is invalid, in sentences. */
@@ -252,20 +250,17 @@ function readStorageState(file: Uint8Array): { state: string } | { error: string
   try {
     const value = parseJson(Buffer.from(file.buffer, file.byteOffset, file.byteLength))
     if (value === undefined) return { error: 'The file is empty.' }
-    validate ??= compileCheck(browserContextContract.document, { $ref: '#/components/schemas/StorageState' })
-    const error = validate(value)
-    return error === undefined ? { state: JSON.stringify(value) } : { error: toSentence(error) }
+    const [error] = findValueErrors('StorageState', value as object)
+    return error ? { error: toSentence(error) } : { state: JSON.stringify(value) }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const errors = error.problem.errors ?? []
-    const sentences = errors.map((each) => toSentence(`${'pointer' in each ? each.pointer : ''} ${each.detail}`))
-    return { error: sentences.join(' ') }
+    return { error: errors.map((each) => toSentence({ pointer: '', ...each })).join(' ') }
   }
 }
 
-/** @param error a JSON Pointer (RFC 6901), empty for the whole document, followed by what is wrong there. */
-function toSentence(error: string): string {
-  return `${error.startsWith('/') ? error : `The file ${error.trim()}`}.`
+function toSentence({ pointer, detail }: Mismatch): string {
+  return `${pointer === '' ? 'The file' : pointer} ${detail}.`
 }
 
 // Templates of the list of browser contexts and of one context's page. They never show a stored value.

@@ -1,4 +1,5 @@
 /** The form of a notification rule, within the limits of the Execution API. */
+import { findValueErrors } from '../../../contract/value-checks.ts'
 import type { Channel, NotificationEventType } from '../../../domain/notifications/notification-message.ts'
 import { notificationEventTypes } from '../../../domain/notifications/notification-message.ts'
 import {
@@ -12,9 +13,18 @@ import {
   type RuleChange,
   ruleDefaults,
 } from '../../../domain/notifications/notification-rules.ts'
-import { type Document, resolve } from '../../../openapi/document.ts'
-import { executionContract } from '../../../openapi/served-documents.ts'
-import { attribute, backLink, type Html, heading, html, inputField, nothing, notice, selectField } from '../html.ts'
+import {
+  attribute,
+  backLink,
+  type Html,
+  heading,
+  html,
+  inputField,
+  nothing,
+  notice,
+  selectField,
+  toSentence,
+} from '../html.ts'
 import { channelLabels, eventLabels, rulePath, rulesPath } from './rule-labels.ts'
 
 /** What the user entered, as text. */
@@ -33,27 +43,8 @@ export interface RuleForm {
 
 export type RuleErrors = Partial<Record<keyof RuleForm, string>>
 
-interface TextSchema {
-  pattern: string
-  maxLength: number
-}
-
-const document = executionContract.document as Document
-const schema = <T>(name: string): T => resolve(document, { $ref: `#/components/schemas/${name}` })
-const texts = {
-  name: schema<TextSchema>('NotificationRuleName'),
-  url: schema<TextSchema>('WebhookUrl'),
-  recipients: schema<TextSchema>('EmailAddress'),
-  workflowIds: schema<TextSchema>('WorkflowId'),
-}
-const listMax = {
-  recipients: schema<{ maxItems: number }>('NotificationRecipients').maxItems,
-  workflowIds: schema<{ maxItems: number }>('NotificationWorkflowIds').maxItems,
-}
-const numbers = {
-  notStartedSeconds: schema<{ minimum: number; maximum: number }>('NotStartedSeconds'),
-  failurePercent: schema<{ minimum: number; maximum: number }>('FailurePercent'),
-}
+/** Characters. */
+const lengthMax = { name: 100, url: 2048 }
 
 export function newForm(email: string | null, sendsMail: boolean): RuleForm {
   return {
@@ -107,14 +98,28 @@ export function parseRule(
   const isEmail = form.channel === 'email'
   const recipients = toList(form.recipients)
   const workflowIds = toList(form.workflowIds)
-  const events = notificationEventTypes.filter((type) => form.events.includes(type))
-  const errors: RuleErrors = { ...findTextErrors(form, recipients, workflowIds) }
-  if (!Object.hasOwn(channelLabels, form.channel)) errors.channel = 'Choose a channel.'
-  const isUnknown = (each: string) => !notificationEventTypes.includes(each as NotificationEventType)
-  if (events.length === 0 || form.events.some(isUnknown)) errors.events = 'Choose at least one of the events.'
+  const toNumber = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : Number.NaN)
+  const limits = {
+    notStartedSeconds: toNumber(form.notStartedSeconds),
+    failurePercent: toNumber(form.failurePercent),
+  }
+  const { name, channel, events } = form
+  const entered = {
+    name,
+    channel,
+    events,
+    recipients,
+    workflowIds,
+    ...limits,
+    ...(form.url === '' ? {} : { url: form.url }),
+  }
+  const errors: RuleErrors = {}
+  for (const { pointer, detail } of findValueErrors('CreateNotificationRuleRequest', entered)) {
+    const [, field = '', index] = pointer.split('/')
+    errors[field as keyof RuleForm] ??= describeError(form, field as keyof RuleForm, index, detail)
+  }
   const unknown = workflowIds.find((id) => !rule?.workflowIds.includes(id) && !isWorkflow(id))
   if (unknown !== undefined) errors.workflowIds ??= `“${unknown}” is no workflow of this account.`
-  const channel = form.channel as Channel
   // A rule keeps its address if the field is empty.
   const url = form.url === '' ? {} : { url: form.url }
   const members: Pick<RuleChange, 'recipients' | 'url'> = {
@@ -125,44 +130,25 @@ export function parseRule(
   const ofMembers = errors.channel
     ? []
     : [
-        ...findChannelErrors(channel, members, isNew),
-        ...(errors.url ? [] : findTargetErrors(channel, members, isNew, installation)),
+        ...findChannelErrors(channel as Channel, members, isNew),
+        ...(errors.url ? [] : findTargetErrors(channel as Channel, members, isNew, installation)),
       ]
   for (const { pointer, detail } of ofMembers) errors[pointer.slice(1) as keyof RuleForm] ??= `This ${detail}.`
   if (Object.keys(errors).length > 0) return { errors }
-  const limits = { notStartedSeconds: Number(form.notStartedSeconds), failurePercent: Number(form.failurePercent) }
-  const { name, details } = form
+  const chosen = { events: events as NotificationEventType[], channel: channel as Channel }
   // Unchanged, the links stay those of who has turned them on.
   const links = form.answerLinks === (rule?.answerLinks ?? false) ? {} : { answerLinks: form.answerLinks }
-  return { rule: { name, events, channel, ...members, workflowIds, ...limits, details, ...links } }
+  return { rule: { name, ...chosen, ...members, workflowIds, ...limits, details: form.details, ...links } }
 }
 
-function findTextErrors(
-  { name, url, notStartedSeconds, failurePercent }: RuleForm,
-  recipients: readonly string[],
-  workflowIds: readonly string[],
-): RuleErrors {
-  const fits = ({ pattern, maxLength }: TextSchema, text: string) =>
-    text.length <= maxLength && new RegExp(pattern, 'u').test(text)
-  const errors: RuleErrors = {}
-  if (name === '' || !fits(texts.name, name))
-    errors.name = `Enter a name of at most ${texts.name.maxLength} characters.`
-  if (url !== '' && !fits(texts.url, url))
-    errors.url = 'Enter an address that begins with https://, without spaces and without a fragment (#).'
-  for (const [field, values] of Object.entries({ recipients, workflowIds })) {
-    const key = field as keyof typeof listMax
-    const wrong = values.find((each) => !fits(texts[key], each))
-    const kind = key === 'recipients' ? 'an email address' : 'a workflow ID'
-    if (wrong !== undefined) errors[key] = `“${wrong}” is not ${kind}.`
-    if (values.length > listMax[key]) errors[key] = `Enter at most ${listMax[key]}.`
-  }
-  for (const [field, text] of Object.entries({ notStartedSeconds, failurePercent })) {
-    const key = field as keyof typeof numbers
-    const { minimum, maximum } = numbers[key]
-    const isNumber = /^\d{1,9}$/.test(text) && Number(text) >= minimum && Number(text) <= maximum
-    if (!isNumber) errors[key] = `Enter a whole number from ${minimum} to ${maximum}.`
-  }
-  return errors
+function describeError(form: RuleForm, field: keyof RuleForm, index: string | undefined, detail: string): string {
+  if (field === 'channel') return 'Choose a channel.'
+  if (field === 'events') return 'Choose at least one of the events.'
+  if (field === 'url') return 'Enter an address that begins with https://, without spaces and without a fragment (#).'
+  if (field === 'name') return `Enter a name of at most ${lengthMax.name} characters.`
+  if (index === undefined) return toSentence(detail)
+  const kind = field === 'recipients' ? 'an email address' : 'a workflow ID'
+  return `“${toList(String(form[field]))[Number(index)]}” is not ${kind}.`
 }
 
 /** Neither addresses nor workflow IDs contain commas or spaces. */
@@ -185,7 +171,7 @@ interface RuleFormPage {
 export function renderRuleForm({ rule, id = '', form, errors, sendsMail, limit }: RuleFormPage): Html {
   const back = rule ? rulePath(rule) : rulesPath
   const title = rule ? 'Edit notification rule' : 'Create notification rule'
-  const number = (name: keyof typeof numbers, label: string, hint: string) =>
+  const number = (name: 'notStartedSeconds' | 'failurePercent', label: string, hint: string) =>
     inputField({ name, label, hint, value: form[name], error: errors[name], required: true, inputmode: 'numeric' })
   const tick = (name: 'details' | 'answerLinks', label: string, hint: string) =>
     html`<label class="check"><input type="checkbox" name="${name}" ${attribute('checked', form[name])} /> ${label}<br /><small>${hint}</small></label>`
@@ -193,11 +179,11 @@ export function renderRuleForm({ rule, id = '', form, errors, sendsMail, limit }
     ${limit ? notice('warning', limit) : nothing}
     <form method="post" class="card">
       ${rule ? nothing : html`<input type="hidden" name="id" value="${id}" />`}
-      ${inputField({ name: 'name', label: 'Name', value: form.name, error: errors.name, required: true, maxlength: texts.name.maxLength, autofocus: true, hint: 'Messages name the rule by it.' })}
+      ${inputField({ name: 'name', label: 'Name', value: form.name, error: errors.name, required: true, maxlength: lengthMax.name, autofocus: true, hint: 'Messages name the rule by it.' })}
       ${renderEventChoice(form, errors.events)}
       ${rule ? nothing : renderChannel(form, errors, sendsMail)}
       ${rule && rule.channel !== 'email' ? nothing : inputField({ name: 'recipients', label: 'Email addresses', value: form.recipients, error: errors.recipients, hint: 'For email: at most 10, separated by commas.' })}
-      ${rule?.channel === 'email' ? nothing : inputField({ name: 'url', label: 'Address of the webhook', value: form.url, error: errors.url, maxlength: texts.url.maxLength, hint: rule ? `Leave it empty to keep the one at ${rule.host}. It is not shown.` : 'For Slack and webhooks. It is stored encrypted, and not shown again.' })}
+      ${rule?.channel === 'email' ? nothing : inputField({ name: 'url', label: 'Address of the webhook', value: form.url, error: errors.url, maxlength: lengthMax.url, hint: rule ? `Leave it empty to keep the one at ${rule.host}. It is not shown.` : 'For Slack and webhooks. It is stored encrypted, and not shown again.' })}
       ${inputField({ name: 'workflowIds', label: 'Workflow IDs', value: form.workflowIds, error: errors.workflowIds, hint: 'Only events of these workflows, separated by commas. Leave empty for all.' })}
       ${number('notStartedSeconds', 'Seconds until a run should have started', 'For “Run does not start”.')}
       ${number('failurePercent', 'Failure rate in percent', 'For “Workflow fails often”: of the runs of an hour.')}

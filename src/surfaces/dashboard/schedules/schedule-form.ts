@@ -93,8 +93,9 @@ function parseOptions(form: ScheduleForm, errors: FormErrors): ScheduleOptions {
   for (const name of textOptions) if (read[name]?.error) errors[name] = read[name].error
   const { persistContext } = form
   if (!isPersistContext(persistContext)) errors.browserContextId = 'Choose when to save the browser state.'
+  const { delaySeconds: _, ...options } = withDefaults(parseTexts(read) ?? {})
   return {
-    ...withDefaults(parseTexts(read) ?? {}),
+    ...options,
     browserContextId: form.browserContextId.toLowerCase() || null,
     persistContext: isPersistContext(persistContext) ? persistContext : persistDefault,
   }
@@ -117,7 +118,7 @@ export function parseTiming(form: TimingForm): { given: GivenTiming } | { errors
   const { cron, timeZone, intervalSeconds } = form
   if (cron !== '') {
     if (intervalSeconds !== '') return { errors: { intervalSeconds: 'Enter either this or a cron expression.' } }
-    const fields = 'Enter five fields, separated by one space. Seconds and words such as @daily are not supported.'
+    const fields = 'Enter five fields, separated by spaces. Seconds and words such as @daily are not supported.'
     if (!isText(cron, cronSchema)) return { errors: { cron: fields } }
     if (!isText(timeZone, zoneSchema)) return { errors: { timeZone: 'Enter a time zone of the IANA database.' } }
     return { given: { cron, timeZone } }

@@ -1,11 +1,12 @@
 /** The secrets and settings that workflows declare. No page shows the value of a secret. */
 
+import { parseJson } from '../../../contract/i-json.ts'
+import { Problem } from '../../../contract/problem.ts'
 import type { ValueKind } from '../../../domain/account-values/account-values.sql.ts'
-import { type AccountValue, settingLengthMax, valuesMax } from '../../../domain/account-values/account-values.ts'
+import { type AccountValue, valuesMax } from '../../../domain/account-values/account-values.ts'
 import { findDeclaring } from '../../../domain/account-values/declared-values.ts'
 import { secretLength } from '../../../domain/account-values/secret-store.ts'
 import type { User } from '../../../domain/accounts/user.ts'
-import { declaredNamePattern } from '../../../domain/workflows/workflow.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { time } from '../format.ts'
 import {
@@ -20,6 +21,7 @@ import {
   notice,
   table,
   textArea,
+  toSentence,
 } from '../html.ts'
 import { settingsPage } from '../layout.ts'
 import { orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
@@ -174,31 +176,37 @@ export const storeValue: PageHandler = async (request, deps) => {
   const name = (form.get(`${kind}Name`) ?? '').trim()
   // Browsers submit line breaks as CR LF.
   const text = (form.get(`${kind}Value`) ?? '').replaceAll('\r\n', '\n')
-  if (!declaredNamePattern.test(name))
-    return valuesPage(request, deps, { kind, member: 'name', message: 'Use capital letters, digits and underscores.' })
-  const value = kind === 'secret' ? text : parseSetting(text)
-  const message = kind === 'secret' ? describeSecret(text) : describeSetting(text, value)
-  if (message !== undefined) return valuesPage(request, deps, { kind, member: 'value', message })
-  if (await deps.accountValues.put(account.id, kind, name, value, actor)) return { location: `${path}?done=stored` }
-  return valuesPage(request, deps, { kind, message: `This account has ${valuesMax} ${kind}s. Delete one first.` })
+  if (text === '') return valuesPage(request, deps, { kind, member: 'value', message: 'Enter a value.' })
+  try {
+    const value = kind === 'secret' ? text : parseSetting(text)
+    if (await deps.accountValues.put(account.id, kind, name, value, actor)) return { location: `${path}?done=stored` }
+    return valuesPage(request, deps, { kind, message: `This account has ${valuesMax} ${kind}s. Delete one first.` })
+  } catch (error) {
+    const [first] = error instanceof Problem ? (error.problem.errors ?? []) : []
+    if (!first || !('pointer' in first)) throw error
+    if (first.pointer === '/name')
+      return valuesPage(request, deps, {
+        kind,
+        member: 'name',
+        message: 'Use capital letters, digits and underscores.',
+      })
+    const place = first.pointer.replace(/^\/value/, '')
+    return valuesPage(request, deps, {
+      kind,
+      member: 'value',
+      message: `${place ? `${place}: ` : ''}${toSentence(first.detail)}`,
+    })
+  }
 }
 
-function describeSecret({ length }: string): string | undefined {
-  if (length < secretLength.min) return `Enter at least ${secretLength.min} characters.`
-  return length > secretLength.max ? `Use at most ${secretLength.max} characters.` : undefined
-}
-
-function describeSetting(text: string, value: unknown): string | undefined {
-  if (text === '') return 'Enter a value.'
-  return JSON.stringify(value).length > settingLengthMax ? `Use at most ${settingLengthMax} characters.` : undefined
-}
-
+/** Text that is not JSON is a string. */
 function parseSetting(text: string): unknown {
   try {
-    return JSON.parse(text)
+    JSON.parse(text)
   } catch {
     return text
   }
+  return parseJson(Buffer.from(text))
 }
 
 /** Asks first: without `confirmed`, the response is the question. */

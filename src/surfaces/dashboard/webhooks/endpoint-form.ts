@@ -1,6 +1,7 @@
 /** Templates of the forms of webhook endpoints, and of the page that shows a secret. */
 
 import type { BlockList } from 'node:net'
+import { findValueErrors } from '../../../contract/value-checks.ts'
 import { findUrlError } from '../../../domain/webhooks/send-webhook.ts'
 import {
   type EventType,
@@ -8,8 +9,6 @@ import {
   type NewEndpoint,
   type WebhookEndpoint,
 } from '../../../domain/webhooks/webhook-endpoints.ts'
-import { type Document, resolve } from '../../../openapi/document.ts'
-import { executionContract } from '../../../openapi/served-documents.ts'
 import { time } from '../format.ts'
 import {
   attribute,
@@ -24,6 +23,7 @@ import {
   nothing,
   notice,
   selectField,
+  toSentence,
 } from '../html.ts'
 import { endpointPath, shortUrl } from './webhook-labels.ts'
 
@@ -38,22 +38,6 @@ export interface EndpointForm {
 }
 
 export type EndpointErrors = Partial<Record<keyof EndpointForm, string>>
-
-interface TextSchema {
-  pattern: string
-  maxLength: number
-}
-
-const document = executionContract.document as Document
-const schema = <T>(name: string): T => resolve(document, { $ref: `#/components/schemas/${name}` })
-const urlSchema = schema<TextSchema>('WebhookUrl')
-const lists = {
-  workflowIds: {
-    schema: schema<TextSchema>('WorkflowId'),
-    max: schema<{ maxItems: number }>('WebhookWorkflowIds').maxItems,
-  },
-  tags: { schema: schema<TextSchema>('RunTag'), max: schema<{ maxItems: number }>('WebhookTags').maxItems },
-}
 
 export const emptyForm: EndpointForm = { url: '', events: eventTypes, workflowIds: '', tags: '' }
 
@@ -76,41 +60,40 @@ export function parseEndpoint(
   allowed: BlockList | undefined,
   isWorkflow: (id: string) => boolean,
 ): NewEndpoint | EndpointErrors {
-  const events = eventTypes.filter((type) => form.events.includes(type))
-  const hasUnknown = form.events.some((each) => !eventTypes.includes(each as EventType))
+  const { url, events } = form
+  const [workflowIds, tags] = [toList(form.workflowIds), toList(form.tags)]
   const errors: EndpointErrors = {}
-  const urlError = findFormUrlError(form.url, allowed)
-  if (urlError !== undefined) errors.url = urlError
-  if (events.length === 0 || hasUnknown) errors.events = 'Choose at least one of the events.'
-  for (const name of ['workflowIds', 'tags'] as const) {
-    const error = findListError(name, form[name])
-    if (error !== undefined) errors[name] = error
+  for (const { pointer, detail } of findValueErrors('UpdateWebhookEndpointRequest', {
+    url,
+    events,
+    workflowIds,
+    tags,
+  })) {
+    const [, field = '', index] = pointer.split('/')
+    errors[field as keyof EndpointForm] ??= describeError(form, field as keyof EndpointForm, index, detail)
   }
-  const unknown = toList(form.workflowIds).find((id) => !isWorkflow(id))
+  const urlError = errors.url ? undefined : findUrlError(url, allowed)
+  if (urlError !== undefined) errors.url = `The URL ${urlError}.`
+  const unknown = workflowIds.find((id) => !isWorkflow(id))
   if (unknown !== undefined) errors.workflowIds ??= `“${unknown}” is no workflow of this account.`
   if (Object.keys(errors).length > 0) return errors
-  return { url: form.url, events, workflowIds: toList(form.workflowIds), tags: toList(form.tags) }
+  return { url, events: events as EventType[], workflowIds, tags }
+}
+
+function describeError(
+  form: EndpointForm,
+  field: keyof EndpointForm,
+  index: string | undefined,
+  detail: string,
+): string {
+  if (field === 'url') return 'Enter an address that begins with https://, without spaces and without a fragment (#).'
+  if (field === 'events') return 'Choose at least one of the events.'
+  if (index === undefined) return toSentence(detail)
+  return `“${toList(form[field])[Number(index)]}” is not a ${field === 'tags' ? 'tag' : 'workflow ID'}.`
 }
 
 export function isEndpoint(parsed: NewEndpoint | EndpointErrors): parsed is NewEndpoint {
   return Array.isArray(parsed.events)
-}
-
-function findFormUrlError(url: string, allowed: BlockList | undefined): string | undefined {
-  if (url.length > urlSchema.maxLength) return `Enter at most ${urlSchema.maxLength} characters.`
-  if (!new RegExp(urlSchema.pattern, 'u').test(url)) {
-    return 'Enter an address that begins with https://, without spaces and without a fragment (#).'
-  }
-  const error = findUrlError(url, allowed)
-  return error && `The URL ${error}.`
-}
-
-function findListError(name: keyof typeof lists, text: string): string | undefined {
-  const { schema: each, max } = lists[name]
-  const values = toList(text)
-  if (values.length > max) return `Enter at most ${max}.`
-  const wrong = values.find((value) => value.length > each.maxLength || !new RegExp(each.pattern, 'u').test(value))
-  return wrong && `“${wrong}” is not a ${name === 'tags' ? 'tag' : 'workflow ID'}.`
 }
 
 /** Neither workflow IDs nor tags contain commas or spaces. */

@@ -2,6 +2,7 @@
 import { shellCommand } from '../../../config/command-line.ts'
 import type { User } from '../../../domain/accounts/user.ts'
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
+import { describeRefusedRepeat } from '../../../domain/queue/queue-problems.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import { exampleVariables } from '../../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
@@ -112,6 +113,8 @@ export const queueRun: PageHandler = async (request, deps) => {
       return refuse(form, 400, 'The run was not queued: this workflow uses no browser, so it takes no browser context.')
     case 'usesNoConcurrencyKey':
       return refuse(form, 400, 'The run was not queued: this workflow takes no concurrency key any more.')
+    case 'optionsInvalid':
+      return refuse(form, 400, `The run was not queued. ${describeRefusedRepeat(queued)}`)
     case 'noSuchWorkflow':
       throw new PageNotFound()
   }

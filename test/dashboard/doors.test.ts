@@ -1,0 +1,343 @@
+/**
+ * What any door stores, the API returns. For each member that callers or people choose, the limits of its schema, one
+ * beyond, and odd values are stored by the API, by the dashboard, and by the domain, which commands, called runs and tools
+ * of agents use. Each is refused, or the API returns it.
+ */
+import { v7 as uuid } from 'uuid'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { Problem } from '../../src/contract/problem.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import { type Document, resolve, type Schema } from '../../src/openapi/document.ts'
+import { browserContextContract, executionContract } from '../../src/openapi/served-documents.ts'
+import {
+  type DashboardService,
+  type Form,
+  type SignedInUser,
+  signIn,
+  startDashboardService,
+} from '../support/dashboard.ts'
+import { fieldError } from '../support/html.ts'
+import { refusedSettings } from '../support/refused-settings.ts'
+
+let dashboard: DashboardService
+let ada: SignedInUser
+let key: string
+
+beforeAll(async () => {
+  dashboard = await startDashboardService()
+  await dashboard.domain.workflows.refresh()
+  ada = await signIn(dashboard)
+  const given = {
+    accountId: ada.accountId,
+    userId: ada.id,
+    name: 'doors',
+    scopes: null,
+    workflowIds: null,
+    expiresAt: null,
+  }
+  key = (await dashboard.domain.apiKeys.create(given, operator)).value
+})
+
+afterAll(() => dashboard.stop())
+
+type Value = Record<string, unknown>
+/** Returns whether the value was stored. */
+type Door = (value: Value) => Promise<boolean>
+
+const odd = ['', ' ', 'a b', 'ü', '\n', '\0', '\ud800', '__proto__', 'constructor', '🦊'.repeat(101), `a${'\u202e'}b`]
+const oddHosts = [
+  `https://${'ü.'.repeat(1000)}example`,
+  'https://xn--tda.example/ü?ü',
+  `https://${'a'.repeat(254)}.example`,
+]
+
+/** The limits of a schema, one beyond, and values of other kinds. */
+function edgesOf(document: Document, schema: Schema): unknown[] {
+  const resolved = resolve<Schema>(document, schema)
+  const { type, minLength, maxLength, minimum, maximum, maxItems, items, oneOf, allOf, example } = resolved
+  const [first] = [oneOf ?? allOf ?? []].flat() as Schema[]
+  if (first) return [...edgesOf(document, first), null]
+  if (Array.isArray(resolved.enum)) return [...resolved.enum, 'other', '']
+  const beside = (limits: unknown[], step: number) =>
+    limits.flatMap((each) => (typeof each === 'number' ? [each, each + step] : []))
+  if (type === 'integer' || type === 'number')
+    return [...beside([minimum], -1), ...beside([maximum], 1), 0.5, Number.MAX_SAFE_INTEGER, '7']
+  if (type === 'array') {
+    const [item = ''] = edgesOf(document, items as Schema).filter((each) => each !== '')
+    const all = resolve<Schema>(document, items as Schema).enum ?? []
+    const longest = Array.from({ length: Number(maxItems) + 1 }, (_, index) => `${item}${index}`)
+    const ofItems = edgesOf(document, items as Schema).map((each) => [each])
+    return [[], all, ...ofItems, longest, longest.slice(1), [item, item]]
+  }
+  if (type === 'boolean') return [true, false]
+  const lengths = [minLength, maxLength].flatMap((each) => (typeof each === 'number' ? [each, each + 1] : []))
+  const fitting = typeof example === 'string' ? [example] : []
+  return [...fitting, ...lengths.map((length) => 'A'.repeat(length)), ...odd, ...oddHosts]
+}
+
+const documents = { execution: executionContract.document, 'browser-context': browserContextContract.document }
+type Api = keyof typeof documents
+
+async function call(api: Api, method: string, path: string, body?: unknown) {
+  const address = api === 'execution' ? dashboard.executionUrl : dashboard.browserContextUrl
+  const headers = { Authorization: `Bearer ${key}`, 'x-service-api-key': key, 'Content-Type': 'application/json' }
+  const response = await fetch(address + path, {
+    method,
+    headers,
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
+}
+
+const byApi =
+  (api: Api, method: string, path: (value: Value) => string, body = (value: Value): unknown => value): Door =>
+  async (value) => {
+    const { status } = await call(api, method, path(value), body(value))
+    expect([200, 201, 202, 400, 404]).toContain(status)
+    return status < 300
+  }
+
+const byForm =
+  (path: string, toForm: (value: Value) => Form): Door =>
+  async (value) => {
+    const { status } = await ada.visitor.post(path, toForm(value))
+    expect([200, 303, 400]).toContain(status)
+    return status < 400
+  }
+
+/** @param store returns errors, or throws a `Problem`, for what it refuses. */
+const byDomain =
+  (store: (value: Value) => Promise<unknown>): Door =>
+  async (value) => {
+    try {
+      const { kind, errors } = Object(await store(value))
+      return errors === undefined && kind !== 'noSuchWorkflow'
+    } catch (error) {
+      expect(error).toBeInstanceOf(Problem)
+      return false
+    }
+  }
+
+const toText = (value: unknown) => (Array.isArray(value) ? value.join(' ') : value === null ? '' : String(value))
+const toTexts = (value: Value) => Object.fromEntries(Object.entries(value).map(([name, each]) => [name, toText(each)]))
+
+interface Subject {
+  api: Api
+  schema: string
+  /** With which a value is accepted. */
+  valid: Value
+  /** Members that have other rules. */
+  except?: readonly string[]
+  doors: Readonly<Record<string, Door>>
+  list: string
+  /** What is stored is deleted, so that no limit on its number is reached. */
+  remove?: (stored: { id: string; name: string }) => string
+}
+
+const v1 = '/v1/execution'
+const variables = { name: 'Ada' }
+const by = operator
+/** The first that is stored, created if needed. */
+async function first(list: string, valid: Value): Promise<string> {
+  const { body } = await call('execution', 'GET', list)
+  return body.data[0]?.id ?? (await call('execution', 'POST', list, valid)).body.id
+}
+
+/** Replaces the member of something that is stored. */
+function byChange(list: string, valid: Value): Door {
+  return async (value) => {
+    const id = await first(list, valid)
+    const changed = Object.entries(value).filter(([name, each]) => each !== valid[name])
+    return byApi(
+      'execution',
+      'PATCH',
+      () => `${list}/${id}`,
+      () => Object.fromEntries(changed),
+    )(value)
+  }
+}
+
+const endpoint = { url: 'https://example.com/hooks', events: ['run.failed'] }
+const rule = { name: 'Failures', events: ['run.failed'], channel: 'slack', url: 'https://example.com/services/T0' }
+const schedule = { workflowId: 'greet', variableData: variables, cron: '0 7 * * *' }
+
+const subjects: Subject[] = [
+  {
+    api: 'execution',
+    schema: 'CreateWebhookEndpointRequest',
+    valid: endpoint,
+    doors: {
+      api: byApi('execution', 'POST', () => `${v1}/webhook-endpoints`),
+      change: byChange(`${v1}/webhook-endpoints`, endpoint),
+      form: byForm('/webhooks/new', ({ events, ...value }) => ({
+        id: uuid(),
+        ...toTexts(value),
+        event: events as string[],
+      })),
+      domain: byDomain((value) => dashboard.domain.webhookEndpoints.create(ada.accountId, value as never, by)),
+    },
+    list: `${v1}/webhook-endpoints`,
+    remove: ({ id }) => `${v1}/webhook-endpoints/${id}`,
+  },
+  {
+    api: 'execution',
+    schema: 'CreateNotificationRuleRequest',
+    valid: rule,
+    except: ['channel'],
+    doors: {
+      api: byApi('execution', 'POST', () => `${v1}/notification-rules`),
+      change: byChange(`${v1}/notification-rules`, rule),
+      form: byForm('/settings/notifications/new', ({ events, ...value }) => ({
+        ...{ id: uuid(), notStartedSeconds: '900', failurePercent: '50' },
+        ...{ ...toTexts(value), event: events as string[] },
+      })),
+      domain: byDomain((value) => dashboard.domain.notificationRules.create(ada.accountId, value as never, by)),
+    },
+    list: `${v1}/notification-rules`,
+    remove: ({ id }) => `${v1}/notification-rules/${id}`,
+  },
+  {
+    api: 'execution',
+    schema: 'CreateScheduleRequest',
+    valid: schedule,
+    except: ['variableData', 'browserContextId'],
+    doors: {
+      api: byApi('execution', 'POST', () => `${v1}/schedules`),
+      change: byChange(`${v1}/schedules`, schedule),
+      form: byForm('/schedules/new', (value) => ({
+        id: uuid(),
+        ...toTexts(value),
+        variables: JSON.stringify(variables),
+      })),
+      domain: byDomain((value) => {
+        const { variableData: _, ...given } = value as typeof schedule
+        return dashboard.domain.schedules.create(ada.accountId, { ...given, variables: { ...variables } }, by)
+      }),
+    },
+    list: `${v1}/schedules`,
+    remove: ({ id }) => `${v1}/schedules/${id}`,
+  },
+  {
+    api: 'browser-context',
+    schema: 'CreateBrowserContextRequest',
+    valid: {},
+    doors: {
+      api: byApi('browser-context', 'POST', () => '/alpha/browser-contexts'),
+      form: byForm('/browser-contexts/new', toTexts),
+      domain: byDomain(({ name }) => dashboard.domain.browserContexts.create(ada.accountId, name as string, by)),
+    },
+    list: '/alpha/browser-contexts',
+    remove: ({ id }) => `/alpha/browser-contexts/${id}`,
+  },
+  {
+    api: 'execution',
+    schema: 'PutSecretRequest',
+    valid: {},
+    doors: {
+      api: byApi('execution', 'PUT', () => `${v1}/secrets/TOKEN`),
+      form: byForm('/settings/secrets', ({ value }) => ({
+        kind: 'secret',
+        secretName: 'TOKEN',
+        secretValue: toText(value),
+      })),
+      domain: byDomain(({ value }) => dashboard.domain.accountValues.put(ada.accountId, 'secret', 'TOKEN', value, by)),
+    },
+    list: `${v1}/secrets`,
+  },
+  {
+    api: 'execution',
+    schema: 'Setting',
+    valid: {},
+    except: ['version', 'updatedAt', 'updatedBy', 'workflowIds', 'value'],
+    doors: {
+      api: byApi(
+        'execution',
+        'PUT',
+        ({ name }) => `${v1}/settings/${encode(name)}`,
+        () => ({ value: 1 }),
+      ),
+      form: byForm('/settings/secrets', ({ name }) => ({
+        kind: 'setting',
+        settingName: toText(name),
+        settingValue: '1',
+      })),
+      domain: byDomain(({ name }) => dashboard.domain.accountValues.put(ada.accountId, 'setting', toText(name), 1, by)),
+    },
+    list: `${v1}/settings`,
+    remove: ({ name }) => `${v1}/settings/${name}`,
+  },
+  {
+    api: 'execution',
+    schema: 'BatchEntry',
+    valid: { workflowId: 'greet', variableData: variables },
+    except: ['variableData', 'browserContextId'],
+    doors: {
+      api: byApi(
+        'execution',
+        'POST',
+        () => `${v1}/queue-remote-batch`,
+        (value) => ({ runs: [value] }),
+      ),
+      form: byForm('/workflows/greet?as=json', ({ workflowId: _, ...value }) => ({
+        ...{ ...toTexts(value), variables: JSON.stringify(variables), key: uuid(), browserContextId: '' },
+      })),
+      domain: byDomain(({ variableData: _, ...value }) => {
+        const queuer = { accountId: ada.accountId, apiKeyId: null, userId: ada.id }
+        return dashboard.domain.runs.queue(queuer, { ...value, variables: { ...variables } } as never)
+      }),
+    },
+    list: `${v1}/runs`,
+  },
+]
+
+test.each(refusedSettings)('the setting %s is refused by the API and the dashboard alike', async (text, detail) => {
+  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
+  const request = { method: 'PUT', headers, body: `{"value":${text}}` }
+  const { errors } = (await (await fetch(`${dashboard.executionUrl}${v1}/settings/LIMIT`, request)).json()) as Value
+  expect(errors).toMatchObject([{ detail }])
+  const form = { kind: 'setting', settingName: 'LIMIT', settingValue: text }
+  const page = await ada.visitor.post('/settings/secrets', form)
+  expect([page.status, fieldError(page, 'settingValue')]).toEqual([400, expect.stringContaining(detail)])
+  expect((await call('execution', 'GET', `${v1}/settings`)).body.data).toEqual([])
+})
+
+test('a bulk action of the dashboard has filters that the API returns', async () => {
+  const start = (workflow: string) =>
+    ada.visitor.post(`/runs/bulk-cancel?${new URLSearchParams({ workflow })}`, { id: uuid() })
+  for (const workflow of ['a b', 'ü', 'x'.repeat(129), '\0'])
+    expect([400, 404]).toContain((await start(workflow)).status)
+  const { headers } = await start('greet')
+  const id = String(headers.location).split('/').at(-1)
+  expect(await call('execution', 'GET', `${v1}/bulk-actions/${id}`)).toMatchObject({ status: 200 })
+})
+
+function encode(name: unknown): string {
+  return encodeURIComponent(toText(name).toWellFormed()) || '%20'
+}
+
+for (const { api, schema, valid, except = [], doors, list, remove } of subjects) {
+  const document = documents[api] as Document
+  const { properties } = resolve<{ properties: Record<string, Schema> }>(document, {
+    $ref: `#/components/schemas/${schema}`,
+  })
+  const members = Object.keys(properties).filter((name) => !except.includes(name))
+  test.each(members)(`${schema}: %s is refused by a door, or returned by the API`, async (member) => {
+    const within = member in valid ? [valid[member]] : []
+    let stored = 0
+    for (const [door, store] of Object.entries(doors)) {
+      for (const edge of [...within, ...edgesOf(document, properties[member] as Schema)]) {
+        const isStored = await store({ ...valid, [member]: edge })
+        if (!isStored) continue
+        stored += 1
+        const { status, body } = await call(api, 'GET', list)
+        expect([door, JSON.stringify(edge).slice(0, 60), status]).toEqual([door, expect.anything(), 200])
+        for (const each of remove ? body.data : [])
+          expect((await call(api, 'DELETE', remove?.(each) ?? '')).status).toBe(204)
+      }
+    }
+    // Some of the values are within the limits.
+    expect(stored).toBeGreaterThan(0)
+    expect(dashboard.log.filter(({ level }) => Number(level) >= 50)).toEqual([])
+  })
+}
