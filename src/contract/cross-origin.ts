@@ -41,7 +41,8 @@ export function loopbackOrigins(others: readonly string[] = []): OriginSet {
 }
 
 function isLoopback(hostname: string): boolean {
-  return /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
+  const isAddress = hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
+  return isAddress || hostname === 'localhost' || hostname.endsWith('.localhost')
 }
 
 /** Alternating names and values, for any response. `Vary` keeps caches from serving one origin's response to another. */

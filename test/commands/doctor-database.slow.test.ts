@@ -9,6 +9,7 @@ import {
   checkDatabaseDurability,
   checkDatabasePrivileges,
   checkDatabaseStore,
+  checkSnapshots,
   evaluateCommit,
 } from '../../src/commands/doctor/database.ts'
 import { checkClock, examine, openDatabase } from '../../src/commands/doctor/doctor.ts'
@@ -170,6 +171,25 @@ describe('a database', () => {
     const read = await inspect(test, url)
     expect(await checkClock(read, Date.now())).toMatchObject({ status: 'ok' })
     expect(await checkClock(read, Date.now() - 3_600_000)).toMatchObject({ status: 'fail' })
+  })
+
+  test('warns about a transaction that has kept a snapshot for long, and names its process', async (test) => {
+    const url = await database(test)
+    const client = new pg.Client({ connectionString: url, application_name: 'report' })
+    await client.connect()
+    test.onTestFinished(() => client.end())
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1')
+    const { rows } = await client.query('SELECT pg_backend_pid() AS pid')
+    const read = await inspect(test, url)
+    expect(checkSnapshots(read, config)).toMatchObject({ status: 'ok' })
+    const { oldestSnapshot } = (read as { inspection: DatabaseInspection }).inspection.facts
+    expect(oldestSnapshot?.held).toBe(`process ${rows[0].pid} of PostgreSQL (report, idle in transaction)`)
+    const held = await inspectWith(test, { oldestSnapshot: { held: oldestSnapshot?.held ?? '', seconds: 720 } })
+    expect(checkSnapshots(held, config)).toEqual({
+      status: 'warn',
+      detail: `${oldestSnapshot?.held} has kept a snapshot for 12 minutes: dead rows stay, and claims get slower`,
+      advice: 'End its transaction.',
+    })
   })
 
   test.each<[what: string, facts: Partial<DatabaseFacts>, detail: RegExp]>([

@@ -137,7 +137,7 @@ test('doctor continues after failures, gives advice for each, and prints no secr
   expect(stdout).toMatch(/^warn {2}clock {17}not checked: the store cannot be opened\. Fix the store first\.$/m)
   expect(stdout).toMatch(/^warn {2}browser {15}no browser replies at BROWSER_CDP_URL\. Start it, set /m)
   expect(stdout).toMatch(/^warn {2}isolation {13}not checked: the browser does not start\. /m)
-  expect(stdout).toMatch(/\n\n4 failures and \d+ warnings in 20 checks\.\n$/)
+  expect(stdout).toMatch(/\n\n4 failures and \d+ warnings in 25 checks\.\n$/)
   for (const secret of settings.secrets) expect(stdout).not.toContain(secret)
 })
 

@@ -21,6 +21,7 @@ import { openBlobs, openEncryption, openStore } from '../../src/domain/installat
 import { RunArtifacts } from '../../src/domain/run-api/artifacts.ts'
 import { Contents, inlineBytesMax } from '../../src/storage/blobs/contents.ts'
 import { Encryption, FixedKeys } from '../../src/storage/encryption.ts'
+import { markMoved } from '../../src/storage/sqlite/moved-store.ts'
 import { claimOne } from '../support/claims.ts'
 import { newAccount, openDomain, queueRun } from '../support/domain.ts'
 import { recordFileCalls } from '../support/file-calls.ts'
@@ -376,6 +377,17 @@ test('a backup says whether its signature proves who wrote it', async (context) 
   const before = printed().length
   await restore(file, { replace: true }, settings)
   expect(printed().slice(before)).not.toContain('signed')
+})
+
+test('a backup replaces a store that was moved to PostgreSQL, whose mark stays with the old store', async (context) => {
+  const { settings, file, backUp } = await openInstallation(context)
+  await backUp()
+  markMoved(settings.DATA_DIR, 'host:5432/runs')
+  await expect(accountsIn(settings)).rejects.toThrow(/was moved to PostgreSQL at host:5432\/runs/)
+  await restore(file, { replace: true }, settings)
+  expect(await accountsIn(settings)).toEqual(['Backed up'])
+  const [kept = ''] = readdirSync(settings.DATA_DIR).filter((name) => name.startsWith('replaced-'))
+  await expect(accountsIn({ ...settings, DATA_DIR: join(settings.DATA_DIR, kept) })).rejects.toThrow(/was moved/)
 })
 
 test('a backup that was written without any key is restored only with --unsigned', async (context) => {

@@ -1,10 +1,11 @@
 /** Checks the environment and the workflows that it names. */
 import { type Config, readConfig, settings } from '../../config/config.ts'
-import { ConfigError } from '../../config/setting-kinds.ts'
+import { ConfigError, splitList } from '../../config/setting-kinds.ts'
 import { buildSnapshot, NoWorkflows } from '../../domain/deployments/build-snapshot.ts'
 import { findCurrentActivations, findDeployment } from '../../domain/deployments/deployments.sql.ts'
 import { builderIdentity, executorIdentity } from '../../domain/workflows/executor-identity.ts'
 import { type Workflow, WorkflowError } from '../../domain/workflows/workflow.ts'
+import { closestName } from '../../simulator/closest-name.ts'
 import { type Finding, fail, failWithMessage, type Opened, ok, pluralize, shortMessage, warn } from './finding.ts'
 
 export interface ReadConfiguration {
@@ -46,7 +47,25 @@ export function checkConfiguration({ errors }: ReadConfiguration, environment: N
     return { status, detail, advice: [advice, ...others].join(' ') }
   }
   const set = names.filter((name) => environment[name])
+  const mistyped = findMistyped(environment)
+  if (mistyped) {
+    return warn(
+      `${mistyped.name} is set, which is no setting`,
+      `If it is for the service, write ${mistyped.closest}: it has no effect.`,
+    )
+  }
   return ok(set.length === 0 ? 'all defaults' : `defaults, except ${set.join(', ')}`)
+}
+
+/** A variable that looks like a setting that is not set. The SDK of OpenTelemetry reads many more of its own. */
+function findMistyped(environment: NodeJS.ProcessEnv): { name: string; closest: string } | undefined {
+  const passedOn = splitList(environment.EXECUTOR_ENV ?? '')
+  const others = Object.keys(environment).filter(
+    (name) => /^(?!OTEL_)[A-Z0-9]+_[A-Z0-9_]+$/.test(name) && !names.includes(name) && !passedOn.includes(name),
+  )
+  const missing = names.filter((name) => name.includes('_') && !environment[name])
+  const found = others.map((name) => ({ name, closest: closestName(name, missing) }))
+  return found.find((each): each is { name: string; closest: string } => each.closest !== undefined)
 }
 
 export type LoadedWorkflows = { workflows: Workflow[] } | { error: string }

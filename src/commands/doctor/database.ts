@@ -2,7 +2,17 @@
 import type { Config } from '../../config/config.ts'
 import type { DatabaseFacts, DatabaseInspection } from '../../storage/postgres/postgres-inspection.ts'
 import { minimumVersion, otherEncoding, requiredEncoding } from '../../storage/postgres/postgres-schema.ts'
-import { type Finding, fail, failWithMessage, formatBytes, notChecked, type Opened, ok, warn } from './finding.ts'
+import {
+  type Finding,
+  fail,
+  failWithMessage,
+  formatBytes,
+  notChecked,
+  type Opened,
+  ok,
+  pluralize,
+  warn,
+} from './finding.ts'
 
 /** The newest version that the tests run on. */
 const newestVersion = 18
@@ -66,6 +76,18 @@ export const checkConnections = factCheck((facts, { DATABASE_CONNECTIONS }) => {
   return warn(
     `${found}, and ${left} are left`,
     'Raise max_connections in postgresql.conf, or lower DATABASE_CONNECTIONS on all processes.',
+  )
+})
+
+/** Longer than any transaction of the service; `pg_dump` takes longer. */
+const snapshotSecondsMax = 300
+
+export const checkSnapshots = factCheck(({ oldestSnapshot }) => {
+  if (!oldestSnapshot || oldestSnapshot.seconds < snapshotSecondsMax) return ok('no transaction has kept one for long')
+  const { seconds, held } = oldestSnapshot
+  return warn(
+    `${held} has kept a snapshot for ${pluralize(Math.round(seconds / 60), 'minute')}: dead rows stay, and claims get slower`,
+    'End its transaction.',
   )
 })
 

@@ -32,6 +32,7 @@ import {
   checkDatabasePrivileges,
   checkDatabaseSize,
   checkDatabaseStore,
+  checkSnapshots,
   type OpenedDatabase,
 } from './database.ts'
 import {
@@ -46,6 +47,7 @@ import {
 } from './embedded-store.ts'
 import { checkEncryptionKey } from './encryption-key.ts'
 import { type Finding, fail, notChecked, type Opened, ok, pluralize, type Status, shortMessage } from './finding.ts'
+import { checkIdentityProvider, checkMail, checkProxy, checkSecrets, checkTraces } from './outside.ts'
 import { checkPort, checkService, checkWorkers, findService, type PortName, type ServiceState } from './service.ts'
 
 export async function doctor(options: { json?: boolean }): Promise<void> {
@@ -224,6 +226,7 @@ const databaseChecks: readonly Check[] = [
   check('store size', [], async ({ database, config }) => checkDatabaseSize(await database(), config)),
   check('durability', [], async ({ database, config }) => checkDatabaseDurability(await database(), config)),
   check('commit', [], async ({ database }) => checkCommit(await database())),
+  check('snapshots', [], async ({ database, config }) => checkSnapshots(await database(), config)),
   check('connections', ['DATABASE_CONNECTIONS'], async ({ database, config }) =>
     checkConnections(await database(), config),
   ),
@@ -236,6 +239,15 @@ const commonChecks: readonly Check[] = [
   check('artifacts', ['ARTIFACTS_URL', 'ARTIFACTS_ACCESS_KEY_ID', 'ARTIFACTS_SECRET_ACCESS_KEY'], ({ config }) =>
     checkArtifacts(config),
   ),
+  check('secrets', ['SECRETS_DIR', 'VAULT_ADDR', 'VAULT_TOKEN', 'VAULT_SECRETS_PATH'], ({ config }) =>
+    checkSecrets(config),
+  ),
+  check('proxy', ['PROXY_HOPS'], ({ config }) => checkProxy(config)),
+  check('identity provider', ['OIDC_ISSUER'], async ({ config, store }) =>
+    checkIdentityProvider(config, await store()),
+  ),
+  check('mail', ['SMTP_URL', 'SMTP_FROM'], ({ config }) => checkMail(config)),
+  check('traces', ['OTEL_EXPORTER_OTLP_ENDPOINT'], ({ config, environment }) => checkTraces(config, environment)),
   check('clock', ['DATABASE_URL'], async ({ store, now }) => checkClock(await store(), now())),
   portCheck('DASHBOARD_PORT'),
   portCheck('EXECUTION_PORT'),

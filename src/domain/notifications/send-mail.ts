@@ -50,6 +50,12 @@ export class MailSender {
     return this.#url !== undefined
   }
 
+  /** Connects, and signs in if the URL has a user. @throws {Error} with the reason of the server or the system. */
+  async verify(): Promise<void> {
+    if (this.#url === undefined) throw new Error('The operator has not set SMTP_URL.')
+    await (await createTransport(this.#url, { isWritten: false })).verify()
+  }
+
   /** Never rejects. `signal` closes the connection. */
   async send(mail: Mail, signal: AbortSignal): Promise<MailResult> {
     const { id, to, subject, text, html } = mail

@@ -32,6 +32,8 @@ export interface DatabaseFacts {
   /** Connections reserved for superusers and privileged roles. */
   connectionsReserved: number
   sizeBytes: number
+  /** What has kept a snapshot for the longest time; another role's transactions need `pg_read_all_stats` to be seen. */
+  oldestSnapshot: { held: string; seconds: number } | null
 }
 
 const factsSql = `SELECT current_setting('server_version_num')::int / 10000 AS version,
@@ -53,7 +55,18 @@ const factsSql = `SELECT current_setting('server_version_num')::int / 10000 AS v
   (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS "connectionsUsed",
   current_setting('superuser_reserved_connections')::int
     + coalesce(current_setting('reserved_connections', true)::int, 0) AS "connectionsReserved",
-  pg_database_size(current_database()) AS "sizeBytes"`
+  pg_database_size(current_database()) AS "sizeBytes",
+  (
+    SELECT json_build_object('held', held, 'seconds', extract(epoch FROM clock_timestamp() - since))
+    FROM (
+      SELECT format('process %s of PostgreSQL (%s, %s)', pid, coalesce(nullif(application_name, ''), usename), state) AS held,
+        xact_start AS since
+      FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
+      UNION ALL
+      SELECT format('the prepared transaction %s', gid), prepared FROM pg_prepared_xacts
+      ORDER BY since LIMIT 1
+    ) AS oldest
+  ) AS "oldestSnapshot"`
 
 /** SQLSTATE too_many_connections, for the server, a database or a role. */
 const tooManyConnections = '53300'
