@@ -194,7 +194,10 @@ export class ApiKeys {
   async #requireValidScopes(tx: Transaction, { accountId, scopes }: NewApiKey, role: Role): Promise<void> {
     if (scopes === null) return
     if (!(await rows.hasScopesEnabled(tx, accountId))) {
-      throw new ApiKeyError('scopes', 'Scopes are off for this account. An admin turns them on in the dashboard, under Settings → Account.')
+      throw new ApiKeyError(
+        'scopes',
+        'Scopes are off for this account. An admin turns them on in the dashboard, under Settings → General.',
+      )
     }
     const known = this.knownScopes.join(', ')
     if (scopes.length === 0) throw new ApiKeyError('scopes', `Choose at least one scope of ${known}.`)
