@@ -346,7 +346,7 @@ ofRuns(
 ofRuns(runs.command('queue').description('queue a run').argument('<workflow>', 'its id, from `workflows list`'))
   .option('--variables <json>', 'a JSON object; @file reads a file, and - the standard input', '{}')
   .option('--tag <tag>', 'a tag of the run; repeatable', several)
-  .option('--priority <number>', 'from -10 to 10')
+  .option('--option <name=value>', 'an option of `queueRemoteRun`, such as delaySeconds=60; repeatable', several)
   .option('--follow', 'print what the run does until it ends')
   .action(async (workflow, options) => (await import('./commands/runs.ts')).queueRun(workflow, options))
 

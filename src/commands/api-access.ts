@@ -34,9 +34,9 @@ export function refusal(error: unknown, response: Response | undefined, scope: s
   } = Object(error) as {
     detail?: string
     title?: string
-    errors?: { pointer?: string; detail: string }[]
+    errors?: { pointer?: string; parameter?: string; header?: string; detail: string }[]
   }
-  const members = errors.map((each) => `  ${each.pointer ?? ''} ${each.detail}`)
+  const members = errors.map((each) => `  ${each.pointer ?? each.parameter ?? each.header ?? ''} ${each.detail}`)
   const lines = (detail ?? title ?? 'The service did not respond.').replace('`allowBreaking`', '`--allow-breaking`')
   return new CommandError([lines, ...members].join('\n'))
 }

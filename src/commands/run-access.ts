@@ -1,22 +1,21 @@
 /** The runs of an account, as the `runs` commands reach them: in the store, or over the API of a service. */
-import type { components } from '../../generated/execution.v1/types.ts'
 import { openDomain } from '../app.ts'
 import type { ExecutionClient } from '../client/index.ts'
 import { readConfig } from '../config/config.ts'
 import { stringify } from '../contract/i-json.ts'
 import { describeRefusedRepeat, describeRefusedStart } from '../domain/queue/queue-problems.ts'
-import { repeatedOptions } from '../domain/queue/run-options.ts'
+import { describeInvalidOptions, fromParameters, repeatedOptions } from '../domain/queue/run-options.ts'
 import type { ListRequest } from '../domain/run-api/list-request.ts'
 import { toResponse } from '../domain/run-api/run-response.ts'
 import type { QueueResult } from '../domain/run-api/runs.ts'
 import type { Run } from '../domain/runs/run.ts'
+import type { RunStatus } from '../domain/runs/run-state.ts'
 import { openLog } from '../telemetry/log.ts'
 import { type AccountOptions, findAccountId, requireStore } from './accounts.ts'
 import { connect, refusal } from './api-access.ts'
 import { announce, CommandError } from './output.ts'
 
-export type ShownRun = components['schemas']['Run']
-type RunStatus = components['schemas']['RunStatus']
+export type ShownRun = ReturnType<typeof toResponse>
 
 export interface ShownEvent {
   at: string
@@ -31,10 +30,8 @@ export interface RunFilters {
   limit: number
 }
 
-export interface QueueOptions {
-  tags?: string[] | undefined
-  priority?: number | undefined
-}
+/** By the names of the parameters of `queueRemoteRun`. */
+export type RunParameters = Readonly<Record<string, string | number | string[]>>
 
 export interface RunAccess {
   /** Newest first. */
@@ -44,7 +41,7 @@ export interface RunAccess {
   events(id: string): AsyncIterable<ShownEvent>
   cancel(id: string): Promise<ShownRun>
   rerun(id: string, fromStep: string | undefined): Promise<ShownRun>
-  queue(workflowId: string, variables: Record<string, unknown>, options: QueueOptions): Promise<ShownRun>
+  queue(workflowId: string, variables: Record<string, unknown>, parameters: RunParameters): Promise<ShownRun>
 }
 
 export interface RunCommandOptions extends AccountOptions {
@@ -88,8 +85,8 @@ function remoteRuns(client: ExecutionClient, scope: string): RunAccess {
     },
     cancel: async (id) => expect(await client.cancelRun(path(id))),
     rerun: async (id, fromStep) => expect(await client.rerunRun({ ...path(id), body: defined({ fromStep }) })),
-    async queue(workflowId, variableData, { tags, priority }) {
-      const params = { path: { workflowId }, query: defined({ tag: tags, priority }) }
+    async queue(workflowId, variableData, query) {
+      const params = { path: { workflowId }, query }
       return expect(await client.queueRemoteRun({ params, body: { variableData } }))
     },
   }
@@ -153,7 +150,11 @@ function storedRuns({ runs, feed }: Pick<Domain, 'runs' | 'feed'>, accountId: st
       const repeated = { ...repeatedOptions(finished), workflowId, variables, secretsFrom: id, rerunOf: id }
       return queued(await runs.queue(operator, { ...repeated, start }))
     },
-    async queue(workflowId, variables, options) {
+    async queue(workflowId, variables, parameters) {
+      const options = fromParameters(parameters)
+      const problem = describeInvalidOptions(options)
+      if (problem !== undefined)
+        throw new CommandError(problem.replace('no option of a call', 'an option that is checked by the API: add --url'))
       return queued(await runs.queue(operator, { workflowId, variables, ...options }))
     },
   }

@@ -1,6 +1,7 @@
 /** The commands `runs list`, `show`, `follow`, `cancel`, `rerun` and `queue`: in the store, or with `--url` by the API. */
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
+import { parameterNames } from '../domain/queue/run-options.ts'
 import { transitions } from '../domain/runs/run-state.ts'
 import { CommandError, print, table } from './output.ts'
 import { type RunAccess, type RunCommandOptions, type ShownEvent, type ShownRun, withRuns } from './run-access.ts'
@@ -65,15 +66,25 @@ export async function rerunRun(id: string, options: QueueCommandOptions & { from
 
 export async function queueRun(
   workflowId: string,
-  options: QueueCommandOptions & { variables: string; tag?: string[]; priority?: string },
+  options: QueueCommandOptions & { variables: string; tag?: string[]; option?: string[] },
 ): Promise<void> {
   const variables = await readVariables(options.variables)
-  const priority = options.priority === undefined ? undefined : Number(options.priority)
-  if (priority !== undefined && !(Number.isInteger(priority) && Math.abs(priority) <= 10))
-    throw new CommandError(`--priority is "${options.priority}": give a whole number from -10 to 10.`)
+  const parameters = {
+    ...Object.fromEntries((options.option ?? []).map(parseOption)),
+    ...(options.tag && { tag: options.tag }),
+  }
   await withRuns(options, 'runs:write', async (runs) =>
-    onQueued(runs, await runs.queue(workflowId, variables, { tags: options.tag, priority }), options),
+    onQueued(runs, await runs.queue(workflowId, variables, parameters), options),
   )
+}
+
+function parseOption(given: string): [string, string | number] {
+  const [, name, value = ''] = /^(\w+)=(.*)$/s.exec(given) ?? []
+  if (name === undefined || !parameterNames.has(name))
+    throw new CommandError(
+      `--option is "${given}": give a name and a value. Names are ${[...parameterNames].join(', ')}.`,
+    )
+  return [name, /^-?\d{1,9}$/.test(value) ? Number(value) : value]
 }
 
 /** JSON, `@` and a file that has it, or `-` for the standard input, which keeps secrets out of the list of processes. */

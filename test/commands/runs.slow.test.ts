@@ -46,6 +46,12 @@ test.each(doors)('runs are queued, followed, listed, shown, repeated and cancell
 test('a wrong option is named, and `--version` prints the version', async () => {
   const failed = await run('store', 'queue', 'greet', '--variables', '[]')
   expect(failed.stderr).toBe('--variables must be a JSON object, such as \'{"path": "README.md"}\'.\n')
+  const option = await run('store', 'queue', 'greet', '--option', 'prioriti=1')
+  expect(option.stderr).toMatch(/^--option is "prioriti=1": give a name and a value\. Names are delaySeconds, /)
+  for (const door of doors) {
+    const refused = await run(door, 'queue', 'greet', '--variables', '{"name": "Ada"}', '--option', 'priority=99')
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('priority') })
+  }
   const status = await run('store', 'list', '--status', 'broken')
   expect(status.stderr).toMatch(/^--status is "broken": give one of queued, running, /)
   expect((await installation.runCommand('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
