@@ -503,6 +503,30 @@ export async function openAdministration(config: Config): Promise<Administration
   return { accounts, ...users, apiKeys, deployments, ...values, ...data, close }
 }
 
+/** Opens the domain objects of a service for a command, which serves nothing. A service may be running. */
+export async function openDomain(config: Config, log: Logger) {
+  const steps = new Steps()
+    .step('store', async () => ({ store: await openStore(config) }), { store: ({ store }) => store.close() })
+    .step('deployments', async ({ store }) => ({ deployments: await new Deployments(store).open() }), {
+      work: ({ deployments }) => deployments.close(),
+    })
+    .step(
+      'domain',
+      async ({ store, deployments: workflows }) => {
+        const [encryption, blobs] = [await openEncryption(config, store), await openBlobs(config, log)]
+        const { artifacts: artifactRetentionDays } = retentionFrom(config)
+        return { domain: createDomain({ config, store, encryption, blobs, log, workflows, artifactRetentionDays }) }
+      },
+      {
+        followers: ({ domain }) => domain.feed.close(),
+        apiKeys: ({ domain }) => domain.apiKeys.close(),
+        refusals: ({ domain }) => domain.refusals.close(),
+      },
+    )
+  const { opened, close } = await steps.open()
+  return { domain: opened.domain, close }
+}
+
 // The order of starts and stops.
 
 /** The phases of a stop, in order. What closes in the same phase closes at the same time. */

@@ -3,6 +3,7 @@ import { enableCompileCache } from 'node:module'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
+import packageJson from '../package.json' with { type: 'json' }
 
 // Shares compiled code between starts and child processes. It saves start-up time, and the 18 MB that each process
 // otherwise needs to strip types. Executors run in other directories.
@@ -12,6 +13,7 @@ process.env.NODE_COMPILE_CACHE = resolve(process.env.NODE_COMPILE_CACHE ?? cache
 
 const program = new Command('execution-service')
   .description('Queues remote runs of workflows over an HTTP API.')
+  .version(packageJson.version)
   .option('--env-file <file>', 'take settings from a file too, such as the environment file of a systemd unit')
   .hook('preAction', async () => {
     const { envFile } = program.opts<{ envFile?: string }>()
@@ -303,6 +305,56 @@ workflows
   .description('make a project for workflows: one workflow, its test, and what it takes to run both')
   .argument('<directory>', 'a new or an empty directory')
   .action(async (directory) => (await import('./commands/project/init.ts')).initProject(directory, { install: false }))
+
+const runs = program.command('runs').description('list, show, follow, cancel, repeat and queue runs')
+
+/** Options that all commands of runs have. */
+const ofRuns = (command: Command): Command =>
+  command
+    .option(...accountOption)
+    .option(...environmentOption)
+    .option(...urlOption)
+    .option(...jsonOption)
+const several = (value: string, before: string[] = []) => [...before, value]
+
+ofRuns(runs.command('list').description('list runs, newest first'))
+  .option('--workflow <id>', 'only those of this workflow')
+  .option('--status <status>', 'only those in this status; repeatable', several)
+  .option('--tag <tag>', 'only those with this tag; repeatable, for any of them', several)
+  .option('--limit <number>', 'at most this many', '20')
+  .action(async (options) => (await import('./commands/runs.ts')).listRuns(options))
+
+ofRuns(runs.command('show').description('show a run').argument('<id>', 'from `runs list`')).action(
+  async (id, options) => (await import('./commands/runs.ts')).showRun(id, options),
+)
+
+ofRuns(
+  runs
+    .command('follow')
+    .description('print what a run does until it ends; exits with 1 unless it succeeds')
+    .argument('<id>', 'from `runs list`'),
+).action(async (id, options) => (await import('./commands/runs.ts')).followRun(id, options))
+
+ofRuns(runs.command('cancel').description('cancel a run').argument('<id>', 'from `runs list`')).action(
+  async (id, options) => (await import('./commands/runs.ts')).cancelRun(id, options),
+)
+
+ofRuns(
+  runs
+    .command('rerun')
+    .description('run a finished run again, with its variables and secrets')
+    .argument('<id>', 'from `runs list`'),
+)
+  .option('--from-step <name>', 'keep the results of the steps before this one')
+  .option('--follow', 'print what the new run does until it ends')
+  .action(async (id, options) => (await import('./commands/runs.ts')).rerunRun(id, options))
+
+ofRuns(runs.command('queue').description('queue a run').argument('<workflow>', 'its id, from `workflows list`'))
+  .option('--variables <json>', 'a JSON object; @file reads a file, and - the standard input', '{}')
+  .option('--tag <tag>', 'a tag of the run; repeatable', several)
+  .option('--option <name=value>', 'an option of `queueRemoteRun`, such as delaySeconds=60; repeatable', several)
+  .option('--follow', 'print what the run does until it ends')
+  .action(async (workflow, options) => (await import('./commands/runs.ts')).queueRun(workflow, options))
 
 program
   .command('rotate-encryption-key')

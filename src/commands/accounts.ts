@@ -9,7 +9,7 @@ import type { User } from '../domain/accounts/user.ts'
 import type { Users } from '../domain/accounts/users.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
 import { nameError } from '../domain/display-names.ts'
-import { CommandError, print, table } from './output.ts'
+import { announce, CommandError, print, table } from './output.ts'
 
 export interface AccountOptions {
   account?: string
@@ -31,7 +31,7 @@ export async function withAdministration(
   const config = readConfig(process.env)
   if (!creates) await requireStore(config)
   const isNew = config.DATABASE_URL === undefined && !existsSync(join(config.DATA_DIR, 'service.db'))
-  const administration = await openAdministration(config)
+  const administration = await announce('Opening the store', openAdministration(config))
   if (isNew) process.stderr.write(`Created a new store in ${config.DATA_DIR}.\n`)
   await act(administration, config).finally(() => administration.close())
 }

@@ -14,6 +14,15 @@ export function print(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
+/** After this time, a person wants to know what a command waits for. */
+const silentMilliseconds = 2000
+
+/** Says what the command does if that takes longer than two seconds: on standard error, so that results stay alone. */
+export async function announce<Result>(what: string, work: Promise<Result>): Promise<Result> {
+  const timer = setTimeout(() => process.stderr.write(`${what} …\n`), silentMilliseconds)
+  return work.finally(() => clearTimeout(timer))
+}
+
 /** Formats rows with the same members as a table with a header. */
 export function table(rows: Record<string, unknown>[]): string {
   const names = Object.keys(rows[0] ?? {})

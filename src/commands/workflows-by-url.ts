@@ -1,20 +1,13 @@
 /** The commands `workflows build`, and `workflows deploy`, `list` and `rollback` with `--url`: by the API, without the store. */
 
-import { createExecutionClient, type ExecutionClient } from '../client/index.ts'
 import { readConfig } from '../config/config.ts'
 import { buildBundle, describeBundle } from '../domain/deployments/build-snapshot.ts'
 import { type Bundle, displayPath } from '../domain/deployments/bundle.ts'
 import { describeChanges } from '../domain/deployments/evolution.ts'
 import { builderIdentity } from '../domain/workflows/executor-identity.ts'
-import { CommandError, print, table } from './output.ts'
+import { connect, refusal, type UrlOptions } from './api-access.ts'
+import { announce, CommandError, print, table } from './output.ts'
 import { requireSuccess, shortId, toDirectory, warnOfMissing } from './workflows.ts'
-
-interface UrlOptions {
-  url: string
-  account?: string
-  environment?: string
-  json?: boolean
-}
 
 /** Describing the workflows takes a service up to 80 seconds, after it has done so with others. */
 const deploySeconds = 300
@@ -30,7 +23,10 @@ export async function deployToUrl(
     await requireSuccess(snapshot, directory, identity, options)
   }
   const body = { ...toBody(bundle), ...(options.allowBreaking && { allowBreaking: true }) }
-  const { data, error, response } = await client.createDeployment({ body, timeoutSeconds: deploySeconds })
+  const { data, error, response } = await announce(
+    'The service checks the bundle',
+    client.createDeployment({ body, timeoutSeconds: deploySeconds }),
+  )
   if (!data) throw refusal(error, response, 'deployments:write')
   const { id, workflows, previousDeployment, changes, breakingChanges, missing } = data
   if (breakingChanges.length > 0) process.stderr.write(`${breakingChanges.join('\n')}\n`)
@@ -86,26 +82,15 @@ export async function rollBackAtUrl(options: UrlOptions): Promise<void> {
   for (const { id, version } of data.workflows) print(`  ${id} ${version}`)
 }
 
-/** @throws {CommandError} */
-function connect({ url, account, environment }: UrlOptions, scope: string): ExecutionClient {
-  const { API_KEY: apiKey = '' } = process.env
-  if (account !== undefined) throw new CommandError('Leave out --account: the key in API_KEY decides the account.')
-  if (environment !== undefined)
-    throw new CommandError('Leave out --environment: the key in API_KEY decides the environment.')
-  if (!URL.canParse(url) || !/^https?:/.test(url))
-    throw new CommandError(
-      `--url is "${url}": give the URL of the Execution API, such as https://execution.example.com.`,
-    )
-  if (!/^[!-~]+$/.test(apiKey))
-    throw new CommandError(`API_KEY is not set: it must have an API key with the scope ${scope}.`)
-  return createExecutionClient({ baseUrl: url.replace(/\/$/, ''), apiKey })
-}
-
 async function build(argument: string | undefined) {
   const config = readConfig(process.env)
   const directory = toDirectory(argument, config)
   const identity = builderIdentity({ ...config, WORKFLOWS_DIR: directory })
-  return { directory, identity, bundle: await buildBundle(directory, { identity }) }
+  return {
+    directory,
+    identity,
+    bundle: await announce(`Bundling ${displayPath(directory)}`, buildBundle(directory, { identity })),
+  }
 }
 
 /** U+0000 is not allowed in the JSON of requests. */
@@ -119,21 +104,4 @@ function toBody({ content, modules }: Bundle) {
   })
   const entries = modules.map(({ path, file, lines }) => ({ path, source: file, optionLines: lines }))
   return { files, modules: entries, externals: content.externals }
-}
-
-function refusal(error: unknown, response: Response | undefined, scope: string): CommandError {
-  if (response?.status === 401) return new CommandError('The service does not accept the key in API_KEY.')
-  if (response?.status === 403) return new CommandError(`The key in API_KEY lacks the scope ${scope}.`)
-  const {
-    detail,
-    title,
-    errors = [],
-  } = Object(error) as {
-    detail?: string
-    title?: string
-    errors?: { pointer?: string; detail: string }[]
-  }
-  const members = errors.map((each) => `  ${each.pointer ?? ''} ${each.detail}`)
-  const lines = (detail ?? title ?? 'The service did not respond.').replace('`allowBreaking`', '`--allow-breaking`')
-  return new CommandError([lines, ...members].join('\n'))
 }

@@ -13,7 +13,7 @@ import type { Snapshot } from '../domain/deployments/snapshot.ts'
 import { builderIdentity, type Identity } from '../domain/workflows/executor-identity.ts'
 import { declaresValues } from '../domain/workflows/workflow.ts'
 import { type AccountOptions, findAccountId, requireStore, withAdministration } from './accounts.ts'
-import { CommandError, print, table } from './output.ts'
+import { announce, CommandError, print, table } from './output.ts'
 
 export interface DeployOptions extends AccountOptions {
   /** Whether each workflow must first succeed with its first example. */
@@ -34,7 +34,7 @@ export async function deployWorkflows(argument: string | undefined, options: Dep
   await requireStore(config)
   // Before the store is opened: what is invalid changes nothing.
   const identity = builderIdentity({ ...config, WORKFLOWS_DIR: directory })
-  const snapshot = await buildSnapshot(directory, { identity })
+  const snapshot = await announce(`Building ${displayPath(directory)}`, buildSnapshot(directory, { identity }))
   if (options.try) await requireSuccess(snapshot, directory, identity, options)
   await withAdministration(async (administration) => {
     const { accounts, deployments } = administration

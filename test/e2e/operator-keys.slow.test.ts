@@ -48,7 +48,7 @@ test('an operator limits keys to scopes only in an account with scopes enabled',
   expect(await installation.runCommand(...args)).toMatchObject({
     code: 1,
     stdout: '',
-    stderr: 'Scopes are off for this account. An admin turns them on in the dashboard, under Settings → Account.\n',
+    stderr: 'Scopes are off for this account. An admin turns them on in the dashboard, under Settings → General.\n',
   })
 })
 

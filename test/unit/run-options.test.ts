@@ -22,7 +22,8 @@ const others: { [Name in Exclude<OptionName, 'browserContextId'>]: string[] } = 
   expiresInSeconds: [],
   priority: ['domain/queue/claim.ts', 'domain/queue/waiting.ts', 'storage/runs/sqlite-run-statements.ts'],
   tags: [
-    'domain/notifications/message-details.ts',
+    'commands/runs.ts',
+    'domain/notifications/',
     'domain/run-api/list-request.ts',
     'domain/webhooks/',
     'domain/workflows/define-workflow.ts',

@@ -45,12 +45,7 @@ export type Opened<Inspection extends StoreInspection = StoreInspection> =
 
 /** With its causes, such as the error of the system for which a request failed. */
 export function shortMessage(error: unknown): string {
-<<<<<<< HEAD
   const line = describeCauses(error)
-=======
-  const text = causesOf(error).join(': ')
-  const line = text
->>>>>>> ops
     .replace(/\s+/g, ' ')
     .replace(/[. ]+$/, '')
     .trim()
@@ -66,16 +61,4 @@ export function formatBytes(bytes: number): string {
 
 export function pluralize(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
-}
-
-/** The messages of an error and of its causes that say more, the last cause last. */
-function causesOf(error: unknown): string[] {
-  if (!(error instanceof Error)) return [String(error)]
-  // Of an AggregateError, one for each address of a host.
-  const first = error instanceof AggregateError && error.message === '' ? (error.errors[0] as Error | undefined) : error
-  const message = (first?.message ?? error.name).replace(/\.$/, '')
-  const more = (first?.cause === undefined ? [] : causesOf(first.cause)).filter((each) => !message.includes(each))
-  // What `fetch` says about each of them.
-  const isEmpty = message === 'fetch failed' || more.some((each) => each.includes(message))
-  return isEmpty && more.length > 0 ? more : [message, ...more.filter((each) => each !== 'fetch failed')]
 }

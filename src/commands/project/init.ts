@@ -56,6 +56,7 @@ async function findPackage(directory: string): Promise<string> {
   }
   const { createTemporaryDirectory } = await import('../../storage/temporary-directory.ts')
   const built = createTemporaryDirectory('project')
+  print('Building the package that the project needs.')
   try {
     const packageDirectory = join(built.path, 'package')
     await mkdir(packageDirectory)

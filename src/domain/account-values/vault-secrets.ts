@@ -63,15 +63,10 @@ async function request(url: string, headers: Record<string, string>): Promise<{ 
   } catch (error) {
     if (error instanceof SecretStoreError) throw error
     const isLate = (error as Error).name === 'TimeoutError'
-<<<<<<< HEAD
-    // Callers read it, so it has no address.
+    // Callers read it, so it has no address. The cause, for the operator, has.
     const failure = describeConnectionFailure('Vault', error) ?? 'Vault cannot be reached.'
-    throw new SecretStoreError(isLate ? 'Vault does not respond within 5 s.' : failure)
-=======
-    const problem = new SecretStoreError(isLate ? 'Vault does not respond within 5 s.' : 'Vault cannot be reached.')
-    // For the operator alone: it has the address.
+    const problem = new SecretStoreError(isLate ? 'Vault does not respond within 5 s.' : failure)
     throw Object.assign(problem, { cause: error })
->>>>>>> ops
   }
 }
 

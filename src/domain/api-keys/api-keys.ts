@@ -196,7 +196,7 @@ export class ApiKeys {
     if (!(await rows.hasScopesEnabled(tx, accountId))) {
       throw new ApiKeyError(
         'scopes',
-        'Scopes are off for this account. An admin turns them on in the dashboard, under Settings → Account.',
+        'Scopes are off for this account. An admin turns them on in the dashboard, under Settings → General.',
       )
     }
     const known = this.knownScopes.join(', ')

@@ -63,6 +63,9 @@ export type GivenOptions = { [Name in OptionName]?: RunOptions[Name] | undefined
 
 const parameters = optionNames.map((name) => [name, parameterOf(name)] as const)
 
+/** Of all options. */
+export const parameterNames: ReadonlySet<string> = new Set(parameters.map(([, parameter]) => parameter))
+
 /** The options among query parameters. */
 export function fromParameters(query: Readonly<Record<string, unknown>>): GivenOptions {
   const given: Record<string, unknown> = {}

@@ -63,8 +63,12 @@ const optionalPeers = ['@sparticuz/chromium', '@stoplight/prism-cli']
 /** What projects of authors get at the same versions. */
 const ofProjects = ['@types/node', 'typescript']
 
-/** @throws {Error} with the compiler's diagnostics. */
-export async function buildServicePackage(directory: string): Promise<void> {
+/**
+ * @param onStep called with what is done next, since all of it takes a minute.
+ * @throws {Error} with the compiler's diagnostics.
+ */
+export async function buildServicePackage(directory: string, onStep: (step: string) => void = () => {}): Promise<void> {
+  onStep('Compiling the modules')
   const authors = workflowModules()
   const compilerOptions = { ...authors.compilerOptions, resolveJsonModule: true, declaration: false }
   const simulator = {
@@ -73,6 +77,7 @@ export async function buildServicePackage(directory: string): Promise<void> {
     prune: true,
   }
   await compilePackage([{ entries, compilerOptions, prune: true }, simulator, authors], directory)
+  onStep('Copying the files')
   for (const path of copied) {
     await cp(join(root, path), join(directory, path), { recursive: true, filter: isCopied })
   }
@@ -82,6 +87,7 @@ export async function buildServicePackage(directory: string): Promise<void> {
   })
   await cp(join(root, 'src/worker/testing/README.md'), join(directory, 'TESTING.md'))
   await cp(join(root, 'docs/package.md'), join(directory, 'README.md'))
+  onStep('Rendering the reference of the APIs')
   const reference = await buildReferenceFile()
   await writeFile(join(directory, 'docs/reference.json.gz'), reference)
   await writeFile(join(directory, 'THIRD-PARTY-NOTICES.md'), await thirdPartyNotices(reference))
@@ -91,6 +97,7 @@ export async function buildServicePackage(directory: string): Promise<void> {
     await writeFile(join(directory, `generated/${name}/response-checks.cjs`), checks)
   }
   await writeFile(join(directory, projectPackagesFile), JSON.stringify(await projectPackages()))
+  onStep('Bundling the packages')
   const { dependencies, ...published } = await manifest()
   const bundleDependencies = await bundlePackages(
     directory,
@@ -193,6 +200,8 @@ if (import.meta.main) {
   const dist = fileURLToPath(new URL('../../../dist', import.meta.url))
   const directory = join(dist, 'execution-service')
   await mkdir(dist, { recursive: true })
-  await buildServicePackage(directory)
+  const onStep = (step: string) => void process.stdout.write(`${step} …\n`)
+  await buildServicePackage(directory, onStep)
+  onStep('Packing the package')
   process.stdout.write(`wrote: dist/execution-service/ and dist/${await packPackage(directory, dist)}\n`)
 }

@@ -228,7 +228,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
       const { domain, key } = await openAccount(test, kind)
       const refused = domain.apiKeys.create({ ...key, scopes: [knownScopes()[0] ?? ''] }, operator)
       await expect(refused).rejects.toThrow(
-        'Scopes are off for this account. An admin turns them on in the dashboard, under Settings → Account.',
+        'Scopes are off for this account. An admin turns them on in the dashboard, under Settings → General.',
       )
       await expect(refused).rejects.toBeInstanceOf(ApiKeyError)
     })

@@ -187,7 +187,7 @@ export function renderRuleForm({ rule, id = '', form, errors, sendsMail, limit }
       ${inputField({ name: 'workflowIds', label: 'Workflow IDs', value: form.workflowIds, error: errors.workflowIds, hint: 'Only events of these workflows, separated by commas. Leave empty for all.' })}
       ${number('notStartedSeconds', 'Seconds until a run should have started', 'For “Run does not start”.')}
       ${number('failurePercent', 'Failure rate in percent', 'For “Workflow fails often”: of the runs of an hour.')}
-      ${tick('details', 'Say what happened', 'Errors, steps, tags and key figures of runs, and questions of waits. Untick it for data that must not leave this service.')}
+      ${tick('details', 'Say what happened', 'Errors, steps and key figures of runs, and questions of waits. Untick it for data that must not leave this service.')}
       ${tick('answerLinks', 'Let readers answer', 'Messages that a run waits have a link by which a reader answers once, without an account.')}
       <div class="buttons"><button>${rule ? 'Save changes' : 'Create notification rule'}</button><a href="${back}">Cancel</a></div>
     </form>`
