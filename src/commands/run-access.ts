@@ -154,7 +154,9 @@ function storedRuns({ runs, feed }: Pick<Domain, 'runs' | 'feed'>, accountId: st
       const options = fromParameters(parameters)
       const problem = describeInvalidOptions(options)
       if (problem !== undefined)
-        throw new CommandError(problem.replace('no option of a call', 'an option that is checked by the API: add --url'))
+        throw new CommandError(
+          problem.replace('no option of a call', 'an option that is checked by the API: add --url'),
+        )
       return queued(await runs.queue(operator, { workflowId, variables, ...options }))
     },
   }
