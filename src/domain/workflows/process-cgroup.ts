@@ -15,7 +15,7 @@ export function createCgroup(reaperId: string): string | undefined {
     const own = ownCgroup()
     if (own === undefined) return undefined
     removeLeft(own)
-    const path = join(own, `${prefix}${reaperId}`)
+    const path = join(own, `${prefix}${process.pid}-${reaperId}`)
     mkdirSync(path)
     return path
   } catch {
@@ -30,7 +30,7 @@ export class ProcessCgroup {
   /** @param identity the user of the reaper's shell, which kills the processes when this process was killed itself. */
   constructor(parent: string, name: string, identity: Identity) {
     this.#path = join(parent, name)
-    mkdirSync(this.#path)
+    mkdirSync(this.#path, { recursive: true })
     if (identity) chownSync(join(this.#path, 'cgroup.kill'), identity.uid, identity.gid)
   }
 
@@ -66,9 +66,22 @@ function ownCgroup(): string | undefined {
   return mount === undefined || path === undefined ? undefined : join(mount, path)
 }
 
-/** Those of workers that were killed. A control group with processes cannot be removed. */
+/** Removes the groups of processes that were killed. That of a process that runs may be empty at the moment. */
 function removeLeft(own: string): void {
-  for (const name of directoriesIn(own)) if (name.startsWith(prefix)) attempt(() => removeCgroup(join(own, name)))
+  for (const name of directoriesIn(own)) {
+    const pid = /^execution-service-(\d+)-/.exec(name)?.[1]
+    if (pid !== undefined && !isRunning(Number(pid))) attempt(() => removeCgroup(join(own, name)))
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // EPERM: it is another user's.
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }
 
 function directoriesIn(path: string): string[] {
