@@ -7,7 +7,7 @@ import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import { readAttempts } from '../queue/attempt-history.ts'
 import { findRun } from '../queue/runs.sql.ts'
 import type { Waits } from '../run-api/waits.ts'
-import type { Workflow } from '../workflows/workflow.ts'
+import { declaredWait, type Workflow } from '../workflows/workflow.ts'
 import type { Message, NotificationMessage, NotifiedEvent, RunDetails, WaitDetails } from './notification-message.ts'
 
 export interface MessageDetailsDependencies {
@@ -85,7 +85,7 @@ async function readWait(
   const answerUrl = (by && (await createAnswerLink(account_id, runId, name, by))) ?? null
   if (details === 0) return answerUrl === null ? null : { title: null, deadline: null, answerUrl }
   return {
-    title: row.title ?? workflows.current(account_id).get(row.workflow_id)?.waits?.[name]?.title ?? null,
+    title: row.title ?? declaredWait(workflows.current(account_id).get(row.workflow_id), name)?.title ?? null,
     deadline: row.deadline === null ? null : new Date(row.deadline).toISOString(),
     answerUrl,
   }
