@@ -65,8 +65,8 @@ async function request(url: string, headers: Record<string, string>): Promise<{ 
     const isLate = (error as Error).name === 'TimeoutError'
     // Callers read it, so it has no address. The cause, for the operator, has.
     const failure = describeConnectionFailure('Vault', error) ?? 'Vault cannot be reached.'
-    const problem = new SecretStoreError(isLate ? 'Vault does not respond within 5 s.' : failure)
-    throw Object.assign(problem, { cause: error })
+    const message = isLate ? 'Vault does not respond within 5 s.' : failure
+    throw new SecretStoreError(message, undefined, { cause: error })
   }
 }
 
