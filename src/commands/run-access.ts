@@ -31,7 +31,7 @@ export interface RunFilters {
 }
 
 /** By the names of the parameters of `queueRemoteRun`. */
-export type RunParameters = Readonly<Record<string, string | number | string[]>>
+type RunParameters = Readonly<Record<string, string | number | string[]>>
 
 export interface RunAccess {
   /** Newest first. */
@@ -167,7 +167,10 @@ function describeRefused(refused: Exclude<QueueResult, { kind: 'queued' }>): str
         '\n',
       )
     case 'optionsInvalid':
-      return ['The options do not fit:', ...refused.errors.map((each) => `  ${each.member} ${each.detail}`)].join('\n')
+      return [
+        'The options do not fit:',
+        ...refused.errors.map((each) => `  ${each.member}${each.pointer} ${each.detail}`),
+      ].join('\n')
     case 'tooManyQueuedRuns':
       return `The account has reached its limit of ${refused.queuedMax} queued runs.`
     case 'runDeleted':
