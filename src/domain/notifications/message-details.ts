@@ -1,4 +1,4 @@
-/** Adds to a message what happened to its runs, when it is sent: the stored message has ids only, which an erasure leaves. */
+/** Adds what happened to runs when a message is sent: the stored message has their ids only, so that an erasure is complete. */
 import { findWaits } from '../../storage/runs/wait-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { NotificationRulesTable } from '../../storage/tables/notification-tables.ts'
