@@ -85,7 +85,7 @@ describe('a broken installation is described in one sentence', () => {
       () => checkSecrets(readConfig(vault)),
       ...([
         'fail',
-        /^Vault at .*\(Vault cannot be reached: .*ECONNREFUSED/,
+        /^Vault at .*\(Vault refused the connection \(ECONNREFUSED\)\)$/,
         /^Start Vault, or correct VAULT_ADDR/,
       ] as const),
     ],

@@ -160,9 +160,11 @@ describe('a link', () => {
       expect((await visitor.get(`/links/${token}`)).status).toBe(410)
     }
     expect((await visitor.get('/links/%ff')).status).toBe(400)
-    for (let tries = 0; tries < 30; tries += 1) expect((await visitor.post(`/links/guess${tries}`)).status).toBe(410)
+    for (let tries = 0; tries < 30; tries += 1) expect((await visitor.post('/links/guess')).status).toBe(410)
     const refused = await visitor.post('/links/guess')
     expect([refused.status, Number(refused.headers['retry-after']) > 0]).toEqual([429, true])
+    // Neither other people behind the address nor the link of other addresses.
+    expect((await visitor.post('/links/other')).status).toBe(410)
     const another = new Visitor(dashboard.url, { 'X-Forwarded-For': '192.0.2.78' })
     expect((await another.post('/links/guess')).status).toBe(410)
   })

@@ -49,7 +49,7 @@ test('a run waits while Vault cannot be read, says why, and gets the secret with
   const waits = (waitingForDetail: string) => ({ attempts: 0, waitingFor: 'secret', waitingForDetail })
 
   const runId = await queue()
-  await becomes(runId, waits('Vault refused the connection (ECONNREFUSED).'))
+  await becomes(runId, waits('Vault closed the connection before it responded (UND_ERR_SOCKET).'))
   responds = true
   await becomes(runId, waits('Vault refuses the token (403).'))
   writeFileSync(VAULT_TOKEN_FILE, 'hvs.renewed\n')

@@ -62,7 +62,7 @@ test('the error without a remote browser says what to do', async (test) => {
   remote.child.kill('SIGKILL')
   await waitForProcessEnd(remote.child.pid ?? 0)
   await expect(host.acquire()).rejects.toThrow(
-    'No browser replies at BROWSER_CDP_URL (ECONNREFUSED): start it, or set another address.',
+    'No browser replies at BROWSER_CDP_URL (it refused the connection, ECONNREFUSED): start it, or set another address.',
   )
 })
 

@@ -31,8 +31,9 @@ describeOperation(
         const { account, request } = await subject.caller()
         await subject.send(request)
         const [, runId = ''] = /runs\/([^/]+)/.exec(request.path) ?? []
-        const entries = await subject.service.rows('SELECT * FROM audit_log WHERE subject_id = ?', runId)
+        const entries = await subject.service.rows('SELECT * FROM audit_log WHERE subject_id = ? ORDER BY id', runId)
         expect(entries).toMatchObject([
+          { action: 'run.cancelled' },
           { account_id: account.id, action: 'run.deleted', actor_kind: 'caller', subject_name: 'greet' },
         ])
       })

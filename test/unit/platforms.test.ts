@@ -9,7 +9,7 @@ const allowed: Record<string, string> = {
   'commands/hidden-environment.ts': 'there is no file that shows the environment',
   'commands/launcher.ts': 'Node 24 is not installed by itself, and the message says so',
   'domain/workflows/executor-users.ts': 'only used by root on Linux, with EXECUTOR_UIDS',
-  'domain/workflows/process-cgroup.ts': 'a process that hides its origin is not found',
+  'domain/workflows/process-cgroup.ts': 'without control groups, a process without its environment is not found',
   'domain/workflows/process-reaper.ts': 'processes that workflows detach are not found; the worker warns',
   'storage/key-file.ts': 'Windows has no modes of files',
   'worker/browser/find-browser.ts': 'the Chromium from npm is for Linux x64; others are found or installed',

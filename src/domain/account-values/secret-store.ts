@@ -5,8 +5,8 @@ export class SecretStoreError extends Error {
   /** The secret that cannot be read, if others can. */
   readonly secretName: string | undefined
 
-  constructor(message: string, secretName?: string, options?: ErrorOptions) {
-    super(message, options)
+  constructor(message: string, secretName?: string) {
+    super(message)
     this.secretName = secretName
   }
 }

@@ -63,10 +63,9 @@ async function request(url: string, headers: Record<string, string>): Promise<{ 
   } catch (error) {
     if (error instanceof SecretStoreError) throw error
     const isLate = (error as Error).name === 'TimeoutError'
-    // Callers read it, so it has no address. The cause, for the operator, has.
+    // Callers read it, so it has no address.
     const failure = describeConnectionFailure('Vault', error) ?? 'Vault cannot be reached.'
-    const message = isLate ? 'Vault does not respond within 5 s.' : failure
-    throw new SecretStoreError(message, undefined, { cause: error })
+    throw new SecretStoreError(isLate ? 'Vault does not respond within 5 s.' : failure)
   }
 }
 

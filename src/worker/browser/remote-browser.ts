@@ -62,6 +62,6 @@ async function serve(address: string): Promise<void> {
 const { BROWSER_CDP_URL } = process.env
 if (BROWSER_CDP_URL) {
   await serve(BROWSER_CDP_URL).catch((error) =>
-    fail(describeConnectionFailure('it', error)?.replace(/\.$/, '') ?? 'the request failed'),
+    fail(describeConnectionFailure('it', error)?.replace(/ \((\w+)\)\.$/, ', $1') ?? 'the request failed'),
   )
 }

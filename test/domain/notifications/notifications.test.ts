@@ -314,7 +314,7 @@ describe.each(stores)('notifications ($name)', (kind) => {
     await create({ ...hook, url: `${http.url}/with`, answerLinks: true }, accountId, principal)
     await create({ ...hook, url: `${http.url}/without`, details: false })
     const [runId = ''] = await end()
-    const queued = await queueRun(domain, principal, { workflowId: 'approve' })
+    const queued = await queueRun(domain, principal, { workflowId: 'approve', tags: ['pay'] })
     const deadline = clock() + 60 * minute
     const wait = `INSERT INTO run_waits (run_id, name, id, account_id, workflow_id, kind, status, reached_at, deadline)
       VALUES (?, 'approval', ?, ?, 'approve', 'answer', 'open', ?, ?)`
