@@ -34,9 +34,20 @@ export function refusal(error: unknown, response: Response | undefined, scope: s
   } = Object(error) as {
     detail?: string
     title?: string
-    errors?: { pointer?: string; parameter?: string; header?: string; detail: string }[]
+    errors?: MemberError[]
   }
-  const members = errors.map((each) => `  ${each.pointer ?? each.parameter ?? each.header ?? ''} ${each.detail}`)
   const lines = (detail ?? title ?? 'The service did not respond.').replace('`allowBreaking`', '`--allow-breaking`')
-  return new CommandError([lines, ...members].join('\n'))
+  return new CommandError([lines, ...listErrors(errors)].join('\n'))
+}
+
+interface MemberError {
+  pointer?: string
+  parameter?: string
+  header?: string
+  detail: string
+}
+
+/** A line for each member of a request that is invalid. */
+export function listErrors(errors: readonly MemberError[]): string[] {
+  return errors.map((each) => `  ${each.pointer ?? each.parameter ?? each.header ?? ''} ${each.detail}`)
 }

@@ -216,7 +216,7 @@ async function prismAddress(prism: ChildProcess): Promise<string> {
   return Promise.race([listening, ended])
 }
 
-export async function stopProcess(child: ChildProcess): Promise<void> {
+async function stopProcess(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   child.kill()
   await once(child, 'exit')

@@ -49,7 +49,7 @@ async function isExpected(error: unknown): Promise<boolean> {
   return [EnvironmentError, StoreTooNew, StoreMoved, BackupError].some((kind) => error instanceof kind)
 }
 
-/** Runs a command; on an error, prints its message, or its stack with its causes if it is unexpected, and exits with code 1. */
+/** Runs a command. On an error, prints its message, or its stack and causes if it is unexpected, and exits with code 1. */
 export async function exitOnError(command: () => Promise<unknown>): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error

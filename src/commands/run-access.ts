@@ -3,7 +3,7 @@ import { openDomain } from '../app.ts'
 import type { ExecutionClient } from '../client/index.ts'
 import { readConfig } from '../config/config.ts'
 import { stringify } from '../contract/i-json.ts'
-import { describeRefusedRepeat, describeRefusedStart } from '../domain/queue/queue-problems.ts'
+import { describeRefusedStart, toParameterErrors } from '../domain/queue/queue-problems.ts'
 import { fromParameters, repeatedOptions } from '../domain/queue/run-options.ts'
 import type { ListRequest } from '../domain/run-api/list-request.ts'
 import { toResponse } from '../domain/run-api/run-response.ts'
@@ -12,7 +12,7 @@ import type { Run } from '../domain/runs/run.ts'
 import type { RunStatus } from '../domain/runs/run-state.ts'
 import { openLog } from '../telemetry/log.ts'
 import { type AccountOptions, findAccountId, requireStore } from './accounts.ts'
-import { connect, refusal } from './api-access.ts'
+import { connect, listErrors, refusal } from './api-access.ts'
 import { announce, CommandError } from './output.ts'
 
 export type ShownRun = ReturnType<typeof toResponse>
@@ -31,7 +31,7 @@ export interface RunFilters {
 }
 
 /** By the names of the parameters of `queueRemoteRun`. */
-export type RunParameters = Readonly<Record<string, string | number | string[]>>
+type RunParameters = Readonly<Record<string, string | number | string[]>>
 
 export interface RunAccess {
   /** Newest first. */
@@ -162,18 +162,12 @@ function describeRefused(refused: Exclude<QueueResult, { kind: 'queued' }>): str
   switch (refused.kind) {
     case 'noSuchWorkflow':
       return 'The account has no such workflow: `workflows list` shows them.'
-    case 'variablesInvalid':
-      return ['The variables do not fit:', ...refused.errors.map((each) => `  ${each.pointer} ${each.detail}`)].join(
-        '\n',
-      )
-    case 'optionsInvalid':
-      return ['The options do not fit:', ...refused.errors.map((each) => `  ${each.member} ${each.detail}`)].join('\n')
     case 'tooManyQueuedRuns':
       return `The account has reached its limit of ${refused.queuedMax} queued runs.`
     case 'runDeleted':
     case 'idempotencyConflict':
       return 'The run was not queued.'
     default:
-      return describeRefusedRepeat(refused)
+      return ['The run was not queued:', ...listErrors(toParameterErrors(refused))].join('\n')
   }
 }

@@ -1,12 +1,13 @@
 /** The commands `runs list`, `show`, `follow`, `cancel`, `rerun` and `queue`: in the store, or with `--url` by the API. */
 import { readFile } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
+import { oneLine } from '../domain/one-line.ts'
 import { parameterNames } from '../domain/queue/run-options.ts'
 import { transitions } from '../domain/runs/run-state.ts'
 import { CommandError, print, table } from './output.ts'
 import { type RunAccess, type RunCommandOptions, type ShownEvent, type ShownRun, withRuns } from './run-access.ts'
 
-export interface ListOptions extends RunCommandOptions {
+interface ListOptions extends RunCommandOptions {
   workflow?: string
   status?: string[]
   tag?: string[]
@@ -112,7 +113,7 @@ async function onQueued(runs: RunAccess, run: ShownRun, options: QueueCommandOpt
 }
 
 async function follow(runs: RunAccess, id: string, options: RunCommandOptions): Promise<void> {
-  for await (const event of runs.events(id)) print(options.json ? JSON.stringify(event) : describeEvent(event))
+  for await (const event of runs.events(id)) print(options.json ? JSON.stringify(event) : oneLine(describeEvent(event)))
   const run = await runs.get(id)
   if (!options.json) show(run, options)
   if (run.status !== 'succeeded') process.exitCode = 1
@@ -124,13 +125,13 @@ function describeEvent({ at, type, data }: ShownEvent): string {
     case 'status':
       return `${time} ${data.status}${data.reason ? ` (${data.reason})` : ''}`
     case 'log':
-      return `${time}   ${data.level === 'info' ? '' : `${data.level}: `}${oneLine(data.message)}`
+      return `${time}   ${data.level === 'info' ? '' : `${data.level}: `}${data.message}`
     case 'progress':
-      return `${time}   ${data.percent} %${data.message ? ` ${oneLine(data.message)}` : ''}`
+      return `${time}   ${data.percent} %${data.message ? ` ${data.message}` : ''}`
     case 'step':
-      return `${time}   ${oneLine(data.name)} ${data.state}`
+      return `${time}   ${data.name} ${data.state}`
     default:
-      return `${time}   ${type} ${oneLine(data.name ?? '')}`
+      return `${time}   ${type} ${data.name ?? ''}`
   }
 }
 
@@ -147,14 +148,9 @@ function show(run: ShownRun, { json }: RunCommandOptions): void {
     ['queued', run.createdAt],
     ['started', run.startedAt],
     ['finished', run.finishedAt],
-    ['progress', progress && `${progress.percent} %${progress.message ? ` ${oneLine(progress.message)}` : ''}`],
-    ['error', error && `${error.name}: ${oneLine(error.message)}`],
+    ['progress', progress && `${progress.percent} %${progress.message ? ` ${progress.message}` : ''}`],
+    ['error', error && `${error.name}: ${error.message}`],
     ['output', status === 'succeeded' ? JSON.stringify(output) : null],
   ]
-  for (const [name, value] of lines) if (value !== null) print(`${name.padEnd(10)}${value}`)
-}
-
-/** What workflows report may have any characters, also those that control a terminal. */
-function oneLine(value: unknown): string {
-  return String(value).replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ')
+  for (const [name, value] of lines) if (value !== null) print(name.padEnd(10) + oneLine(value))
 }

@@ -32,7 +32,7 @@ export function linkChecks(link: Link, details: Readonly<Record<string, string>>
   const createCheck = (validate: ValidateFunction): Check => {
     return (value) => {
       if (validate(value)) return undefined
-      const { pointer, detail } = mostSpecific((validate.errors as ErrorObject[]).map(describeError))
+      const { pointer, detail } = mostSpecific((validate.errors as ErrorObject[]).map((error) => describeError(error)))
       return { pointer, detail: details[detail] ?? detail }
     }
   }
@@ -47,12 +47,19 @@ function mostSpecific(errors: readonly Mismatch[]): Mismatch {
 
 export const unknownMember = 'is not a documented member'
 
-function describeError({ instancePath, params, message = '' }: ErrorObject): Mismatch {
-  const unknown = params.additionalProperty ?? params.unevaluatedProperty
-  const member = unknown ?? params.missingProperty
+/** @param unknownDetail the detail for members that the schema does not allow. */
+export function describeError(
+  { instancePath, params, message = 'is invalid' }: ErrorObject,
+  unknownDetail = unknownMember,
+): Mismatch {
+  const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues } = params
+  const unknown = additionalProperty ?? unevaluatedProperty
+  const member = unknown ?? missingProperty
   const pointer = member === undefined ? instancePath : instancePath + toPointer([member])
-  if (unknown !== undefined) return { pointer, detail: unknownMember }
-  return { pointer, detail: params.missingProperty === undefined ? message : 'is required' }
+  if (unknown !== undefined) return { pointer, detail: unknownDetail }
+  if (missingProperty !== undefined) return { pointer, detail: 'is required' }
+  const values = allowedValues ? `: ${allowedValues.map((value: unknown) => JSON.stringify(value)).join(', ')}` : ''
+  return { pointer, detail: `${message}${values}` }
 }
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i

@@ -10,7 +10,8 @@ const secondsMax = 60
 const resourceLimits = { maxOldGenerationSizeMb: 512, stackSizeMb: 16 }
 
 /**
- * Runs a module in a thread, in turn by account. Messages are missing if the thread fails or has used up its time or memory.
+ * Runs a module in a thread, when the account may have one. Messages are missing if the thread fails, or uses up its time or
+ * memory.
  *
  * @param url of the module, without its extension: `.ts` here, `.js` in the package.
  * @param accountId `null` for the installation.

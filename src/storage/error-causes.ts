@@ -60,7 +60,7 @@ function oneLine(text: string): string {
   return text.trim().replace(/\s*\n\s*/g, ' ')
 }
 
-/** What happened to a connection, by the codes of Node.js, c-ares, OpenSSL and undici. Each continues a sentence about a host. */
+/** By codes of Node.js, c-ares, OpenSSL and undici: what happened to a connection, as the rest of a sentence about a host. */
 const connectionFailures: Readonly<Record<string, string>> = {
   ...each('refused the connection', 'ECONNREFUSED'),
   ...each('closed the connection before it responded', 'ECONNRESET', 'EPIPE', 'ECONNABORTED', 'UND_ERR_SOCKET'),

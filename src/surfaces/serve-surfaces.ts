@@ -7,6 +7,7 @@ import { type Listener, listen, urlOf } from '../contract/listener.ts'
 import { mountDocument, warmUp } from '../contract/mount.ts'
 import type { Authenticate, Fallback, Intercept } from '../contract/stages.ts'
 import { TenantLimits } from '../contract/tenant-limits.ts'
+import { loadValueChecks } from '../contract/value-checks.ts'
 import { apiKeyRealm, type Principal } from '../domain/api-keys/api-key.ts'
 import type { RateLimit } from '../domain/api-keys/rate-limit.ts'
 import { RunTokens, runTokenScheme } from '../domain/api-keys/run-tokens.ts'
@@ -84,6 +85,7 @@ export async function createSurfaces(roles: ReadonlySet<Role>, dependencies: Sur
   const limits = { keepAliveTimeout: config.KEEP_ALIVE_SECONDS * 1000 }
   const options = (name: PortSetting) => ({ host: config.HOST, port: config[name], name, limits })
   const warmUpAll = async () => {
+    loadValueChecks()
     for (const app of apps.values()) await warmUp(app)
   }
   return {

@@ -120,7 +120,7 @@ export class Slots<Attempt> {
   }
 }
 
-/** An ended attempt whose offer the store has not answered leaves the slot to nobody. */
+/** Until the store has answered an offer, the slot is that of the attempt which has made it, even after its end. */
 function isOnTop<Attempt>({ stack, offeredBy }: Slot<Attempt>, attempt: Attempt): boolean {
   return stack.at(-1) === attempt && (offeredBy === undefined || offeredBy === attempt)
 }

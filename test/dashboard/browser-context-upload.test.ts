@@ -43,7 +43,7 @@ const invalid: [what: string, content: string, error: string | RegExp][] = [
   [
     'an unknown enum value',
     JSON.stringify({ cookies: [{ ...cookie, sameSite: 'canary' }], origins: [] }),
-    '/cookies/0/sameSite must be equal to one of the allowed values.',
+    '/cookies/0/sameSite must be equal to one of the allowed values: "Strict", "Lax", "None".',
   ],
   ['a duplicate member', '{"cookies":[],"cookies":["canary"],"origins":[]}', /two members of the same name/],
   ['a polluting member', '{"cookies":[],"origins":[],"__proto__":{}}', '/__proto__ is not allowed.'],

@@ -91,14 +91,14 @@ test('a database of another encoding is refused by the start and by doctor', asy
   await run(plain, "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
   const url = plain.url('latin')
   const sentence =
-    "has the encoding LATIN1, which cannot store every text: create it anew by `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`."
+    "has the encoding LATIN1, which cannot store every text: create it again by `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`."
   await expect(openStore(readConfig({ DATABASE_URL: url }))).rejects.toThrow(sentence)
   const opened = await openDatabase(url)
   if ('inspection' in opened) await opened.inspection?.close()
   expect(checkDatabase(opened)).toMatchObject({
     status: 'fail',
     detail: expect.stringMatching(/^PostgreSQL 1\d at \S+ has the encoding LATIN1, which cannot store every text$/),
-    advice: "Create it anew by `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`.",
+    advice: "Create it again by `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`.",
   })
 })
 

@@ -1,8 +1,11 @@
 /** What a run can reach of its worker, and what is left when the worker is killed. */
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { chmodSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { createCgroup, killCgroup } from '../../src/domain/workflows/process-cgroup.ts'
+import { createCgroup, killCgroup, ProcessCgroup } from '../../src/domain/workflows/process-cgroup.ts'
 import { queueRun } from '../support/domain.ts'
 import { findMarkedProcesses, waitForProcessEnd } from '../support/processes.ts'
 import {
@@ -54,6 +57,17 @@ describe.runIf(hasCgroups)('processes that hide their origin in an own group and
     if (how === 'wait') await domain.runs.cancel(principal.accountId, run.id)
     await waitForRun(domain, run)
     for (const pid of pids) await waitForProcessEnd(pid)
+  })
+
+  test('are found although a process that started has removed their control group while it was empty', async () => {
+    const path = createCgroup(randomUUID()) as string
+    const cgroup = new ProcessCgroup(path, '1', undefined)
+    killCgroup(createCgroup(randomUUID()) as string)
+    const child = spawn('sleep', ['60'])
+    cgroup.add(child.pid as number)
+    cgroup.kill()
+    expect(await once(child, 'exit')).toEqual([null, 'SIGKILL'])
+    killCgroup(path)
   })
 
   test('end with the worker that is killed', async (test) => {

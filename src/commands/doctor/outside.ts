@@ -1,4 +1,4 @@
-/** Checks what is outside of the service: proxies, the store of secrets, the identity provider, mail and the collector of traces. */
+/** Checks what the service depends on: proxies, the store of secrets, the identity provider, mail and the trace collector. */
 import { access, constants, stat } from 'node:fs/promises'
 import type { Config } from '../../config/config.ts'
 import { createSecretStore } from '../../domain/account-values/secret-stores.ts'

@@ -13,7 +13,7 @@ import { nextValuesVersion, type ValueKind, valueAad, waitReason } from './accou
 export const valuesMax = 100
 
 /** Characters of a setting as JSON. */
-export const settingLengthMax = 16_384
+const settingLengthMax = 16_384
 
 export interface AccountValue {
   name: string

@@ -126,7 +126,7 @@ export async function toActor({ query }: Transaction, by: Actor | ApiKeyUse): Pr
 }
 
 /** Who queues or cancels a run: a key, a user, or else the operator. */
-export interface RunActor {
+interface RunActor {
   apiKeyId?: string | null | undefined
   userId?: string | null | undefined
 }

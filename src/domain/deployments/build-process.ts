@@ -70,7 +70,7 @@ function lineIn(stack: string, file: string): string | undefined {
   return frames[0]?.split(':').at(-2)
 }
 
-/** The error of an import names no file. Bundled modules are valid; carried packages and bundles from elsewhere may not be. */
+/** The error of an import names no file. Bundled modules are valid; carried packages and bundles of callers may not be. */
 async function syntaxErrorPlace(target: string): Promise<string> {
   const { parseAst } = await import('rolldown/parseAst')
   const files = readdirSync(target, { recursive: true, encoding: 'utf8' })

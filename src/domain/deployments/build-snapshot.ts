@@ -37,7 +37,7 @@ export interface BuildOptions {
 }
 
 /** @param line without control characters, and with at most `outputLineBytesMax` bytes. */
-export type OnOutput = (line: string) => void
+type OnOutput = (line: string) => void
 
 /** What a process may print in all. A build that prints more is refused. */
 const outputBytesMax = 256 * 1024

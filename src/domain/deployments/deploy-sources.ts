@@ -66,7 +66,11 @@ export type SentDeployment =
 interface SentBundlesDependencies {
   deployments: Deployments
   usage: StorageUsage
-  /** Loads a bundle and adds its definitions; `undefined` if this installation accepts no bundles. @throws {WorkflowError} */
+  /**
+   * Loads a bundle and adds its definitions; `undefined` if this installation accepts no bundles.
+   *
+   * @throws {WorkflowError}
+   */
   describe: ((bundle: Bundle, accountId: string) => Promise<Snapshot>) | undefined
 }
 
@@ -85,7 +89,7 @@ export class SentBundles {
   }
 
   /**
-   * Describes the bundle, in turn with those of other accounts, and deploys it for the account.
+   * Describes the bundle when a slot is free, and deploys it for the account.
    *
    * @param options.signal aborted when the caller has gone: a bundle that still waits is dropped.
    * @throws {Problem} 507 when the account may not store it.

@@ -136,7 +136,8 @@ export class Files {
   /**
    * Stores the content while it arrives. The same content with the same name and media type is the same file.
    *
-   * @throws {Problem} beyond the storage quota, and if the document does not allow the name or media type. Also what reading the content throws. Nothing is stored then.
+   * @throws {Problem} beyond the storage quota, and if the document does not allow the name or media type. Also what
+   * reading the content throws. Nothing is stored then.
    */
   async create(accountId: string, file: NewFile, by: Actor | ApiKeyUse): Promise<StoredFile> {
     const { name, mediaType, content, declaredBytes = partBytes } = file

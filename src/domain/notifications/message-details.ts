@@ -1,4 +1,4 @@
-/** Adds to a message what happened to its runs, when it is sent: the stored message has ids only, which an erasure leaves. */
+/** Adds what happened to runs when a message is sent: the stored message has their ids only, so that an erasure is complete. */
 import { findWaits } from '../../storage/runs/wait-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { NotificationRulesTable } from '../../storage/tables/notification-tables.ts'
@@ -7,7 +7,7 @@ import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import { readAttempts } from '../queue/attempt-history.ts'
 import { findRun } from '../queue/runs.sql.ts'
 import type { Waits } from '../run-api/waits.ts'
-import type { Workflow } from '../workflows/workflow.ts'
+import { declaredWait, type Workflow } from '../workflows/workflow.ts'
 import type { Message, NotificationMessage, NotifiedEvent, RunDetails, WaitDetails } from './notification-message.ts'
 
 export interface MessageDetailsDependencies {
@@ -85,7 +85,7 @@ async function readWait(
   const answerUrl = (by && (await createAnswerLink(account_id, runId, name, by))) ?? null
   if (details === 0) return answerUrl === null ? null : { title: null, deadline: null, answerUrl }
   return {
-    title: row.title ?? workflows.current(account_id).get(row.workflow_id)?.waits?.[name]?.title ?? null,
+    title: row.title ?? declaredWait(workflows.current(account_id).get(row.workflow_id), name)?.title ?? null,
     deadline: row.deadline === null ? null : new Date(row.deadline).toISOString(),
     answerUrl,
   }

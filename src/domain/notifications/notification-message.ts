@@ -1,5 +1,6 @@
 /** What messages say: the JSON that is stored and that webhooks get, and its texts for Slack and email. */
 import type { NotificationEventsTable } from '../../storage/tables/notification-tables.ts'
+import { oneLine } from '../one-line.ts'
 
 export type NotificationEventType =
   | 'run.failed'
@@ -243,8 +244,8 @@ function toReadable({ type, timestamp, data }: Message): Readable {
   const lines = events.map(({ event, at, runId, subject, url, run = null, wait = null }, index) => {
     const text = describe({ event, workflow_id: workflowId ?? '', subject })
     const details = index < detailedEventsMax ? [...describeRun(run), ...describeWait(wait)] : []
-    const answerUrl = wait?.answerUrl ?? null
-    return { text: runId === null ? text : `${text}: ${runId}`, url, at, details, answerUrl }
+    const line = { text: oneLine(runId === null ? text : `${text}: ${runId}`), details: details.map(oneLine) }
+    return { ...line, url, at, answerUrl: wait?.answerUrl ?? null }
   })
   const rest = count - events.length
   const more = rest <= 0 ? undefined : `And ${count < countedEventsMax ? rest : `${rest} or more`} others.`
@@ -326,17 +327,13 @@ export function toMail(message: Message): MailContent {
 <ul>${cells.join('\n')}</ul>${more ? `<p>${escapeHtml(more)}</p>` : ''}
 <p><a href="${escapeHtml(url)}">Open the dashboard</a></p>
 <p style="color:#666">${escapeHtml(reason)}</p></body></html>`
+  // A line break in a header would begin another one. The API refuses control characters of names, too.
   return { subject: oneLine(ruleName === undefined ? title : `[${ruleName}] ${title}`), text, html }
 }
 
 function answerButton(url: string): string {
   const style = 'display:inline-block;margin:8px 0;padding:8px 16px;background:#0172ad;color:#fff;text-decoration:none'
   return `<br><a href="${escapeHtml(url)}" style="${style}">Answer</a>`
-}
-
-/** A line break in a header would begin another one. The API refuses control characters of names, too. */
-function oneLine(text: string): string {
-  return text.replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ')
 }
 
 function escapeHtml(text: string): string {

@@ -60,7 +60,7 @@ export type RefusedRun =
   | { kind: 'optionsInvalid'; errors: OptionError[] }
 
 /** The JSON Pointer is within the value of the option. */
-export interface OptionError extends VariableError {
+interface OptionError extends VariableError {
   member: OptionName
 }
 

@@ -10,6 +10,7 @@ import { _, type Code, str } from 'ajv/dist/core.js'
 import standalone from 'ajv/dist/standalone/index.js'
 import addFormats from 'ajv-formats'
 import { fullFormats } from 'ajv-formats/dist/formats.js'
+import { describeError, type Mismatch } from '../../contract/compiled-checks.ts'
 import { walk } from '../../openapi/document.ts'
 import { type Path, parsePointer, toPointer } from '../../openapi/json-pointer.ts'
 import { isKnownPattern } from '../../openapi/known-patterns.ts'
@@ -85,26 +86,17 @@ let schemaValidator: Ajv2020 | undefined
 function requireValid(schema: JsonSchema): void {
   schemaValidator ??= new Ajv2020({ strict: false, logger: false })
   if (schemaValidator.validateSchema(schema)) return
-  const { pointer, detail } = describeError(schemaValidator.errors?.[0] as ErrorObject)
+  const { pointer, detail } = describeVariableError(schemaValidator.errors?.[0] as ErrorObject)
   throw new InvalidSchema(parsePointer(pointer), detail)
 }
 
 /** A value that does not match its schema: a JSON Pointer (RFC 6901) and the reason. */
-export interface VariableError {
-  pointer: string
-  detail: string
-}
+export type VariableError = Mismatch
 
 /** @param fileDetail the detail for values that name no file. */
-export function describeError({ instancePath, message, params }: ErrorObject, fileDetail = ''): VariableError {
-  const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues, format } = params
-  const unknown = additionalProperty ?? unevaluatedProperty
-  if (missingProperty !== undefined)
-    return { pointer: instancePath + toPointer([missingProperty]), detail: 'is required' }
-  if (unknown !== undefined) return { pointer: instancePath + toPointer([unknown]), detail: 'is not in the schema' }
-  if (format === fileFormat) return { pointer: instancePath, detail: fileDetail }
-  const values = allowedValues ? `: ${allowedValues.map((value: unknown) => JSON.stringify(value)).join(', ')}` : ''
-  return { pointer: instancePath, detail: `${message ?? 'is invalid'}${values}` }
+export function describeVariableError(error: ErrorObject, fileDetail = ''): VariableError {
+  if (error.params.format === fileFormat) return { pointer: error.instancePath, detail: fileDetail }
+  return describeError(error, 'is not in the schema')
 }
 
 // A compiled schema as text, so that one thread can compile it for another.
@@ -301,7 +293,7 @@ interface Work {
 }
 
 /** Schemas and their keywords. Compiling 5,000 takes some seconds in a thread. */
-export const subschemasMax = 5000
+const subschemasMax = 5000
 /** The code of a schema nests as deep as it has members: V8 reads some thousand levels. */
 const membersMax = 1000
 

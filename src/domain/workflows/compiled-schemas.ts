@@ -57,6 +57,7 @@ export async function compileLarge(schemas: readonly JsonSchema[], accountId: st
     ({ index, code }) => {
       const key = keys[index] as string
       if (code) keep(key, linkCode(code))
+      failed.delete(key)
       left.delete(key)
     },
   )

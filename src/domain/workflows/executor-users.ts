@@ -122,8 +122,8 @@ export class ExecutorUsers {
 }
 
 /**
- * Leases a user and its group to a build, if there is a range of them: the last that are free, and otherwise the first. What the
- * build leaves ends with the lease.
+ * Leases a user and its group to a build, if there is a range of them: the last one that is free, and the first one of the
+ * range if accounts have all others. What the build leaves ends with the lease.
  *
  * @throws {WorkflowError} if all are leased.
  */

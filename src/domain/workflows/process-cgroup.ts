@@ -1,7 +1,7 @@
 /**
- * Control groups (cgroups(7), version 2) for processes that run the code of workflows, where this process may create them: as root,
- * or in a unit of systemd with `Delegate=yes`. A process cannot leave its control group without the right to change it, so
- * that all descendants are found, also those that have emptied their environment.
+ * Control groups (cgroups(7), version 2) for processes that run the code of workflows, where this process may create them:
+ * as root, or in a unit of systemd with `Delegate=yes`. A process cannot leave its control group without the right to change
+ * it, so that all descendants are found, also those that have emptied their environment.
  */
 import { chownSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ export function createCgroup(reaperId: string): string | undefined {
     const own = ownCgroup()
     if (own === undefined) return undefined
     removeLeft(own)
-    const path = join(own, `${prefix}${process.pid}-${reaperId}`)
+    const path = join(own, `${prefix}${reaperId}`)
     mkdirSync(path)
     return path
   } catch {
@@ -23,20 +23,29 @@ export function createCgroup(reaperId: string): string | undefined {
   }
 }
 
+/** A process that starts takes an empty control group for one that was left, and removes it. */
+const addTriesMax = 3
+
 /** The control group of one process, below that of its reaper. */
 export class ProcessCgroup {
   readonly #path: string
+  readonly #identity: Identity
 
   /** @param identity the user of the reaper's shell, which kills the processes when this process was killed itself. */
   constructor(parent: string, name: string, identity: Identity) {
     this.#path = join(parent, name)
-    mkdirSync(this.#path, { recursive: true })
-    if (identity) chownSync(join(this.#path, 'cgroup.kill'), identity.uid, identity.gid)
+    this.#identity = identity
   }
 
-  /** Call it before the process runs the code of workflows. */
+  /** Call it before the process runs the code of workflows. Without effect if the machine permits no more control groups. */
   add(pid: number): void {
-    attempt(() => writeFileSync(join(this.#path, 'cgroup.procs'), String(pid)))
+    for (let tries = 0; tries < addTriesMax; tries += 1) if (attempt(() => this.#add(pid))) return
+  }
+
+  #add(pid: number): void {
+    mkdirSync(this.#path, { recursive: true })
+    if (this.#identity) chownSync(join(this.#path, 'cgroup.kill'), this.#identity.uid, this.#identity.gid)
+    writeFileSync(join(this.#path, 'cgroup.procs'), String(pid))
   }
 
   kill(): void {
@@ -66,32 +75,22 @@ function ownCgroup(): string | undefined {
   return mount === undefined || path === undefined ? undefined : join(mount, path)
 }
 
-/** Removes the groups of processes that were killed. That of a process that runs may be empty at the moment. */
+/** Those of workers that were killed. A control group with processes cannot be removed. */
 function removeLeft(own: string): void {
-  for (const name of directoriesIn(own)) {
-    const pid = /^execution-service-(\d+)-/.exec(name)?.[1]
-    if (pid !== undefined && !isRunning(Number(pid))) attempt(() => removeCgroup(join(own, name)))
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    // EPERM: it is another user's.
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
+  for (const name of directoriesIn(own)) if (name.startsWith(prefix)) attempt(() => removeCgroup(join(own, name)))
 }
 
 function directoriesIn(path: string): string[] {
   return readdirSync(path, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? entry.name : []))
 }
 
-function attempt(act: () => void): void {
+/** Whether it succeeded. */
+function attempt(act: () => void): boolean {
   try {
     act()
+    return true
   } catch {
     // The processes have ended, or there are still some.
+    return false
   }
 }

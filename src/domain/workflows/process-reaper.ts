@@ -19,8 +19,8 @@ const variable = 'EXECUTION_SERVICE_PROCESS'
 
 /**
  * Arguments: the mark of all processes, the seconds that they have to end by themselves when the pipe closes, how the
- * paths of their files begin, and their control group. Files of other users may have such a name too, and stay: some versions of rm can be led out
- * of a directory whose owner replaces a part of it by a link.
+ * paths of their files begin, and their control group. Files of other users may have such a name too, and stay: some
+ * versions of rm can be led out of a directory whose owner replaces a part of it by a link.
  */
 const script = `
 PATH=/usr/bin:/bin

@@ -197,21 +197,7 @@ export function parseWorkflow(
   check(typeof usesBrowser === 'boolean', 'browser must be true or false')
   check(isPolicy(evidence), "evidence must be 'onFailure', 'always' or 'off'")
   check(typeof deprecated === 'boolean', 'deprecated must be true or false')
-  check(isRecord(retry), 'retry must be an object')
-  const { maxAttempts = 1, backoffSeconds = 1, backoffFactor = 2 } = retry
-  check(
-    isCount(maxAttempts) && maxAttempts <= attemptsMax,
-    `retry.maxAttempts must be an integer of at least 1 and at most ${attemptsMax}`,
-  )
-  check(
-    isNumber(backoffSeconds) && backoffSeconds >= 0 && backoffSeconds <= backoffSecondsMax,
-    `retry.backoffSeconds must be at least 0 and at most ${backoffSecondsMax}, which is a year`,
-  )
-  check(
-    isNumber(backoffFactor) && backoffFactor >= 1 && backoffFactor <= backoffFactorMax,
-    `retry.backoffFactor must be at least 1 and at most ${backoffFactorMax}`,
-  )
-  const policy = { maxAttempts, backoffSeconds, backoffFactor }
+  const policy = parseRetry(retry, check)
   const limits = {
     timeLimitSeconds,
     ...parseConcurrency(concurrency, check),
@@ -339,6 +325,24 @@ function parseDeclaredValues(
 
 function isDeclaredName(name: unknown): boolean {
   return typeof name === 'string' && declaredNamePattern.test(name)
+}
+
+function parseRetry(retry: unknown, check: (isValid: boolean, rule: string) => asserts isValid): Workflow['retry'] {
+  check(isRecord(retry), 'retry must be an object')
+  const { maxAttempts = 1, backoffSeconds = 1, backoffFactor = 2 } = retry
+  check(
+    isCount(maxAttempts) && maxAttempts <= attemptsMax,
+    `retry.maxAttempts must be an integer of at least 1 and at most ${attemptsMax}`,
+  )
+  check(
+    isNumber(backoffSeconds) && backoffSeconds >= 0 && backoffSeconds <= backoffSecondsMax,
+    `retry.backoffSeconds must be at least 0 and at most ${backoffSecondsMax}, which is a year`,
+  )
+  check(
+    isNumber(backoffFactor) && backoffFactor >= 1 && backoffFactor <= backoffFactorMax,
+    `retry.backoffFactor must be at least 1 and at most ${backoffFactorMax}`,
+  )
+  return { maxAttempts, backoffSeconds, backoffFactor }
 }
 
 function parseConcurrency(

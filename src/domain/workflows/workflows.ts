@@ -4,7 +4,13 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import type { ErrorObject } from 'ajv'
 import { errorsMax } from '../../contract/problem.ts'
 import { walk } from '../../openapi/document.ts'
-import { type CompiledSchema, describeError, fileFormat, InvalidSchema, type VariableError } from './compile-schema.ts'
+import {
+  type CompiledSchema,
+  describeVariableError,
+  fileFormat,
+  InvalidSchema,
+  type VariableError,
+} from './compile-schema.ts'
 import { compileLarge, findCompiled } from './compiled-schemas.ts'
 import { type FileVariable, schemaRuntime } from './schema-runtime.ts'
 import { extractSecrets, findMasked, isShownAt, restoreSecrets, type Secrets } from './secrets.ts'
@@ -254,7 +260,9 @@ class WorkflowChecks {
     const isSmall = JSON.stringify(value).length <= allErrorsLengthMax
     const again = isSmall ? schemaRuntime.run(value, isFile, () => all(value)) : undefined
     const [{ errors }, found] = again?.isComplete ? [all, again.found] : [first, checked.found]
-    const described = (errors ?? []).slice(0, errorsMax).map((error: ErrorObject) => describeError(error, detail))
+    const described = (errors ?? [])
+      .slice(0, errorsMax)
+      .map((error: ErrorObject) => describeVariableError(error, detail))
     return { errors: described, ...found }
   }
 

@@ -54,7 +54,7 @@ function isMisread({ username, password, host, pathname, search, hash }: URL): b
 }
 
 /** What `pg` connects with. */
-export interface DatabaseAddress {
+interface DatabaseAddress {
   connectionString: string
   /** `undefined` if the parameters of the URL decide. */
   ssl?: false | { rejectUnauthorized: false }

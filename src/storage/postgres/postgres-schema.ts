@@ -121,7 +121,7 @@ export const requiredEncoding = 'UTF8'
 
 /** What is wrong with a database of another encoding, and what to do, after the last colon. */
 export function otherEncoding(encoding: string): string {
-  return `has the encoding ${encoding}, which cannot store every text: create it anew by \`CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0\``
+  return `has the encoding ${encoding}, which cannot store every text: create it again by \`CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0\``
 }
 
 const setNameSql = "SELECT set_config('execution_service.connection', $1, false)"

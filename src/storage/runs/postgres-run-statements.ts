@@ -3,9 +3,9 @@
  * depend on. What happens to every run is one statement for any number of runs, so it takes one round trip.
  *
  * One order of locks prevents deadlocks: accounts, idempotency keys, runs, then what belongs to runs, files, and browser
- * contexts; nothing waits for rows that a transaction inserts. It waits for runs in the order of their ids only. Whatever ends runs
- * first locks all that its triggers change too (`lockEnding`, `lockCancelled`); whatever only makes another run ready
- * skips one that is locked.
+ * contexts; nothing waits for rows that a transaction inserts. A transaction locks runs in the order of their ids. One that
+ * ends runs first locks those that its triggers change, too (`lockEnding`, `lockCancelled`); one that only makes another run
+ * ready skips it while it is locked.
  */
 
 import { type Statement, statement, type Value } from '../store.ts'

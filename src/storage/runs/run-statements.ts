@@ -582,7 +582,7 @@ export interface RunStatements
   lockRun: Statement<RunsTable, [id: string, accountId: string]>
   /** Locks runs in the order of their ids, as all transactions do, which prevents deadlocks. */
   lockRuns(tx: Transaction, ids: readonly string[]): Promise<void>
-  /** Locks runs that may end, and those that an end makes ready: their callers, and the runs that wait for their sign-in. */
+  /** Locks runs that may end, and those that their end makes ready: callers, and the runs that wait for their sign-in. */
   lockEnding(tx: Transaction, ids: readonly string[]): Promise<void>
   /** Locks runs to cancel, the runs that they have called, and those that the ends of all of them make ready. */
   lockCancelled(tx: Transaction, ids: readonly string[]): Promise<void>

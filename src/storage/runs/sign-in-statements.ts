@@ -29,7 +29,7 @@ const resumeRunsOfSession = statement<object, [at: number, browserContextId: str
   `UPDATE runs SET status = 'queued', waiting_for = '', available_at = ? WHERE ${ofSession}`,
 )
 
-/** Lets all runs go on that wait for a session of the browser context. */
+/** Queues all runs again that wait for a session of the browser context. */
 export async function resumeForSession(tx: Transaction, contextId: string, at: number): Promise<void> {
   const waiting = (await tx.all(findRunsOfSession, [contextId])).map(({ id }) => id)
   if (waiting.length === 0) return

@@ -118,7 +118,7 @@ export const findCalledRun = statement<CalledRun, [id: string]>(
 )
 
 /** Of one transaction. */
-export const dueWaitsMax = 500
+const dueWaitsMax = 500
 
 export const dueTimers = statement<Pick<RunWaitsTable, 'run_id' | 'name'>, [now: number]>(
   `SELECT run_id, name FROM run_waits WHERE status = 'open' AND deadline IS NOT NULL AND deadline <= ?

@@ -222,15 +222,17 @@ const waitingReasons: WaitingFor[] = ['worker', 'delay', 'concurrencyLimit', 'th
 const cacheFactor = 9
 const cacheMillisecondsMin = 500
 
+/** Defines a gauge that is set from the snapshot. */
+type DefineGauge = <Label extends string>(
+  name: string,
+  help: string,
+  labelNames: Label[],
+  fill: (gauge: Gauge<Label>, snapshot: Snapshot) => void,
+) => void
+
 export function queueMetrics(registry: Registry, dependencies: QueueMetricsDependencies): void {
   const snapshot = cached(() => readSnapshot(dependencies))
-  const workflowIds = () => dependencies.workflows().map(({ id }) => id)
-  const gauge = <Label extends string>(
-    name: string,
-    help: string,
-    labelNames: Label[],
-    fill: (gauge: Gauge<Label>, snapshot: Snapshot) => void,
-  ) =>
+  const gauge: DefineGauge = (name, help, labelNames, fill) =>
     define(registry).gauge(name, help, labelNames, async (it) => {
       it.reset()
       const found = await snapshot()
@@ -238,33 +240,7 @@ export function queueMetrics(registry: Registry, dependencies: QueueMetricsDepen
       // prom-client exports 0 for a gauge without labels that was not set, which would be wrong.
       else if (labelNames.length === 0) it.remove()
     })
-  const toLabels = ({ depth }: Snapshot) => {
-    const labelled = labelledInQueue(depth, workflowIds())
-    return { labelled, labelOf: (id: string) => (labelled.has(id) ? id : otherWorkflows) }
-  }
-  gauge('waiting_runs', waitingHelp, ['workflow', 'waiting_for'], (it, found) => {
-    const { labelled, labelOf } = toLabels(found)
-    for (const workflow of labelled) for (const waiting_for of waitingReasons) it.set({ workflow, waiting_for }, 0)
-    for (const { workflowId, waitingFor, count } of found.depth.waiting)
-      it.inc({ workflow: labelOf(workflowId), waiting_for: waitingFor }, count)
-  })
-  gauge('running_runs', 'Running runs.', ['workflow'], (it, found) => {
-    const { labelled, labelOf } = toLabels(found)
-    for (const workflow of labelled) it.set({ workflow }, 0)
-    for (const { workflowId, count } of found.depth.running) it.inc({ workflow: labelOf(workflowId) }, count)
-  })
-  gauge(
-    'oldest_waiting_run_seconds',
-    'How long the oldest queued run has been waiting for a worker or a concurrency limit; 0 without one.',
-    ['workflow'],
-    (it, found) => {
-      const { labelled, labelOf } = toLabels(found)
-      for (const workflow of labelled) it.set({ workflow }, 0)
-      // The oldest last, for the workflows that share a label.
-      for (const { workflowId, since } of found.depth.oldest.toSorted((a, b) => b.since - a.since))
-        it.set({ workflow: labelOf(workflowId) }, Math.max(0, found.at - since) / 1000)
-    },
-  )
+  runsInQueueMetrics(gauge, () => dependencies.workflows().map(({ id }) => id))
   gauge('workers', 'Live workers.', [], (it, { workers }) => it.set(workers.length))
   gauge('worker_slots', 'Total slots of live workers.', [], (it, { workers }) =>
     it.set(workers.reduce((sum, { slots }) => sum + slots, 0)),
@@ -295,6 +271,36 @@ export function queueMetrics(registry: Registry, dependencies: QueueMetricsDepen
     'How long ago the browser context was signed in whose session is the oldest; 0 without one.',
     [],
     (it, { signIns, at }) => it.set(Math.max(0, at - (signIns.oldest ?? at)) / 1000),
+  )
+}
+
+function runsInQueueMetrics(gauge: DefineGauge, workflowIds: () => string[]): void {
+  const toLabels = ({ depth }: Snapshot) => {
+    const labelled = labelledInQueue(depth, workflowIds())
+    return { labelled, labelOf: (id: string) => (labelled.has(id) ? id : otherWorkflows) }
+  }
+  gauge('waiting_runs', waitingHelp, ['workflow', 'waiting_for'], (it, found) => {
+    const { labelled, labelOf } = toLabels(found)
+    for (const workflow of labelled) for (const waiting_for of waitingReasons) it.set({ workflow, waiting_for }, 0)
+    for (const { workflowId, waitingFor, count } of found.depth.waiting)
+      it.inc({ workflow: labelOf(workflowId), waiting_for: waitingFor }, count)
+  })
+  gauge('running_runs', 'Running runs.', ['workflow'], (it, found) => {
+    const { labelled, labelOf } = toLabels(found)
+    for (const workflow of labelled) it.set({ workflow }, 0)
+    for (const { workflowId, count } of found.depth.running) it.inc({ workflow: labelOf(workflowId) }, count)
+  })
+  gauge(
+    'oldest_waiting_run_seconds',
+    'How long the oldest queued run has been waiting for a worker or a concurrency limit; 0 without one.',
+    ['workflow'],
+    (it, found) => {
+      const { labelled, labelOf } = toLabels(found)
+      for (const workflow of labelled) it.set({ workflow }, 0)
+      // The oldest last, for the workflows that share a label.
+      for (const { workflowId, since } of found.depth.oldest.toSorted((a, b) => b.since - a.since))
+        it.set({ workflow: labelOf(workflowId) }, Math.max(0, found.at - since) / 1000)
+    },
   )
 }
 

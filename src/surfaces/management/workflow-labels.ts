@@ -86,8 +86,8 @@ function seriesName(metric: object): string {
 }
 
 /**
- * The workflows whose runs in the queue have labels of their own: those with the most runs, then deployed ones. The same in every
- * process, since each exports these gauges.
+ * The workflows whose runs in the queue have separate labels: those with the most runs, then deployed ones. The same in
+ * every process, since each exports these gauges.
  */
 export function labelledInQueue({ waiting, running }: QueueDepth, deployed: readonly string[]): Set<string> {
   const counts = new Map<string, number>()

@@ -1,4 +1,4 @@
-/** Names of tools: clients drop the whole list for a name outside of `[A-Za-z0-9_-]{1,64}`, which ids of workflows may be. */
+/** Names of tools: for an id of a workflow outside of `[A-Za-z0-9_-]{1,64}` as a name, clients drop the whole list. */
 import { hash } from 'node:crypto'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 
@@ -6,8 +6,7 @@ const usable = /^[A-Za-z0-9_-]{1,64}$/
 const lengthMax = 64
 
 /**
- * The id, or its usable characters and a part of its hash, so that the name depends on no other workflow. Another id that is
- * equal to this name leaves more of the hash.
+ * The id, or its usable characters and a part of its hash. The part is longer if another workflow has the name as its id.
  */
 export function toToolName(id: string, workflows: Pick<Workflows, 'get'>): string {
   if (usable.test(id)) return id

@@ -107,7 +107,7 @@ export class Attempt {
   #resolve: (outcome: Ended) => void = () => {}
   /** Results of steps that are being stored. */
   readonly #saving = new Set<Promise<void>>()
-  /** The last write of waits. Steps and waits are stored one after the other, in the order in which the workflow gets them. */
+  /** The last write of waits. Steps and waits are stored one by one, in the order in which the workflow gets them. */
   #waiting: Promise<unknown> = Promise.resolve()
   /** The waits that the run waits for. */
   #awaited: readonly string[] = []
@@ -203,7 +203,7 @@ export class Attempt {
     this.#resolve(outcome)
   }
 
-  /** Whether the outcome is decided or about to be: the process is told nothing more. */
+  /** Whether the outcome is decided or about to be: the process gets no more messages. */
   get #isOver(): boolean {
     return this.#hasEnded || this.#isEnding || this.#interruption !== undefined
   }

@@ -3,7 +3,7 @@
 import type { ReachedWait } from '../../domain/queue/run-options.ts'
 import { toRunError } from '../../domain/runs/reported-values.ts'
 import { CalledRunFailed } from '../../domain/workflows/define-workflow.ts'
-import type { Workflow } from '../../domain/workflows/workflow.ts'
+import { declaredWait, type Workflow } from '../../domain/workflows/workflow.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import { toJson } from '../executors/workflow-values.ts'
 import { Delayed } from './fake-clock.ts'
@@ -80,7 +80,7 @@ export class TestWaits {
     const { name, kind } = request
     const { title, shown } = kind === 'answer' ? request : { title: null, shown: null }
     const { workflowId, variables } = kind === 'run' ? request : { workflowId: null, variables: null }
-    const declared = kind === 'answer' ? (this.#fakes.workflow.waits?.[name]?.title ?? null) : null
+    const declared = kind === 'answer' ? (declaredWait(this.#fakes.workflow, name)?.title ?? null) : null
     const seen = this.#fakes.redact({ title: title ?? declared, shown, variables })
     return { name, kind, status: 'open', seconds: 0, ...seen, workflowId, value: null }
   }

@@ -76,7 +76,7 @@ export function providerLimit(deps: Dependencies): RequestHandler {
   return limit(deps, 'providerFromAddress', addressKey, () => undefined)
 }
 
-/** Limits failed requests with links, for each link and address: those of one link keep nobody from another. */
+/** Limits failed requests with links, for each link and address: failures with one link do not block others. */
 export function linkLimits(deps: Dependencies): RequestHandler[] {
   const linkFromAddress = (request: Request) => `${addressKey(request)} ${request.path.slice(0, linkLengthMax)}`
   return [
