@@ -466,7 +466,7 @@ export async function openAdministration(config: Config): Promise<Administration
   const store = await openStore(config)
   const accounts = new Accounts(store)
   const apiKeys = new ApiKeys(store, knownScopes())
-  const deployments = new Deployments(store)
+  const deployments = new Deployments(store, undefined, undefined, { validates: false })
   const close = async () => {
     await apiKeys.close()
     await store.close()

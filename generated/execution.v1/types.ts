@@ -2365,7 +2365,8 @@ export interface components {
             /** @description The file in base64, at most 10 MiB decoded. */
             content: string;
             /**
-             * @description Whether it is evidence of what the attempt's browser did, which has the names `attempt-N-…`.
+             * @description Whether it is evidence of what the browser of attempt N did: `attempt-N-page-1.jpg` and the like,
+             *     `attempt-N-browser.json` or `attempt-N-trace.zip`. Other names are refused.
              * @default false
              */
             evidence: boolean;

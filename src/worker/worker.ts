@@ -476,9 +476,12 @@ class WorkerLeases {
   }
 
   #interruptLost(key: string): void {
+    const attempt = this.#attempts.get(key)
+    // An attempt that stores its outcome gives its lease back.
+    if (!attempt || attempt.hasEnded) return
     this.#dependencies.log.warn({ lease: key }, 'lease lost; attempt stopped')
     this.#ends.delete(key)
-    this.#attempts.get(key)?.interrupt('leaseLost')
+    attempt.interrupt('leaseLost')
   }
 }
 

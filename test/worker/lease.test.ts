@@ -47,6 +47,31 @@ describe.concurrent('a worker', () => {
       expect(await describeEvents(domain, run)).toHaveLength(3)
     })
 
+    test('that is not renewed while the outcome is stored is not lost', async (test) => {
+      const { domain, principal } = await openInstallation(test)
+      const { accountId } = principal
+      const renewed = Promise.withResolvers<void>()
+      test.onTestFinished(() => renewed.resolve())
+      let runId: string | undefined
+      let later = 0
+      // Answers the commit of the outcome after commits of two renewals, each with a heartbeat.
+      const write: Store['write'] = async (work, options) => {
+        const done = await domain.store.write(work, options)
+        if (later > 0 && ++later > 4) renewed.resolve()
+        const run = runId === undefined || later > 0 ? undefined : await domain.runs.get(accountId, runId)
+        if (run?.status !== 'succeeded' || later > 0) return done
+        later = 1
+        await renewed.promise
+        return done
+      }
+      const { log } = await startWorker(test, { ...domain, store: { ...domain.store, write } }, { leaseSeconds: 3 })
+      const run = await queueRun(domain, principal, { workflowId: 'talk' })
+      runId = run.id
+      await renewed.promise
+      expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1 })
+      expect(log.filter((line) => line.includes('lease lost'))).toEqual([])
+    })
+
     test('that ends while the store does not respond stops the attempt, and the run is executed again', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
       const respond = Promise.withResolvers<void>()

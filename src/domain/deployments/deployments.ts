@@ -96,12 +96,20 @@ export class Deployments implements WorkflowRegistry {
   #currentIds: readonly string[] = []
   readonly #listeners = new Set<() => void>()
 
-  /** @param onError called when a refresh fails, which is tried again within a second. */
-  constructor(store: Store, onError: (error: unknown) => void = () => {}, now: () => number = Date.now) {
+  /**
+   * @param onError called when a refresh fails, which is tried again within a second.
+   * @param validates whether values of runs are checked: a process that checks none need not compile large schemas.
+   */
+  constructor(
+    store: Store,
+    onError: (error: unknown) => void = () => {},
+    now: () => number = Date.now,
+    { validates = true }: { validates?: boolean } = {},
+  ) {
     this.#store = store
     this.#onError = onError
     this.#now = now
-    this.#loaded = new LoadedDeployments(store)
+    this.#loaded = new LoadedDeployments(store, validates)
     this.#claimable = new ClaimableWorkflows(this)
   }
 
@@ -405,8 +413,11 @@ export class Deployments implements WorkflowRegistry {
       if (!known || compareVersions(each.version, known.version) > 0) highest.set(key, each)
     }
     const byAccount = new Map<string, Workflows>()
-    for (const { accountId, deploymentId } of highest.values()) {
-      const loaded = await this.#loaded.get(deploymentId)
+    // At once, so that accounts with large schemas share the threads that compile them.
+    const read = [...highest.values()].map(async ({ accountId, deploymentId }) => {
+      return { accountId, loaded: await this.#loaded.get(deploymentId) }
+    })
+    for (const { accountId, loaded } of await Promise.all(read)) {
       if (loaded) byAccount.set(accountId, byAccount.get(accountId)?.with(loaded.workflows) ?? loaded.workflows)
     }
     this.#remoteVersions = versions
@@ -578,12 +589,14 @@ const loadedMax = 100
 
 class LoadedDeployments {
   readonly #store: Store
+  readonly #validates: boolean
   /** By ID, most recently used last. Deployments never change. */
   readonly #loaded = new Map<string, Loaded>()
   #kept: ReadonlySet<string> = new Set()
 
-  constructor(store: Store) {
+  constructor(store: Store, validates: boolean) {
     this.#store = store
+    this.#validates = validates
   }
 
   /** Keeps these deployments in memory, in place of those of the last call. */
@@ -607,7 +620,8 @@ class LoadedDeployments {
   async #read(id: string): Promise<Loaded | undefined> {
     const deployment = await findDeployment(this.#store.read, id)
     if (!deployment) return undefined
-    const workflows = await new Workflows(deployment.workflows, id).compileLarge(deployment.accountId)
+    const workflows = new Workflows(deployment.workflows, id)
+    if (this.#validates) await workflows.compileLarge(deployment.accountId)
     // Another call may have read it in the meantime, and compiled its schemas.
     return this.#loaded.get(id) ?? { deployment, workflows }
   }

@@ -30,6 +30,7 @@ import {
   ArtifactError,
   type ArtifactKind,
   artifactWritesMax,
+  evidenceNames,
   isEvidenceOf,
   tooManyArtifactWrites,
 } from '../runs/artifact.ts'
@@ -217,7 +218,7 @@ export class RemoteAttempts {
     if (refusal) return invalid('', `${refusal} The artifact was not stored.`)
     const { content, mediaType, isEvidence } = artifact
     if (isEvidence && !isEvidenceOf(lease.number, artifact.name))
-      return invalid('/evidence', `is for files named attempt-${lease.number}-…`)
+      return invalid('/evidence', `is for ${evidenceNames(lease.number)}`)
     const kind: ArtifactKind = isEvidence ? 'evidence' : 'workflow'
     const stored = { name: redact(artifact.name), mediaType: mediaType as ArtifactMediaType, content, kind }
     const described = { name: stored.name, mediaType, sizeBytes: content.length }

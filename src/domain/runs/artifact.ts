@@ -39,6 +39,12 @@ export function isEvidenceOf(attempt: number, name: string): boolean {
   return evidenceNamePattern.exec(name)?.[1] === `${attempt}`
 }
 
+/** Describes the names that evidence of the attempt may have. */
+export function evidenceNames(attempt: number): string {
+  const prefix = `attempt-${attempt}-`
+  return `files named ${prefix}page-1.jpg and the like, ${prefix}browser.json or ${prefix}trace.zip`
+}
+
 /** An artifact that cannot be stored; the message says why. */
 export class ArtifactError extends Error {}
 

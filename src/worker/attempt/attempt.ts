@@ -96,7 +96,6 @@ export class Attempt {
   readonly #evidence: AttemptEvidence
   /** Whether the outcome is decided, and waits for the evidence. */
   #isEnding = false
-  /** An attempt that has ended stores its outcome, and does nothing more. */
   #hasEnded = false
   /** Whether the store has suspended the run. */
   #isSuspended = false
@@ -171,6 +170,11 @@ export class Attempt {
     return completed
   }
 
+  /** An attempt that has ended stores its outcome, and does nothing more. */
+  get hasEnded(): boolean {
+    return this.#hasEnded
+  }
+
   /** Ends the attempt: aborts its signal now, and ends its process after the grace period. */
   interrupt(why: Interruption): void {
     // A second cause does not extend the grace period of the first.
@@ -208,7 +212,7 @@ export class Attempt {
     return this.#hasEnded || this.#isEnding || this.#interruption !== undefined
   }
 
-  readonly #isFutile = () => this.#hasEnded
+  readonly #isFutile = () => this.hasEnded
 
   #endNow(outcome: Outcome | 'leaseLost'): void {
     // The process may still be at work on the evidence.

@@ -1,4 +1,6 @@
 /** Deployments in the store: which one is current for an account, in every process, and what a rollback restores. */
+
+import { randomUUID } from 'node:crypto'
 import type { KyselyPlugin } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import { describe, expect, test, vi } from 'vitest'
@@ -287,6 +289,27 @@ describe.each(stores)('deployments ($name)', (kind) => {
     const recorded = (await store.read.all<{ account_id: string }>(action, [])).map(({ account_id }) => account_id)
     expect(recorded).toEqual(expect.arrayContaining(ids))
     expect(inserts).toBe(1)
+  })
+
+  test('are loaded with their large schemas compiled in a thread, unless the process checks no values', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const names = Array.from({ length: 150 }, (_, index) => `${randomUUID()}-${index}`)
+    const variables = { type: 'object', properties: Object.fromEntries(names.map((name) => [name, {}])) } as const
+    const { workflows, ...files } = snapshotOf({ a: '1' })
+    const snapshot = { ...files, workflows: workflows.map((each) => ({ ...each, variables })) }
+    const options = { accountId: null, by: operator, directory: '/workflows' }
+    const countThreads = async (validates: boolean) => {
+      let threads = 0
+      const count = () => {
+        threads += 1
+      }
+      process.on('worker', count)
+      await new Deployments(domain.store, undefined, undefined, { validates }).refresh()
+      process.off('worker', count)
+      return threads
+    }
+    await new Deployments(domain.store, undefined, undefined, { validates: false }).deploy(snapshot, options)
+    expect([await countThreads(false), await countThreads(true)]).toEqual([0, 1])
   })
 
   test('are deleted when their retention has passed since another took their place, and no unfinished run is pinned', async (test) => {
