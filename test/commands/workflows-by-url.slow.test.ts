@@ -1,9 +1,11 @@
-/** `workflows deploy`, `list` and `rollback` with `--url`: from a machine that has neither the store nor its key. */
-import { spawn } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+/** `workflows deploy`, `list` and `rollback` with `--url`, and the pipelines of the guide: from a machine that has neither the store nor its key. */
+import { execFile, spawn } from 'node:child_process'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest'
+import { parse } from 'yaml'
 import { send } from '../operations/requests.ts'
 import { newDirectory } from '../support/domain.ts'
 import { main, startTestService, type TestAccount, type TestService } from '../support/service.ts'
@@ -87,4 +89,75 @@ test('says what is wrong with the key, the directory and the options', async (co
   expect(await failed(account.key, 'deploy', directory, ...url)).toEqual([1, expect.stringMatching(place)])
   const withAccount = await failed(account.key, 'deploy', directory, ...url, '--account', account.id)
   expect(withAccount).toEqual([1, 'Leave out --account: the key in API_KEY decides the account.'])
+})
+
+/** A job of GitHub Actions has `steps`, one of GitLab a `script`. */
+interface Job {
+  steps?: { run?: string }[]
+  script?: string[]
+}
+
+/** The commands of each job, by the files of the guide. */
+async function pipelines(): Promise<[file: string, Record<string, string[]>][]> {
+  const guide = await readFile('docs/guides/deploying-workflows.md', 'utf8')
+  const blocks = [...guide.matchAll(/^```yaml\n# (\S+)\n(.*?)^```/gms)]
+  return blocks.map(([, file = '', yaml = '']) => {
+    const document = parse(yaml)
+    const jobs: [string, Job][] = Object.entries(document.jobs ?? document)
+    const commands = jobs.flatMap(([name, { steps, script }]) => {
+      const lines = script ?? steps?.flatMap(({ run }) => run ?? [])
+      return lines ? [[name, lines] as const] : []
+    })
+    return [file, Object.fromEntries(commands)]
+  })
+}
+
+/** A project of an author, with the service among its packages. */
+async function projectWithCommand(context: TestContext) {
+  const project = await newDirectory(context)
+  await mkdir(join(project, 'node_modules/.bin'), { recursive: true })
+  const command = `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`
+  await writeFile(join(project, 'node_modules/.bin/execution-service'), command, { mode: 0o755 })
+  await writeFile(join(project, 'package.json'), '{}')
+  await mkdir(join(project, 'workflows'))
+  const definition = `id: 'shout', title: 'Shout', output: {}, variables: { type: 'object' }, run: async () => 1`
+  const write = (version: string) =>
+    writeFile(join(project, 'workflows/shout.ts'), `export default { version: '${version}', ${definition} }\n`)
+  return { project, write }
+}
+
+test('the pipelines of the guide build once, deploy, promote and roll back', async (context) => {
+  const files = await pipelines()
+  expect(files.map(([file]) => file)).toEqual(['.github/workflows/deploy.yml', '.gitlab-ci.yml'])
+  for (const [, jobs] of files) {
+    const { project, write } = await projectWithCommand(context)
+    const accounts = { staging: await service.createAccount(), production: await service.createAccount() }
+    const execute = async (job: string, environment?: keyof typeof accounts) => {
+      const scopes = ['deployments:write', 'deployments:read'] as const
+      const key = environment && (await accounts[environment].createKey({ scopes: [...scopes] })).value
+      const given = { ...(key && { API_KEY: key, EXECUTION_URL: service.executionUrl }) }
+      const env = { PATH: process.env.PATH, HOME: project, npm_config_offline: 'true', ...given }
+      // The packages are there.
+      const commands = (jobs[job] ?? []).filter((command) => !['npm ci', 'npm test'].includes(command))
+      expect(commands).toHaveLength(1)
+      await promisify(execFile)('bash', ['-eo', 'pipefail', '-c', commands.join('\n')], { cwd: project, env })
+    }
+    const versions = async () => {
+      const list = async ({ key }: TestAccount) =>
+        (await send(service, 'listWorkflows', key)).body.data.find(({ id }: { id: string }) => id === 'shout')?.version
+      return [await list(accounts.staging), await list(accounts.production)]
+    }
+    for (const version of ['1.0.0', '1.1.0']) {
+      await write(version)
+      await execute('build')
+      await execute('staging', 'staging')
+      await execute('production', 'production')
+      expect(await versions()).toEqual([version, version])
+    }
+    const rollback = (environment: string) => ('rollback' in jobs ? 'rollback' : `rollback ${environment}`)
+    await execute(rollback('production'), 'production')
+    expect(await versions()).toEqual(['1.1.0', '1.0.0'])
+    await execute(rollback('staging'), 'staging')
+    expect(await versions()).toEqual(['1.0.0', '1.0.0'])
+  }
 })

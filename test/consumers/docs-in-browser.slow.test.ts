@@ -74,7 +74,7 @@ describe.each(sites)('%s', (_place, at) => {
 
   test('the search finds an operation and a section of a guide, and Enter opens it', async (context) => {
     const page = await openPage(context, `${at()}index.html`)
-    await search(page, 'cancel a run')
+    await search(page, 'cancelRun')
     expect(await results(page).first().innerText()).toContain('POST /v1/execution/runs/{runId}/cancel')
     await page.keyboard.press('Enter')
     await page.waitForURL('**/execution-runs.html#/runs/cancelrun')

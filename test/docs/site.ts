@@ -1,5 +1,11 @@
 /** The docs, built once for all tests of a file, and readers of their pages. */
+import MiniSearch, { type SearchResult } from 'minisearch'
+import '../../src/surfaces/docs/assets/search-query.js'
 import { buildDocs, buildReferences, type Docs, type Site } from '../../src/surfaces/docs/site.ts'
+
+const pages = globalThis as unknown as {
+  searchDocs(indexes: MiniSearch[], text: string): SearchResult[]
+}
 
 let docs: Promise<Docs> | undefined
 let reference: Promise<Site> | undefined
@@ -45,4 +51,10 @@ export function elementIds(page: string): string[] {
 export function addresses(page: string): string[] {
   const attributes = markup(page).matchAll(/ (?:href|src|data-minisearch|data-index)="([^"]*)"/g)
   return [...attributes].map(([, address = '']) => address.replaceAll('&amp;', '&'))
+}
+
+/** What a page finds with the script of an index. */
+export function searchDocs(script: string, text: string): SearchResult[] {
+  const { index, options } = JSON.parse(script.slice(script.indexOf('{')))
+  return pages.searchDocs([MiniSearch.loadJSON(index, options)], text)
 }

@@ -52,15 +52,44 @@ test.each(documents)('%s names settings, commands and files that exist', (docume
   const scripts = [...text.matchAll(/npm run (?:--silent )?(\w[\w:-]*)/g)].map(([, name = '']) => name)
   expect(scripts.filter((name) => !(name in packageJson.scripts))).toEqual([])
 
-  // Guides link to pages that exist only in the docs, such as `execution.html`, which test/docs checks.
   const links = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, path = '']) => path)
-  const inRepository = links.filter((path) => !document.startsWith('docs/guides/') || /\/|\.md$/.test(path))
-  const generated = /^example-/
-  expect(inRepository.filter((path) => !generated.test(path) && !existsSync(join(dirname(document), path)))).toEqual([])
+  expect(links.filter((path) => !existsSync(join(dirname(document), path)))).toEqual([])
   // A guide may create files that do not exist yet.
   if (document.endsWith('adding-an-operation.md')) return
   const paths = [...text.matchAll(/`((?:src|test|docs|bench|deploy|examples|openapi|generated)\/[\w./*-]+)`/g)]
   expect(paths.map(([, path = '']) => path).filter((path) => globSync(path).length === 0)).toEqual([])
+})
+
+/** What is of a reader, of an example, or of a website. */
+const otherFiles =
+  /^(\.\/order\.ts|20b\.ts|b\.ts|name\.md|scenarios\.yaml|THIRD-PARTY-NOTICES\.md|execution[\w-]*\.html|sqlite\.org\/.*)$/
+
+/** Comments of code and of configuration, and the text of documents without their samples. */
+function proseOf(path: string): string {
+  const text = read(path)
+  if (path.endsWith('.md')) return text.replaceAll(/^```.*?^```/gms, '')
+  const comment = /\.[jt]s$/.test(path) ? /\/\*.*?\*\/|(?<![:'"`])\/\/[^\n]*/gs : /(?<=^|\s)#.*/g
+  return (text.match(comment) ?? []).join('\n')
+}
+
+test('every file that comments, documents and decisions name exists', () => {
+  const directories = 'src,test,docs,deploy,examples,bench,openapi,.ci,clients,generated'
+  const files = globSync([`{${directories}}/**/*.*`, '*.*'], { exclude: ['**/node_modules/**'] })
+  const ends = new Set(files.flatMap((path) => path.split('/').map((_, index, parts) => parts.slice(index).join('/'))))
+  const name =
+    /(?<![\w@./<$*{-])((?:[\w.-]+\/)*[\w-]+(?:\.[\w-]+)*\.(?:ts|md|mjs|cjs|sh|yaml|sql|css|html))(?![\w/(-])/g
+  const written = files.filter(
+    (path) =>
+      /\.(ts|js|md|yaml)$/.test(path) && !/^generated|^docs\/samples|^openapi\/released|adding-an-operation/.test(path),
+  )
+  expect(written.length).toBeGreaterThan(700)
+  const missing = written.flatMap((path) =>
+    [...proseOf(path).matchAll(name)].flatMap(([, file = '']) => {
+      const isThere = ends.has(file) || existsSync(join(dirname(path), file))
+      return isThere || otherFiles.test(file) ? [] : [`${path}: ${file}`]
+    }),
+  )
+  expect(missing).toEqual([])
 })
 
 const architecture = read('docs/architecture.md')

@@ -1,4 +1,4 @@
-/** The statements that list runs. `listed-runs.ts` executes them. */
+/** Finds, lists and counts runs by filters. */
 
 import { inList } from '../statement-values.ts'
 import { type Statement, statement, type Transaction, type Value } from '../store.ts'

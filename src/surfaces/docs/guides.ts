@@ -58,13 +58,14 @@ const operatorDirectory = 'docs'
 const guideDirectory = 'docs/guides'
 
 export function readGuides(contracts: readonly Contract[]): Guide[] {
-  const links = operationLinks(contracts)
+  const links = codeLinks(contracts)
   const inserts: Record<string, string> = {
     transitions: transitionTable(contracts),
     decisions: contracts.map(decisionTable).join('\n\n'),
   }
   const sources = orderedNames()
   const served = new Map(sources.map(({ name, path }) => [path, name]))
+  for (const { file, page } of contracts) served.set(`openapi/${file}.yaml`, page)
   return sources.map(({ name, group, path }) => {
     const source = withAddresses(readFileSync(new URL(path, repository), 'utf8'), contracts)
     const markdown = withServedLinks(source, posix.dirname(path), served).replace(
@@ -87,12 +88,15 @@ export function readOverviews(contracts: readonly Contract[]): Guide[] {
     const documents = `The document: [JSON](${file}.json), [YAML](${file}.yaml).`
     const markdown = [`# ${title}`, summary, documents, ...sections, '## For all operations', document.info.description]
     const text = withAddresses(`${markdown.join('\n\n')}\n`, contracts)
-    return { ...renderGuide(text, operationLinks(contracts)), name: page, group: 'Reference', markdown: text }
+    return { ...renderGuide(text, codeLinks(contracts)), name: page, group: 'Reference', markdown: text }
   })
 }
 
-function operationLinks(contracts: readonly Contract[]): Map<string, string> {
-  return new Map(contracts.flatMap(({ operations }) => operations.map(({ id, href }) => [id, href] as const)))
+/** Operations, and files that only the docs have, by their names: such a name in backticks becomes a link. */
+function codeLinks(contracts: readonly Contract[]): Map<string, string> {
+  const operations = contracts.flatMap(({ operations }) => operations.map(({ id, href }) => [id, href] as const))
+  const documents = contracts.flatMap(({ file }) => [`${file}.json`, `${file}.yaml`])
+  return new Map([...operations, ...[...documents, 'llms.txt', 'llms-full.txt'].map((name) => [name, name] as const)])
 }
 
 /** @returns with the path of each source in the repository. */
@@ -107,13 +111,16 @@ function orderedNames(): { name: string; group: string; path: string }[] {
   })
 }
 
-/** All pages are in one directory. A link to another file of the repository becomes text that names the file. */
+/**
+ * All pages are in one directory. A link to a document of `openapi/` leads to its reference, one to an example workflow to its
+ * page, and one to another file of the repository becomes text that names the file.
+ */
 function withServedLinks(markdown: string, directory: string, served: ReadonlyMap<string, string>): string {
   return markdown.replace(/\[([^\]]+)\]\(([\w./-]+)(#[\w-]+)?\)/g, (link, text, target, anchor = '') => {
     if (!target.includes('/') && !target.endsWith('.md')) return link
     const path = posix.join(directory, target)
-    const name = served.get(path)
-    if (name !== undefined) return `[${text}](${name}.md${anchor})`
+    const name = served.get(path) ?? path.replace(/^examples\/workflows\/([\w-]+)\.ts$/, 'example-$1')
+    if (name !== path) return `[${text}](${name}.md${anchor})`
     return text === `\`${path}\`` ? text : `${text} (\`${path}\`)`
   })
 }

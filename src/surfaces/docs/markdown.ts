@@ -48,9 +48,9 @@ const languages: Record<string, LanguageFn> = {
 }
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language)
 
-/** @param operationLinks by operationId: an operationId in backticks becomes a link to the reference. */
-export function renderGuide(markdown: string, operationLinks: ReadonlyMap<string, string>): Rendered {
-  return render(markdown, { code: guideCode, codespan: codespan(operationLinks) })
+/** @param codeLinks by text: an operationId or the name of a served file in backticks becomes a link. */
+export function renderGuide(markdown: string, codeLinks: ReadonlyMap<string, string>): Rendered {
+  return render(markdown, { code: guideCode, codespan: codespan(codeLinks) })
 }
 
 /** Renders a page with texts of workflows: HTML is shown as text, and an image as its alternative text. */
@@ -171,9 +171,9 @@ function text(this: Renderer, token: Tokens.Text | Tokens.Escape): string {
   return Renderer.prototype.text.call(this, { ...token, escaped: false } as Tokens.Text)
 }
 
-function codespan(operationLinks: ReadonlyMap<string, string>) {
+function codespan(codeLinks: ReadonlyMap<string, string>) {
   return ({ text }: Tokens.Codespan): string => {
-    const href = operationLinks.get(text)
+    const href = codeLinks.get(text)
     const content = `<code>${escapeHtml(text)}</code>`
     return href === undefined ? content : `<a href="${escapeHtml(href)}">${content}</a>`
   }

@@ -1,4 +1,7 @@
-/** Builds the search index: one entry for each section of a guide, setting, and operation. */
+/**
+ * Builds the search index: one entry for each section of a guide, setting, and operation. `assets/search-query.js` answers
+ * questions with it.
+ */
 import MiniSearch, { type Options } from 'minisearch'
 import { toMembers } from '../../domain/workflows/example-values.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
@@ -22,7 +25,7 @@ interface Entry {
 const options: Options<Entry> = {
   fields: ['title', 'name', 'place', 'keywords', 'text'],
   storeFields: ['title', 'place', 'href', 'excerpt'],
-  searchOptions: { boost: { title: 4, name: 4, keywords: 4, place: 2 }, prefix: true, fuzzy: 0.15, combineWith: 'AND' },
+  searchOptions: { boost: { title: 4, name: 4, keywords: 4, place: 2 } },
 }
 
 /** The index as a script, because a page opened as a file cannot fetch data. */

@@ -107,7 +107,7 @@ function addAssets(site: Site, index: string) {
     docs: addImmutable(site, 'docs.css', Buffer.concat([...shared, ...guideStyles.map(own)])),
     reference: addImmutable(site, 'reference.css', Buffer.concat([...shared, own('reference.css')])),
     theme: addImmutable(site, 'theme.js', own('theme.js')),
-    script: addImmutable(site, 'docs.js', own('docs.js')),
+    script: addImmutable(site, 'docs.js', Buffer.concat([own('search-query.js'), own('docs.js')])),
     minisearch: addImmutable(site, 'minisearch.js', fromPackage('minisearch', '../umd/index.js')),
     index: addImmutable(site, 'search-index.js', index),
     icon: addImmutable(site, 'icon.svg', fromDashboard('icon.svg')),

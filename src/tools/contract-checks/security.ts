@@ -1,4 +1,4 @@
-/** Lints the documents with the rules of the OWASP API Security Top 10, adjusted in security-rules.ts. */
+/** Lints the documents with the rules of the OWASP API Security Top 10. */
 import { Spectral } from '@stoplight/spectral-core'
 import owasp from '@stoplight/spectral-owasp-ruleset'
 import { describePlace, requestPointers } from '../../openapi/document.ts'

@@ -75,8 +75,7 @@
   }
 
   async function find(text) {
-    const results = (await loadIndexes()).flatMap((index) => index.search(text))
-    return results.sort((a, b) => b.score - a.score).slice(0, resultsMax)
+    return searchDocs(await loadIndexes(), text).slice(0, resultsMax)
   }
 
   const resultsMax = 12
