@@ -68,7 +68,8 @@ export class FilledStores {
 
   async #embedded(finished: number): Promise<FilledStore> {
     const directory = join(cache, `embedded-${finished}`)
-    const env = { DATA_DIR: directory, ENCRYPTION_KEY: key }
+    // Without a DATABASE_URL, which is that of the other stores.
+    const env = { DATA_DIR: directory, ENCRYPTION_KEY: key, DATABASE_URL: undefined }
     const contents = await fill(directory, env, 'embedded', finished)
     return createFilledStore({ kind: 'embedded', finished, env, databasePid: undefined }, contents)
   }

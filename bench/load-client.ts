@@ -65,12 +65,13 @@ async function pace({ urls, apiKeys, count, intervalMilliseconds }: Extract<Task
 
 async function measureStartLatency(client: ReturnType<typeof createExecutionClient>): Promise<number> {
   const path = { workflowId: 'first-line' }
-  const { data: queued } = await client.queueRemoteRun({ params: { path }, body: { variableData: {} } })
+  const { data: queued, response } = await client.queueRemoteRun({ params: { path }, body: { variableData: {} } })
+  if (!queued) throw new Error(`A request was answered with ${response.status}.`)
   const respondedAt = performance.timeOrigin + performance.now()
   for (;;) {
     // Infrequent, so that polling does not affect the measurement.
     await delay(250)
-    const { data } = await client.getRun({ params: { path: { runId: queued?.id ?? '' } } })
+    const { data } = await client.getRun({ params: { path: { runId: queued.id } } })
     if (data?.status === 'succeeded') return Number(data.output) - respondedAt
   }
 }

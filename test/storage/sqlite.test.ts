@@ -1,5 +1,14 @@
 /** SQLite only: settings, group commit, locks, a full disk and a damaged file. */
-import { chmodSync, mkdirSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -174,6 +183,24 @@ test('concurrent writes share one commit, even when one of them throws', async (
   await Promise.all(together)
   expect(countCommits(directory) - before).toBe(2)
   expect(await ids(store)).toHaveLength(102)
+})
+
+test('concurrent writes that change many pages write none to a temporary file', async (test) => {
+  const { store } = await openStoreIn(test)
+  for (let count = 0; count < 100; count += 1) await store.write(insert(`account-${count}`, 3000))
+  const change = async (tx: Transaction) => {
+    await tx.all("UPDATE accounts SET name = name || 'x'", [])
+    // The file of the directory itself is closed when it has been read.
+    return readdirSync('/proc/self/fd').flatMap((file) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${file}`)
+      } catch {
+        return []
+      }
+    })
+  }
+  const paths = await Promise.all([store.write(change), store.write(change)])
+  expect(paths.flat().filter((path) => path.includes('etilqs'))).toEqual([])
 })
 
 test('writes that exceed the size of one commit are all committed', async (test) => {

@@ -23,9 +23,13 @@ const checkpointPages = 4000
 /**
  * With `synchronous = NORMAL` instead of FULL, a simulated power cut lost acknowledged rows. `secure_delete` overwrites
  * deleted data. On macOS, fsync leaves data in the cache of the disk; `fullfsync` does not, and is ignored elsewhere.
+ *
+ * With `temp_store = MEMORY`, pages that a savepoint may restore stay in memory. SQLite would write them to a file in
+ * `TMPDIR`, outside the data directory, as soon as they are more than 64 KiB, which made a write take 40 % more CPU time.
  */
 const settings = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON;
-  PRAGMA checkpoint_fullfsync = ON; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = ${checkpointPages}`
+  PRAGMA checkpoint_fullfsync = ON; PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY;
+  PRAGMA wal_autocheckpoint = ${checkpointPages}`
 
 /** In WAL mode, readers wait only while another process recovers or removes the log. */
 const readTimeoutMilliseconds = 1000

@@ -237,7 +237,7 @@ export class Attempt {
         workflowId,
         runId,
         runAttempt,
-        variables: insertSecrets(insertSecrets(variables, this.#secrets), this.#filePaths),
+        variables: insertSecrets(variables, { ...this.#secrets, ...this.#filePaths }),
         steps: Object.fromEntries(steps.map(({ name, outcome }) => [name, outcome])),
         recorded: this.#claim.hasWaits ? this.#claim.steps.map(({ name }) => name) : undefined,
         captureState: contextLease ? persistContext : ('never' as const),
