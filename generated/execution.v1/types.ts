@@ -99,7 +99,7 @@ export interface paths {
         /**
          * Cancel the runs of a filter
          * @description Cancels the runs that match the filters and were queued before this call, like `cancelRun`, oldest first. Without
-         *     `status`, these are queued and running ones; other statuses are refused. The response does not wait for it: read the
+         *     `status`, these are queued, running and waiting ones; other statuses are refused. The response does not wait for it: read the
          *     bulk action. At most 100,000 runs are worked on.
          *
          *     The filters are those of `listRuns`, with the same permitted combinations.
@@ -179,7 +179,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a run
-         * @description Erases a finished run with its variables, output, events and artifacts, permanently. A run that is queued or
+         * @description Erases a finished run with its variables, output, events and artifacts, permanently. A run that is queued, waiting or
          *     running is refused; cancel it first. Its `Idempotency-Key` stays used until its 24 hours are over: repeating the
          *     request then gets 409, so that it does not run a second time.
          */
@@ -203,7 +203,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a run
-         * @description A queued run becomes `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
+         * @description A queued or waiting run becomes `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
          *     aborted, and the run becomes `cancelled` within a few seconds. A finished run does not change. Repeating the
          *     call has no effect. It takes no body.
          */
@@ -1660,7 +1660,7 @@ export interface components {
         };
         /** @description The runs to cancel. Runs of other statuses than these cannot be cancelled. */
         BulkCancelFilters: components["schemas"]["RunFilters"] & {
-            status?: ("queued" | "running")[];
+            status?: ("queued" | "running" | "waiting")[];
         };
         /** @description The runs to repeat. Runs of other statuses than these cannot be repeated. */
         BulkRerunFilters: components["schemas"]["RunFilters"] & {
@@ -1810,11 +1810,17 @@ export interface components {
          *     | `running` | `timedOut` | an attempt took longer than the workflow's time limit |
          *     | `running` | `cancelled` | a caller cancelled it |
          *     | `running` | `queued` | an attempt failed and another is allowed, or the worker stopped or was lost |
+         *     | `running` | `waiting` | the workflow waits for a time, for an answer or for a run that it has called, or its browser context is signed out |
+         *     | `waiting` | `queued` | what it waits for has come, or its time is over |
+         *     | `waiting` | `cancelled` | a caller cancels it |
+         *     | `waiting` | `expired` | nobody signed its browser context in, until `expiresAt` or for seven days |
          *
+         *     A `queued` run is ready or waits for its turn, and a `waiting` one has left its worker in the middle of an attempt;
+         *     `waitingFor` says for what either waits.
          *     `succeeded`, `failed`, `timedOut`, `cancelled` and `expired` are final.
          * @enum {string}
          */
-        RunStatus: "queued" | "running" | "succeeded" | "failed" | "timedOut" | "cancelled" | "expired";
+        RunStatus: "queued" | "running" | "waiting" | "succeeded" | "failed" | "timedOut" | "cancelled" | "expired";
         /**
          * @description When the browser's cookies and storage are stored.
          * @enum {string}
@@ -2625,7 +2631,7 @@ export interface components {
         RunReason: components["schemas"]["RunReasonCode"] | null;
         /**
          * @description Why a run is in its status. `nonRetryable`: the workflow threw an error that ends the retries, however many attempts
-         *     were left. `needsSignIn`: the run has waited for a session of its browser context until `expiresAt`, or for seven days.
+         *     were left. `waiting`: the run waits, or is queued again after that. `needsSignIn`: the run has waited for a session of its browser context until `expiresAt`, or for seven days.
          * @enum {string}
          */
         RunReasonCode: "attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "nonRetryable" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime" | "needsSignIn" | "waiting";
@@ -2643,13 +2649,13 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             reason: components["schemas"]["RunReason"];
             /**
-             * @description What a queued run waits for; `null` in every other status. `concurrencyLimit`: its workflow, account or
+             * @description What a `queued` or `waiting` run waits for; `null` in every other status. Of a `queued` run: `concurrencyLimit`: its workflow, account or
              *     concurrency key has reached its limit of concurrent runs. `throttle`: as many runs of its workflow have started
              *     as its rate allows. `browserContext`: another run has the lease of its browser context.
              *     `deployment`: the worker that took the run could not get its deployment. The run is tried again, after a
              *     growing delay of at most 300 seconds. `secret` and `setting`: the account lacks one that the workflow declares, or
-             *     its value does not fit; the run starts when it is stored. `sleep`, `answer` and `run`: the workflow waits for a time, for an answer,
-             *     or for a run that it has called; `listRunWaits` says which. `signIn`: its browser context is signed out, and a run
+             *     its value does not fit; the run starts when it is stored. Of a `waiting` run: `sleep`, `answer` and `run`: the workflow waits for a time,
+             *     for an answer, or for a run that it has called; `listRunWaits` says which. `signIn`: its browser context is signed out, and a run
              *     signs in, or a person has to. Such a run uses no worker. A run that sleeps for less than two seconds, or whose only
              *     called run ends as soon, stays `running`.
              */
@@ -2852,7 +2858,10 @@ export interface components {
         };
         /** @description An event of a run. `sequence` counts from 1 within the run, without gaps. */
         RunEvent: components["schemas"]["RunStatusEvent"] | components["schemas"]["RunLogEvent"] | components["schemas"]["RunProgressEvent"] | components["schemas"]["RunStepEvent"] | components["schemas"]["RunArtifactEvent"];
-        /** @description The run's status changed, or its cancellation was requested. `error` is present when an attempt has ended with one. */
+        /**
+         * @description The run's status changed, or its cancellation was requested. `error` is present when an attempt has ended with one.
+         *     A `waiting` run that is `queued` again has no event of that: the next status is `running`, unless the run ends before.
+         */
         RunStatusEvent: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -7302,7 +7311,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NoRun"];
-            /** @description The run is queued or running. Nothing was deleted. */
+            /** @description The run is queued, running or waiting. Nothing was deleted. */
             409: {
                 headers: {
                     /**

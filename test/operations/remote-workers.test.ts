@@ -111,7 +111,7 @@ test('a run waits without its worker, and goes on with the answer', async () => 
   expect(refused.body).toMatchObject({ suspended: false, refused: [{ name: 'other', errorName: 'TypeError' }] })
   const suspended = await call(account, 'suspendAttempt', { path, body: { waits, names: ['approval'] } }).expect(200)
   expect(suspended.body).toEqual({ suspended: true, ended: [], refused: [], deadlines: [] })
-  expect(await getRun(account, runId)).toMatchObject({ status: 'queued', waitingFor: 'answer' })
+  expect(await getRun(account, runId)).toMatchObject({ status: 'waiting', waitingFor: 'answer' })
   expect((await claim(account, workerId)).status).toBe(204)
   const answer = { path: { runId, name: 'approval' }, body: { value: { approved: true } } }
   await call(account, 'completeWait', answer).expect(200)

@@ -1,4 +1,4 @@
-/** What queued runs wait for: which concurrency limit or throttle, which other run, and behind how many. */
+/** What queued and waiting runs wait for: which concurrency limit or throttle, which other run, and behind how many. */
 import { positionMax } from '../../storage/runs/run-statements.ts'
 import { statement, type Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables/run-tables.ts'
@@ -122,7 +122,7 @@ async function describeMissingWorker(read: Transaction, run: Run, now: number): 
   return `No worker is there that executes major version ${majorOf(workflowVersion)} of ${workflowId}.`
 }
 
-/** Adds to a queued run the run or the worker that it waits for, and its place in the queue. */
+/** Adds to a queued or waiting run the run or the worker that it waits for, and its place in the queue. */
 export async function addWaitingDetails(read: Transaction, run: Run, now: number = Date.now()): Promise<void> {
   const { priority, id, waitsForGroup } = run
   if (run.waitingFor === 'browserContext' || run.waitingFor === 'signIn')

@@ -3,15 +3,7 @@ import { v7 as uuid } from 'uuid'
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { RunsTable, WaitKind } from '../../storage/tables/run-tables.ts'
 import type { Artifact } from './artifact.ts'
-import {
-  type AttemptError,
-  deploymentUnavailable,
-  type RunError,
-  type RunReason,
-  type RunStatus,
-  toRunStatus,
-  waitingStatus,
-} from './run-state.ts'
+import { type AttemptError, deploymentUnavailable, type RunError, type RunReason, type RunStatus } from './run-state.ts'
 
 /** The concurrency limit or throttle for which a queued run waits, as a sentence. */
 export interface LimitWait {
@@ -90,7 +82,7 @@ export class Run {
     this.workflowId = row.workflow_id
     this.workflowVersion = row.workflow_version
     this.deploymentId = row.deployment_id
-    this.status = toRunStatus(row.status)
+    this.status = row.status as RunStatus
     this.reason = isHandedBack(waiting) ? null : (row.reason as RunReason | null)
     this.waitingFor = waiting
     this.waitingForDetail = waitingForDetail(row, waiting, limit)
@@ -115,7 +107,7 @@ export class Run {
     this.artifacts = artifacts
     this.createdAt = row.created_at
     // The column has, for a run that waits for a session, the time at which it expires.
-    this.availableAt = row.status === waitingStatus ? null : row.available_at
+    this.availableAt = row.status === 'waiting' ? null : row.available_at
     this.expiresAt = row.expires_at
     this.startedAt = row.started_at
     this.finishedAt = row.finished_at
@@ -210,7 +202,7 @@ export function sizeOf({ variables, output, error }: RunsTable): number {
 }
 
 function waitingFor(row: RunsTable, limit: LimitWait | undefined): WaitingFor | null {
-  if (row.status === waitingStatus) return row.waiting_for as WaitKind | 'signIn'
+  if (row.status === 'waiting') return row.waiting_for as WaitKind | 'signIn'
   if (row.status !== 'queued') return null
   if (row.reason === deploymentUnavailable) return 'deployment'
   if (row.reason?.startsWith('secret:')) return 'secret'

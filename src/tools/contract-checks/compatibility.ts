@@ -41,6 +41,7 @@ const accepted: Record<string, string> = {
       '`Run.waitingFor` can also be `answer`.',
       '`Run.waitingFor` can also be `run`.',
       '`RunReasonCode` can also be `waiting`.',
+      '`RunStatus` can also be `waiting`.',
     ].map((text) => [text, 'Only for workflows that wait, which the last release does not know.']),
   ),
   ...Object.fromEntries(

@@ -86,7 +86,7 @@ describe.each(stores)('sign-ins of browser contexts ($name)', (kind) => {
     expect(await get()).toMatchObject({ status: 'signingIn', runId: signing?.runId, waitingRuns: 3, hasTotp: true })
     for (const { id } of runs.slice(0, 3)) {
       const shown = await domain.runs.getWithWaiting(accountId, id)
-      expect(shown).toMatchObject({ status: 'queued', waitingFor: 'signIn', attempts: 1, availableAt: null })
+      expect(shown).toMatchObject({ status: 'waiting', waitingFor: 'signIn', attempts: 1, availableAt: null })
       expect(shown?.waitingForDetail).toBe(`Run ${signing?.runId} signs the browser context in.`)
     }
     const behind = await domain.runs.getWithWaiting(accountId, runs[3]?.id as string)
@@ -309,7 +309,7 @@ describe.each(stores)('sign-ins of browser contexts ($name)', (kind) => {
     expect(await get()).toMatchObject({ status: 'needsSignIn', runId: null, waitingRuns: 1, error })
     expect(await history()).toMatchObject([{ runId, outcome: 'failed', error }])
     expect(await domain.runs.get(accountId, runId)).toMatchObject({ status: 'expired', reason: 'notStartedInTime' })
-    expect(await domain.runs.get(accountId, waiting.id)).toMatchObject({ status: 'queued', waitingFor: 'signIn' })
+    expect(await domain.runs.get(accountId, waiting.id)).toMatchObject({ status: 'waiting', waitingFor: 'signIn' })
   })
 
   test('a sign-in that is not tried again within an hour ends with the error of its last attempt', async (test) => {

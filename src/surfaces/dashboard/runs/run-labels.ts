@@ -12,6 +12,7 @@ import { badge, type Html, html, type Tone } from '../html.ts'
 const statusBadges: Record<RunStatus, { tone: Tone; label: string }> = {
   queued: { tone: 'waiting', label: 'Queued' },
   running: { tone: 'busy', label: 'Running' },
+  waiting: { tone: 'waiting', label: 'Waiting' },
   succeeded: { tone: 'good', label: 'Succeeded' },
   failed: { tone: 'bad', label: 'Failed' },
   timedOut: { tone: 'bad', label: 'Timed out' },
@@ -24,7 +25,7 @@ export const statusOptions = Object.entries(statusBadges).map(([value, { label }
   title: label,
 }))
 
-type RunState = Pick<Run, 'status' | 'cancelRequested'> & Partial<Pick<Run, 'waitingFor'>>
+type RunState = Pick<Run, 'status' | 'cancelRequested'>
 
 const waitKinds = ['sleep', 'answer', 'run'] as const satisfies WaitKind[]
 
@@ -33,10 +34,8 @@ export function waitKindOf({ waitingFor }: Partial<Pick<Run, 'waitingFor'>>): Wa
   return waitKinds.find((kind) => kind === waitingFor)
 }
 
-export function describeStatus(run: RunState): { tone: Tone; label: string } {
-  const { status, cancelRequested } = run
+export function describeStatus({ status, cancelRequested }: RunState): { tone: Tone; label: string } {
   const { tone, label } = statusBadges[status]
-  if (waitKindOf(run) || run.waitingFor === 'signIn') return { tone, label: 'Waiting' }
   return { tone, label: status === 'running' && cancelRequested ? 'Cancelling' : label }
 }
 
