@@ -2659,14 +2659,13 @@ export interface components {
              *     signs in, or a person has to. Such a run uses no worker. A run that sleeps for less than two seconds, or whose only
              *     called run ends as soon, stays `running`.
              */
-            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment" | "secret" | "setting" | "sleep" | "answer" | "run" | "signIn") | null;
+            waitingFor: components["schemas"]["WaitingFor"] | null;
             /**
-             * @description Which concurrency limit the run waits for, which rate and until when, why it waits for its deployment, or which
-             *     secret or setting is missing;
-             *     `null` for everything else. `getRun` also says which run has the lease of its browser context or signs in, and of which
-             *     workflow and major version no worker outside of the service is there.
+             * @description What exactly the run waits for; `null` if `waitingFor` says all, and in every other status. Lists have it for a limit, a
+             *     rate, a deployment, a secret and a setting; `getRun` also for the waits of the workflow, for a browser context, and for a
+             *     workflow of which no worker outside of the service is there.
              */
-            waitingForDetail: string | null;
+            waitingForDetail: components["schemas"]["WaitDetail"] | null;
             /**
              * @description The place of a run that waits for a worker, a concurrency limit or a rate: 1 for the first of the account's
              *     waiting runs of its workflow, or of its concurrency key if it waits for that. 1000 stands for this and every later
@@ -2744,6 +2743,25 @@ export interface components {
             startedAt: components["schemas"]["Timestamp"] | null;
             /** @description When the run reached a final status. */
             finishedAt: components["schemas"]["Timestamp"] | null;
+        };
+        /**
+         * @description What a run waits for.
+         * @enum {string}
+         */
+        WaitingFor: "worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment" | "secret" | "setting" | "sleep" | "answer" | "run" | "signIn";
+        /** @description What exactly a run waits for. */
+        WaitDetail: {
+            /** @description The same as `waitingFor`. */
+            kind: components["schemas"]["WaitingFor"];
+            /**
+             * @description The name of the secret, the setting, or the wait (`sleep`, `answer`, `run`); the id of the deployment, of the workflow
+             *     that has no worker, or of the run that uses the browser context or signs it in. For a limit or a rate, the
+             *     concurrency key or the workflow that it is for. Absent if there is none, such as for the limit of the account, a
+             *     sign-in by a person, or several called runs.
+             */
+            name?: string;
+            /** @description The same as a sentence for people. It may change. */
+            message: string;
         };
         /**
          * @description A name that the caller chooses: letters, digits and `. _ : / @ = -`.
@@ -3279,6 +3297,20 @@ export interface components {
             /** @description A name for people, which need not be unique. `null` removes it. */
             name?: components["schemas"]["ScheduleName"] | null;
         };
+        /**
+         * @description Why a schedule is paused.
+         * @enum {string}
+         */
+        PausedReason: "request" | "workflowRemoved" | "runInvalid" | "browserContextRemoved" | "error";
+        /** @description What exactly keeps a schedule from queueing runs. */
+        PauseDetail: {
+            /** @description The same as `pausedReason`. */
+            kind: components["schemas"]["PausedReason"];
+            /** @description The id of the workflow or of the browser context that was removed; absent for other kinds. */
+            name?: string;
+            /** @description The same as a sentence for people. It may change. */
+            message: string;
+        };
         /** @description Queues a run of a workflow at each of its times. */
         Schedule: {
             id: components["schemas"]["Uuid"];
@@ -3304,9 +3336,9 @@ export interface components {
              *     deployments do not have its workflow. `runInvalid`: the workflow's current version refuses its variables or
              *     options. `browserContextRemoved`: its browser context was deleted. `error`: the service could not read it.
              */
-            pausedReason: ("request" | "workflowRemoved" | "runInvalid" | "browserContextRemoved" | "error") | null;
-            /** @description What does not fit, as text for people; `null` if `pausedReason` says all. */
-            pausedDetail: string | null;
+            pausedReason: components["schemas"]["PausedReason"] | null;
+            /** @description What exactly does not fit; `null` if `pausedReason` says all. */
+            pausedDetail: components["schemas"]["PauseDetail"] | null;
             /**
              * @description Its next five times; empty while it is paused. The first one may have passed, if it waits for the end of an
              *     earlier run.

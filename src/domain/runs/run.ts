@@ -5,14 +5,22 @@ import type { RunsTable, WaitKind } from '../../storage/tables/run-tables.ts'
 import type { Artifact } from './artifact.ts'
 import { type AttemptError, deploymentUnavailable, type RunError, type RunReason, type RunStatus } from './run-state.ts'
 
-/** The concurrency limit or throttle for which a queued run waits, as a sentence. */
-export interface LimitWait {
-  waitingFor: 'concurrencyLimit' | 'throttle'
-  detail: string
+/** What exactly a run waits for. */
+export interface WaitDetail {
+  kind: WaitingFor
+  /** Such as the name of a secret; the document lists the others. */
+  name?: string
+  /** A sentence for people. */
+  message: string
 }
 
-/** Returns `undefined` if a queued run waits for no limit. */
-export type DescribeLimit = (run: RunsTable) => LimitWait | undefined
+/** @param name left out if it is `null`. */
+export function waitDetail(kind: WaitingFor, name: string | null, message: string): WaitDetail {
+  return name === null ? { kind, message } : { kind, name, message }
+}
+
+/** The concurrency limit or throttle for which a queued run waits; `undefined` if it waits for none. */
+export type DescribeLimit = (run: RunsTable) => WaitDetail | undefined
 
 /**
  * A run as it was read. Times are milliseconds since 1970. Fields are declared only, since initializing each costs a second
@@ -31,8 +39,8 @@ export class Run {
   declare status: RunStatus
   declare reason: RunReason | null
   declare waitingFor: WaitingFor | null
-  /** What it waits for, as a sentence; `null` if `waitingFor` says all. */
-  declare waitingForDetail: string | null
+  /** `null` if `waitingFor` says all. */
+  declare waitingForDetail: WaitDetail | null
   /** Its place among the runs that wait with it; `undefined` in lists and for runs that wait for something else. */
   declare queuePosition: number | undefined
   declare cancelRequested: boolean
@@ -201,7 +209,7 @@ export function sizeOf({ variables, output, error }: RunsTable): number {
   return variables.length + (output?.length ?? 0) + (error?.length ?? 0)
 }
 
-function waitingFor(row: RunsTable, limit: LimitWait | undefined): WaitingFor | null {
+function waitingFor(row: RunsTable, limit: WaitDetail | undefined): WaitingFor | null {
   if (row.status === 'waiting') return row.waiting_for as WaitKind | 'signIn'
   if (row.status !== 'queued') return null
   if (row.reason === deploymentUnavailable) return 'deployment'
@@ -209,16 +217,19 @@ function waitingFor(row: RunsTable, limit: LimitWait | undefined): WaitingFor | 
   if (row.reason?.startsWith('setting:')) return 'setting'
   if (row.delayed === 1) return 'delay'
   if (row.waiting_for === 'browserContext') return 'browserContext'
-  return limit?.waitingFor ?? 'worker'
+  return limit?.kind ?? 'worker'
 }
 
-function isHandedBack(waiting: WaitingFor | null): boolean {
+function isHandedBack(waiting: WaitingFor | null): waiting is 'deployment' | 'secret' | 'setting' {
   return waiting === 'deployment' || waiting === 'secret' || waiting === 'setting'
 }
 
-function waitingForDetail(row: RunsTable, waiting: WaitingFor | null, limit: LimitWait | undefined): string | null {
-  if (isHandedBack(waiting)) return toDeploymentProblem(row).message
-  return limit !== undefined && waiting === limit.waitingFor ? limit.detail : null
+function waitingForDetail(row: RunsTable, waiting: WaitingFor | null, limit: WaitDetail | undefined) {
+  if (isHandedBack(waiting)) {
+    const name = waiting === 'deployment' ? row.deployment_id : (row.reason?.slice(`${waiting}:`.length) ?? null)
+    return waitDetail(waiting, name, toDeploymentProblem(row).message)
+  }
+  return limit !== undefined && waiting === limit.kind ? limit : null
 }
 
 export interface GroupMember {

@@ -314,7 +314,7 @@ async function describeNeeded(dependencies: ToolDependencies, run: Run): Promise
   if (!waitsForPerson(run)) return undefined
   if (run.waitingFor === 'answer') return toQuestion(run, await findQuestions(dependencies, run))
   const operation = run.waitingFor === 'secret' ? 'putSecret' : 'putSetting'
-  return `Run ${run.id} waits for a ${run.waitingFor}. ${run.waitingForDetail} It goes on when the value is there: store it on the dashboard, under Settings and Secrets, or with ${operation}, unless an external store has it. Then read the run with getRun, or its result with tasks/result.`
+  return `Run ${run.id} waits for a ${run.waitingFor}. ${run.waitingForDetail?.message} It goes on when the value is there: store it on the dashboard, under Settings and Secrets, or with ${operation}, unless an external store has it. Then read the run with getRun, or its result with tasks/result.`
 }
 
 async function findQuestions({ waits }: ToolDependencies, run: Run): Promise<Wait[]> {
