@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'f43d75fb3143e593'
+export const documentHash = '270a03399bbba647'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -55,7 +55,7 @@ export interface ExecutionV1Operations {
    * Cancel the runs of a filter.
    *
    * Cancels the runs that match the filters and were queued before this call, like `cancelRun`, oldest first. Without
-   * `status`, these are queued and running ones; other statuses are refused. The response does not wait for it: read the
+   * `status`, these are queued, running and waiting ones; other statuses are refused. The response does not wait for it: read the
    * bulk action. At most 100,000 runs are worked on.
    *
    * The filters are those of `listRuns`, with the same permitted combinations.
@@ -96,7 +96,7 @@ export interface ExecutionV1Operations {
   /**
    * Delete a run.
    *
-   * Erases a finished run with its variables, output, events and artifacts, permanently. A run that is queued or
+   * Erases a finished run with its variables, output, events and artifacts, permanently. A run that is queued, waiting or
    * running is refused; cancel it first. Its `Idempotency-Key` stays used until its 24 hours are over: repeating the
    * request then gets 409, so that it does not run a second time.
    *
@@ -106,7 +106,7 @@ export interface ExecutionV1Operations {
   /**
    * Cancel a run.
    *
-   * A queued run becomes `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
+   * A queued or waiting run becomes `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
    * aborted, and the run becomes `cancelled` within a few seconds. A finished run does not change. Repeating the
    * call has no effect. It takes no body.
    *

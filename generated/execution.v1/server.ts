@@ -52,7 +52,7 @@ export interface ExecutionV1Handlers<Principal> {
    * Cancel the runs of a filter.
    *
    * Cancels the runs that match the filters and were queued before this call, like `cancelRun`, oldest first. Without
-   * `status`, these are queued and running ones; other statuses are refused. The response does not wait for it: read the
+   * `status`, these are queued, running and waiting ones; other statuses are refused. The response does not wait for it: read the
    * bulk action. At most 100,000 runs are worked on.
    *
    * The filters are those of `listRuns`, with the same permitted combinations.
@@ -93,7 +93,7 @@ export interface ExecutionV1Handlers<Principal> {
   /**
    * Delete a run.
    *
-   * Erases a finished run with its variables, output, events and artifacts, permanently. A run that is queued or
+   * Erases a finished run with its variables, output, events and artifacts, permanently. A run that is queued, waiting or
    * running is refused; cancel it first. Its `Idempotency-Key` stays used until its 24 hours are over: repeating the
    * request then gets 409, so that it does not run a second time.
    *
@@ -103,7 +103,7 @@ export interface ExecutionV1Handlers<Principal> {
   /**
    * Cancel a run.
    *
-   * A queued run becomes `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
+   * A queued or waiting run becomes `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
    * aborted, and the run becomes `cancelled` within a few seconds. A finished run does not change. Repeating the
    * call has no effect. It takes no body.
    *

@@ -99,7 +99,7 @@ export interface paths {
         /**
          * Cancel the runs of a filter
          * @description Cancels the runs that match the filters and were queued before this call, like `cancelRun`, oldest first. Without
-         *     `status`, these are queued and running ones; other statuses are refused. The response does not wait for it: read the
+         *     `status`, these are queued, running and waiting ones; other statuses are refused. The response does not wait for it: read the
          *     bulk action. At most 100,000 runs are worked on.
          *
          *     The filters are those of `listRuns`, with the same permitted combinations.
@@ -179,7 +179,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a run
-         * @description Erases a finished run with its variables, output, events and artifacts, permanently. A run that is queued or
+         * @description Erases a finished run with its variables, output, events and artifacts, permanently. A run that is queued, waiting or
          *     running is refused; cancel it first. Its `Idempotency-Key` stays used until its 24 hours are over: repeating the
          *     request then gets 409, so that it does not run a second time.
          */
@@ -203,7 +203,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a run
-         * @description A queued run becomes `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
+         * @description A queued or waiting run becomes `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
          *     aborted, and the run becomes `cancelled` within a few seconds. A finished run does not change. Repeating the
          *     call has no effect. It takes no body.
          */
@@ -1660,7 +1660,7 @@ export interface components {
         };
         /** @description The runs to cancel. Runs of other statuses than these cannot be cancelled. */
         BulkCancelFilters: components["schemas"]["RunFilters"] & {
-            status?: ("queued" | "running")[];
+            status?: ("queued" | "running" | "waiting")[];
         };
         /** @description The runs to repeat. Runs of other statuses than these cannot be repeated. */
         BulkRerunFilters: components["schemas"]["RunFilters"] & {
@@ -1810,11 +1810,17 @@ export interface components {
          *     | `running` | `timedOut` | an attempt took longer than the workflow's time limit |
          *     | `running` | `cancelled` | a caller cancelled it |
          *     | `running` | `queued` | an attempt failed and another is allowed, or the worker stopped or was lost |
+         *     | `running` | `waiting` | the workflow waits for a time, for an answer or for a run that it has called, or its browser context is signed out |
+         *     | `waiting` | `queued` | what it waits for has come, or its time is over |
+         *     | `waiting` | `cancelled` | a caller cancels it |
+         *     | `waiting` | `expired` | nobody signed its browser context in, until `expiresAt` or for seven days |
          *
+         *     A `queued` run is ready or waits for its turn, and a `waiting` one has left its worker in the middle of an attempt;
+         *     `waitingFor` says for what either waits.
          *     `succeeded`, `failed`, `timedOut`, `cancelled` and `expired` are final.
          * @enum {string}
          */
-        RunStatus: "queued" | "running" | "succeeded" | "failed" | "timedOut" | "cancelled" | "expired";
+        RunStatus: "queued" | "running" | "waiting" | "succeeded" | "failed" | "timedOut" | "cancelled" | "expired";
         /**
          * @description When the browser's cookies and storage are stored.
          * @enum {string}
@@ -2626,7 +2632,7 @@ export interface components {
         RunReason: components["schemas"]["RunReasonCode"] | null;
         /**
          * @description Why a run is in its status. `nonRetryable`: the workflow threw an error that ends the retries, however many attempts
-         *     were left. `needsSignIn`: the run has waited for a session of its browser context until `expiresAt`, or for seven days.
+         *     were left. `waiting`: the run waits, or is queued again after that. `needsSignIn`: the run has waited for a session of its browser context until `expiresAt`, or for seven days.
          * @enum {string}
          */
         RunReasonCode: "attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "nonRetryable" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime" | "needsSignIn" | "waiting";
@@ -2644,24 +2650,23 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             reason: components["schemas"]["RunReason"];
             /**
-             * @description What a queued run waits for; `null` in every other status. `concurrencyLimit`: its workflow, account or
+             * @description What a `queued` or `waiting` run waits for; `null` in every other status. Of a `queued` run: `concurrencyLimit`: its workflow, account or
              *     concurrency key has reached its limit of concurrent runs. `throttle`: as many runs of its workflow have started
              *     as its rate allows. `browserContext`: another run has the lease of its browser context.
              *     `deployment`: the worker that took the run could not get its deployment. The run is tried again, after a
              *     growing delay of at most 300 seconds. `secret` and `setting`: the account lacks one that the workflow declares, or
-             *     its value does not fit; the run starts when it is stored. `sleep`, `answer` and `run`: the workflow waits for a time, for an answer,
-             *     or for a run that it has called; `listRunWaits` says which. `signIn`: its browser context is signed out, and a run
+             *     its value does not fit; the run starts when it is stored. Of a `waiting` run: `sleep`, `answer` and `run`: the workflow waits for a time,
+             *     for an answer, or for a run that it has called; `listRunWaits` says which. `signIn`: its browser context is signed out, and a run
              *     signs in, or a person has to. Such a run uses no worker. A run that sleeps for less than two seconds, or whose only
              *     called run ends as soon, stays `running`.
              */
-            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment" | "secret" | "setting" | "sleep" | "answer" | "run" | "signIn") | null;
+            waitingFor: components["schemas"]["WaitingFor"] | null;
             /**
-             * @description Which concurrency limit the run waits for, which rate and until when, why it waits for its deployment, or which
-             *     secret or setting is missing;
-             *     `null` for everything else. `getRun` also says which run has the lease of its browser context or signs in, and of which
-             *     workflow and major version no worker outside of the service is there.
+             * @description What exactly the run waits for; `null` if `waitingFor` says all, and in every other status. Lists have it for a limit, a
+             *     rate, a deployment, a secret and a setting; `getRun` also for the waits of the workflow, for a browser context, and for a
+             *     workflow of which no worker outside of the service is there.
              */
-            waitingForDetail: string | null;
+            waitingForDetail: components["schemas"]["WaitDetail"] | null;
             /**
              * @description The place of a run that waits for a worker, a concurrency limit or a rate: 1 for the first of the account's
              *     waiting runs of its workflow, or of its concurrency key if it waits for that. 1000 stands for this and every later
@@ -2739,6 +2744,25 @@ export interface components {
             startedAt: components["schemas"]["Timestamp"] | null;
             /** @description When the run reached a final status. */
             finishedAt: components["schemas"]["Timestamp"] | null;
+        };
+        /**
+         * @description What a run waits for.
+         * @enum {string}
+         */
+        WaitingFor: "worker" | "delay" | "concurrencyLimit" | "throttle" | "browserContext" | "deployment" | "secret" | "setting" | "sleep" | "answer" | "run" | "signIn";
+        /** @description What exactly a run waits for. */
+        WaitDetail: {
+            /** @description The same as `waitingFor`. */
+            kind: components["schemas"]["WaitingFor"];
+            /**
+             * @description The name of the secret, the setting, or the wait (`sleep`, `answer`, `run`); the id of the deployment, of the workflow
+             *     that has no worker, or of the run that uses the browser context or signs it in. For a limit or a rate, the
+             *     concurrency key or the workflow that it is for. Absent if there is none, such as for the limit of the account, a
+             *     sign-in by a person, or several called runs.
+             */
+            name?: string;
+            /** @description The same as a sentence for people. It may change. */
+            message: string;
         };
         /**
          * @description A name that the caller chooses: letters, digits and `. _ : / @ = -`.
@@ -2853,7 +2877,10 @@ export interface components {
         };
         /** @description An event of a run. `sequence` counts from 1 within the run, without gaps. */
         RunEvent: components["schemas"]["RunStatusEvent"] | components["schemas"]["RunLogEvent"] | components["schemas"]["RunProgressEvent"] | components["schemas"]["RunStepEvent"] | components["schemas"]["RunArtifactEvent"];
-        /** @description The run's status changed, or its cancellation was requested. `error` is present when an attempt has ended with one. */
+        /**
+         * @description The run's status changed, or its cancellation was requested. `error` is present when an attempt has ended with one.
+         *     A `waiting` run that is `queued` again has no event of that: the next status is `running`, unless the run ends before.
+         */
         RunStatusEvent: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -3271,6 +3298,20 @@ export interface components {
             /** @description A name for people, which need not be unique. `null` removes it. */
             name?: components["schemas"]["ScheduleName"] | null;
         };
+        /**
+         * @description Why a schedule is paused.
+         * @enum {string}
+         */
+        PausedReason: "request" | "workflowRemoved" | "runInvalid" | "browserContextRemoved" | "error";
+        /** @description What exactly keeps a schedule from queueing runs. */
+        PauseDetail: {
+            /** @description The same as `pausedReason`. */
+            kind: components["schemas"]["PausedReason"];
+            /** @description The id of the workflow or of the browser context that was removed; absent for other kinds. */
+            name?: string;
+            /** @description The same as a sentence for people. It may change. */
+            message: string;
+        };
         /** @description Queues a run of a workflow at each of its times. */
         Schedule: {
             id: components["schemas"]["Uuid"];
@@ -3296,9 +3337,9 @@ export interface components {
              *     deployments do not have its workflow. `runInvalid`: the workflow's current version refuses its variables or
              *     options. `browserContextRemoved`: its browser context was deleted. `error`: the service could not read it.
              */
-            pausedReason: ("request" | "workflowRemoved" | "runInvalid" | "browserContextRemoved" | "error") | null;
-            /** @description What does not fit, as text for people; `null` if `pausedReason` says all. */
-            pausedDetail: string | null;
+            pausedReason: components["schemas"]["PausedReason"] | null;
+            /** @description What exactly does not fit; `null` if `pausedReason` says all. */
+            pausedDetail: components["schemas"]["PauseDetail"] | null;
             /**
              * @description Its next five times; empty while it is paused. The first one may have passed, if it waits for the end of an
              *     earlier run.
@@ -7303,7 +7344,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NoRun"];
-            /** @description The run is queued or running. Nothing was deleted. */
+            /** @description The run is queued, running or waiting. Nothing was deleted. */
             409: {
                 headers: {
                     /**

@@ -142,7 +142,7 @@ function show(run: ShownRun, { json }: RunCommandOptions): void {
     ['run', id],
     ['workflow', `${workflowId} ${workflowVersion}`],
     ['status', reason === null ? status : `${status} (${reason})`],
-    ['waits for', run.waitingForDetail ?? run.waitingFor],
+    ['waits for', run.waitingForDetail?.message ?? run.waitingFor],
     ['attempts', `${attempts}`],
     ['tags', tags.length === 0 ? null : tags.join(', ')],
     ['queued', run.createdAt],

@@ -137,11 +137,11 @@ export const memberChanges: ExpectedChange[] = [
     schemaOf(it, 'Workflow').properties.description = { oneOf: [{ type: 'string' }, { type: 'null' }] }
     schemaOf(it, 'Workflow').description = 'Changed, so that there is one change.'
   }),
-  breaking('a member gets one value more', /`Run.waitingFor` can also be `quota`/, (it) => {
-    schemaOf(it, 'Run').properties.waitingFor.oneOf[0].enum.push('quota')
+  breaking('a member gets one value more', /`WaitingFor` can also be `quota`/, (it) => {
+    schemaOf(it, 'WaitingFor').enum.push('quota')
   }),
-  changed('a member gets one value less', /`Run.waitingFor` can no longer be `signIn`/, (it) => {
-    schemaOf(it, 'Run').properties.waitingFor.oneOf[0].enum.pop()
+  changed('a member gets one value less', /`WaitingFor` can no longer be `signIn`/, (it) => {
+    schemaOf(it, 'WaitingFor').enum.pop()
   }),
   breaking('a value of both a filter and a response is removed', /`RunStatus` can no longer be `expired`/, (it) => {
     schemaOf(it, 'RunStatus').enum.pop()

@@ -67,11 +67,12 @@ test('a queued run says that no worker of its workflow and major version is ther
   const read = async () => (await send(dashboard, 'getRun', key, { path: { runId: queued.id } })).body
   expect(await read()).toMatchObject({ waitingFor: 'worker', waitingForDetail: null })
   expect((await send(dashboard, 'deleteWorker', key, { path: { workerId: first } })).status).toBe(204)
-  const waitingForDetail = 'No worker is there that executes major version 1 of send-invoice.'
+  const message = 'No worker is there that executes major version 1 of send-invoice.'
+  const waitingForDetail = { kind: 'worker', name: 'send-invoice', message }
   expect(await read()).toMatchObject({ waitingFor: 'worker', waitingForDetail })
   expect((await register(second, '2.0.0')).status).toBe(200)
   expect(await read()).toMatchObject({ waitingForDetail })
-  expect(pageText(await ada.visitor.get(`/runs/${queued.id}`))).toContain(waitingForDetail)
+  expect(pageText(await ada.visitor.get(`/runs/${queued.id}`))).toContain(message)
   expect((await register(second, '1.0.0')).status).toBe(200)
   expect(await read()).toMatchObject({ waitingForDetail: null })
 })

@@ -46,7 +46,7 @@ test('a run waits while Vault cannot be read, says why, and gets the secret with
     expect
       .poll(async () => (await send(service, 'getRun', account.key, { path: { runId } })).body, waitLimits)
       .toMatchObject(run)
-  const waits = (waitingForDetail: string) => ({ attempts: 0, waitingFor: 'secret', waitingForDetail })
+  const waits = (message: string) => ({ attempts: 0, waitingFor: 'secret', waitingForDetail: { message } })
 
   const runId = await queue()
   await becomes(runId, waits('Vault closed the connection before it responded (UND_ERR_SOCKET).'))

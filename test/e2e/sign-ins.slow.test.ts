@@ -163,7 +163,7 @@ test('where the shop asks for a person, one signs in by hand, and the waiting ru
   const { error, history } = await getSignIn()
   expect(error?.message).toBe('The shop asks for a person: sign in by hand.')
   expect(history[0]).toMatchObject({ kind: 'signIn', outcome: 'failed' })
-  expect(await read(client, orders)).toMatchObject({ status: 'queued', waitingFor: 'signIn', attempts: 1 })
+  expect(await read(client, orders)).toMatchObject({ status: 'waiting', waitingFor: 'signIn', attempts: 1 })
 
   const page = await openDashboard(context, customer.accountId)
   await page.goto('/')

@@ -34,7 +34,8 @@ export function testBrowserContext(subject: Subject): void {
     const response = await subject.call(account.key, { ...print, query: `browserContextId=${id}` })
     expect(response.body).toMatchObject({ status: 'queued', waitingFor: 'browserContext', waitingForDetail: null })
     const read = await send(subject.service, 'getRun', account.key, { path: { runId: response.body.id } })
-    const waitingForDetail = `Run ${holder} uses the browser context.`
+    const message = `Run ${holder} uses the browser context.`
+    const waitingForDetail = { kind: 'browserContext', name: holder, message }
     expect(read.body).toEqual({ ...response.body, waitingForDetail })
     await leaseContext(subject.service, id, null)
   })

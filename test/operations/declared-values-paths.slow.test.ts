@@ -35,7 +35,7 @@ async function until(account: TestAccount, runId: string, isReached: (run: Body)
 
 const isFinished = ({ finishedAt }: Body) => finishedAt !== null
 const waitsForSecret = ({ waitingFor, waitingForDetail }: Body) =>
-  waitingFor === 'secret' && waitingForDetail === 'The secret SHOP_TOKEN is missing.'
+  waitingFor === 'secret' && waitingForDetail?.message === 'The secret SHOP_TOKEN is missing.'
 
 /** The workflow returns what tells one version from another. */
 const got = (run: Body) => ({ status: run.status, last: run.output?.last, length: run.output?.length })

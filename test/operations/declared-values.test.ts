@@ -39,13 +39,16 @@ test('a run waits for a missing secret, then for a setting, and starts when each
   const runId = await queueShop(account)
   const first = await runUntil(account, runId, waitsFor('secret'))
   const detail = 'The secret SHOP_TOKEN is missing. Also missing: SHOP_URL.'
-  expect(first).toMatchObject({ status: 'queued', reason: null, attempts: 0, waitingForDetail: detail })
+  expect(first).toMatchObject({ status: 'queued', reason: null, attempts: 0, waitingForDetail: { message: detail } })
   await putSecret(service, account, 'SHOP_TOKEN', token)
   const second = await runUntil(account, runId, waitsFor('setting'))
-  expect(second).toMatchObject({ attempts: 0, waitingForDetail: 'The setting SHOP_URL is missing.' })
+  expect(second).toMatchObject({
+    attempts: 0,
+    waitingForDetail: { kind: 'setting', name: 'SHOP_URL', message: 'The setting SHOP_URL is missing.' },
+  })
   await putSetting(service, account, 'SHOP_URL', 7)
-  const third = await runUntil(account, runId, ({ waitingForDetail }) => /fit/.test(waitingForDetail))
-  expect(third.waitingForDetail).toBe('The setting SHOP_URL does not fit the workflow: must be string.')
+  const third = await runUntil(account, runId, ({ waitingForDetail }) => /fit/.test(waitingForDetail?.message))
+  expect(third.waitingForDetail.message).toBe('The setting SHOP_URL does not fit the workflow: must be string.')
   const storedAt = Date.now()
   await putSetting(service, account, 'SHOP_URL', 'https://shop.example.com')
   const last = await runUntil(account, runId, isFinished)

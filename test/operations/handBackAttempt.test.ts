@@ -15,7 +15,7 @@ describeOperation(
         await subject.call(account.key, { path: { runId, attempt }, body: { message: 'The printer is out of paper.' } })
         const { body } = await send(subject.service, 'getRun', account.key, { path: { runId } }).expect(200)
         expect(body).toMatchObject({ status: 'queued', waitingFor: 'deployment' })
-        expect(body.waitingForDetail).toContain('The printer is out of paper.')
+        expect(body.waitingForDetail.message).toContain('The printer is out of paper.')
       })
     },
     409(subject) {

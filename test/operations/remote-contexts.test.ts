@@ -128,7 +128,7 @@ test('a run that waits keeps the state of its browser for when it goes on', asyn
   expect(stays.body).toMatchObject({ suspended: false, ended: [] })
   const waiting = { outcome: 'waiting', names: ['approval'], storageState: next }
   const { body } = await call(account, 'completeAttempt', { path, body: waiting })
-  expect(body).toEqual({ status: 'queued', reason: 'waiting' })
+  expect(body).toEqual({ status: 'waiting', reason: 'waiting' })
   expect(await stored(account, contextId)).toEqual(next)
   await call(account, 'claimRuns', { path: { workerId }, body: { countMax: 1 } }).expect(204)
   const answer = { path: { runId, name: 'approval' }, body: { value: { approved: true } } }

@@ -111,7 +111,11 @@ test('a run waits without its worker, and goes on with the answer', async () => 
   expect(refused.body).toMatchObject({ suspended: false, refused: [{ name: 'other', errorName: 'TypeError' }] })
   const suspended = await call(account, 'suspendAttempt', { path, body: { waits, names: ['approval'] } }).expect(200)
   expect(suspended.body).toEqual({ suspended: true, ended: [], refused: [], deadlines: [] })
-  expect(await getRun(account, runId)).toMatchObject({ status: 'queued', waitingFor: 'answer' })
+  expect(await getRun(account, runId)).toMatchObject({
+    status: 'waiting',
+    waitingFor: 'answer',
+    waitingForDetail: { kind: 'answer', message: expect.stringContaining('waits for the answer') },
+  })
   expect((await claim(account, workerId)).status).toBe(204)
   const answer = { path: { runId, name: 'approval' }, body: { value: { approved: true } } }
   await call(account, 'completeWait', answer).expect(200)
@@ -219,7 +223,10 @@ test('a worker does not get a run that was queued for a deployment of another ma
   const workerId = await registerWorker(service, account, { workflows })
   await service.change('UPDATE runs SET delayed = 0 WHERE id = ?', runId)
   await claim(account, workerId).expect(204)
-  const waitingForDetail = expect.stringContaining('No worker executes the version 1.0.0 of reverse-text.')
+  const waitingForDetail = {
+    kind: 'deployment',
+    message: expect.stringContaining('No worker executes the version 1.0.0 of reverse-text.'),
+  }
   expect(await getRun(account, runId)).toMatchObject({ status: 'queued', attempts: 0, waitingForDetail })
 })
 
@@ -256,7 +263,8 @@ test('a run of another major version stays in the queue, and says which one has 
   const { body } = await claim(account, second).expect(200)
   expect(body.data).toMatchObject([{ runId, workflowVersion: '2.0.0' }])
   // It was never started: neither an attempt nor a delay is left.
-  const waitingForDetail = 'No worker is there that executes major version 1 of send-invoice.'
+  const message = 'No worker is there that executes major version 1 of send-invoice.'
+  const waitingForDetail = { kind: 'worker', name: 'send-invoice', message }
   const waiting = { status: 'queued', attempts: 0, waitingFor: 'worker', waitingForDetail, startedAt: null }
   expect(await getRun(account, old)).toMatchObject(waiting)
   const stored = await service.rows('SELECT type FROM run_events WHERE run_id = ?', old)

@@ -141,7 +141,7 @@ test('a run that waits before its decided outcome ends with it after the answer'
   const { id: runId } = await queue('approve')
   await simulator.decide(runId, { status: 'failed', error: { name: 'SoldOut', message: 'No more.' } })
   await simulator.advance({ seconds: 60 })
-  expect(await getRun(runId)).toMatchObject({ status: 'queued', waitingFor: 'answer' })
+  expect(await getRun(runId)).toMatchObject({ status: 'waiting', waitingFor: 'answer' })
   await client.completeWait({ params: { path: { runId, name: 'approval' } }, body: { value: true } })
   await simulator.advance({ seconds: 60 })
   expect(await getRun(runId)).toMatchObject({ status: 'failed', error: { name: 'SoldOut' } })

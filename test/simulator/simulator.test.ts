@@ -134,7 +134,7 @@ const hourLater = (at: number) => at + 3600_000
 test('a run waits for an answer, and goes on with it', async () => {
   const { id: runId } = await queue('approve')
   await simulator.advance({ seconds: 3600 })
-  expect(await getRun(runId)).toMatchObject({ status: 'queued', waitingFor: 'answer' })
+  expect(await getRun(runId)).toMatchObject({ status: 'waiting', waitingFor: 'answer' })
   const params = { path: { runId, name: 'approval' } }
   unwrap(await client.completeWait({ params, body: { value: true } }))
   await simulator.advance({ seconds: 60 })

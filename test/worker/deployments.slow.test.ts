@@ -139,11 +139,11 @@ describe.concurrent('a worker', () => {
     const run = await queueRun(missing, principal, { workflowId: 'say' })
     const read = () => domain.runs.get(principal.accountId, run.id)
     await vi.waitUntil(async () => (await read())?.waitingFor === 'deployment', waitLimits)
-    const waitingForDetail = 'The package "native", which has native code, is not installed on the worker\'s machine.'
+    const message = 'The package "native", which has native code, is not installed on the worker\'s machine.'
     expect(await read()).toMatchObject({
       status: 'queued',
       attempts: 0,
-      waitingForDetail,
+      waitingForDetail: { message },
       deploymentId: run.deploymentId,
     })
     expect(log.some((line) => line.includes('run returned to the queue') && line.includes(run.id))).toBe(true)
@@ -158,7 +158,7 @@ describe.concurrent('a worker', () => {
   test.for([
     ['whose files are damaged', { files: Buffer.from('not a snapshot') }, 'It cannot be read from the store.'],
     ['whose definitions were changed', { workflows: '[]' }, 'It cannot be read from the store.'],
-  ] as const)('returns a run of a deployment %s, and goes on', async ([, changes, waitingForDetail], test) => {
+  ] as const)('returns a run of a deployment %s, and goes on', async ([, changes, message], test) => {
     const { domain, principal } = await open(test, returning('1'))
     const damaged = await deploy(test, domain.location, returning('2'))
     const run = await queueRun(damaged, principal, { workflowId: 'say' })
@@ -170,6 +170,6 @@ describe.concurrent('a worker', () => {
     expect(await waitForRun(domain, other)).toMatchObject({ status: 'succeeded', output: '1' })
     const read = () => domain.runs.get(principal.accountId, run.id)
     await vi.waitUntil(async () => (await read())?.waitingFor === 'deployment', waitLimits)
-    expect(await read()).toMatchObject({ attempts: 0, waitingForDetail })
+    expect(await read()).toMatchObject({ attempts: 0, waitingForDetail: { message } })
   })
 })

@@ -25,7 +25,7 @@ describe.concurrent.each(stores)('a run that waits, on $name', (kind) => {
     await startWorker(test, domain, { slots: 1 })
     const run = await queueRun(domain, principal, { workflowId, variables: { how: 'sleep', seconds: 86_400 } })
     const waiting = await untilWaiting(domain, run, 'sleep')
-    expect(waiting).toMatchObject({ status: 'queued', reason: 'waiting', attempts: 1 })
+    expect(waiting).toMatchObject({ status: 'waiting', reason: 'waiting', attempts: 1 })
     // The only slot is free.
     const other = await queueRun(domain, principal, { workflowId, variables: { how: 'child', count: 4 } })
     expect(await waitForRun(domain, other)).toMatchObject({ output: 8 })
@@ -49,7 +49,7 @@ describe.concurrent.each(stores)('a run that waits, on $name', (kind) => {
       'step before started',
       'step before finished',
       'step pause started',
-      'queued (1, waiting)',
+      'waiting (1, waiting)',
       'running (1)',
       'info: part of attempt 1',
       'step before reused',
@@ -119,7 +119,7 @@ describe.concurrent.each(stores)('a run that waits, on $name', (kind) => {
       type: 'run.waiting',
       data: {
         runId: run.id,
-        status: 'queued',
+        status: 'waiting',
         wait: { name: 'approval', title: 'Refund?', deadline: expect.any(String) },
       },
     })

@@ -92,7 +92,7 @@ export class RunContexts {
     this.#usage.add(accountId, Buffer.byteLength(json))
     const within = async (tx: Transaction, next: RunStatus) => {
       // A cancellation may arrive after the workflow has returned.
-      if (persistContext !== 'always' && next !== 'succeeded' && !(outcome.kind === 'waiting' && next === 'queued')) {
+      if (persistContext !== 'always' && next !== 'succeeded' && !(outcome.kind === 'waiting' && next === 'waiting')) {
         await this.#versions.discard(tx, staged)
         return []
       }

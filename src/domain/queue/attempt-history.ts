@@ -23,7 +23,7 @@ type AttemptEnd = [startedAt: number, sequence: number]
 function attemptOutcome(status: RunStatus, reason: RunReason | null): AttemptOutcome | null {
   if (status === 'running') return null
   if (reason === 'workerStopped' || reason === 'workerLost' || reason === 'waiting') return reason
-  return status === 'queued' || status === 'expired' ? 'failed' : status
+  return status === 'queued' || status === 'waiting' || status === 'expired' ? 'failed' : status
 }
 
 /** The error of an attempt, within the limits; `null` if it did not fail. */

@@ -283,7 +283,7 @@ export function nextStateOfRow(
 
 /** What observers learn when an attempt has ended. */
 export interface EndedAttempt {
-  /** Unless it is queued again. */
+  /** Unless it is queued again or waits. */
   finished: FinishedRun | undefined
   /** If it failed. */
   failed: FailedAttempt | undefined
@@ -293,7 +293,7 @@ export interface EndedAttempt {
   signIn?: EndedSignIn | undefined
 }
 
-/** Ends the attempt of a locked run: the run finishes or is queued again. */
+/** Ends the attempt of a locked run: the run finishes, waits, or is queued again. */
 export async function completeAttempt(
   tx: Transaction,
   row: RunsTable,
@@ -304,13 +304,13 @@ export async function completeAttempt(
 ): Promise<EndedAttempt> {
   const outcome = await withoutSession(tx, row, toRetried(row, given, retry), at, signIns)
   if ('sessionSeconds' in outcome) return { finished: undefined, failed: undefined, signedOut: outcome }
-  const next = nextStateOfRow(row, outcome, retry)
-  if (outcome.kind === 'waiting' && next.status === 'queued') {
-    if (await suspendRun(tx, row, outcome, at)) {
-      await resumeOthers(tx, row)
-      return { finished: undefined, failed: undefined }
-    }
+  const decided = nextStateOfRow(row, outcome, retry)
+  if (decided.status === 'waiting' && outcome.kind === 'waiting' && (await suspendRun(tx, row, outcome, at))) {
+    await resumeOthers(tx, row)
+    return { finished: undefined, failed: undefined }
   }
+  // A run that waits for nothing goes on at once.
+  const next = decided.status === 'waiting' ? ({ ...decided, status: 'queued', delaySeconds: 0 } as const) : decided
   const isRetried = next.status === 'queued'
   const isDelayed = isRetried && next.delaySeconds > 0
   const hasOutput = next.status === 'succeeded' && outcome.kind === 'succeeded'

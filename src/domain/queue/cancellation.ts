@@ -15,7 +15,7 @@ export interface Canceller {
 }
 
 /**
- * Cancels the queued runs, requests the running ones to stop, and starts the next runs of their concurrency groups. The
+ * Cancels the queued and waiting runs, requests the running ones to stop, and starts the next runs of their concurrency groups. The
  * runs that they have called end with them, unless they are detached.
  * Returns the runs that it has changed: neither finished runs nor those that were cancelled before.
  */

@@ -218,7 +218,7 @@ export async function suspendUntilSignedIn(
   const signIn = contextId === null ? undefined : await lockSignIn(tx, contextId)
   if (!dependencies || !signIn || contextId === null) return undefined
   const expiresAt = row.expires_at !== null && row.expires_at > at ? row.expires_at : Number.POSITIVE_INFINITY
-  await appendEvents(tx, row.id, [statusReport(attemptsOf(row), 'queued', 'waiting', at)])
+  await appendEvents(tx, row.id, [statusReport(attemptsOf(row), 'waiting', 'waiting', at)])
   const ends = await addAttemptEnd(tx, row, at)
   const waitsUntil = Math.min(expiresAt, at + waitMilliseconds)
   await tx.all(suspendForSignIn, [waitsUntil, outcome.executedMilliseconds, ends, executedUntil(row, at), row.id])

@@ -1,11 +1,11 @@
-/** What queued runs wait for: which concurrency limit or throttle, which other run, and behind how many. */
+/** What queued and waiting runs wait for: which concurrency limit or throttle, which other run, and behind how many. */
 import { positionMax } from '../../storage/runs/run-statements.ts'
 import { statement, type Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables/run-tables.ts'
+import type { RunsTable, RunWaitsTable, WaitKind } from '../../storage/tables/run-tables.ts'
 import type { SignInStatus } from '../../storage/tables/tables.ts'
 import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { hasSameMajor, majorOf } from '../deployments/evolution.ts'
-import type { DescribeLimit, Run } from '../runs/run.ts'
+import { type DescribeLimit, keyOf, type Run, type WaitDetail, waitDetail } from '../runs/run.ts'
 import { limitPer, type Throttle } from '../workflows/workflow-limits.ts'
 import { type ConcurrencyLimits, findThrottles, RunningCounts, throttleId } from './limits.ts'
 
@@ -53,10 +53,15 @@ export async function readLimits(
     const throttle = throttleOf(run)
     const row = throttles.get(idOf(run) ?? '')
     const reached = run.waiting_for === 'concurrencyGroup' ? undefined : running?.reachedLimit(run, limits)
-    if (reached) return { waitingFor: 'concurrencyLimit', detail: describe(reached.per, reached.limit) }
-    if (throttle && row) return { waitingFor: 'throttle', detail: describeThrottle(throttle, row.permits_at) }
+    const nameOf = (per: 'workflow' | 'workflowInAccount' | 'account' | 'key') =>
+      per === 'key' ? keyOf(run) : run.workflow_id
+    if (reached) {
+      const name = reached.per === 'account' ? null : nameOf(reached.per)
+      return waitDetail('concurrencyLimit', name, describe(reached.per, reached.limit))
+    }
+    if (throttle && row) return waitDetail('throttle', nameOf(throttle.per), describeThrottle(throttle, row.permits_at))
     if (run.waiting_for !== 'concurrencyGroup') return undefined
-    return { waitingFor: 'concurrencyLimit', detail: describe('key', limitPer('key', find(run))) }
+    return waitDetail('concurrencyLimit', nameOf('key'), describe('key', limitPer('key', find(run))))
   }
 }
 
@@ -91,15 +96,22 @@ const findHolder = statement<
 )
 
 /** Which run uses the browser context or signs it in, or that a person is needed. */
-async function describeContextWait(read: Transaction, { waitingFor, browserContextId }: Run): Promise<string | null> {
+async function describeContextWait(
+  read: Transaction,
+  kind: 'browserContext' | 'signIn',
+  { browserContextId }: Run,
+): Promise<WaitDetail | null> {
   const [context] = browserContextId === null ? [] : await read.all(findHolder, [browserContextId])
   if (!context) return null
   const { held_by_run_id: holder, sign_in_run_id: signsIn, status } = context
-  if (signsIn !== null && (waitingFor === 'signIn' || holder === signsIn)) {
-    return `Run ${signsIn} ${status === 'signingIn' ? 'signs the browser context in' : 'checks whether the browser context is signed in'}.`
+  if (signsIn !== null && (kind === 'signIn' || holder === signsIn)) {
+    const does =
+      status === 'signingIn' ? 'signs the browser context in' : 'checks whether the browser context is signed in'
+    return waitDetail(kind, signsIn, `Run ${signsIn} ${does}.`)
   }
-  if (waitingFor === 'browserContext') return holder && `Run ${holder} uses the browser context.`
-  return status === 'needsSignIn' ? 'The browser context needs a person to sign in.' : null
+  if (kind === 'browserContext')
+    return holder === null ? null : waitDetail(kind, holder, `Run ${holder} uses the browser context.`)
+  return status === 'needsSignIn' ? waitDetail(kind, null, 'The browser context needs a person to sign in.') : null
 }
 
 const findRemoteDeployment = statement<{ id: string }, [id: string | null]>(
@@ -111,7 +123,7 @@ const findRemoteWorkers = statement<{ workflows: string }, [accountId: string, n
 )
 
 /** Of a run of a workflow that workers outside of the service execute: that none is there which executes it. */
-async function describeMissingWorker(read: Transaction, run: Run, now: number): Promise<string | null> {
+async function describeMissingWorker(read: Transaction, run: Run, now: number): Promise<WaitDetail | null> {
   const [deployment] = await read.all(findRemoteDeployment, [run.deploymentId])
   if (!deployment) return null
   const { workflowId, workflowVersion } = run
@@ -119,16 +131,41 @@ async function describeMissingWorker(read: Transaction, run: Run, now: number): 
     const registered: { id: string; version: string }[] = JSON.parse(workflows)
     if (registered.some(({ id, version }) => id === workflowId && hasSameMajor(version, workflowVersion))) return null
   }
-  return `No worker is there that executes major version ${majorOf(workflowVersion)} of ${workflowId}.`
+  const message = `No worker is there that executes major version ${majorOf(workflowVersion)} of ${workflowId}.`
+  return waitDetail('worker', workflowId, message)
 }
 
-/** Adds to a queued run the run or the worker that it waits for, and its place in the queue. */
+/** Two tell whether it waits for several. */
+const findOpenWaits = statement<
+  Pick<RunWaitsTable, 'name' | 'deadline' | 'child_run_id'>,
+  [runId: string, kind: WaitKind]
+>("SELECT name, deadline, child_run_id FROM run_waits WHERE run_id = ? AND kind = ? AND status = 'open' LIMIT 2")
+
+/** `null` if the wait has just ended. */
+async function describeOpenWait(read: Transaction, kind: WaitKind, { id }: Run): Promise<WaitDetail | null> {
+  const [wait, other] = await read.all(findOpenWaits, [id, kind])
+  if (!wait) return null
+  if (other) return waitDetail(kind, null, `The run waits for several ${severalOf[kind]}.`)
+  const { name, deadline, child_run_id: called } = wait
+  const until = deadline === null ? '' : ` until ${new Date(deadline).toISOString()}`
+  const messages = {
+    sleep: `The run sleeps${until}.`,
+    answer: `The run waits for the answer “${name}”${until}.`,
+    run: `The run waits for run ${called}, which it has called.`,
+  }
+  return waitDetail(kind, name, messages[kind])
+}
+
+const severalOf = { sleep: 'times', answer: 'answers', run: 'runs that it has called' }
+
+/** Adds to a queued or waiting run the run or the worker that it waits for, and its place in the queue. */
 export async function addWaitingDetails(read: Transaction, run: Run, now: number = Date.now()): Promise<void> {
-  const { priority, id, waitsForGroup } = run
-  if (run.waitingFor === 'browserContext' || run.waitingFor === 'signIn')
-    run.waitingForDetail = await describeContextWait(read, run)
-  if (run.waitingFor === 'worker') run.waitingForDetail = await describeMissingWorker(read, run, now)
-  if (!['worker', 'concurrencyLimit', 'throttle'].includes(run.waitingFor ?? '')) return
+  const { priority, id, waitsForGroup, waitingFor: kind } = run
+  if (kind === 'browserContext' || kind === 'signIn') run.waitingForDetail = await describeContextWait(read, kind, run)
+  if (kind === 'sleep' || kind === 'answer' || kind === 'run')
+    run.waitingForDetail = await describeOpenWait(read, kind, run)
+  if (kind === 'worker') run.waitingForDetail = await describeMissingWorker(read, run, now)
+  if (!['worker', 'concurrencyLimit', 'throttle'].includes(kind ?? '')) return
   const { countAheadInGroup, countAheadOfReady } = read.statements
   const [ahead] =
     waitsForGroup === null

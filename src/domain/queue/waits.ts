@@ -35,7 +35,7 @@ import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { renewFiles } from '../files/files.sql.ts'
 import { stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { attemptsOf, type Report, stepAad, waitAad } from '../runs/run.ts'
-import { type Suspension, waitingStatus } from '../runs/run-state.ts'
+import type { Suspension } from '../runs/run-state.ts'
 import { readStepResult } from '../runs/step-results.ts'
 import { waitSecondsMax } from '../workflows/author-arguments.ts'
 import { addAttemptEnd, executedUntil } from './attempt-history.ts'
@@ -436,7 +436,7 @@ export async function suspendRun(
   const waitingFor = precedence.find((kind) => kinds.has(kind)) ?? ended[0]?.kind
   if (waitingFor === undefined) return false
   const [, ends] = await Promise.all([
-    appendEvents(tx, row.id, [...before.events, statusReport(attemptsOf(row), 'queued', 'waiting', at)]),
+    appendEvents(tx, row.id, [...before.events, statusReport(attemptsOf(row), 'waiting', 'waiting', at)]),
     addAttemptEnd(tx, row, at),
   ])
   await Promise.all([
@@ -495,7 +495,7 @@ export async function answerWait(
   if (wait) {
     await tx.all(endAnswered, [at, completedBy, encrypted, row.id, name])
     // Spares the run that goes on a transaction. Others get it when they ask: in the order of what has ended for them.
-    if (row.status === waitingStatus) await handOverAtOnce(tx, encryption, row, at, [name])
+    if (row.status === 'waiting') await handOverAtOnce(tx, encryption, row, at, [name])
   } else {
     const { id, account_id, workflow_id } = row
     await tx.all(insertAnswer, [id, name, uuid(), account_id, workflow_id, at, completedBy, encrypted])

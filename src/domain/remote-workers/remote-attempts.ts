@@ -36,7 +36,7 @@ import {
 } from '../runs/artifact.ts'
 import { boundEventData, jsonBytesMax, ReportLimit, stepBytesOfRunMax, stepsMax } from '../runs/reported-values.ts'
 import { type PersistContext, type Report, stepAad } from '../runs/run.ts'
-import { type FailureReason, noRetry, type Outcome, type RunStatus, toRunStatus } from '../runs/run-state.ts'
+import { type FailureReason, noRetry, type Outcome, type RunStatus } from '../runs/run-state.ts'
 import { readStepResult, writeStepResult } from '../runs/step-results.ts'
 import { waitSecondsMax } from '../workflows/author-arguments.ts'
 import type { ArtifactMediaType } from '../workflows/define-workflow.ts'
@@ -269,7 +269,7 @@ export class RemoteAttempts {
     if (!(await queue.complete(lease, outcome, workflow.retry, all, masked))) return { kind: 'leaseLost' }
     const [run] = await readColumns(store.read, ['status', 'reason'], [lease.runId])
     // Another worker may have claimed it already, or a caller deleted it.
-    const status = run && run.status !== 'deleted' ? toRunStatus(run.status) : 'cancelled'
+    const status = run && run.status !== 'deleted' ? (run.status as RunStatus) : 'cancelled'
     return { kind: 'completed', status, reason: run?.reason ?? null }
   }
 

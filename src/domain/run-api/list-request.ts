@@ -3,7 +3,7 @@ import type { RunFilter, RunSelector } from '../../storage/runs/run-list.ts'
 import { errorTerm, tagTerm } from '../../storage/runs/run-terms.ts'
 import { errorWords } from '../queue/attempt-history.ts'
 import { firstIdAt } from '../runs/run.ts'
-import { type RunReason, type RunStatus, transitions, waitingStatus } from '../runs/run-state.ts'
+import { type RunReason, type RunStatus, transitions } from '../runs/run-state.ts'
 
 export interface ListRequest {
   workflowId?: string | undefined
@@ -84,17 +84,12 @@ export function toRunFilter(request: ListRequest, after: string | undefined): Ru
   return {
     selector: selectorOf(request),
     workflowId,
-    statuses: toStored(status === undefined ? allStatuses : [status].flat()),
+    statuses: status === undefined ? allStatuses : [status].flat(),
     // The id with a space appended sorts directly after the id, so the bound excludes the run itself.
     from: isAscending && after !== undefined ? `${after} ` : from,
     before: !isAscending && after !== undefined ? after : before,
     order,
   }
-}
-
-/** A run that waits is queued for callers. */
-function toStored(statuses: readonly RunStatus[]): string[] {
-  return statuses.includes('queued') ? [...statuses, waitingStatus] : [...statuses]
 }
 
 function selectorOf({

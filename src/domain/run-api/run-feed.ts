@@ -5,7 +5,7 @@ import { inList } from '../../storage/statement-values.ts'
 import { type Store, statement } from '../../storage/store.ts'
 import { eventsAfter } from '../queue/runs.sql.ts'
 import type { RunEvent } from '../runs/run.ts'
-import { deletedStatus, isFinal, type RunStatus, toRunStatus } from '../runs/run-state.ts'
+import { deletedStatus, isFinal, type RunStatus } from '../runs/run-state.ts'
 
 /** An event has up to 32 KiB, and a stream whose reader is slow holds what it has read. */
 const eventsPerRead = 32
@@ -146,7 +146,7 @@ export class RunFeed {
     const { ids, read } = this.#statuses
     ids.add(runId)
     const status = (await read).get(runId)
-    return status === undefined || status === deletedStatus ? undefined : toRunStatus(status)
+    return status === undefined || status === deletedStatus ? undefined : (status as RunStatus)
   }
 
   #startStatusRead() {

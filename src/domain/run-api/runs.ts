@@ -94,7 +94,7 @@ class RunReader {
 
   /** Adds the run's place in the queue and the run that it waits for, which take further queries. */
   async withWaiting(run: Run): Promise<Run> {
-    if (run.status === 'queued') await addWaitingDetails(this.#dependencies.store.read, run)
+    if (run.waitingFor !== null) await addWaitingDetails(this.#dependencies.store.read, run)
     return run
   }
 
@@ -220,7 +220,7 @@ export class Runs extends RunReader {
     return ids.flatMap((id) => byId.get(id) ?? [])
   }
 
-  /** Cancels a queued run, requests a running one to stop, and leaves a finished one unchanged. */
+  /** Cancels a queued or waiting run, requests a running one to stop, and leaves a finished one unchanged. */
   async cancel(accountId: string, id: string, by: Canceller = {}): Promise<Run | undefined> {
     const { store, observer } = this.#dependencies
     const at = this.#now()

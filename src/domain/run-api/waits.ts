@@ -23,7 +23,7 @@ import type { WorkflowRegistry } from '../deployments/deployments.ts'
 import { findRun, lockRun } from '../queue/runs.sql.ts'
 import { type AnswerResult, answerWait, type CompletedBy } from '../queue/waits.ts'
 import { type Run, waitAad } from '../runs/run.ts'
-import { type RunStatus, toRunStatus, waitingStatus } from '../runs/run-state.ts'
+import type { RunStatus } from '../runs/run-state.ts'
 import type { Sized } from '../sized.ts'
 import { type DeclaredWait, declaredWait } from '../workflows/workflow.ts'
 import type { VariableError, Workflows } from '../workflows/workflows.ts'
@@ -457,9 +457,9 @@ function toWait(
 
 function toCallTreeRun(row: CallingRun): CallTreeRun {
   const { id, workflow_id: workflowId, status, waiting_for, started_at: startedAt, finished_at: finishedAt } = row
-  const waitingFor = status === waitingStatus ? (waiting_for as WaitKind) : null
+  const waitingFor = status === 'waiting' ? (waiting_for as WaitKind) : null
   const cancelRequested = row.cancel_requested === 1
-  return { id, workflowId, status: toRunStatus(status), waitingFor, cancelRequested, startedAt, finishedAt, called: [] }
+  return { id, workflowId, status: status as RunStatus, waitingFor, cancelRequested, startedAt, finishedAt, called: [] }
 }
 
 function toUnreached({ id: runId, workflow_id }: RunsTable, name: string, declared: DeclaredWait): Wait {

@@ -3,7 +3,8 @@
 /** The transitions that the contract's RunStatus describes. */
 export const transitions = {
   queued: ['running', 'cancelled', 'expired'],
-  running: ['succeeded', 'failed', 'timedOut', 'cancelled', 'queued'],
+  running: ['succeeded', 'failed', 'timedOut', 'cancelled', 'queued', 'waiting'],
+  waiting: ['queued', 'cancelled', 'expired'],
   succeeded: [],
   failed: [],
   timedOut: [],
@@ -12,13 +13,6 @@ export const transitions = {
 } as const satisfies Record<string, readonly string[]>
 
 export type RunStatus = keyof typeof transitions
-
-/** In the store only: a run that waits and is not in the queue. Callers see `queued`. */
-export const waitingStatus = 'waiting'
-
-export function toRunStatus(stored: string): RunStatus {
-  return stored === waitingStatus ? 'queued' : (stored as RunStatus)
-}
 
 /** In the store only: a deleted run that is being erased. It is in no list, and is not found. */
 export const deletedStatus = 'deleted'
@@ -39,8 +33,8 @@ export type RunReason =
   | 'needsSignIn'
   | 'waiting'
 
-export function isFinal(status: RunStatus | typeof waitingStatus): boolean {
-  return status !== waitingStatus && transitions[status].length === 0
+export function isFinal(status: RunStatus): boolean {
+  return transitions[status].length === 0
 }
 
 export type Outcome =
@@ -103,6 +97,7 @@ export interface RetryState {
 }
 
 export type NextState =
+  | { status: 'waiting'; reason: RunReason }
   | { status: 'queued'; reason: RunReason; delaySeconds: number }
   | { status: 'succeeded' | 'failed' | 'timedOut' | 'cancelled'; reason: RunReason | null }
 
@@ -132,7 +127,7 @@ export function nextState(outcome: Outcome, { cancelRequested, failures, losses,
       return { status: 'queued', reason: 'workerStopped', delaySeconds: 0 }
     case 'waiting':
     case 'signedOut':
-      return { status: 'queued', reason: 'waiting', delaySeconds: 0 }
+      return { status: 'waiting', reason: 'waiting' }
     case 'workerLost':
       if (losses + 1 >= lossesMax) return { status: 'failed', reason: 'workerLost' }
       return { status: 'queued', reason: 'workerLost', delaySeconds: 0 }

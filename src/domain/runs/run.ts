@@ -3,24 +3,24 @@ import { v7 as uuid } from 'uuid'
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { RunsTable, WaitKind } from '../../storage/tables/run-tables.ts'
 import type { Artifact } from './artifact.ts'
-import {
-  type AttemptError,
-  deploymentUnavailable,
-  type RunError,
-  type RunReason,
-  type RunStatus,
-  toRunStatus,
-  waitingStatus,
-} from './run-state.ts'
+import { type AttemptError, deploymentUnavailable, type RunError, type RunReason, type RunStatus } from './run-state.ts'
 
-/** The concurrency limit or throttle for which a queued run waits, as a sentence. */
-export interface LimitWait {
-  waitingFor: 'concurrencyLimit' | 'throttle'
-  detail: string
+/** What exactly a run waits for. */
+export interface WaitDetail {
+  kind: WaitingFor
+  /** Such as the name of a secret; the document lists the others. */
+  name?: string
+  /** A sentence for people. */
+  message: string
 }
 
-/** Returns `undefined` if a queued run waits for no limit. */
-export type DescribeLimit = (run: RunsTable) => LimitWait | undefined
+/** @param name left out if it is `null`. */
+export function waitDetail(kind: WaitingFor, name: string | null, message: string): WaitDetail {
+  return name === null ? { kind, message } : { kind, name, message }
+}
+
+/** The concurrency limit or throttle for which a queued run waits; `undefined` if it waits for none. */
+export type DescribeLimit = (run: RunsTable) => WaitDetail | undefined
 
 /**
  * A run as it was read. Times are milliseconds since 1970. Fields are declared only, since initializing each costs a second
@@ -39,8 +39,8 @@ export class Run {
   declare status: RunStatus
   declare reason: RunReason | null
   declare waitingFor: WaitingFor | null
-  /** What it waits for, as a sentence; `null` if `waitingFor` says all. */
-  declare waitingForDetail: string | null
+  /** `null` if `waitingFor` says all. */
+  declare waitingForDetail: WaitDetail | null
   /** Its place among the runs that wait with it; `undefined` in lists and for runs that wait for something else. */
   declare queuePosition: number | undefined
   declare cancelRequested: boolean
@@ -90,7 +90,7 @@ export class Run {
     this.workflowId = row.workflow_id
     this.workflowVersion = row.workflow_version
     this.deploymentId = row.deployment_id
-    this.status = toRunStatus(row.status)
+    this.status = row.status as RunStatus
     this.reason = isHandedBack(waiting) ? null : (row.reason as RunReason | null)
     this.waitingFor = waiting
     this.waitingForDetail = waitingForDetail(row, waiting, limit)
@@ -115,7 +115,7 @@ export class Run {
     this.artifacts = artifacts
     this.createdAt = row.created_at
     // The column has, for a run that waits for a session, the time at which it expires.
-    this.availableAt = row.status === waitingStatus ? null : row.available_at
+    this.availableAt = row.status === 'waiting' ? null : row.available_at
     this.expiresAt = row.expires_at
     this.startedAt = row.started_at
     this.finishedAt = row.finished_at
@@ -209,24 +209,27 @@ export function sizeOf({ variables, output, error }: RunsTable): number {
   return variables.length + (output?.length ?? 0) + (error?.length ?? 0)
 }
 
-function waitingFor(row: RunsTable, limit: LimitWait | undefined): WaitingFor | null {
-  if (row.status === waitingStatus) return row.waiting_for as WaitKind | 'signIn'
+function waitingFor(row: RunsTable, limit: WaitDetail | undefined): WaitingFor | null {
+  if (row.status === 'waiting') return row.waiting_for as WaitKind | 'signIn'
   if (row.status !== 'queued') return null
   if (row.reason === deploymentUnavailable) return 'deployment'
   if (row.reason?.startsWith('secret:')) return 'secret'
   if (row.reason?.startsWith('setting:')) return 'setting'
   if (row.delayed === 1) return 'delay'
   if (row.waiting_for === 'browserContext') return 'browserContext'
-  return limit?.waitingFor ?? 'worker'
+  return limit?.kind ?? 'worker'
 }
 
-function isHandedBack(waiting: WaitingFor | null): boolean {
+function isHandedBack(waiting: WaitingFor | null): waiting is 'deployment' | 'secret' | 'setting' {
   return waiting === 'deployment' || waiting === 'secret' || waiting === 'setting'
 }
 
-function waitingForDetail(row: RunsTable, waiting: WaitingFor | null, limit: LimitWait | undefined): string | null {
-  if (isHandedBack(waiting)) return toDeploymentProblem(row).message
-  return limit !== undefined && waiting === limit.waitingFor ? limit.detail : null
+function waitingForDetail(row: RunsTable, waiting: WaitingFor | null, limit: WaitDetail | undefined) {
+  if (isHandedBack(waiting)) {
+    const name = waiting === 'deployment' ? row.deployment_id : (row.reason?.slice(`${waiting}:`.length) ?? null)
+    return waitDetail(waiting, name, toDeploymentProblem(row).message)
+  }
+  return limit !== undefined && waiting === limit.kind ? limit : null
 }
 
 export interface GroupMember {

@@ -29,7 +29,8 @@ export interface Schedule extends ScheduleOptions {
   missed: MissedPolicy
   overlap: OverlapPolicy
   pausedReason: PausedReason | null
-  pausedDetail: string | null
+  /** `null` if `pausedReason` says all. */
+  pausedDetail: { kind: PausedReason; name?: string; message: string } | null
   /** At most `nextTimesMax`; empty while it is paused. */
   nextTimes: number[]
   /** The status is `null` when the run has been deleted. */
@@ -61,7 +62,7 @@ export function toSchedule(row: SchedulesTable, statuses: ReadonlyMap<string, st
     missed: row.missed as MissedPolicy,
     overlap: row.overlap as OverlapPolicy,
     pausedReason: row.paused_reason as PausedReason | null,
-    pausedDetail: row.paused_detail,
+    pausedDetail: toPauseDetail(row),
     nextTimes: readNextTimes(row),
     lastRun:
       last_run_id !== null && last_run_for !== null
@@ -72,6 +73,15 @@ export function toSchedule(row: SchedulesTable, statuses: ReadonlyMap<string, st
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   }
+}
+
+function toPauseDetail({ paused_reason, paused_detail: message, workflow_id, options }: SchedulesTable) {
+  if (paused_reason === null || message === null) return null
+  const kind = paused_reason as PausedReason
+  const { browserContextId } = JSON.parse(options) as ScheduleOptions
+  if (kind === 'workflowRemoved') return { kind, name: workflow_id, message }
+  if (kind === 'browserContextRemoved' && browserContextId) return { kind, name: browserContextId, message }
+  return { kind, message }
 }
 
 function readNextTimes(row: SchedulesTable): number[] {

@@ -33,7 +33,7 @@ export function toBody(
   const data = run && {
     runId: run.id,
     workflowId: run.workflow_id,
-    status: wait ? 'queued' : event.startsWith('run.') ? event.replace('run.', '') : run.status,
+    status: wait ? 'waiting' : event.startsWith('run.') ? event.replace('run.', '') : run.status,
     reason: wait ? 'waiting' : run.reason,
     attempts: attemptsOf(run),
     tags: JSON.parse(run.tags ?? '[]'),

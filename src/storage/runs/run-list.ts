@@ -21,7 +21,7 @@ export type RunSelector =
 export interface RunFilter {
   selector: RunSelector
   workflowId?: string | undefined
-  /** Any of these, as the store has them. */
+  /** Any of these. */
   statuses: readonly string[]
   /** The lowest id. */
   from?: string | undefined
@@ -33,8 +33,9 @@ export interface RunFilter {
 /** The size is `null` for a run of another account, whose browser context, API key, schedule or caller the request names. */
 type ListedRun = { id: string; size_bytes: number | null }
 
-const unfinishedStatuses = ['queued', 'running']
-const listedStatuses = [...unfinishedStatuses, 'waiting', 'succeeded', 'failed', 'timedOut', 'cancelled', 'expired']
+/** Of runs that are in the queue or with a worker: those of all other statuses share their indexes. */
+const activeStatuses = ['queued', 'running']
+const listedStatuses = [...activeStatuses, 'waiting', 'succeeded', 'failed', 'timedOut', 'cancelled', 'expired']
 
 /** Sort before and after every id. */
 const [firstId, lastId] = ['', '~']
@@ -76,14 +77,14 @@ interface Given {
 }
 
 function queryOf(status: string, { by, byWorkflow }: Shape): StatusQuery {
-  const isUnfinished = unfinishedStatuses.includes(status)
-  const isFinished = isUnfinished ? '' : finished
+  const isActive = activeStatuses.includes(status)
+  const condition = isActive ? '' : finished
   const workflow = byWorkflow ? (['workflow_id'] as const) : []
   const hidden = "(id || '')"
   const ofAccount = status === 'running' ? hidden : 'id'
   switch (by) {
     case 'account':
-      return { table: 'runs', columns: ['account_id', ...workflow], condition: isFinished, order: ofAccount }
+      return { table: 'runs', columns: ['account_id', ...workflow], condition, order: ofAccount }
     case 'context': {
       const order = byWorkflow ? '(workflow_id || id)' : hidden
       return { table: 'runs', columns: ['browser_context_id', ...workflow], condition: '', order }
@@ -96,8 +97,8 @@ function queryOf(status: string, { by, byWorkflow }: Shape): StatusQuery {
     }
     case 'apiKey': {
       // The queued runs of the account are at most QUEUED_RUNS_MAX, whichever key queued them.
-      const columns = isUnfinished ? (['account_id', 'api_key_id'] as const) : (['api_key_id'] as const)
-      return { table: 'runs', columns: [...columns], condition: isFinished, order: isUnfinished ? ofAccount : hidden }
+      const columns = isActive ? (['account_id', 'api_key_id'] as const) : (['api_key_id'] as const)
+      return { table: 'runs', columns: [...columns], condition, order: isActive ? ofAccount : hidden }
     }
     case 'schedule':
       return { table: 'runs', columns: ['schedule_id'], condition: '', order: hidden }

@@ -479,13 +479,13 @@ export const sharedRunStatements = {
   deleteSteps: statement<object, [runId: string]>('DELETE FROM run_steps WHERE run_id = ?'),
 }
 
-/** A run that was queued and is `cancelled` now, or one that is `running` and has been requested to stop. */
+/** A run that was queued or waiting and is `cancelled` now, or one that is `running` and has been requested to stop. */
 export type CancelledRun = Pick<
   RunsTable,
   'id' | 'workflow_id' | 'status' | 'attempts' | 'continuations' | 'started_at' | 'concurrency_group' | 'has_waits'
 >
 
-/** Cancels the queued runs, and requests the running ones to stop, unless they were requested before. */
+/** Cancels the queued and waiting runs, and requests the running ones to stop, unless they were requested before. */
 export function cancelUnfinished(
   tx: Transaction,
   accountId: string,

@@ -214,7 +214,7 @@ interface Snapshot {
 }
 
 const waitingHelp =
-  'Queued runs, by what they wait for: also a time (`sleep`), an answer (`answer`), a called run (`run`) or a session (`signIn`). Runs that wait for a key with both a limit and a rate count as `concurrencyLimit`.'
+  'Queued and waiting runs, by what they wait for: also a time (`sleep`), an answer (`answer`), a called run (`run`) or a session (`signIn`). Runs that wait for a key with both a limit and a rate count as `concurrencyLimit`.'
 
 const waitingReasons: WaitingFor[] = ['worker', 'delay', 'concurrencyLimit', 'throttle', 'browserContext']
 

@@ -182,7 +182,7 @@ function toTask({ id, status, cancelRequested, error, createdAt, startedAt, fini
     : `Run ${id} is ${status}.`
   return {
     taskId: id,
-    status: cancelRequested ? 'cancelled' : (taskStatuses[status] ?? 'failed'),
+    status: cancelRequested ? 'cancelled' : taskStatuses[status],
     statusMessage: asked ?? described,
     // The account's retention decides, from the end of the run.
     ttl: null,
@@ -192,11 +192,15 @@ function toTask({ id, status, cancelRequested, error, createdAt, startedAt, fini
   }
 }
 
-const taskStatuses: Partial<Record<Run['status'], Task['status']>> = {
+const taskStatuses: Record<Run['status'], Task['status']> = {
   queued: 'working',
   running: 'working',
+  waiting: 'working',
   succeeded: 'completed',
+  failed: 'failed',
+  timedOut: 'failed',
   cancelled: 'cancelled',
+  expired: 'failed',
 }
 
 /** A page of the tools as JSON. */
@@ -296,9 +300,9 @@ async function follow(
   return found && readSized(reserve, found)
 }
 
-/** Whether the run is in the queue again, as it is while it waits for a person. */
+/** Whether the run has left its worker, as it has while it waits for a person. */
 function isReturned({ type, data, sequence }: RunEvent): boolean {
-  return type === 'status' && data.status === 'queued' && sequence > 1
+  return type === 'status' && (data.status === 'waiting' || (data.status === 'queued' && sequence > 1))
 }
 
 function waitsForPerson({ waitingFor }: Run): boolean {
@@ -310,7 +314,7 @@ async function describeNeeded(dependencies: ToolDependencies, run: Run): Promise
   if (!waitsForPerson(run)) return undefined
   if (run.waitingFor === 'answer') return toQuestion(run, await findQuestions(dependencies, run))
   const operation = run.waitingFor === 'secret' ? 'putSecret' : 'putSetting'
-  return `Run ${run.id} waits for a ${run.waitingFor}. ${run.waitingForDetail} It goes on when the value is there: store it on the dashboard, under Settings and Secrets, or with ${operation}, unless an external store has it. Then read the run with getRun, or its result with tasks/result.`
+  return `Run ${run.id} waits for a ${run.waitingFor}. ${run.waitingForDetail?.message} It goes on when the value is there: store it on the dashboard, under Settings and Secrets, or with ${operation}, unless an external store has it. Then read the run with getRun, or its result with tasks/result.`
 }
 
 async function findQuestions({ waits }: ToolDependencies, run: Run): Promise<Wait[]> {

@@ -25,26 +25,27 @@ const accepted: Record<string, string> = {
     'A key that may not read browser contexts was never to act with their sign-ins, and 0.1.0 is not installed anywhere.',
   '`RunReasonCode` can also be `nonRetryable`.':
     'An end that no attempt would change differs from one that used up its attempts: a caller repeats only the latter.',
-  '`Run.waitingFor` can also be `deployment`.':
+  '`WaitingFor` can also be `deployment`.':
     'Only where a worker cannot get the code of a run. It would otherwise be executed by other code than was validated.',
-  '`Run.waitingFor` can also be `throttle`.':
+  '`WaitingFor` can also be `throttle`.':
     'Only for workflows that declare `throttle`, which the last release does not know.',
   ...Object.fromEntries(
-    ['`Run.waitingFor` can also be `secret`.', '`Run.waitingFor` can also be `setting`.'].map((text) => [
+    ['`WaitingFor` can also be `secret`.', '`WaitingFor` can also be `setting`.'].map((text) => [
       text,
       'Only for workflows that declare secrets or settings, which the last release does not know.',
     ]),
   ),
   ...Object.fromEntries(
     [
-      '`Run.waitingFor` can also be `sleep`.',
-      '`Run.waitingFor` can also be `answer`.',
-      '`Run.waitingFor` can also be `run`.',
+      '`WaitingFor` can also be `sleep`.',
+      '`WaitingFor` can also be `answer`.',
+      '`WaitingFor` can also be `run`.',
       '`RunReasonCode` can also be `waiting`.',
+      '`RunStatus` can also be `waiting`.',
     ].map((text) => [text, 'Only for workflows that wait, which the last release does not know.']),
   ),
   ...Object.fromEntries(
-    ['`Run.waitingFor` can also be `signIn`.', '`RunReasonCode` can also be `needsSignIn`.'].map((text) => [
+    ['`WaitingFor` can also be `signIn`.', '`RunReasonCode` can also be `needsSignIn`.'].map((text) => [
       text,
       'Only for browser contexts with a sign-in, which the last release does not know.',
     ]),

@@ -86,12 +86,13 @@ describe.each(stores)('sign-ins of browser contexts ($name)', (kind) => {
     expect(await get()).toMatchObject({ status: 'signingIn', runId: signing?.runId, waitingRuns: 3, hasTotp: true })
     for (const { id } of runs.slice(0, 3)) {
       const shown = await domain.runs.getWithWaiting(accountId, id)
-      expect(shown).toMatchObject({ status: 'queued', waitingFor: 'signIn', attempts: 1, availableAt: null })
-      expect(shown?.waitingForDetail).toBe(`Run ${signing?.runId} signs the browser context in.`)
+      expect(shown).toMatchObject({ status: 'waiting', waitingFor: 'signIn', attempts: 1, availableAt: null })
+      const message = `Run ${signing?.runId} signs the browser context in.`
+      expect(shown?.waitingForDetail).toEqual({ kind: 'signIn', name: signing?.runId, message })
     }
     const behind = await domain.runs.getWithWaiting(accountId, runs[3]?.id as string)
     expect(behind).toMatchObject({ waitingFor: 'browserContext' })
-    expect(behind?.waitingForDetail).toBe(`Run ${signing?.runId} signs the browser context in.`)
+    expect(behind?.waitingForDetail).toMatchObject({ kind: 'browserContext', name: signing?.runId })
     await signIn(signing as Claim)
     expect(await get()).toMatchObject({
       status: 'signedIn',
@@ -214,7 +215,8 @@ describe.each(stores)('sign-ins of browser contexts ($name)', (kind) => {
     expect(await history()).toMatchObject([{ outcome: 'failed', error }])
     expect(await domain.signIns.needed(accountId)).toMatchObject([{ waitingRuns: 1 }])
     const shown = await domain.runs.getWithWaiting(accountId, waiting.id)
-    expect(shown?.waitingForDetail).toBe('The browser context needs a person to sign in.')
+    const message = 'The browser context needs a person to sign in.'
+    expect(shown?.waitingForDetail).toEqual({ kind: 'signIn', message })
     // A further run finds the same, and starts nothing.
     await queue()
     const [late] = await claims()
@@ -309,7 +311,7 @@ describe.each(stores)('sign-ins of browser contexts ($name)', (kind) => {
     expect(await get()).toMatchObject({ status: 'needsSignIn', runId: null, waitingRuns: 1, error })
     expect(await history()).toMatchObject([{ runId, outcome: 'failed', error }])
     expect(await domain.runs.get(accountId, runId)).toMatchObject({ status: 'expired', reason: 'notStartedInTime' })
-    expect(await domain.runs.get(accountId, waiting.id)).toMatchObject({ status: 'queued', waitingFor: 'signIn' })
+    expect(await domain.runs.get(accountId, waiting.id)).toMatchObject({ status: 'waiting', waitingFor: 'signIn' })
   })
 
   test('a sign-in that is not tried again within an hour ends with the error of its last attempt', async (test) => {

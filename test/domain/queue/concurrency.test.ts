@@ -32,7 +32,11 @@ describe.each(stores)('concurrency ($name)', (kind) => {
     expect(idsOf(claims).sort()).toEqual([...mine.slice(0, 2), theirs.id].sort())
     expect(await get(mine[2] as string)).toMatchObject({
       waitingFor: 'concurrencyLimit',
-      waitingForDetail: 'This workflow runs at most 2 at a time in this account.',
+      waitingForDetail: {
+        kind: 'concurrencyLimit',
+        name: 'anything',
+        message: 'This workflow runs at most 2 at a time in this account.',
+      },
       queuePosition: 1,
     })
     await end(domain, claims[0])
@@ -67,7 +71,8 @@ describe.each(stores)('concurrency ($name)', (kind) => {
     // The run with the highest priority of each key.
     expect(idsOf(claims).sort()).toEqual([a3, b1, none1].sort())
     const waiting = { waitingFor: 'concurrencyLimit', concurrencyKey: 'a' }
-    const waitingForDetail = 'This workflow runs one at a time for each concurrency key.'
+    const message = 'This workflow runs one at a time for each concurrency key.'
+    const waitingForDetail = { kind: 'concurrencyLimit', name: 'a', message }
     expect(await get(a1)).toMatchObject({ ...waiting, waitingForDetail, queuePosition: 1 })
     expect(await get(a2)).toMatchObject({ ...waiting, waitingForDetail, queuePosition: 2 })
     expect(await get(none2)).toMatchObject({ waitingFor: 'concurrencyLimit', concurrencyKey: null })

@@ -31,7 +31,12 @@ describe.each(stores)('a run that a worker hands back ($name)', (kind) => {
       const claim = await claimOne(domain)
       expect(claim).toMatchObject({ runId: id, attempt: earlier + 1, number: 1 })
       expect(await domain.queue.handBack(claim, message)).toBe(true)
-      const waits = { status: 'queued', waitingFor: 'deployment', waitingForDetail: message, attempts: 0 }
+      const waits = {
+        status: 'queued',
+        waitingFor: 'deployment',
+        waitingForDetail: { kind: 'deployment', message },
+        attempts: 0,
+      }
       expect(await read(id)).toMatchObject({
         ...waits,
         reason: null,
@@ -44,7 +49,10 @@ describe.each(stores)('a run that a worker hands back ($name)', (kind) => {
       clock.advance(0.001)
       await domain.maintenance.once()
     }
-    expect(await read(id)).toMatchObject({ waitingFor: 'deployment', waitingForDetail: message })
+    expect(await read(id)).toMatchObject({
+      waitingFor: 'deployment',
+      waitingForDetail: { kind: 'deployment', message },
+    })
     const claim = await claimOne(domain)
     await domain.queue.complete(claim, { kind: 'succeeded', output: 1 }, workflow().retry)
     expect(await read(id)).toMatchObject({ status: 'succeeded', attempts: 1, waitingFor: null, waitingForDetail: null })

@@ -38,7 +38,10 @@ describe.each(stores)('throttles ($name)', (kind) => {
     const until = new Date(clock.now() + 60_000).toISOString()
     expect(await get(a[2] as string)).toMatchObject({
       waitingFor: 'throttle',
-      waitingForDetail: `This workflow starts at most 2 runs in 60 s for each concurrency key. The next one starts at ${until}.`,
+      waitingForDetail: {
+        kind: 'throttle',
+        message: `This workflow starts at most 2 runs in 60 s for each concurrency key. The next one starts at ${until}.`,
+      },
       queuePosition: 1,
     })
     clock.advance(59.9)
@@ -68,7 +71,7 @@ describe.each(stores)('throttles ($name)', (kind) => {
     const scope = per === 'account' ? ' in this account' : ''
     const detail = `This workflow starts at most 2 runs in 60 s${scope}. The next one starts at `
     expect(await get(mine[2] as string)).toMatchObject({ waitingFor: 'throttle' })
-    expect((await get(mine[2] as string))?.waitingForDetail).toContain(detail)
+    expect((await get(mine[2] as string))?.waitingForDetail?.message).toContain(detail)
     // The runs are ready: they start in the millisecond that permits it, without maintenance.
     clock.advance(60)
     expect(await claim()).toHaveLength(per === 'account' ? 1 : 2)

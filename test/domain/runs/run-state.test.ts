@@ -66,6 +66,10 @@ test.each<[Outcome, object]>([
   [{ kind: 'timedOut' }, { status: 'timedOut', reason: 'timeLimit' }],
   [{ kind: 'cancelled' }, { status: 'cancelled', reason: 'cancelRequested' }],
   [{ kind: 'workerStopped' }, { status: 'queued', reason: 'workerStopped', delaySeconds: 0 }],
+  [
+    { kind: 'waiting', executedMilliseconds: 1, names: ['approval'] },
+    { status: 'waiting', reason: 'waiting' },
+  ],
   [{ kind: 'workerLost' }, { status: 'queued', reason: 'workerLost', delaySeconds: 0 }],
 ])('%o leads to %o', (outcome, next) => {
   expect(nextState(outcome, history)).toEqual(next)

@@ -120,7 +120,8 @@ describe.each(stores)('schedules ($name)', (kind) => {
     const { domain, get, pass, minutes, update } = opened
     deployed = new Workflows([workflow({ variables: strict })])
     await domain.scheduler.recheck()
-    const invalid = { pausedReason: 'runInvalid', pausedDetail: '/variableData/name is required', nextTimes: [] }
+    const pausedDetail = { kind: 'runInvalid', message: '/variableData/name is required' }
+    const invalid = { pausedReason: 'runInvalid', pausedDetail, nextTimes: [] }
     expect(await get()).toMatchObject(invalid)
     deployed = new Workflows([workflow()])
     await update({ paused: false })

@@ -35,7 +35,8 @@ export const streamLiveView: StreamHandler = async (page, deps, request, respons
     let current: Run | undefined = run
     // Only a running attempt takes one of the account's places.
     while (current && !isFinal(current.status) && !signal.aborted)
-      current = current.status === 'queued' ? await untilStarted(current, viewing) : await showAttempt(current, viewing)
+      current =
+        current.status === 'running' ? await showAttempt(current, viewing) : await untilStarted(current, viewing)
     if (current && !signal.aborted) response.write(toEvent('end', {}))
   } catch (error) {
     if (!signal.aborted) deps.log.warn({ err: error }, 'live view failed')
@@ -53,14 +54,14 @@ interface Viewing {
   by: Actor
 }
 
-/** Returns the run when it is no longer queued; `undefined` if the session has ended. */
+/** Returns the run when an attempt runs or it has finished; `undefined` if the session has ended. */
 async function untilStarted(run: Run, { deps, response, signal, read, isSignedIn }: Viewing): Promise<Run | undefined> {
   await send(response, toEvent('status', { text: 'The run is waiting to start.' }), signal)
   for await (const event of deps.feed.events(run.id, 0, checkMilliseconds / 1000, signal)) {
     if (event && event.type !== 'status') continue
     if (!(await isSignedIn())) return undefined
     const current = await read()
-    if (current.status !== 'queued') return current
+    if (current.status === 'running' || isFinal(current.status)) return current
     if (!event) await send(response, ': heartbeat\n\n', signal)
   }
   return signal.aborted ? undefined : read()

@@ -123,7 +123,7 @@ function renderTiles(overview: Overview, period: ReturnType<typeof bucketFilter>
   return html`<ul class="tiles">
     ${tile('Queued', ready + delayed, '/runs?status=queued', queueNote)}
     ${tile('Running', running, '/runs?status=running', `${slots} worker ${slots === 1 ? 'slot' : 'slots'}`)}
-    ${waiting === 0 ? nothing : tile('Waiting', waiting, '/runs?status=queued', html`<a href="/waits">questions</a>`)}
+    ${waiting === 0 ? nothing : tile('Waiting', waiting, '/runs?status=waiting', html`<a href="/waits">questions</a>`)}
     ${tile('Succeeded', succeeded, `/runs?${good}`, rangeNote)}
     ${tile('Failed', failed, `/runs?${bad}`, failureNote, failed > 0 ? 'bad' : '')}
     ${tile('Workers', workers.length, undefined, describeHosts(workers))}

@@ -79,7 +79,7 @@ interface StatusData {
 function applyStatus(attempt: Attempt, { status, reason, error }: StatusData, at: number): void {
   // A cancellation request repeats `running`, and cancelling between attempts repeats the last attempt's number.
   if (attempt.endedAt !== null) return
-  attempt.isWaiting = status === 'queued' && reason === 'waiting'
+  attempt.isWaiting = status === 'waiting'
   if (status === 'running' || attempt.isWaiting) return
   Object.assign(attempt, { endedAt: at, next: status, reason, error: error ?? null })
   for (const step of attempt.steps) {

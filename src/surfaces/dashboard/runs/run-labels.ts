@@ -12,6 +12,7 @@ import { badge, type Html, html, type Tone } from '../html.ts'
 const statusBadges: Record<RunStatus, { tone: Tone; label: string }> = {
   queued: { tone: 'waiting', label: 'Queued' },
   running: { tone: 'busy', label: 'Running' },
+  waiting: { tone: 'waiting', label: 'Waiting' },
   succeeded: { tone: 'good', label: 'Succeeded' },
   failed: { tone: 'bad', label: 'Failed' },
   timedOut: { tone: 'bad', label: 'Timed out' },
@@ -24,7 +25,7 @@ export const statusOptions = Object.entries(statusBadges).map(([value, { label }
   title: label,
 }))
 
-type RunState = Pick<Run, 'status' | 'cancelRequested'> & Partial<Pick<Run, 'waitingFor'>>
+type RunState = Pick<Run, 'status' | 'cancelRequested'>
 
 const waitKinds = ['sleep', 'answer', 'run'] as const satisfies WaitKind[]
 
@@ -33,10 +34,8 @@ export function waitKindOf({ waitingFor }: Partial<Pick<Run, 'waitingFor'>>): Wa
   return waitKinds.find((kind) => kind === waitingFor)
 }
 
-export function describeStatus(run: RunState): { tone: Tone; label: string } {
-  const { status, cancelRequested } = run
+export function describeStatus({ status, cancelRequested }: RunState): { tone: Tone; label: string } {
   const { tone, label } = statusBadges[status]
-  if (waitKindOf(run) || run.waitingFor === 'signIn') return { tone, label: 'Waiting' }
   return { tone, label: status === 'running' && cancelRequested ? 'Cancelling' : label }
 }
 
@@ -120,7 +119,8 @@ interface WaitCircumstances {
 }
 
 export function describeWait(run: Run, { workflow, workers, context, waits }: WaitCircumstances): Html | undefined {
-  const { waitingFor, waitingForDetail, deploymentId, reason, attempts, availableAt } = run
+  const { waitingFor, deploymentId, reason, attempts, availableAt } = run
+  const message = run.waitingForDetail?.message ?? null
   if (waitingFor === null) return undefined
   const kind = waitKindOf(run)
   if (kind) return describeRunWait(kind, waits)
@@ -132,26 +132,26 @@ export function describeWait(run: Run, { workflow, workers, context, waits }: Wa
   if (waitingFor === 'deployment') {
     const deployment =
       deploymentId === null ? 'its deployment' : html`deployment <code>${deploymentId.slice(0, 12)}</code>`
-    return html`Waiting for ${deployment}, which the worker could not get: ${waitingForDetail} The next try is ${time(availableAt)}.`
+    return html`Waiting for ${deployment}, which the worker could not get: ${message} The next try is ${time(availableAt)}.`
   }
   if (waitingFor === 'secret' || waitingFor === 'setting')
-    return html`Waiting for a ${waitingFor}: ${waitingForDetail} <a href="/settings/secrets">Secrets and settings</a>`
+    return html`Waiting for a ${waitingFor}: ${message} <a href="/settings/secrets">Secrets and settings</a>`
   const previous = (reason && endings[reason]) ?? ''
   if (waitingFor === 'delay') {
     return html`${previous}${previous ? 'The next attempt starts' : 'Starts'} ${time(availableAt)}.`
   }
   if (waitingFor === 'concurrencyLimit') {
-    const [first = '', ...rest] = waitingForDetail ?? 'There is a limit of concurrent runs.'
+    const [first = '', ...rest] = message ?? 'There is a limit of concurrent runs.'
     return html`${previous}Waiting for another run to finish: ${first.toLowerCase()}${rest.join('')}`
   }
-  if (waitingFor === 'throttle') return html`${previous}Waiting for the rate of the workflow. ${waitingForDetail ?? ''}`
+  if (waitingFor === 'throttle') return html`${previous}Waiting for the rate of the workflow. ${message ?? ''}`
   if (waitingFor === 'browserContext') return html`${previous}${describeContextWait(context)}`
   if (waitingFor === 'signIn') return describeSignInWait(context)
   // Runs of deployed workflows are executed although their workflow was removed.
   if (!workflow && deploymentId === null) {
     return html`${previous}This workflow is no longer deployed, so no worker can run it.`
   }
-  if (waitingForDetail !== null) return html`${previous}${waitingForDetail}`
+  if (message !== null) return html`${previous}${message}`
   return html`${previous}${workers === 0 ? 'No workers are running.' : 'Waiting for a free worker slot.'}`
 }
 

@@ -37,8 +37,8 @@ const errorLengthMax = 120
 
 /** The second line of a row: why the run waits or failed, or its progress. */
 function describeRow(run: Run): Html | string {
-  const { status, progress, error } = run
-  if (status === 'queued') return describeWaitBriefly(run) ?? nothing
+  const { status, waitingFor, progress, error } = run
+  if (waitingFor !== null) return describeWaitBriefly(run) ?? nothing
   if (status === 'succeeded' || status === 'cancelled') return nothing
   if (status !== 'running') return error?.message.slice(0, errorLengthMax) ?? describeEnd(run) ?? nothing
   if (!progress) return nothing

@@ -155,8 +155,8 @@ function renderRunningStep(attempt: Attempt | undefined): Html | '' {
   return html`<p class="muted">Running step <strong>${step.name}</strong>, which started ${time(step.startedAt)}.</p>`
 }
 
-function renderProgress({ progress, status }: Run): Html | '' {
-  if (!progress || status === 'succeeded' || status === 'queued') return nothing
+function renderProgress({ progress, status, waitingFor }: Run): Html | '' {
+  if (!progress || status === 'succeeded' || waitingFor !== null) return nothing
   const percent = Math.round(progress.percent)
   return html`<div class="progress">
     <label for="progress">${progress.message ?? 'Progress'}</label> <span>${percent}%</span>
@@ -223,7 +223,7 @@ export function renderCancellation(run: Run, workflow: Workflow | undefined): Ht
   const consequence =
     status === 'running'
       ? 'The workflow is asked to stop; if it does not, its process is terminated. Completed work is not undone.'
-      : 'The run will not start.'
+      : `The run will not ${status === 'waiting' ? 'go on' : 'start'}.`
   return html`${backLink(`/runs/${id}`, title)} ${heading('Cancel this run?')}
     <form method="post" class="card">
       <p>${consequence} This cannot be undone, but you can run the workflow again.</p>

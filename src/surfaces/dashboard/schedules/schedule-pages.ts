@@ -335,7 +335,7 @@ interface SchedulePage {
 
 function renderSchedule({ schedule, runs, workflows, queuerLabel, message, user }: SchedulePage): Html {
   const { pausedReason, pausedDetail, lastSkipped } = schedule
-  const detail = pausedDetail === null ? '' : ` ${pausedDetail}`
+  const detail = pausedDetail === null ? '' : ` ${pausedDetail.message}`
   return html`${backLink('/schedules', 'Schedules')}
     ${message ? notice(message.tone, message.text) : nothing}
     <div id="schedule" data-live="/runs/changes">
