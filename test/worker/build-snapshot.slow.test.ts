@@ -80,7 +80,7 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
   [
     'has an invalid schema',
     { 'a.mjs': moduleText('a', "output: {\n  items: {\n    type: 'strnig' } }, run: () => null") },
-    /^DIR\/a\.mjs:3: The output schema of workflow "a" is invalid: \/items\/type must be equal to one of the .+\.$/,
+    /^DIR\/a\.mjs:3: The output schema of workflow "a" is invalid: \/items\/type is "strnig", which is no type of JSON\. .+$/,
   ],
   [
     'has a misspelt keyword',
@@ -90,7 +90,7 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
         "variables: { type: 'object', properties: { maximumLength: {\nmaximumLength: 1 } } }, run: () => null",
       ),
     },
-    'DIR/a.mjs:2: The variables schema of workflow "a" is invalid: /properties/maximumLength/maximumLength is an unknown keyword.',
+    'DIR/a.mjs:2: The variables schema of workflow "a" is invalid: /properties/maximumLength/maximumLength is an unknown keyword. Names of extensions begin with `x-`.',
   ],
   [
     'has a reference to nothing',
@@ -104,7 +104,7 @@ const refused: [string, Record<string, string>, string | RegExp][] = [
         export default defineWorkflow({ id: 'a', version: '1', title: 'A', variables: { type: 'object' },
           output: { type: 'array', items: text() }, run: () => [] })`,
     },
-    'DIR/a.ts:4: The output schema of workflow "a" is invalid: /items/format is "mail", which is no known format.',
+    'DIR/a.ts:4: The output schema of workflow "a" is invalid: /items/format is "mail", which is no known format. Write a `pattern` instead.',
   ],
   [
     'has a pattern that can take very long',

@@ -621,7 +621,8 @@ class LoadedDeployments {
     const deployment = await findDeployment(this.#store.read, id)
     if (!deployment) return undefined
     const workflows = new Workflows(deployment.workflows, id)
-    if (this.#validates) await workflows.compileLarge(deployment.accountId)
+    // Not awaited: the schemas of one account must not delay a start, nor what others deploy.
+    if (this.#validates) void workflows.compileLarge(deployment.accountId)
     // Another call may have read it in the meantime, and compiled its schemas.
     return this.#loaded.get(id) ?? { deployment, workflows }
   }

@@ -90,6 +90,8 @@ export class Enqueuer {
   /** @throws {Problem} beyond the storage quota. */
   async enqueue(queuer: Queuer, request: QueueRequest, options: EnqueueOptions = {}): Promise<EnqueuedRun> {
     const { within, secrets = await this.#earlierSecrets(queuer, request) } = options
+    const compiling = this.#compiling(queuer, request)
+    if (compiling) await compiling
     // Before `createRun` fills in defaults: a repeated request must match even if the schema has changed.
     const canonical = request.idempotencyKey === undefined ? '' : canonicalRequest(request)
     const created = createRun(this.#dependencies, queuer, request, secrets)
@@ -102,8 +104,17 @@ export class Enqueuer {
     return enqueued.kind === 'queued' ? { kind: 'queued', run: enqueued.runs[0] as Run } : enqueued
   }
 
+  /** Set while a thread compiles the schema of the variables, which would stop this one. */
+  #compiling({ accountId }: Queuer, { workflowId }: QueueRequest): Promise<void> | undefined {
+    return this.#dependencies.workflows.current(accountId).compiling(workflowId)
+  }
+
   /** Queues all runs of one account or none, in one transaction. @throws {Problem} beyond the storage quota. */
   async enqueueBatch(queuer: Queuer, requests: readonly QueueRequest[], key?: string): Promise<EnqueuedBatch> {
+    for (const request of requests) {
+      const compiling = this.#compiling(queuer, request)
+      if (compiling) await compiling
+    }
     const created = await this.#createAll(queuer, requests, key !== undefined)
     if ('errors' in created) return { kind: 'invalid', errors: created.errors }
     const enqueued = await this.#store(created.runs, { key, canonical: created.canonical })

@@ -88,6 +88,7 @@ export class Workflows {
   /** Compiles what is not yet compiled, with pauses, so that the first requests find it. */
   async warm(): Promise<void> {
     for (const checks of this.#checks.values()) {
+      await checks.compiling
       if (checks.isCompiled) continue
       checks.compile()
       await nextTick()
@@ -97,8 +98,16 @@ export class Workflows {
   /** Compiles large schemas in a thread: at their first use, they would stop this one. */
   async compileLarge(accountId: string | null): Promise<this> {
     const all = this.list().flatMap((workflow) => schemaMembers(workflow).map((member) => schemaOf(workflow, member)))
-    await compileLarge(all, accountId)
+    const compiling = compileLarge(all, accountId)
+    for (const checks of this.#checks.values()) checks.compiling = compiling
+    await compiling
+    for (const checks of this.#checks.values()) checks.compiling = undefined
     return this
+  }
+
+  /** Resolves when the large schemas of the workflow are compiled; `undefined` if nothing is being compiled. */
+  compiling(id: string): Promise<void> | undefined {
+    return this.#checks.get(id)?.compiling
   }
 
   /** @throws {WorkflowError} if a schema is invalid. */
@@ -226,6 +235,8 @@ class WorkflowChecks {
   readonly workflow: Workflow
   /** `null` for workflows that no deployment has, in tests. */
   readonly deploymentId: string | null
+  /** Set while a thread compiles large schemas. */
+  compiling: Promise<void> | undefined
   readonly #compiled = new Map<SchemaMember, CompiledSchema>()
   #takesFiles: boolean | undefined
 
