@@ -46,7 +46,7 @@ export interface ConsumerCheck {
    * Uses the program once. It resolves to whether the work of a run that succeeded was done; without a value, a use that
    * does not throw counts as one that ended well.
    */
-  use?(service: Service): Promise<boolean | UseEnd | void>
+  use?(service: Service): Promise<boolean | UseEnd | undefined>
   /** Where the program gets webhooks. */
   webhook?: Receiver
   /** The port of the Execution API for a program that keeps running; uses then come one after the other. */
@@ -155,8 +155,13 @@ export class Checker {
         const headers = { Authorization: `Bearer ${target.apiKey}` }
         await fetch(`${target.executionUrl}/v1/execution/runs/${runId}${path}`, { method, headers })
       }
+      const shows = async (text: string) => {
+        const headers = { Authorization: `Bearer ${target.apiKey}` }
+        const read = async () => (await fetch(`${target.executionUrl}/v1/execution/runs/${runId}`, { headers })).text()
+        while (!ended.signal.aborted && !(await read()).includes(text)) await delay(50)
+      }
       const advance = (seconds: number) => target.world.advance({ seconds })
-      interfere({ call, advance }).catch((error) => ended.abort(error))
+      interfere({ call, advance, shows }).catch((error) => ended.abort(error))
     }
     const executionUrl = await proxy.open(port)
     try {

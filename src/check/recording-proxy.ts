@@ -42,8 +42,13 @@ export interface Target {
   shownKey: string
 }
 
+/** In which a program reads what it has received. */
+const readMilliseconds = 200
+
 const hopByHop =
   /^(?:connection|keep-alive|transfer-encoding|content-length|content-encoding|accept-encoding|host|expect)$/
+
+type Changes = Pick<UseSituation, 'change' | 'events' | 'withoutWait' | 'interfereAt'>
 
 export class RecordingProxy {
   readonly exchanges: Exchange[] = []
@@ -53,7 +58,7 @@ export class RecordingProxy {
   /** Called when the program asks for a run for the first time. */
   onFollowed: ((runId: string) => void) | undefined
   readonly #target: Target
-  readonly #situation: Pick<UseSituation, 'change' | 'events' | 'withoutWait'>
+  readonly #situation: Changes
   readonly #text: string
   readonly #server: Server
   readonly #elsewhere: Server
@@ -61,7 +66,7 @@ export class RecordingProxy {
   #streams = 0
 
   /** @param text seeded, for names and values that no document has. */
-  constructor(target: Target, situation: Pick<UseSituation, 'change' | 'events' | 'withoutWait'>, text: string) {
+  constructor(target: Target, situation: Changes, text: string) {
     this.#target = target
     this.#situation = situation
     this.#text = text
@@ -168,7 +173,8 @@ export class RecordingProxy {
     if (isChunked) await writeInPieces(response, body)
     response.end(isChunked ? undefined : body)
     const [, runId] = /\/runs\/([^/]+)$/.exec(exchange.path) ?? []
-    if (exchange.kind === 'read' && status === 200 && runId) this.#follow(runId)
+    const isAwaited = body.includes(this.#situation.interfereAt ?? '')
+    if (exchange.kind === 'read' && status === 200 && runId && isAwaited) this.#follow(runId)
   }
 
   #follow(runId: string): void {
@@ -196,7 +202,11 @@ export class RecordingProxy {
       for (const block of blocks) {
         const changed = change ? change(block, index, connection, this.#text) : block
         if (changed !== block) this.applied += 1
-        if (changed === undefined) return void response.destroy()
+        if (changed === undefined) {
+          // No signal says when the program has read the events before.
+          await delay(readMilliseconds)
+          return void response.destroy()
+        }
         response.write(`${changed}\n\n`)
         index += 1
       }

@@ -74,7 +74,15 @@ export const runSituations: readonly UseSituation[] = [
   run({
     ...{ id: 'run-waits-for-days', title: 'The run waits for three days, and then succeeds', world: 'waiting' },
     ...{ rule: 'A run that waits has not ended: read it again.', docs: 'guides/runs-that-wait.md' },
-    ...{ interfere: ({ advance }) => advance(4 * day), judges: [judge.succeeds, judge.queuesOnce] },
+    ...{
+      interfereAt: '"waitingFor":"sleep"',
+      interfere: async ({ advance, shows }) => {
+        // A program that follows events does not read the run meanwhile.
+        await shows('"waitingFor":"sleep"')
+        await advance(4 * day)
+      },
+      judges: [judge.succeeds, judge.queuesOnce],
+    },
   }),
   run({
     ...{ id: 'run-long', title: 'The run takes an hour', world: 'long', seconds: 5 },

@@ -34,6 +34,8 @@ export interface UseSituation extends Described {
   change?: Change
   /** Changes the blocks of event streams; `undefined` cuts the connection. */
   events?(block: string, index: number, connection: number, text: string): string | undefined
+  /** Text of the run at which others interfere; by default any. */
+  interfereAt?: string
   /** What others do to the run when the program has asked for it for the first time. */
   interfere?(run: InterferedRun): Promise<void>
   /** After these seconds the program is stopped, and judged by what it has sent. By default the limit of the check. */
@@ -44,6 +46,8 @@ export interface UseSituation extends Described {
 export interface InterferedRun {
   call(method: string, path: string): Promise<void>
   advance(seconds: number): Promise<void>
+  /** Resolves when the service shows the run with a text. */
+  shows(text: string): Promise<void>
 }
 
 /** One use of the program, as it was seen from outside. */

@@ -2,8 +2,7 @@
 import express from 'express'
 import { verifyWebhook } from '../../../src/client/index.ts'
 
-/** Opens it on a free port. */
-export async function openReceiver(fault: string, secret: string) {
+export async function openReceiver(fault: string, secret: string, wantedPort = 0) {
   const has = (...names: string[]) => names.includes(fault)
   const shipped = new Map<string, number>()
   const known = new Set<string>()
@@ -41,7 +40,8 @@ export async function openReceiver(fault: string, secret: string) {
     if (isSuccess && (isNew || has('noIds'))) shipped.set(event.data.runId, (shipped.get(event.data.runId) ?? 0) + 1)
     response.sendStatus(204)
   })
-  const server = app.listen(0, '127.0.0.1')
+  app.get('/shipped/:runId', ({ params }, response) => void response.json({ shipped: shipped.get(params.runId) ?? 0 }))
+  const server = app.listen(wantedPort, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   const { port } = server.address() as { port: number }
   return {
@@ -58,4 +58,9 @@ const isOld = (headers: Headers) => Math.abs(Date.now() / 1000 - Number(headers[
 
 function firstSignature(headers: Headers, isOnly: boolean): Headers {
   return isOnly ? { ...headers, 'webhook-signature': String(headers['webhook-signature']).split(' ')[0] } : headers
+}
+
+if (import.meta.main) {
+  const { WEBHOOK_SECRET = '', FAULT = '', PORT = '0' } = process.env
+  await openReceiver(FAULT, WEBHOOK_SECRET, Number(PORT))
 }

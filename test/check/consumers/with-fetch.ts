@@ -71,7 +71,7 @@ export async function countWords(fault: string, service: { executionUrl: string;
       if (has('strictMembers') && Object.keys(run).some((name) => name.startsWith('new'))) return false
       if (has('strictStatus') && !known.includes(run.status)) return false
       if (has('strictWaiting') && run.waitingFor?.startsWith('new')) return false
-      if (has('waitingIsEnd') && run.waitingFor === 'time') return false
+      if (has('waitingIsEnd') && run.waitingFor === 'sleep') return false
       await delay(has('pollsFast') ? 5 : 250)
       run = await call('GET', `runs/${run.id}`, {})
     }
