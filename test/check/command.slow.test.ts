@@ -1,11 +1,11 @@
 /** The command `check-consumer`: reporters, exit codes, and a sentence for each kind of bad input. */
 import { execFile } from 'node:child_process'
-import { mkdtemp, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const consumer = (name: string) => join(root, 'test/check/consumers', name)
@@ -22,6 +22,7 @@ function run(args: string[], environment: Record<string, string> = {}) {
 async function file(text: string): Promise<string> {
   const path = join(await mkdtemp(join(tmpdir(), 'check-')), 'check.yaml')
   await writeFile(path, text)
+  onTestFinished(() => rm(dirname(path), { recursive: true }))
   return path
 }
 
@@ -47,7 +48,8 @@ test.each([
   ['sarif', '"ruleId": "queue-cut-after"'],
 ])('a finding ends with code 1, reported as %s', async (reporter, text) => {
   const args = ['--only', 'queue-cut-after', '--reporter', reporter, '--', 'node', consumer('with-fetch.ts')]
-  const { code, stdout } = await run(args, { FAULT: 'newKey' })
+  const { code, stdout, stderr } = await run(args, { FAULT: 'newKey' })
+  expect(stderr).toBe('')
   expect(stdout).toContain(text)
   expect(code).toBe(1)
 })
