@@ -67,7 +67,7 @@ test('a receiver that ships twice is found by what it says of a run', async () =
 test.each([
   ['no command', [], 'There is no command: write it after `--`'],
   ['an unknown reporter', ['--reporter', 'xml', '--', 'true'], '--reporter is "xml"'],
-  ['an unknown situation', ['--only', 'queue-cut-aftr', '--', 'true'], 'did you mean "queue-cut-after"?'],
+  ['an unknown situation', ['--only', 'queue-cuts-after', '--', 'true'], 'did you mean "queue-cut-after"?'],
   ['an unknown program', ['--', 'no-such-program'], 'The command "no-such-program" cannot be started (ENOENT)'],
   ['a program that never calls', ['--', 'true'], 'The program sent no request: it ended with code 0.'],
   ['a program that ends at once', ['--', 'false'], 'The program sent no request: it ended with code 1.'],
