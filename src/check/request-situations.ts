@@ -147,7 +147,7 @@ export const requestSituations: readonly UseSituation[] = [
     judges: again,
   }),
   queueing({
-    ...{ id: 'queue-gateway-timeout', title: 'The run is queued, and a proxy answers with 504 and HTML' },
+    ...{ id: 'queue-gateway-gives-up', title: 'The run is queued, and a proxy answers with 504 and HTML' },
     ...{ rule: retryRule, docs: docs.proxies, ...queue(change.gateway(504, true)) },
     judges: again,
   }),
