@@ -48,7 +48,7 @@ const limits = {
 
 const inProcess =
   'test/{unit,domain,maintenance,contract,operations,storage,upgrades,generate,contract-checks,samples,dashboard,docs,client,simulator}'
-const startingProcesses = 'test/{e2e,worker,browser,commands,faults,consumers}'
+const startingProcesses = 'test/{e2e,worker,browser,check,commands,faults,consumers}'
 
 const throughPrism = '{first-key.test,{examples,examples-browser,journeys,limits,roles,tracing}.slow.test}'
 

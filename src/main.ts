@@ -78,6 +78,21 @@ program
   .option('--seed <text>', 'with --simulate: the same seed, times and requests lead to the same responses')
   .action(async (options) => (await import('./commands/mock.ts')).mock(options))
 
+program
+  .command('check-consumer')
+  .description('check a program that calls the service or gets its webhooks, in situations that happen in production')
+  .argument('[command...]', 'starts the program; write it after --')
+  .option(
+    '--webhook <url>',
+    'where the program gets webhooks; the command keeps running, and WEBHOOK_SECRET has the secret',
+  )
+  .option('--workflows <directory>', 'the workflows that the program uses; by default the examples')
+  .option('--scenario <file>', 'what one use of the program is, and how to see that its work was done')
+  .option('--reporter <name>', 'text, junit, sarif or json', 'text')
+  .option('--only <ids>', 'check these situations only (comma-separated)')
+  .option('--seed <text>', 'the same seed leads to the same report', 'seed')
+  .action(async (command, options) => (await import('./commands/check-consumer.ts')).checkCommand(command, options))
+
 const browser = program.command('browser').description('install the browser that workflows use')
 
 browser

@@ -39,7 +39,7 @@ const groups: Record<string, string[]> = {
     'sign-ins',
   ],
   Contract: ['errors', 'limits', 'versioning', 'changes', 'decisions'],
-  Tools: ['client', 'python', 'workers', 'mcp', 'mock', 'simulator', 'scenarios'],
+  Tools: ['client', 'python', 'workers', 'mcp', 'mock', 'simulator', 'scenarios', 'check-consumer', 'check-situations'],
   Operations: [
     'running-in-production',
     'reverse-proxies',
@@ -62,6 +62,7 @@ export function readGuides(contracts: readonly Contract[]): Guide[] {
   const inserts: Record<string, string> = {
     transitions: transitionTable(contracts),
     decisions: contracts.map(decisionTable).join('\n\n'),
+    situations: readFileSync(new URL('generated/check-situations.md', repository), 'utf8'),
   }
   const sources = orderedNames()
   const served = new Map(sources.map(({ name, path }) => [path, name]))

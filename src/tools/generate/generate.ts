@@ -2,6 +2,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import openapiTypescript, { astToString, COMMENT_HEADER, type OpenAPI3 } from 'openapi-typescript'
+import { situationTables } from '../../check/situation-tables.ts'
 import type { OperationDescription, RetryRule } from '../../client/operation.ts'
 import { patternDetails } from '../../contract/request-validation.ts'
 import { writeValueChecks } from '../../contract/response-checks.ts'
@@ -55,6 +56,7 @@ async function renderFiles(): Promise<Map<string, string>> {
   for (const [path, text] of collection) files.set(join('bruno', path), text)
   files.set('example-workflows.json', await describeExamples())
   files.set('scenarios.schema.json', `${JSON.stringify(scenariosSchema, null, 2)}\n`)
+  files.set('check-situations.md', situationTables())
   return files
 }
 

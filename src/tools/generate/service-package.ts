@@ -25,6 +25,7 @@ export const entries = [
   'src/commands/launcher.ts',
   'src/main.ts',
   'src/simulator/simulator.ts',
+  'src/check/check-consumer.ts',
   'src/domain/deployments/compare-thread.ts',
   'src/domain/workflows/schema-thread.ts',
   'src/simulator/world-thread.ts',
@@ -38,6 +39,7 @@ export const entries = [
 
 /** Exported in addition to the modules of authors. */
 const simulatorModule = 'src/simulator/simulator'
+const checkModule = 'src/check/check-consumer'
 
 /** Files that are not modules. */
 export const copied = [
@@ -48,6 +50,7 @@ export const copied = [
   'docs/samples',
   'examples/workflows',
   'generated/example-workflows.json',
+  'generated/check-situations.md',
   'generated/scenarios.schema.json',
   'generated/execution.v1/document.json',
   'generated/execution.v1/value-checks.cjs',
@@ -72,7 +75,7 @@ export async function buildServicePackage(directory: string, onStep: (step: stri
   const authors = workflowModules()
   const compilerOptions = { ...authors.compilerOptions, resolveJsonModule: true, declaration: false }
   const simulator = {
-    entries: [`${simulatorModule}-api.ts`],
+    entries: [`${simulatorModule}-api.ts`, `${checkModule}.ts`],
     compilerOptions: { ...compilerOptions, declaration: true, emitDeclarationOnly: true },
     prune: true,
   }
@@ -184,6 +187,7 @@ async function manifest() {
     bin: { [name]: 'src/commands/launcher.js' },
     exports: {
       ...moduleExports,
+      './check': { types: `./${checkModule}.d.ts`, default: `./${checkModule}.js` },
       './simulator': { types: `./${simulatorModule}-api.d.ts`, default: `./${simulatorModule}.js` },
     },
     engines,
