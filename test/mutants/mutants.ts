@@ -554,7 +554,7 @@ const worker = [
     ['worker/worker', 'worker/lease'],
     [
       ['notification', "store.listen('queue', () => this.#wake()),", ''],
-      ['fence', "this.#attempts.get(key)?.interrupt('leaseLost')", ''],
+      ['fence', "attempt.interrupt('leaseLost')", ''],
       ['order', "if (this.#cancelled.has(keyOf(lease))) attempt.interrupt('cancelled')", ''],
     ],
   ),
