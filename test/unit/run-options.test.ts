@@ -22,6 +22,7 @@ const others: { [Name in Exclude<OptionName, 'browserContextId'>]: string[] } = 
   expiresInSeconds: [],
   priority: ['domain/queue/claim.ts', 'domain/queue/waiting.ts', 'storage/runs/sqlite-run-statements.ts'],
   tags: [
+    'check/',
     'commands/runs.ts',
     'domain/notifications/',
     'domain/run-api/list-request.ts',
