@@ -46,7 +46,7 @@ test.each(documents)('%s names settings, commands and files that exist', (docume
   const text = read(document)
   const variables = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name)
   const others =
-    /^(EXAMPLE_|NODE_|OTEL_|UPGRADE_|MOCK_|SHOP_|SSL_|LD_|HTTPS?_PROXY|NO_PROXY|TEST_|API_KEY|POSTGRES_|TEST_POSTGRES_BIN|RUN_ID|BROWSER_CONTEXT_ID)/
+    /^(EXAMPLE_|NODE_|OTEL_|UPGRADE_|MOCK_|SHOP_|SSL_|LD_|HTTPS?_PROXY|NO_PROXY|TEST_|API_KEY|WEBHOOK_SECRET|POSTGRES_|TEST_POSTGRES_BIN|RUN_ID|BROWSER_CONTEXT_ID)/
   expect(variables.filter((name) => !(name in settings) && !others.test(name))).toEqual([])
 
   const scripts = [...text.matchAll(/npm run (?:--silent )?(\w[\w:-]*)/g)].map(([, name = '']) => name)
