@@ -7,14 +7,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { suggest } from '../simulator/closest-name.ts'
 import type { Scenario } from '../simulator/scenarios-schema.ts'
 import { type Simulator, startSimulator, type World } from '../simulator/simulator.ts'
-import { type Receiver, WebhookDriver } from './deliver-webhooks.ts'
+import type { ConsumerCheck, Finding, Receiver, Report, Result, Service, UseEnd } from './check-consumer-api.ts'
+import { WebhookDriver } from './deliver-webhooks.ts'
 import { RecordingProxy, type Target } from './recording-proxy.ts'
 import { plainUse, requestSituations } from './request-situations.ts'
 import { runSituations } from './run-situations.ts'
 import type { Situation, Use, UseSituation, WebhookSituation, WorldName } from './situation.ts'
 import { webhookSituations } from './webhook-situations.ts'
 
-export type { Receiver } from './deliver-webhooks.ts'
+export type * from './check-consumer-api.ts'
 export type { Situation } from './situation.ts'
 
 export const situations: readonly Situation[] = [...requestSituations, ...runSituations, ...webhookSituations]
@@ -22,67 +23,6 @@ export const situations: readonly Situation[] = [...requestSituations, ...runSit
 /** The program cannot be checked; the message says what to change. */
 export class CheckError extends Error {
   override readonly name = 'CheckError'
-}
-
-/** What one use of the program gets. */
-export interface Service {
-  executionUrl: string
-  apiKey: string
-  /** Aborted when the use takes too long. */
-  signal: AbortSignal
-}
-
-export interface UseEnd {
-  done: boolean
-  isObserved: boolean
-  /** A verb with what follows it, such as `ended with code 1`. */
-  ended: string
-}
-
-export interface ConsumerCheck {
-  /** Directory of the workflows that the program uses. */
-  workflows: string
-  /**
-   * Uses the program once. It resolves to whether the work of a run that succeeded was done; without a value, a use that
-   * does not throw counts as one that ended well.
-   */
-  use?(service: Service): Promise<boolean | UseEnd | undefined>
-  /** Where the program gets webhooks. */
-  webhook?: Receiver
-  /** The port of the Execution API for a program that keeps running; uses then come one after the other. */
-  port?: number
-  apiKey?: string
-  seed?: string
-  /** Ids of situations; by default all. */
-  only?: readonly string[]
-  /** How long a use may take; 20 seconds by default. */
-  limitSeconds?: number
-  /** How many uses run at the same time; 6 by default. */
-  atOnce?: number
-}
-
-export interface Finding {
-  situation: string
-  /** What the service did. */
-  service: string
-  program: string
-  rule: string
-  docs: string
-  source: string
-  seed: string
-}
-
-export interface Result {
-  situation: string
-  group: Situation['group']
-  outcome: 'passed' | 'finding' | 'notApplicable'
-  findings: readonly Finding[]
-}
-
-export interface Report {
-  seed: string
-  results: readonly Result[]
-  findings: readonly Finding[]
 }
 
 const speed = 30

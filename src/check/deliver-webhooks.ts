@@ -1,19 +1,13 @@
 /** Sends webhooks to a receiver as situations say, about runs that exist, and judges its responses and its work. */
+
 import { randomUUID } from 'node:crypto'
 import { request as sendRequest } from 'node:http'
 import { request as sendSecurely } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 import type { World } from '../simulator/simulator.ts'
+import type { Receiver } from './check-consumer-api.ts'
 import type { Delivery, WebhookBody, WebhookRequest, WebhookSituation } from './situation.ts'
-
-export interface Receiver {
-  url: string
-  /** `whsec_…` */
-  secret: string
-  /** How often the work for a run was done. */
-  done?(runId: string): Promise<number>
-}
 
 /** As the service waits. */
 const responseSeconds = 10

@@ -39,7 +39,7 @@ test('what is deployed from elsewhere executes, is refused when it breaks caller
   await write("version: '1.0.0', variables: { type: 'object' }, run: async () => 'Ä'")
   const { value: key } = await account.createKey({ scopes: ['deployments:write', 'deployments:read'] })
   const first = await run(key, 'deploy', directory, ...url, '--json')
-  expect(first.stderr).toBe('')
+  expect(first.code, first.stderr).toBe(0)
   const deployed = JSON.parse(first.stdout)
   const workflows = [{ id: 'shout', version: '1.0.0', title: 'Shout' }]
   expect(deployed).toMatchObject({ changed: true, workflows })

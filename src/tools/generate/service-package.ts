@@ -75,7 +75,7 @@ export async function buildServicePackage(directory: string, onStep: (step: stri
   const authors = workflowModules()
   const compilerOptions = { ...authors.compilerOptions, resolveJsonModule: true, declaration: false }
   const simulator = {
-    entries: [`${simulatorModule}-api.ts`, `${checkModule}.ts`],
+    entries: [`${simulatorModule}-api.ts`, `${checkModule}-api.ts`],
     compilerOptions: { ...compilerOptions, declaration: true, emitDeclarationOnly: true },
     prune: true,
   }
@@ -187,7 +187,7 @@ async function manifest() {
     bin: { [name]: 'src/commands/launcher.js' },
     exports: {
       ...moduleExports,
-      './check': { types: `./${checkModule}.d.ts`, default: `./${checkModule}.js` },
+      './check': { types: `./${checkModule}-api.d.ts`, default: `./${checkModule}.js` },
       './simulator': { types: `./${simulatorModule}-api.d.ts`, default: `./${simulatorModule}.js` },
     },
     engines,
